@@ -1,0 +1,104 @@
+"""Array types of the statistics, and the validators that hold them to their claims.
+
+An alias carries the dtype; the shape stands in the docstring of whoever uses it. Validators are
+called where data enters; inside, arrays are trusted.
+"""
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Logits: TypeAlias = NDArray[np.float64]
+Probabilities: TypeAlias = NDArray[np.float64]
+Labels: TypeAlias = NDArray[np.int64]
+Classes: TypeAlias = NDArray[np.int64]
+Uncertainty: TypeAlias = NDArray[np.float32]
+Edges: TypeAlias = NDArray[np.float32]
+BinIndex: TypeAlias = NDArray[np.int64]
+Hits: TypeAlias = NDArray[np.bool_]
+Counts: TypeAlias = NDArray[np.int64]
+Rates: TypeAlias = NDArray[np.float64]
+Floats: TypeAlias = NDArray[np.float64]
+TieKeys: TypeAlias = NDArray[np.uint32]
+
+TWO_DIMENSIONS = 2
+
+
+def as_scores(values: ArrayLike, *, name: str = "logits") -> Logits:
+    """Return a float64 copy or view of shape (n_samples, n_classes), at least two classes.
+
+    Raises
+    ------
+    ValueError
+        If the array is not two-dimensional, has fewer than two columns, holds NaN or +inf, or has
+        a row without a finite value. ``-inf`` stands for a class that is ruled out.
+    """
+    scores = np.asarray(values, dtype=np.float64)
+    if scores.ndim != TWO_DIMENSIONS or scores.shape[1] < TWO_DIMENSIONS:
+        raise ValueError(
+            f"{name} must have shape (n_samples, n_classes >= 2), not {scores.shape}"
+        )
+    bad = np.isnan(scores).any(axis=1) | (scores == np.inf).any(axis=1)
+    bad |= np.isneginf(scores).all(axis=1)
+    if bad.any():
+        raise ValueError(f"{name} must be finite: row {int(np.argmax(bad))} is not")
+    return scores
+
+
+def as_labels(values: ArrayLike, *, n_samples: int, n_classes: int) -> Labels:
+    """Return int64 labels of shape (n_samples,), each in [0, n_classes).
+
+    Raises
+    ------
+    ValueError
+        If the shape differs, the dtype is not integral, or a label is out of range; the message
+        names the first such row.
+    """
+    labels = np.asarray(values)
+    if labels.shape != (n_samples,):
+        raise ValueError(f"labels must have shape ({n_samples},), not {labels.shape}")
+    if not np.issubdtype(labels.dtype, np.integer):
+        raise ValueError(f"labels must be integers, not {labels.dtype}")
+    bad = (labels < 0) | (labels >= n_classes)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(
+            f"labels must lie in [0, {n_classes}): row {row} holds {int(labels[row])}"
+        )
+    return labels.astype(np.int64, copy=False)
+
+
+def as_uncertainty(values: ArrayLike) -> Uncertainty:
+    """Return float32 uncertainties of shape (n_samples,), all finite.
+
+    Raises
+    ------
+    ValueError
+        If the array is not one-dimensional or holds a value that is not finite in float32; the
+        message names the first such row.
+    """
+    uncertainty = np.asarray(values, dtype=np.float32)
+    if uncertainty.ndim != 1:
+        raise ValueError(f"uncertainty must have shape (n_samples,), not {uncertainty.shape}")
+    bad = ~np.isfinite(uncertainty)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise ValueError(f"uncertainty must be finite: row {row} holds {uncertainty[row]}")
+    return uncertainty
+
+
+def as_hits(values: ArrayLike, *, n_samples: int) -> Hits:
+    """Return boolean hits of shape (n_samples,).
+
+    Raises
+    ------
+    ValueError
+        If the shape differs or a value is neither 0 nor 1.
+    """
+    hits = np.asarray(values)
+    if hits.shape != (n_samples,):
+        raise ValueError(f"hits must have shape ({n_samples},), not {hits.shape}")
+    if hits.dtype != np.bool_ and not np.isin(hits, (0, 1)).all():
+        raise ValueError("hits must be booleans, or zeros and ones")
+    return hits.astype(np.bool_, copy=False)

@@ -1,0 +1,110 @@
+"""Every failure the service reports, free of HTTP.
+
+ServiceError
+├── InvalidInput            what the caller sent breaks a rule
+│   ├── InvalidConfig
+│   ├── InvalidDataset
+│   ├── InvalidOnnxModel
+│   ├── UnsupportedFormat   a media type or file format that is not read
+│   └── TooLarge            a size, a count or a length above its limit
+├── NotFound
+├── Conflict                the thing is not in a state that allows this
+├── Overloaded              a limit of the server, worth trying again later
+│   └── StorageFull
+└── InferenceFailed         the ONNX model did not answer
+    ├── OnnxModelCrashed
+    └── DeadlineExceeded
+
+A leaf is added here and nowhere else: ``code`` is derived from its name, and the HTTP layer maps
+the nearest known ancestor to a status.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One broken rule: where it is (part, array, row or field) and what was expected there."""
+
+    location: str
+    message: str
+
+
+class ServiceError(Exception):
+    """A failure with a sentence for the caller and, where it helps, the places at fault."""
+
+    def __init__(self, message: str, violations: Sequence[Violation] = ()) -> None:
+        super().__init__(message)
+        self.message = message
+        self.violations = tuple(violations)
+
+    @classmethod
+    def code(cls) -> str:
+        """Return the stable name of this kind of failure, such as ``invalid-dataset``."""
+        return re.sub(r"(?<=[a-z])(?=[A-Z])", "-", cls.__name__).lower()
+
+    @classmethod
+    def title(cls) -> str:
+        """Return the same name for a reader, such as ``Invalid dataset``."""
+        return cls.code().replace("-", " ").replace("onnx", "ONNX").capitalize()
+
+    @classmethod
+    def at(cls, location: str, message: str) -> "ServiceError":
+        """Build the error of a single violation."""
+        return cls(f"{location}: {message}", [Violation(location, message)])
+
+
+class InvalidInput(ServiceError):
+    """What the caller sent breaks a rule."""
+
+
+class InvalidConfig(InvalidInput):
+    """The calibration's configuration breaks a rule."""
+
+
+class InvalidDataset(InvalidInput):
+    """A calibration or evaluation set breaks a rule."""
+
+
+class InvalidOnnxModel(InvalidInput):
+    """The ONNX model is no classifier this service can serve."""
+
+
+class UnsupportedFormat(InvalidInput):
+    """The media type or file format is not one that is read here."""
+
+
+class TooLarge(InvalidInput):
+    """A size, a count or a length is above its limit."""
+
+
+class NotFound(ServiceError):
+    """There is no such thing, or it belongs to somebody else."""
+
+
+class Conflict(ServiceError):
+    """The thing is not in a state that allows this."""
+
+
+class Overloaded(ServiceError):
+    """A limit of the server; the same request may succeed later."""
+
+    retry_after_seconds = 5
+
+
+class StorageFull(Overloaded):
+    """No space is left where uploads and results are kept."""
+
+
+class InferenceFailed(ServiceError):
+    """The ONNX model did not answer."""
+
+
+class OnnxModelCrashed(InferenceFailed):
+    """The process that ran the ONNX model died."""
+
+
+class DeadlineExceeded(InferenceFailed):
+    """The ONNX model took longer than it may."""
