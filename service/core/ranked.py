@@ -1,0 +1,102 @@
+"""What all uncertainty measures need from a block of logits, computed once and without loss."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.arrays import Classes, Floats, Logits
+from service.core.topk import top_classes
+
+LEAST_RECORDED_CLASSES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class RankedScores:
+    """A block of logits relative to each row's largest, split into heads and tails.
+
+    With ``z`` the logits and ``e_i = exp(z_i - z_(1))``, so that the softmax is ``e_i / total``:
+
+    Attributes
+    ----------
+    top_classes : ndarray of int64, shape (n_samples, m)
+        Classes of highest score, ties to the lower index.
+    relative : ndarray of float64, shape (n_samples, n_classes)
+        ``z - z_(1)``: at most 0; ``-inf`` for a class that is ruled out.
+    weights : ndarray of float64, shape (n_samples, n_classes)
+        ``e``: 1 for the top class.
+    heads, tails : ndarray of float64, shape (n_samples, m)
+        Column ``k - 1`` holds the sum of ``e`` over the ``k`` top classes, and over all others.
+        A tail is summed from its own terms, never as a difference: its relative error is that of
+        a sum of positive numbers, however small it is.
+    """
+
+    top_classes: Classes
+    relative: Floats
+    weights: Floats
+    heads: Floats
+    tails: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Sum of ``e`` over all classes, shape (n_samples,): at least 1."""
+        return 1.0 + self.tails[:, 0]
+
+    @property
+    def top_relative(self) -> Floats:
+        """``z_(i) - z_(1)`` of the top classes, shape (n_samples, m)."""
+        return np.take_along_axis(self.relative, self.top_classes, axis=1)
+
+
+def recorded_classes(n_classes: int, top_k: Sequence[int]) -> int:
+    """Return ``m``, how many top classes are kept: five, or as many as the events need.
+
+    Raises
+    ------
+    ValueError
+        If ``top_k`` is empty, repeats itself, or holds a ``k`` outside ``1 <= k < n_classes``:
+        the label is always among all classes, and a certain event has nothing to calibrate.
+    """
+    if not top_k:
+        raise ValueError("top_k must name at least one event")
+    if len(set(top_k)) != len(top_k):
+        raise ValueError(f"top_k must be distinct, not {list(top_k)}")
+    for k in top_k:
+        if not 1 <= k < n_classes:
+            raise ValueError(f"top_k must lie in [1, {n_classes - 1}], not {k}")
+    return min(n_classes, max(LEAST_RECORDED_CLASSES, *top_k))
+
+
+def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
+    """Rank a block of logits; ``log p`` serves as well, with ``-inf`` where ``p`` is 0.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_samples, n_classes)
+        As `service.core.arrays.as_scores` returns them.
+    n_top : int
+        Top classes to keep, ``1 <= n_top <= n_classes``.
+
+    Raises
+    ------
+    ValueError
+        If ``n_top`` is out of range.
+    """
+    # C order, so that each row is summed in one order whatever the layout or size of the block.
+    scores = np.ascontiguousarray(scores)
+    top = top_classes(scores, n_top)
+    with np.errstate(over="ignore"):  # finite logits further apart than float64 reaches: -inf
+        relative = scores - np.take_along_axis(scores, top[:, :1], axis=1)
+    weights = np.exp(relative)
+    top_weights = np.take_along_axis(weights, top, axis=1)
+    np.put_along_axis(weights, top, 0.0, axis=1)
+    last_tail = weights.sum(axis=1, keepdims=True)
+    np.put_along_axis(weights, top, top_weights, axis=1)
+    ascending = np.concatenate([last_tail, top_weights[:, :0:-1]], axis=1)
+    return RankedScores(
+        top_classes=top,
+        relative=relative,
+        weights=weights,
+        heads=np.cumsum(top_weights, axis=1),
+        tails=np.cumsum(ascending, axis=1)[:, ::-1],
+    )

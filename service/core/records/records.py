@@ -1,0 +1,177 @@
+"""The per-sample record: all that is kept of a model's output, a few hundred bytes a sample."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.arrays import Floats, Hits, TieKeys, Uncertainty, as_uncertainty
+from service.core.measures import column
+from service.core.records.temperatures import TEMPERATURES
+
+UNCERTAINTY_PREFIX = "uncertainty_"
+
+Float32s: TypeAlias = NDArray[np.float32]
+Int32s: TypeAlias = NDArray[np.int32]
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Records:
+    """One record per sample; tables, scores and reports read these and never logits again.
+
+    With ``z`` the logits, ``p`` their softmax and ``z_(1)`` the largest logit:
+
+    Attributes
+    ----------
+    tie_key : ndarray of uint32, shape (n_samples,)
+    label : ndarray of int32, shape (n_samples,)
+    top_classes : ndarray of int32, shape (n_samples, m)
+        Best first, ties to the lower index.
+    top_log_odds : ndarray of float32, shape (n_samples, m)
+        ``log(p_(i) / (1 - p_(i)))``, from tails; infinite only where float64 knows no other class.
+    label_rank : ndarray of int32, shape (n_samples,)
+        Classes ranked above the label.
+    label_log_probability : ndarray of float64, shape (n_samples,)
+        ``log p_y``; may be ``-inf``.
+    sum_squares : ndarray of float64, shape (n_samples,)
+        ``sum p^2``.
+    log_sum_exp : ndarray of float32, shape (n_samples, 24)
+        ``log sum exp((z - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`: never negative.
+    label_logit : ndarray of float32, shape (n_samples,)
+        ``z_y - z_(1)``.
+    top_logits : ndarray of float32, shape (n_samples, m)
+        ``z_(i) - z_(1)``.
+    uncertainty : dict of str to ndarray of float32, shape (n_samples,)
+        By column (`service.core.measures.column`); finite.
+
+    Raises
+    ------
+    ValueError
+        If a dtype or shape differs, a value is NaN, or an uncertainty is not finite.
+    """
+
+    tie_key: TieKeys
+    label: Int32s
+    top_classes: Int32s
+    top_log_odds: Float32s
+    label_rank: Int32s
+    label_log_probability: Floats
+    sum_squares: Floats
+    log_sum_exp: Float32s
+    label_logit: Float32s
+    top_logits: Float32s
+    uncertainty: dict[str, Uncertainty]
+
+    def __post_init__(self) -> None:
+        for name, (dtype, columns) in self._layout().items():
+            _check(name, getattr(self, name), np.dtype(dtype), (self.n_samples, *columns))
+        for name, values in self.uncertainty.items():
+            _check(name, values, np.dtype(np.float32), (self.n_samples,))
+            as_uncertainty(values)
+
+    def _layout(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
+        """Return dtype and columns of each array, in the order of the fields."""
+        top = self.top_classes.shape[1:]
+        grid = TEMPERATURES.shape
+        return {
+            "tie_key": (np.uint32, ()),
+            "label": (np.int32, ()),
+            "top_classes": (np.int32, top),
+            "top_log_odds": (np.float32, top),
+            "label_rank": (np.int32, ()),
+            "label_log_probability": (np.float64, ()),
+            "sum_squares": (np.float64, ()),
+            "log_sum_exp": (np.float32, grid),
+            "label_logit": (np.float32, ()),
+            "top_logits": (np.float32, top),
+        }
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are."""
+        return len(self.tie_key)
+
+    def hits(self, k: int) -> Hits:
+        """Return whether the label is among the ``k`` top classes, shape (n_samples,)."""
+        return self.label_rank < k
+
+    def raw_probability(self, k: int) -> Floats:
+        """Return the model's own mass of the ``k`` top classes, shape (n_samples,).
+
+        Raises
+        ------
+        ValueError
+            If the event was not recorded.
+        """
+        name = column("neg_log_topk_mass", k)
+        if name not in self.uncertainty:
+            raise ValueError(f"k must be a recorded event: there is no {name}")
+        return np.exp(-self.uncertainty[name].astype(np.float64))
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Records":
+        """Return the records at ``index``, positions or a mask."""
+        return self.from_arrays({name: array[index] for name, array in self.to_arrays().items()})
+
+    def to_arrays(self) -> Arrays:
+        """Return plain arrays by name, for storage and for the wire."""
+        arrays: Arrays = {name: getattr(self, name) for name in self._layout()}
+        for name, values in self.uncertainty.items():
+            arrays[UNCERTAINTY_PREFIX + name] = values
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Records":
+        """Rebuild what `to_arrays` gave.
+
+        Raises
+        ------
+        ValueError
+            If an array is missing, unknown, or breaks the layout.
+        """
+        plain = {field.name for field in fields(cls)} - {"uncertainty"}
+        measured = {name for name in arrays if name.startswith(UNCERTAINTY_PREFIX)}
+        missing, unknown = plain - arrays.keys(), arrays.keys() - plain - measured
+        if missing or unknown:
+            raise ValueError(
+                f"records lack the arrays {sorted(missing)} and hold unknown {sorted(unknown)}"
+            )
+        values: dict[str, Any] = {name: arrays[name] for name in plain}
+        return cls(
+            **values,
+            uncertainty={
+                name.removeprefix(UNCERTAINTY_PREFIX): np.asarray(arrays[name])
+                for name in sorted(measured)
+            },
+        )
+
+
+def _check(
+    name: str, array: NDArray[np.generic], dtype: np.dtype[np.generic], shape: tuple[int, ...]
+) -> None:
+    if array.dtype != dtype or array.shape != shape:
+        raise ValueError(
+            f"{name} must be {dtype} of shape {shape}, not {array.dtype} of shape {array.shape}"
+        )
+    if np.issubdtype(dtype, np.floating) and np.isnan(array).any():
+        raise ValueError(f"{name} must not hold NaN")
+
+
+def concatenate(parts: Sequence[Records]) -> Records:
+    """Join records in order.
+
+    Raises
+    ------
+    ValueError
+        If there is no part, or parts keep different measures or numbers of top classes.
+    """
+    if not parts:
+        raise ValueError("parts must hold at least one set of records")
+    blocks = [part.to_arrays() for part in parts]
+    if any(block.keys() != blocks[0].keys() for block in blocks):
+        raise ValueError("parts must keep the same measures")
+    return Records.from_arrays(
+        {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
+    )
