@@ -36,9 +36,7 @@ def as_scores(values: ArrayLike, *, name: str = "logits") -> Logits:
     """
     scores = np.asarray(values, dtype=np.float64)
     if scores.ndim != TWO_DIMENSIONS or scores.shape[1] < TWO_DIMENSIONS:
-        raise ValueError(
-            f"{name} must have shape (n_samples, n_classes >= 2), not {scores.shape}"
-        )
+        raise ValueError(f"{name} must have shape (n_samples, n_classes >= 2), not {scores.shape}")
     bad = np.isnan(scores).any(axis=1) | (scores == np.inf).any(axis=1)
     bad |= np.isneginf(scores).all(axis=1)
     if bad.any():
@@ -63,9 +61,7 @@ def as_labels(values: ArrayLike, *, n_samples: int, n_classes: int) -> Labels:
     bad = (labels < 0) | (labels >= n_classes)
     if bad.any():
         row = int(np.argmax(bad))
-        raise ValueError(
-            f"labels must lie in [0, {n_classes}): row {row} holds {int(labels[row])}"
-        )
+        raise ValueError(f"labels must lie in [0, {n_classes}): row {row} holds {int(labels[row])}")
     return labels.astype(np.int64, copy=False)
 
 
@@ -78,7 +74,8 @@ def as_uncertainty(values: ArrayLike) -> Uncertainty:
         If the array is not one-dimensional or holds a value that is not finite in float32; the
         message names the first such row.
     """
-    uncertainty = np.asarray(values, dtype=np.float32)
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        uncertainty = np.asarray(values, dtype=np.float32)
     if uncertainty.ndim != 1:
         raise ValueError(f"uncertainty must have shape (n_samples,), not {uncertainty.shape}")
     bad = ~np.isfinite(uncertainty)

@@ -101,7 +101,7 @@ class BinTable:
     @property
     def weights(self) -> Rates:
         """Share of the samples in each bin, shape (n_bins,)."""
-        return np.divide(self.counts, self.n_samples)
+        return np.asarray(self.counts / self.n_samples, dtype=np.float64)
 
     @property
     def hit_rates(self) -> Rates:
