@@ -1,0 +1,30 @@
+"""The tables; importing this package registers every one of them."""
+
+from models.artifact import Artifact, ArtifactRole
+from models.base import Base
+from models.bin import Bin
+from models.bin_table import BinTable
+from models.calibration import Calibration, CalibrationStatus
+from models.calibration_name import CalibrationName
+from models.clock import database_now
+from models.score import Score, ScorePhase, SubjectKind
+from models.tenant import DEFAULT_TENANT, Tenant
+from models.utc_datetime import UtcDateTime
+
+__all__ = [
+    "DEFAULT_TENANT",
+    "Artifact",
+    "ArtifactRole",
+    "Base",
+    "Bin",
+    "BinTable",
+    "Calibration",
+    "CalibrationName",
+    "CalibrationStatus",
+    "Score",
+    "ScorePhase",
+    "SubjectKind",
+    "Tenant",
+    "UtcDateTime",
+    "database_now",
+]

@@ -1,0 +1,39 @@
+"""Bins: the rows of a bin table."""
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, String
+from sqlalchemy.orm import Mapped, mapped_column
+
+from models.base import Base
+
+
+class Bin(Base):
+    """Uncertainties in (lower, upper] and what was seen there; null edges are infinite."""
+
+    __tablename__ = "bin"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "bin_table_id"],
+            ["bin_table.tenant_id", "bin_table.id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint('"index" >= 0', name="index"),
+        CheckConstraint("lower < upper", name="edges"),
+        CheckConstraint("hits BETWEEN 0 AND count", name="hits"),
+        CheckConstraint("interval_lower >= 0 AND interval_upper <= 1", name="interval"),
+        CheckConstraint(
+            "probability BETWEEN interval_lower AND interval_upper", name="probability"
+        ),
+    )
+
+    tenant_id: Mapped[str] = mapped_column(String(63), primary_key=True)
+    bin_table_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    index: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    lower: Mapped[float | None]
+    upper: Mapped[float | None]
+    count: Mapped[int]
+    hits: Mapped[int]
+    probability: Mapped[float]
+    interval_lower: Mapped[float]
+    interval_upper: Mapped[float]
+    mean_uncertainty: Mapped[float | None]
+    odds_ratio: Mapped[float]

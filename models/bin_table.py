@@ -1,0 +1,70 @@
+"""Bin tables: what one measure says about one event."""
+
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    CheckConstraint,
+    ForeignKeyConstraint,
+    Index,
+    String,
+    UniqueConstraint,
+    text,
+)
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from models.base import Base
+from models.bin import Bin
+
+
+class BinTable(Base):
+    """The bins of one (event, measure) of a calibration, and how they were made."""
+
+    __tablename__ = "bin_table"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "calibration_id"],
+            ["calibration.tenant_id", "calibration.id"],
+            ondelete="CASCADE",
+        ),
+        UniqueConstraint("tenant_id", "id"),
+        UniqueConstraint("tenant_id", "calibration_id", "k", "measure"),
+        Index(
+            "uq_bin_table_served",
+            "tenant_id",
+            "calibration_id",
+            "k",
+            unique=True,
+            sqlite_where=text("served"),
+            postgresql_where=text("served"),
+        ),
+        CheckConstraint("k >= 1", name="k"),
+        CheckConstraint("requested_bins >= 1", name="requested_bins"),
+        CheckConstraint("lookup IN ('step', 'interpolated')", name="lookup"),
+        CheckConstraint("interval_level > 0 AND interval_level < 1", name="interval_level"),
+        CheckConstraint("prior_accuracy > 0 AND prior_accuracy < 1", name="prior_accuracy"),
+        CheckConstraint("prior_strength > 0", name="prior_strength"),
+        CheckConstraint("n_samples >= 0", name="n_samples"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    tenant_id: Mapped[str] = mapped_column(String(63))
+    calibration_id: Mapped[UUID]
+    k: Mapped[int]
+    measure: Mapped[str] = mapped_column(String(100))
+    column: Mapped[str] = mapped_column(String(100))
+    served: Mapped[bool]
+    requested_bins: Mapped[int]
+    lookup: Mapped[str] = mapped_column(String(20))
+    monotone: Mapped[bool]
+    interval_method: Mapped[str] = mapped_column(String(50))
+    interval_level: Mapped[float]
+    interval_simultaneous: Mapped[bool]
+    prior_accuracy: Mapped[float]
+    prior_strength: Mapped[float]
+    n_samples: Mapped[int]
+    candidates: Mapped[list[dict[str, object]]] = mapped_column(JSON)
+
+    bins: Mapped[list[Bin]] = relationship(
+        lazy="raise", order_by=lambda: Bin.index, passive_deletes="all"
+    )
