@@ -1,0 +1,159 @@
+"""The digits example: splits, network, numbers, and the script that makes them."""
+
+import csv
+import importlib.util
+import json
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from scipy.special import log_softmax
+from sklearn.datasets import load_digits
+from sklearn.metrics import log_loss, top_k_accuracy_score
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+FOLDER = REPOSITORY / "examples" / "digits"
+EXTERNAL = REPOSITORY / "tests" / "data" / "digits"
+PARTS = ("calibration", "evaluation")
+
+
+def load_part(folder: Path, part: str) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(folder / f"{part}.npz", allow_pickle=False) as arrays:
+        assert sorted(arrays) == ["inputs", "labels"]
+        return arrays["inputs"], arrays["labels"]
+
+
+def run(path: Path, inputs: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(path, providers=["CPUExecutionProvider"])
+    return session.run(["logits"], {"inputs": inputs.astype(np.float32)})[0]
+
+
+def readme_numbers() -> dict[str, list[float]]:
+    rows = [
+        [cell.strip() for cell in line.strip("|\n").split("|")]
+        for line in (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
+        if line.startswith(("| calibration |", "| evaluation |"))
+    ]
+    return {row[0]: [float(cell) for cell in row[1:]] for row in rows}
+
+
+@pytest.fixture(scope="module")
+def script() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("make_example", FOLDER / "make_example.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_parts_are_the_whole_set_and_share_no_image(script: ModuleType) -> None:
+    parts = script.split_digits()
+    images, labels = load_digits(return_X_y=True)
+    rows = np.concatenate([np.c_[part.inputs, part.labels] for part in parts.values()])
+    assert sorted(map(tuple, rows)) == sorted(map(tuple, np.c_[images, labels].astype(int)))
+    # No two of scikit-learn's images are equal, so disjoint rows are disjoint pictures.
+    assert len(np.unique(rows[:, :64], axis=0)) == len(images)
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_files_hold_the_split(script: ModuleType, part: str) -> None:
+    inputs, labels = load_part(FOLDER, part)
+    expected = script.split_digits()[part]
+    np.testing.assert_array_equal(inputs, expected.inputs)
+    np.testing.assert_array_equal(labels, expected.labels)
+    assert (inputs.dtype, labels.dtype, len(labels)) == (np.uint8, np.int64, 600)
+    assert inputs.max() == 16
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_network_is_good_not_perfect_and_over_confident(part: str) -> None:
+    inputs, labels = load_part(FOLDER, part)
+    log_probabilities = log_softmax(run(FOLDER / "model.onnx", inputs).astype(np.float64), axis=1)
+    accuracy = (log_probabilities.argmax(axis=1) == labels).mean()
+    assert 0.93 <= accuracy <= 0.98
+    assert 0.01 < np.exp(log_probabilities.max(axis=1)).mean() - accuracy < 0.05
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_the_readme_tells_the_truth(part: str) -> None:
+    inputs, labels = load_part(FOLDER, part)
+    logits = run(FOLDER / "model.onnx", inputs).astype(np.float64)
+    probabilities = np.exp(log_softmax(logits, axis=1))
+    confidence, hits = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
+    ece = sum(
+        abs((hits - confidence)[(confidence > low) & (confidence <= low + 1 / 15)].sum())
+        for low in np.arange(15) / 15
+    )
+    expected = [
+        len(labels),
+        hits.mean(),
+        top_k_accuracy_score(labels, logits, k=5),
+        confidence.mean(),
+        ece / len(labels),
+        log_loss(labels, probabilities),
+    ]
+    assert readme_numbers()[part] == pytest.approx(expected, abs=6e-5)
+
+
+def test_the_graph_is_what_is_promised() -> None:
+    onnx_model = onnx.load(FOLDER / "model.onnx")
+    assert (onnx_model.ir_version, onnx_model.opset_import[0].version) == (8, 17)
+    names = {entry.key: json.loads(entry.value) for entry in onnx_model.metadata_props}
+    assert names["classes"] == [str(digit) for digit in range(10)]
+    assert (FOLDER / "model.onnx").stat().st_size < 100_000
+    session = onnxruntime.InferenceSession(
+        FOLDER / "model.onnx", providers=["CPUExecutionProvider"]
+    )
+    (source,), (sink,) = session.get_inputs(), session.get_outputs()
+    assert (source.name, source.type, source.shape) == ("inputs", "tensor(float)", ["N", 64])
+    assert (sink.name, sink.type, sink.shape) == ("logits", "tensor(float)", ["N", 10])
+
+
+def test_the_csv_holds_the_networks_outputs_exactly() -> None:
+    inputs, labels = load_part(FOLDER, "calibration")
+    with (FOLDER / "calibration_logits.csv").open(newline="", encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    assert [int(row["label"]) for row in rows] == labels.tolist()
+    logits = np.array([[row[f"logit_{k}"] for k in range(10)] for row in rows], dtype=np.float32)
+    # ONNX Runtime picks its kernels by processor; on the one that wrote the file they are equal.
+    np.testing.assert_allclose(logits, run(FOLDER / "model.onnx", inputs), rtol=1e-4, atol=1e-4)
+
+
+def test_the_request_asks_for_a_sure_and_a_hard_image() -> None:
+    request = json.loads((FOLDER / "request.json").read_text(encoding="utf-8"))
+    assert request["calibration"] == "digits"
+    inputs = np.array(request["inputs"], dtype=np.float32)
+    assert inputs.shape == (2, 64)
+    probabilities = np.exp(log_softmax(run(FOLDER / "model.onnx", inputs), axis=1)).max(axis=1)
+    assert probabilities[0] > 0.999
+    assert probabilities[1] < 0.7
+
+
+def test_external_weights_give_the_same_logits() -> None:
+    inputs, _ = load_part(FOLDER, "evaluation")
+    structure = onnx.load(EXTERNAL / "model_external.onnx", load_external_data=False)
+    assert all(
+        tensor.data_location == onnx.TensorProto.EXTERNAL
+        and tensor.external_data[0].value == "model_external.onnx.data"
+        for tensor in structure.graph.initializer
+        if tensor.dims
+    )
+    np.testing.assert_array_equal(
+        run(EXTERNAL / "model_external.onnx", inputs), run(FOLDER / "model.onnx", inputs)
+    )
+
+
+def test_the_script_makes_the_example_again(script: ModuleType, tmp_path: Path) -> None:
+    script.make_example(tmp_path, tmp_path / "external")
+    for part in PARTS:
+        for made, kept in zip(load_part(tmp_path, part), load_part(FOLDER, part), strict=True):
+            np.testing.assert_array_equal(made, kept)
+        # Training amplifies the rounding of another machine's linear algebra; the data do not move.
+        inputs, labels = load_part(tmp_path, part)
+        accuracy = (run(tmp_path / "model.onnx", inputs).argmax(axis=1) == labels).mean()
+        assert 0.93 <= accuracy <= 0.98
+    made_files = {path.name for path in tmp_path.iterdir() if path.is_file()}
+    kept_files = {path.name for path in FOLDER.iterdir() if path.is_file()}
+    assert made_files == kept_files - {"README.md", "make_example.py"}
