@@ -2,6 +2,7 @@
 
 ServiceError
 ├── InvalidInput            what the caller sent breaks a rule
+│   ├── MalformedRequest    it cannot be read at all: no JSON, no multipart
 │   ├── InvalidConfig
 │   ├── InvalidDataset
 │   ├── InvalidOnnxModel
@@ -22,6 +23,7 @@ the nearest known ancestor to a status.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -51,13 +53,17 @@ class ServiceError(Exception):
         return cls.code().replace("-", " ").replace("onnx", "ONNX").capitalize()
 
     @classmethod
-    def at(cls, location: str, message: str) -> "ServiceError":
+    def at(cls, location: str, message: str) -> Self:
         """Build the error of a single violation."""
         return cls(f"{location}: {message}", [Violation(location, message)])
 
 
 class InvalidInput(ServiceError):
     """What the caller sent breaks a rule."""
+
+
+class MalformedRequest(InvalidInput):
+    """The request cannot be read at all."""
 
 
 class InvalidConfig(InvalidInput):

@@ -1,0 +1,5 @@
+"""``python -m service`` is ``howsure``."""
+
+from service.cli import main
+
+main()

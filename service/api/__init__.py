@@ -1,0 +1,30 @@
+"""The HTTP interface: one resource a file, its router and its schemas together."""
+
+from typing import Any
+
+from fastapi import FastAPI
+
+from service.api import bins, calibrate, calibrations, errors, health, predict, problems, report
+
+ROUTERS = (calibrate, calibrations, bins, predict, report, health)
+SCHEMAS = (problems.SCHEMAS, calibrate.SCHEMAS, predict.SCHEMAS)
+
+
+def install(app: FastAPI) -> None:
+    """Add every route to ``app``, with its failures and its documents."""
+    errors.install(app)
+    for resource in ROUTERS:
+        app.include_router(resource.router)
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            schemas = generate().setdefault("components", {}).setdefault("schemas", {})
+            for group in SCHEMAS:
+                for name, schema in group.items():
+                    schemas.update(schema.get("$defs", {}))
+                    schemas[name] = {key: schema[key] for key in schema if key != "$defs"}
+        document = generate()
+        return document
+
+    app.openapi = openapi  # type: ignore[method-assign] - FastAPI documents this as the way

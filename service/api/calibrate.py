@@ -1,0 +1,174 @@
+"""``POST /calibrate``: upload a model and a labelled set."""
+
+import asyncio
+import re
+import uuid
+from collections.abc import Mapping
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from service.api.calibrations import Calibration, resource
+from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.multipart import PartRule, SpooledFile, SpooledUpload, UploadLimits, spool_multipart
+from service.api.problems import UPLOAD_PROBLEMS
+from service.errors import InvalidInput
+from service.operations.config import CalibrationConfig
+from service.operations.manage_calibrations import get_calibration
+from service.operations.start_calibration import (
+    CalibrationUpload,
+    UploadedFile,
+    start_calibration,
+)
+from service.operations.workspace import Workspace
+
+MAX_CONFIG_BYTES = 8 * 1024**2
+MAX_ONNX_MODELS = 64
+FINISHED = {"succeeded", "failed", "cancelled"}
+FIRST_POLL_SECONDS = 0.02
+LAST_POLL_SECONDS = 0.5
+
+router = APIRouter(tags=["calibrations"])
+
+_FILE = {"type": "string", "format": "binary"}
+REQUEST_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["calibration"],
+                "properties": {
+                    "model": _FILE | {"description": "An ONNX classifier."},
+                    "model_data": {
+                        "type": "array",
+                        "items": _FILE,
+                        "description": "Companion files with the model's external weights.",
+                    },
+                    "calibration": _FILE
+                    | {"description": "Labelled samples: .npz, or .csv and .parquet of outputs."},
+                    "evaluation": _FILE
+                    | {"description": "A second labelled set, used for scores only."},
+                    "config": {"$ref": "#/components/schemas/CalibrationConfig"},
+                },
+            },
+            "encoding": {"config": {"contentType": "application/json"}},
+        }
+    },
+}
+SCHEMAS = {
+    "CalibrationConfig": CalibrationConfig.model_json_schema(
+        ref_template="#/components/schemas/{model}"
+    )
+}
+
+
+def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
+    return {
+        "model": PartRule(max_bytes=limits.max_model_bytes, repeatable=True, is_file=True),
+        "model_data": PartRule(max_bytes=limits.max_model_data_bytes, repeatable=True, is_file=True),
+        "calibration": PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True),
+        "evaluation": PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True),
+        "config": PartRule(max_bytes=MAX_CONFIG_BYTES, repeatable=False, is_file=False),
+    }
+
+
+@router.post(
+    "/calibrate",
+    summary="Calibrate a classifier",
+    status_code=HTTPStatus.ACCEPTED,
+    responses={
+        **UPLOAD_PROBLEMS,
+        201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
+    },
+    openapi_extra={
+        "requestBody": REQUEST_BODY,
+        "parameters": [
+            {
+                "name": "Prefer",
+                "in": "header",
+                "schema": {"type": "string", "examples": ["wait=30"]},
+                "description": "`wait=N`: wait up to N seconds for the calibration to finish.",
+            }
+        ],
+    },
+)
+async def post_calibrate(
+    request: Request, response: Response, workspace: WorkspaceDep, tenant_id: TenantDep
+) -> Calibration:
+    """Check the upload, queue the calibration and answer with its resource.
+
+    The upload streams to disk. What is wrong with it is answered at once and leaves nothing
+    behind; what only a full run over the data can show ends the calibration as `failed`.
+    """
+    wait_seconds = _wait_seconds(request.headers.get("prefer", ""))
+    limits: UploadLimits = request.app.state.upload_limits
+    spooled = await spool_multipart(
+        request.headers.get("content-type", ""),
+        request.stream(),
+        folder=workspace.spool,
+        limits=limits,
+        parts=_rules(limits),
+    )
+    try:
+        upload = _upload(spooled)
+        calibration_id = await run_in_threadpool(start_calibration, workspace, tenant_id, upload)
+    finally:
+        await run_in_threadpool(spooled.discard)
+    wait_seconds = min(wait_seconds, request.app.state.max_wait_seconds)
+    answer = await _wait(request, workspace, tenant_id, calibration_id, wait_seconds)
+    response.headers["Location"] = f"/calibrations/{calibration_id}"
+    if wait_seconds:
+        response.headers["Preference-Applied"] = f"wait={wait_seconds:g}"
+    if answer.status in FINISHED:
+        response.status_code = HTTPStatus.CREATED
+    return answer
+
+
+def _wait_seconds(prefer: str) -> float:
+    found = re.search(r"(?:^|[\s,;])wait\s*=\s*(\d{1,6})", prefer, re.IGNORECASE)
+    return float(found[1]) if found else 0.0
+
+
+def _upload(spooled: SpooledUpload) -> CalibrationUpload:
+    calibration = spooled.files("calibration")
+    if not calibration:
+        raise InvalidInput.at("calibration", "this part is required: a labelled calibration set")
+    evaluation = spooled.files("evaluation")
+    companions: dict[str, UploadedFile] = {}
+    for found in spooled.files("model_data"):
+        if found.label in companions:
+            raise InvalidInput.at("model_data", f"two companions are named {found.label!r}")
+        companions[found.label] = _file(found)
+    return CalibrationUpload(
+        calibration=_file(calibration[0]),
+        config=spooled.text("config") or "{}",
+        onnx_models=[_file(found) for found in spooled.files("model")],
+        companions=companions,
+        evaluation=_file(evaluation[0]) if evaluation else None,
+    )
+
+
+def _file(found: SpooledFile) -> UploadedFile:
+    return UploadedFile(path=found.path, label=found.label)
+
+
+async def _wait(
+    request: Request,
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    calibration_id: uuid.UUID,
+    seconds: float,
+) -> Calibration:
+    """Poll until the calibration is finished, the time is up or the client has left."""
+    loop = asyncio.get_running_loop()
+    until, pause = loop.time() + seconds, FIRST_POLL_SECONDS
+    while True:
+        row = await run_in_threadpool(get_calibration, workspace, tenant_id, str(calibration_id))
+        left = until - loop.time()
+        if row.status in FINISHED or left <= 0 or await request.is_disconnected():
+            return resource(row)
+        await asyncio.sleep(min(pause, left))
+        pause = min(pause * 1.5, LAST_POLL_SECONDS)

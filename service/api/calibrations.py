@@ -1,0 +1,138 @@
+"""``/calibrations``: the resource that POST /calibrate makes."""
+
+import uuid
+from datetime import datetime
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query
+from pydantic import BaseModel, ConfigDict, Field
+
+import models
+from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.problems import PROBLEMS
+from service.operations import manage_calibrations as manage
+
+router = APIRouter(tags=["calibrations"])
+
+Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+
+
+class Progress(BaseModel):
+    """How far a running calibration has come."""
+
+    stage: str = Field(examples=["calibration"])
+    done: int = Field(examples=[2560])
+    total: int = Field(examples=[5000])
+
+
+class Calibration(BaseModel):
+    """One calibration: the job, and what it made."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: uuid.UUID
+    name: str = Field(examples=["digits"])
+    version: int = Field(examples=[1], description="Counted per name, never reused.")
+    status: Status
+    progress: Progress | None
+    created_at: datetime
+    finished_at: datetime | None
+    config: dict[str, Any] = Field(description="The configuration as resolved.")
+    model: dict[str, Any] | None = Field(
+        description="The ONNX model as found; null when its outputs were uploaded."
+    )
+    data: dict[str, Any] = Field(description="Digest, samples and class counts.")
+    versions: dict[str, str] = Field(description="Versions of the runtime and the libraries.")
+    accuracy: dict[str, float] | None = Field(examples=[{"1": 0.95, "5": 0.998}])
+    serve: dict[str, str] | None = Field(
+        examples=[{"1": "neg_log_pmax", "5": "entropy"}],
+        description="The uncertainty measure that serves each event.",
+    )
+    warnings: list[str]
+    error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
+
+
+class CalibrationPage(BaseModel):
+    """A page of calibrations, newest first."""
+
+    calibrations: list[Calibration]
+    next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
+
+
+def resource(row: models.Calibration) -> Calibration:
+    """Render a row."""
+    progress = None
+    if row.status == "running" and row.progress_stage is not None:
+        progress = Progress(
+            stage=row.progress_stage, done=row.progress_done, total=row.progress_total
+        )
+    return Calibration(
+        id=row.id,
+        name=row.name,
+        version=row.version,
+        status=row.status,
+        progress=progress,
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+        config=row.config,
+        model=row.onnx_model,
+        data=row.data,
+        versions=row.versions,
+        accuracy=row.accuracy,
+        serve=row.serve,
+        warnings=row.warnings,
+        error=row.error,
+    )
+
+
+@router.get("/calibrations", summary="List calibrations", responses=PROBLEMS)
+def list_calibrations(
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    limit: Annotated[int, Query(ge=1, le=200)] = 50,
+    cursor: str | None = None,
+    name: str | None = None,
+    status: Status | None = None,
+) -> CalibrationPage:
+    """List calibrations, newest first, filtered by name and status."""
+    rows, next_cursor = manage.list_calibrations(
+        workspace, tenant_id, limit=limit, cursor=cursor, name=name, status=status
+    )
+    return CalibrationPage(calibrations=[resource(row) for row in rows], next_cursor=next_cursor)
+
+
+@router.get(
+    "/calibrations/{calibration_id}", summary="Read one calibration", responses=PROBLEMS
+)
+def get_calibration(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+) -> Calibration:
+    """Read a calibration by id, by name or by `name@version`."""
+    return resource(manage.get_calibration(workspace, tenant_id, calibration_id))
+
+
+@router.post(
+    "/calibrations/{calibration_id}/cancel",
+    summary="Cancel a queued or running calibration",
+    status_code=HTTPStatus.ACCEPTED,
+    responses=PROBLEMS,
+)
+def cancel_calibration(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+) -> Calibration:
+    """Ask a calibration to stop; it does so within a batch."""
+    return resource(manage.cancel_calibration(workspace, tenant_id, calibration_id))
+
+
+@router.delete(
+    "/calibrations/{calibration_id}",
+    summary="Delete a calibration and all it keeps",
+    status_code=HTTPStatus.NO_CONTENT,
+    responses=PROBLEMS,
+)
+def delete_calibration(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+) -> None:
+    """Delete a finished calibration: its row, its tables and its files."""
+    manage.delete_calibration(workspace, tenant_id, calibration_id)

@@ -1,0 +1,24 @@
+"""What routes ask for, as annotated aliases."""
+
+import uuid
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.operations.workspace import Workspace
+
+
+def _workspace(request: Request) -> Workspace:
+    workspace = request.app.state.workspace
+    assert isinstance(workspace, Workspace)  # noqa: S101 - set by the composition root
+    return workspace
+
+
+def _tenant_id(request: Request) -> uuid.UUID:
+    tenant_id = request.app.state.tenant_id
+    assert isinstance(tenant_id, uuid.UUID)  # noqa: S101 - set by the composition root
+    return tenant_id
+
+
+WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
+TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]

@@ -1,0 +1,142 @@
+"""From exceptions to ``application/problem+json`` (RFC 9457); the one place that knows statuses."""
+
+from collections.abc import Sequence
+from http import HTTPStatus
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+
+from service import errors
+from service.errors import ServiceError, Violation
+
+MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 5
+STATUS: dict[type[ServiceError], HTTPStatus] = {
+    errors.InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
+    errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
+    errors.UnsupportedFormat: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.Conflict: HTTPStatus.CONFLICT,
+    errors.Overloaded: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.StorageFull: HTTPStatus.INSUFFICIENT_STORAGE,
+    errors.InferenceFailed: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.DeadlineExceeded: HTTPStatus.GATEWAY_TIMEOUT,
+}
+
+log = structlog.get_logger(__name__)
+
+
+class ProblemDetail(BaseModel):
+    """One broken rule and where it is."""
+
+    location: str = Field(examples=["calibration.labels[17]"])
+    message: str = Field(examples=["expected an integer from 0 to 9, got 10"])
+
+
+class Problem(BaseModel):
+    """What every failed request is answered with."""
+
+    type: str = Field(examples=["urn:howsure:problem:invalid-dataset"])
+    title: str = Field(examples=["Invalid dataset"])
+    status: int = Field(examples=[422])
+    detail: str
+    errors: list[ProblemDetail] = []
+
+
+def status_of(error: ServiceError) -> HTTPStatus:
+    """Return the status of the nearest ancestor that has one."""
+    for ancestor in type(error).__mro__:
+        if ancestor in STATUS:
+            return STATUS[ancestor]
+    return HTTPStatus.INTERNAL_SERVER_ERROR
+
+
+def problem_response(
+    status: int, *, code: str, title: str, detail: str, violations: Sequence[Violation] = ()
+) -> JSONResponse:
+    """Render one problem."""
+    problem = {
+        "type": f"urn:howsure:problem:{code}",
+        "title": title,
+        "status": int(status),
+        "detail": detail,
+        "errors": [{"location": v.location, "message": v.message} for v in violations],
+    }
+    retry = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
+    retry = retry or status == HTTPStatus.INSUFFICIENT_STORAGE
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if retry else None
+    return JSONResponse(problem, status_code=status, headers=headers, media_type=MEDIA_TYPE)
+
+
+def install(app: FastAPI) -> None:
+    """Answer every failure of ``app`` with a problem."""
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _request_validation)
+    app.add_exception_handler(HTTPException, _http_exception)
+    app.add_exception_handler(OperationalError, _database_unavailable)
+    app.add_exception_handler(Exception, _unexpected)
+
+
+async def _service_error(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, ServiceError)  # noqa: S101 - the registration above says so
+    return problem_response(
+        status_of(error),
+        code=error.code(),
+        title=error.title(),
+        detail=error.message,
+        violations=error.violations,
+    )
+
+
+async def _request_validation(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    violations = [
+        Violation(".".join(str(part) for part in found["loc"]), found["msg"])
+        for found in error.errors()
+    ]
+    return problem_response(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        code="invalid-input",
+        title="Invalid input",
+        detail="; ".join(f"{v.location}: {v.message}" for v in violations[:3]),
+        violations=violations,
+    )
+
+
+async def _http_exception(_: Request, error: Exception) -> JSONResponse:
+    assert isinstance(error, HTTPException)  # noqa: S101 - as above
+    status = HTTPStatus(error.status_code)
+    response = problem_response(
+        status,
+        code=status.phrase.lower().replace(" ", "-"),
+        title=status.phrase,
+        detail=str(error.detail),
+    )
+    response.headers.update(error.headers or {})
+    return response
+
+
+async def _database_unavailable(_: Request, error: Exception) -> JSONResponse:
+    log.error("database_unavailable", error=type(error).__name__)
+    return problem_response(
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        code="database-unavailable",
+        title="Database unavailable",
+        detail="The database does not answer; try again.",
+    )
+
+
+async def _unexpected(request: Request, error: Exception) -> JSONResponse:
+    log.error("unexpected_error", path=request.url.path, exc_info=error)
+    return problem_response(
+        HTTPStatus.INTERNAL_SERVER_ERROR,
+        code="internal-error",
+        title="Internal error",
+        detail="The service failed in a way it should not; its log holds the reason.",
+    )

@@ -1,0 +1,42 @@
+"""Is the process alive, and can it do its work?"""
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, Field
+
+from service.api.dependencies import WorkspaceDep
+from service.operations.readiness import readiness
+
+router = APIRouter(tags=["health"])
+
+
+class Health(BaseModel):
+    """The process answers."""
+
+    status: str = Field(examples=["alive"])
+
+
+class Readiness(BaseModel):
+    """What the service needs, and whether each works."""
+
+    ready: bool
+    checks: dict[str, str] = Field(
+        examples=[{"database": "ok", "schema": "ok", "artifacts": "ok", "device": "cpu"}]
+    )
+
+
+@router.get("/healthz", summary="Is the process alive?")
+async def get_health() -> Health:
+    """Answer as soon as the process can answer anything."""
+    return Health(status="alive")
+
+
+@router.get("/readyz", summary="Can it do its work?", responses={503: {"model": Readiness}})
+def get_readiness(workspace: WorkspaceDep, response: Response) -> Readiness:
+    """Check the database, its schema, the artifact store and the device."""
+    ready, checks = readiness(workspace)
+    if not ready:
+        response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
+        response.headers["Retry-After"] = "5"
+    return Readiness(ready=ready, checks=checks)

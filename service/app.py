@@ -1,0 +1,142 @@
+"""The composition root: settings in, a running service out."""
+
+import logging
+import os
+import shutil
+import socket
+import uuid
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+from pathlib import Path
+
+import structlog
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from service import api
+from service.api.multipart import UploadLimits
+from service.datasets import DatasetLimits
+from service.jobs.worker import Workers
+from service.operations.workspace import Limits, Workspace
+from service.runner import RunnerPool
+from service.settings import Settings
+from service.storage.artifacts import open_artifact_store
+from service.storage.database import Database, open_database
+from service.storage.owner_lock import OwnerLock
+from service.storage.schema import upgrade
+from service.storage.tenants import default_tenant_id
+
+DESCRIPTION = """\
+Upload an ONNX classifier and a labelled calibration set; get back, with every prediction, the
+calibrated probability that it is right, with an interval.
+"""
+
+
+def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None) -> FastAPI:
+    """Build the service; nothing is opened before it starts.
+
+    Parameters
+    ----------
+    settings : Settings
+    on_ready : callable, optional
+        Called once the service can answer.
+    """
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        workspace, workers = await run_in_threadpool(_start, settings)
+        app.state.workspace = workspace
+        app.state.tenant_id = await run_in_threadpool(_tenant, workspace.database)
+        if on_ready is not None:
+            on_ready()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(_stop, workspace, workers)
+
+    app = FastAPI(
+        title="Howsure", version=version("howsure"), description=DESCRIPTION, lifespan=lifespan
+    )
+    app.state.upload_limits = UploadLimits(
+        max_model_bytes=settings.max_model_bytes,
+        max_model_data_bytes=settings.max_model_data_bytes,
+        max_dataset_bytes=settings.max_dataset_bytes,
+    )
+    app.state.max_wait_seconds = settings.max_wait_seconds
+    api.install(app)
+    return app
+
+
+def configure_logging(log_format: str) -> None:
+    """Write log lines to standard error, for people or for machines."""
+    renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
+    if log_format == "console":
+        renderer = structlog.dev.ConsoleRenderer()
+    structlog.configure(
+        processors=[
+            structlog.contextvars.merge_contextvars,
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            structlog.processors.format_exc_info,
+            renderer,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        logger_factory=structlog.PrintLoggerFactory(file=os.fdopen(2, "w", closefd=False)),
+    )
+
+
+def _start(settings: Settings) -> tuple[Workspace, Workers]:
+    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    url = settings.resolved_database_url()
+    upgrade(url)
+    database = open_database(url)
+    owner_lock = OwnerLock.beside(database)
+    spool = settings.data_dir / "spool" / f"{socket.gethostname()}-{os.getpid()}"
+    _empty(spool)
+    workspace = Workspace(
+        database=database,
+        artifacts=open_artifact_store(settings.resolved_artifacts_url()),
+        runners=RunnerPool(
+            device=settings.device,
+            threads=settings.threads or None,
+            max_processes=settings.max_processes,
+            load_timeout_s=settings.load_timeout_seconds,
+            run_timeout_s=settings.run_timeout_seconds,
+        ),
+        spool=spool,
+        lease_seconds=settings.lease_seconds,
+        limits=Limits(
+            datasets=DatasetLimits(
+                max_samples=settings.max_samples, max_classes=settings.max_classes
+            ),
+            max_predict_bytes=settings.max_predict_bytes,
+            max_predict_rows=settings.max_predict_rows,
+        ),
+    )
+    workers = Workers(
+        workspace,
+        count=settings.workers,
+        owner=f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}",
+        owner_lock=owner_lock,
+    )
+    workers.start()
+    return workspace, workers
+
+
+def _stop(workspace: Workspace, workers: Workers) -> None:
+    workers.stop()
+    workspace.runners.close()
+    workspace.database.dispose()
+    shutil.rmtree(workspace.spool, ignore_errors=True)
+
+
+def _tenant(database: Database) -> uuid.UUID:
+    with database.session() as session:
+        return default_tenant_id(session)
+
+
+def _empty(folder: Path) -> None:
+    """Make a folder of our own, without what a dead process of the same number left in it."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)

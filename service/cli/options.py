@@ -1,0 +1,14 @@
+"""Options that several commands share."""
+
+from typing import Annotated
+
+import typer
+
+UrlOption = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        envvar="HOWSURE_URL",
+        help="Address of a running service; without it, work in this process.",
+    ),
+]

@@ -1,0 +1,66 @@
+"""``howsure serve``: the service, in the foreground."""
+
+import socket
+from pathlib import Path
+from typing import Annotated
+
+import typer
+import uvicorn
+from rich.console import Console
+
+from service.app import configure_logging, create_app
+from service.cli.failure import CommandFailed
+from service.cli.settings_help import settings_help
+from service.settings import Settings
+
+GRACE_SECONDS = 30
+
+
+def serve(
+    host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of the database, artifacts and uploads.")
+    ] = None,
+) -> None:
+    given = {"host": host, "port": port, "data_dir": data_dir}
+    settings = Settings(**{key: value for key, value in given.items() if value is not None})
+    configure_logging(settings.log_format)
+    listener = bind(settings.host, settings.port)
+    address = f"http://{settings.host}:{listener.getsockname()[1]}"
+    config = uvicorn.Config(
+        create_app(settings, on_ready=lambda: _announce(address, settings)),
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[listener])
+
+
+serve.__doc__ = "Run the service: HTTP, workers and model processes.\n\n" + settings_help()
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """Return a listening socket, or fail with a sentence."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    # Accepted connections inherit it; without it small answers wait for the client's next ACK.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    try:
+        listener.bind((host, port))
+    except OSError as error:
+        listener.close()
+        raise CommandFailed(
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another --port"
+        ) from error
+    listener.set_inheritable(False)
+    return listener
+
+
+def _announce(address: str, settings: Settings) -> None:
+    console = Console(stderr=True)
+    console.print(f"howsure answers on {address}", highlight=False)
+    console.print(f"  documentation  {address}/docs", highlight=False)
+    console.print(f"  data           {settings.data_dir.resolve()}", highlight=False)

@@ -1,0 +1,12 @@
+"""The settings as text, for the help of ``howsure serve``."""
+
+from service.settings import Settings
+
+
+def settings_help() -> str:
+    """List each setting's variable, default and meaning."""
+    lines = ["Settings are environment variables, or lines of a `.env` file:", ""]
+    for name, found in Settings.model_fields.items():
+        default = "" if found.default in ("", None) else f" (default {found.default})"
+        lines += [f"HOWSURE_{name.upper()}{default}: {found.description}", ""]
+    return "\n".join(lines)

@@ -1,0 +1,57 @@
+"""Read, list, cancel and delete calibrations."""
+
+import uuid
+from collections.abc import Sequence
+
+import models
+from service.operations.workspace import Workspace
+from service.storage.calibrations import CalibrationRepository
+
+
+def get_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> models.Calibration:
+    """Return the calibration that an id, a name or ``name@version`` means."""
+    with workspace.database.session() as session:
+        return CalibrationRepository(session, tenant_id).find(reference)
+
+
+def list_calibrations(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    *,
+    limit: int,
+    cursor: str | None,
+    name: str | None,
+    status: str | None,
+) -> tuple[Sequence[models.Calibration], str | None]:
+    """Return a page of calibrations, newest first, and the cursor of the next page."""
+    with workspace.database.session() as session:
+        return CalibrationRepository(session, tenant_id).page(
+            cursor=cursor, limit=limit, name=name, status=status
+        )
+
+
+def cancel_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> models.Calibration:
+    """Ask a queued or running calibration to stop."""
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        row = repository.find(reference)
+        return repository.request_cancel(row.id)
+
+
+def delete_calibration(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> None:
+    """Delete a finished calibration, then the files that nothing else refers to.
+
+    The row goes first: a crash in between leaves files without a row, which the sweeper removes,
+    and never a row without its files.
+    """
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        row = repository.find(reference)
+        calibration_id = row.id
+        keys = repository.delete(calibration_id)
+    workspace.served.forget(calibration_id)
+    workspace.artifacts.delete(keys)

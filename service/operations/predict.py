@@ -1,0 +1,120 @@
+"""Answer samples with a class and the calibrated probability that it is right."""
+
+import uuid
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.arrays import Classes
+from service.core.bins.table import BinLookup
+from service.core.ranked import rank_scores, recorded_classes
+from service.core.records import score_uncertainty
+from service.errors import InvalidInput
+from service.operations.load_served import load_served
+from service.operations.predict_request import PredictRequest, read_inputs, read_scores
+from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
+from service.operations.workspace import Workspace
+from service.runner import HeadOutputs, OnnxModelFiles
+
+SHOWN_CLASSES = 5
+
+
+@dataclass(frozen=True)
+class EventAnswer:
+    """Answers to one event, one per sample."""
+
+    event: ServedEvent
+    uncertainty: NDArray[np.float32]
+    found: BinLookup
+
+
+@dataclass(frozen=True)
+class PredictionBatch:
+    """Answers to one request: classes of shape (n_samples, n_shown), events by ascending k."""
+
+    calibration: ServedCalibration
+    classes: Classes
+    scores: NDArray[np.float32]
+    events: list[EventAnswer]
+
+
+def predict(
+    workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest
+) -> PredictionBatch:
+    """Answer a request.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it is not finished.
+    InvalidInput
+        If the arrays do not suit the model.
+    InferenceFailed
+        If the model did not answer.
+    """
+    served = load_served(workspace, tenant_id, request.calibration)
+    if served.onnx_model is None:
+        outputs = _from_scores(workspace, served, request)
+    else:
+        outputs = _from_model(workspace, served, served.onnx_model, request)
+    shown = min(SHOWN_CLASSES, outputs.top_classes.shape[1])
+    return PredictionBatch(
+        calibration=served,
+        classes=outputs.top_classes[:, :shown],
+        scores=outputs.top_scores[:, :shown],
+        events=[_answer(event, outputs.uncertainty) for event in served.events],
+    )
+
+
+def _answer(event: ServedEvent, columns: Mapping[str, NDArray[np.float32]]) -> EventAnswer:
+    uncertainty = columns[event.column]
+    return EventAnswer(event, uncertainty, event.table.look_up(uncertainty))
+
+
+def _from_scores(
+    workspace: Workspace, served: ServedCalibration, request: PredictRequest
+) -> HeadOutputs:
+    kind = "logits" if request.logits else "probabilities"
+    text = bytes(request.logits or request.probabilities)
+    if not text:
+        raise InvalidInput.at(
+            "inputs", "this calibration has no model; send its `logits` or `probabilities`"
+        )
+    scores = read_scores(
+        text, kind, n_classes=len(served.class_names), max_rows=workspace.limits.max_predict_rows
+    )
+    ranked = rank_scores(scores, n_top=recorded_classes(scores.shape[1], served.top_k))
+    top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
+    return HeadOutputs(
+        top_classes=ranked.top_classes,
+        top_scores=(top_weights / ranked.total[:, None]).astype(np.float32),
+        uncertainty=score_uncertainty(scores, top_k=served.top_k),
+    )
+
+
+def _from_model(
+    workspace: Workspace,
+    served: ServedCalibration,
+    onnx_model: ServedOnnxModel,
+    request: PredictRequest,
+) -> HeadOutputs:
+    if not request.inputs:
+        raise InvalidInput.at("inputs", "this calibration runs a model; send its `inputs`")
+    inputs = read_inputs(
+        bytes(request.inputs),
+        [str(found["name"]) for found in onnx_model.inputs],
+        max_rows=workspace.limits.max_predict_rows,
+    )
+    with ExitStack() as stack:
+        path = stack.enter_context(
+            workspace.artifacts.local_path(onnx_model.key, onnx_model.sha256)
+        )
+        companions = {
+            name: stack.enter_context(workspace.artifacts.local_path(key, sha256))
+            for name, (key, sha256) in onnx_model.companions.items()
+        }
+        files = OnnxModelFiles(path=path, companions=companions, sha256=onnx_model.sha256)
+        return workspace.runners.predict(files, onnx_model.resolved, inputs)

@@ -1,0 +1,117 @@
+"""The JSON body of POST /predict."""
+
+from collections.abc import Mapping
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidInput, MalformedRequest, TooLarge
+from service.operations.tensors import read_tensor
+
+Arrays = Mapping[str, NDArray[np.generic]]
+SUM_TOLERANCE = 1e-3
+
+
+class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
+    """One request; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+
+    calibration: str
+    inputs: msgspec.Raw = msgspec.Raw()
+    logits: msgspec.Raw = msgspec.Raw()
+    probabilities: msgspec.Raw = msgspec.Raw()
+
+
+_decoder = msgspec.json.Decoder(PredictRequest)
+_by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def parse_predict_request(body: bytes) -> PredictRequest:
+    """Read the request's outer object; the arrays inside stay unread.
+
+    Raises
+    ------
+    MalformedRequest
+        If the body is no JSON.
+    InvalidInput
+        If a field is missing, unknown or of the wrong type.
+    """
+    try:
+        request = _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        raise InvalidInput.at("body", str(error)) from error
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
+    given = [field for field in ("inputs", "logits", "probabilities") if getattr(request, field)]
+    if len(given) != 1:
+        found = " and ".join(given) or "none"
+        raise InvalidInput.at(
+            "body", f"expected exactly one of inputs, logits and probabilities, got {found}"
+        )
+    return request
+
+
+def read_inputs(text: bytes, names: list[str], *, max_rows: int) -> Arrays:
+    """Return the model's inputs by name; a plain list is the single input.
+
+    Raises
+    ------
+    InvalidInput
+        If an input is missing, unknown, or no rectangular array of numbers.
+    """
+    if text.lstrip()[:1] != b"{":
+        if len(names) != 1:
+            raise InvalidInput.at(
+                "inputs", f"the model has several inputs; send an object with {', '.join(names)}"
+            )
+        return {names[0]: _rows(text, "inputs", max_rows)}
+    try:
+        parts = _by_name.decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidInput.at("inputs", str(error)) from error
+    for name in parts:
+        if name not in names:
+            raise InvalidInput.at(
+                f"inputs.{name}", f"the model has no such input; it has {', '.join(names)}"
+            )
+    for name in names:
+        if name not in parts:
+            raise InvalidInput.at(f"inputs.{name}", "this input of the model is missing")
+    arrays = {name: _rows(bytes(parts[name]), f"inputs.{name}", max_rows) for name in names}
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInput.at("inputs", f"every input needs the same number of rows: {lengths}")
+    return arrays
+
+
+def read_scores(text: bytes, kind: str, *, n_classes: int, max_rows: int) -> NDArray[np.float64]:
+    """Return logits, or the logarithms of probabilities, of shape (n_samples, n_classes).
+
+    Raises
+    ------
+    InvalidInput
+        If the shape differs or a row is no distribution.
+    """
+    scores = _rows(text, kind, max_rows)
+    if scores.ndim != 2 or scores.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
+        raise InvalidInput.at(
+            kind, f"expected shape [rows, {n_classes}], got {list(scores.shape)}"
+        )
+    if kind == "logits":
+        return scores
+    bad = (scores < 0).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+    if bad.any():
+        raise InvalidInput.at(
+            f"probabilities[{int(np.argmax(bad))}]",
+            "expected non-negative values that sum to 1 within 0.001",
+        )
+    with np.errstate(divide="ignore"):
+        return np.log(scores)
+
+
+
+def _rows(text: bytes, location: str, max_rows: int) -> NDArray[np.float64]:
+    array = read_tensor(text, location=location)
+    if len(array) > max_rows:
+        raise TooLarge.at(location, f"expected at most {max_rows} rows, got {len(array)}")
+    return array

@@ -1,0 +1,71 @@
+"""Finished calibrations held ready to answer: they never change, so a copy never goes stale."""
+
+import threading
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from service.core.bins.table import BinTable
+from service.storage.calibrations import CalibrationRef
+
+
+@dataclass(frozen=True)
+class ServedEvent:
+    """How one event is answered: the measure, its column in the model's answer, its bins."""
+
+    k: int
+    measure: str
+    column: str
+    table: BinTable
+
+
+@dataclass(frozen=True)
+class ServedOnnxModel:
+    """Where the ONNX model is kept and how it is to be run."""
+
+    key: str
+    sha256: str
+    companions: Mapping[str, tuple[str, str]]
+    resolved: Mapping[str, object]
+    inputs: Sequence[Mapping[str, object]]
+
+
+@dataclass(frozen=True)
+class ServedCalibration:
+    """All that answering needs."""
+
+    ref: CalibrationRef
+    onnx_model: ServedOnnxModel | None
+    class_names: Sequence[str]
+    top_k: tuple[int, ...]
+    events: Sequence[ServedEvent]
+
+
+class ServedCache:
+    """The most recently used calibrations, by id."""
+
+    def __init__(self, size: int = 256) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._kept: OrderedDict[uuid.UUID, ServedCalibration] = OrderedDict()
+
+    def get(self, calibration_id: uuid.UUID) -> ServedCalibration | None:
+        """Return the calibration if it is held."""
+        with self._lock:
+            found = self._kept.get(calibration_id)
+            if found is not None:
+                self._kept.move_to_end(calibration_id)
+            return found
+
+    def put(self, calibration: ServedCalibration) -> None:
+        """Hold the calibration, and let go of the one longest unused."""
+        with self._lock:
+            self._kept[calibration.ref.id] = calibration
+            while len(self._kept) > self._size:
+                self._kept.popitem(last=False)
+
+    def forget(self, calibration_id: uuid.UUID) -> None:
+        """Let go of a calibration that was deleted."""
+        with self._lock:
+            self._kept.pop(calibration_id, None)

@@ -1,0 +1,43 @@
+"""What every operation works with: built once by the composition root, passed down."""
+
+import threading
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from service.datasets import DatasetLimits
+from service.operations.served import ServedCache
+from service.runner import RunnerPool
+from service.storage.artifacts import ArtifactStore
+from service.storage.database import Database
+from service.storage.job_queue import JobQueue
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits that operations enforce; sizes in bytes."""
+
+    datasets: DatasetLimits
+    max_predict_bytes: int
+    max_predict_rows: int
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Database, artifact store, child processes and limits of one process of the service.
+
+    ``doorbell`` is released for every calibration queued here, so that an idle worker of this
+    process starts at once; work queued elsewhere is found by polling.
+    """
+
+    database: Database
+    artifacts: ArtifactStore
+    runners: RunnerPool
+    spool: Path
+    lease_seconds: float
+    limits: Limits
+    served: ServedCache = field(default_factory=ServedCache)
+    doorbell: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def job_queue(self, owner: str) -> JobQueue:
+        """Return the queue as this owner sees it."""
+        return JobQueue(self.database, owner, lease_seconds=self.lease_seconds)

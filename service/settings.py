@@ -1,0 +1,79 @@
+"""Settings: ``HOWSURE_*`` environment variables or a ``.env`` file, each with a working default."""
+
+from pathlib import Path
+from typing import Literal
+
+from pydantic import Field
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+MEBIBYTE = 1024**2
+GIBIBYTE = 1024**3
+
+
+class Settings(BaseSettings):
+    """Everything an operator may set; read once, by the composition root."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="HOWSURE_", env_file=".env", extra="ignore", frozen=True
+    )
+
+    host: str = Field("127.0.0.1", description="Address the service listens on.")
+    port: int = Field(8000, ge=0, le=65535, description="Port; 0 takes a free one.")
+    data_dir: Path = Field(
+        Path("howsure-data"), description="Folder of the database, the artifacts and the uploads."
+    )
+    database_url: str = Field(
+        "",
+        description="`sqlite:///file` or `postgresql+psycopg://…`; empty: SQLite in the data dir.",
+    )
+    artifacts_url: str = Field(
+        "", description="Where artifacts are kept; empty: a folder in the data dir."
+    )
+    device: str = Field(
+        "auto",
+        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
+        description="`auto`, `cpu`, `cuda` or `cuda:N`; auto is the best provider that loads.",
+    )
+    threads: int = Field(
+        0, ge=0, description="Threads of one ONNX session; 0: as many as this process may use."
+    )
+    max_processes: int = Field(
+        4, ge=1, le=256, description="Child processes kept warm, one loaded ONNX model each."
+    )
+    workers: int = Field(
+        1, ge=0, le=64, description="Calibrations run at a time by this process; 0 runs none."
+    )
+    lease_seconds: float = Field(
+        30.0, ge=1.0, description="After this long without a sign of life a job is taken over."
+    )
+    load_timeout_seconds: float = Field(
+        120.0, gt=0, description="Time an ONNX model may take to load and answer its trial rows."
+    )
+    run_timeout_seconds: float = Field(
+        60.0, gt=0, description="Time an ONNX model may take for one batch."
+    )
+    max_model_bytes: int = Field(2 * GIBIBYTE, gt=0, description="Largest ONNX file.")
+    max_model_data_bytes: int = Field(
+        16 * GIBIBYTE, gt=0, description="Largest companion file with external weights."
+    )
+    max_dataset_bytes: int = Field(
+        64 * GIBIBYTE, gt=0, description="Largest calibration or evaluation file."
+    )
+    max_samples: int = Field(10_000_000, gt=0, description="Most samples in a data file.")
+    max_classes: int = Field(100_000, gt=1, description="Most classes of an ONNX model.")
+    max_predict_bytes: int = Field(32 * MEBIBYTE, gt=0, description="Largest /predict body.")
+    max_predict_rows: int = Field(10_000, gt=0, description="Most rows in one /predict request.")
+    max_wait_seconds: float = Field(
+        600.0, ge=0, description="Longest time `Prefer: wait=N` is honoured."
+    )
+    log_format: Literal["console", "json"] = Field(
+        "console", description="How log lines are written."
+    )
+
+    def resolved_database_url(self) -> str:
+        """Return the database's URL, the default one spelt out."""
+        return self.database_url or f"sqlite:///{self.data_dir / 'howsure.sqlite3'}"
+
+    def resolved_artifacts_url(self) -> str:
+        """Return where artifacts are kept, the default spelt out."""
+        return self.artifacts_url or str(self.data_dir / "artifacts")
