@@ -39,7 +39,7 @@ class Artifact(Base):
         CheckConstraint("length(sha256) = 64", name="sha256"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(String(63), primary_key=True)
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     calibration_id: Mapped[UUID] = mapped_column(primary_key=True)
     role: Mapped[ArtifactRole] = mapped_column(
         Enum(ArtifactRole, native_enum=False, create_constraint=True, name="role", length=32),

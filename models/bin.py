@@ -1,6 +1,8 @@
 """Bins: the rows of a bin table."""
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, String
+from uuid import UUID
+
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
@@ -25,7 +27,7 @@ class Bin(Base):
         ),
     )
 
-    tenant_id: Mapped[str] = mapped_column(String(63), primary_key=True)
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     bin_table_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     index: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     lower: Mapped[float | None]

@@ -48,7 +48,7 @@ class BinTable(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    tenant_id: Mapped[str] = mapped_column(String(63))
+    tenant_id: Mapped[UUID]
     calibration_id: Mapped[UUID]
     k: Mapped[int]
     measure: Mapped[str] = mapped_column(String(100))
@@ -62,6 +62,7 @@ class BinTable(Base):
     interval_simultaneous: Mapped[bool]
     prior_accuracy: Mapped[float]
     prior_strength: Mapped[float]
+    prior_degenerate: Mapped[bool]
     n_samples: Mapped[int]
     candidates: Mapped[list[dict[str, object]]] = mapped_column(JSON)
 

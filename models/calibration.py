@@ -13,7 +13,6 @@ from sqlalchemy import (
     String,
     Text,
     UniqueConstraint,
-    Uuid,
 )
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
@@ -58,14 +57,14 @@ class Calibration(Base):
             name="lease",
         ),
         CheckConstraint(
-            "(status IN ('succeeded', 'failed', 'cancelled')) = (finished_at IS NOT NULL)",
+            "(status IN ('queued', 'running')) = (finished_at IS NULL)",
             name="finished_at",
         ),
         CheckConstraint("(status = 'failed') = (error IS NOT NULL)", name="error"),
     )
 
-    id: Mapped[UUID] = mapped_column(Uuid, primary_key=True)
-    tenant_id: Mapped[str] = mapped_column(String(63))
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    tenant_id: Mapped[UUID]
     name: Mapped[str] = mapped_column(String(100))
     version: Mapped[int]
 

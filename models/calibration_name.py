@@ -1,5 +1,7 @@
 """Names of calibrations, and which version each has reached."""
 
+from uuid import UUID
+
 from sqlalchemy import CheckConstraint, ForeignKey, String
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -15,7 +17,7 @@ class CalibrationName(Base):
         CheckConstraint("promoted_version BETWEEN 1 AND last_version", name="promoted_version"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(ForeignKey("tenant.id"), primary_key=True)
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenant.id"), primary_key=True)
     name: Mapped[str] = mapped_column(String(100), primary_key=True)
     last_version: Mapped[int]
     promoted_version: Mapped[int | None]

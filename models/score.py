@@ -40,7 +40,7 @@ class Score(Base):
         CheckConstraint("phase = 'evaluation' OR value IS NULL", name="phase_value"),
     )
 
-    tenant_id: Mapped[str] = mapped_column(String(63), primary_key=True)
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     calibration_id: Mapped[UUID] = mapped_column(primary_key=True)
     k: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     subject_kind: Mapped[SubjectKind] = mapped_column(

@@ -1,5 +1,7 @@
 """Tenants: whose calibrations these are."""
 
+from uuid import UUID
+
 from sqlalchemy import String
 from sqlalchemy.orm import Mapped, mapped_column
 
@@ -13,4 +15,5 @@ class Tenant(Base):
 
     __tablename__ = "tenant"
 
-    id: Mapped[str] = mapped_column(String(63), primary_key=True)
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), unique=True)

@@ -1,0 +1,1 @@
+"""Where calibrations are kept: the database, the artifacts, the queue."""

@@ -1,0 +1,57 @@
+"""The database: sessions that commit once, at the end."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session, sessionmaker
+
+from service.storage.engine import READ_ONLY, make_engine
+from service.storage.failures import database_failures
+
+
+class Database:
+    """An engine and the two kinds of transaction on it. Rows may be read after the session."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        reading = engine.execution_options(**{READ_ONLY: True, "postgresql_readonly": True})
+        self._writing = sessionmaker(engine, expire_on_commit=False)
+        self._reading = sessionmaker(reading, expire_on_commit=False)
+
+    @contextmanager
+    def session(self) -> Iterator[Session]:
+        """Open a transaction that may write: committed at the end, undone by an exception.
+
+        SQLite has one such transaction at a time.
+        """
+        with database_failures(), self._writing.begin() as session:
+            yield session
+
+    @contextmanager
+    def reading(self) -> Iterator[Session]:
+        """Open a transaction that only reads, and that waits for no writer."""
+        with database_failures(), self._reading.begin() as session:
+            yield session
+
+    @property
+    def dialect(self) -> str:
+        """``sqlite`` or ``postgresql``."""
+        return self.engine.dialect.name
+
+    def dispose(self) -> None:
+        """Close every connection."""
+        self.engine.dispose()
+
+
+def open_database(url: str) -> Database:
+    """Return the database at ``sqlite:///file`` or ``postgresql+psycopg://…``.
+
+    It is connected to when first used.
+
+    Raises
+    ------
+    ValueError
+        If the URL is of another database, or of a SQLite database without a file.
+    """
+    return Database(make_engine(url))

@@ -1,0 +1,58 @@
+"""What a database's failures mean to a caller."""
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import psycopg
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import TimeoutError as PoolTimeoutError
+
+from service.errors import Overloaded, ServiceError, StorageFull
+
+_POSTGRESQL_DISK_FULL = "53100"
+_POSTGRESQL_AWAY = ("08", "53", "57P")
+
+
+@contextmanager
+def database_failures() -> Iterator[None]:
+    """Translate a database that is full, busy or away; anything else is a bug and stays one."""
+    try:
+        yield
+    except PoolTimeoutError as error:
+        raise Overloaded("All connections to the database are in use.") from error
+    except DBAPIError as error:
+        failure = _meaning(error)
+        if failure is None:
+            raise
+        raise failure from error
+
+
+def _meaning(error: DBAPIError) -> ServiceError | None:
+    cause = error.orig
+    if isinstance(cause, sqlite3.Error):
+        return _sqlite_meaning(cause)
+    if isinstance(cause, psycopg.Error):
+        return _postgresql_meaning(cause)
+    return None
+
+
+def _sqlite_meaning(error: sqlite3.Error) -> ServiceError | None:
+    # Extended codes keep the primary one in their low byte.
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
+    if code == sqlite3.SQLITE_FULL:
+        return StorageFull("No space is left for the database.")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return Overloaded("The database is busy.")
+    return None
+
+
+def _postgresql_meaning(error: psycopg.Error) -> ServiceError | None:
+    code = error.sqlstate
+    if code == _POSTGRESQL_DISK_FULL:
+        return StorageFull("No space is left for the database.")
+    # An error without a code is the driver's own: it has no connection, or lost it.
+    lost = code is None and isinstance(error, psycopg.OperationalError)
+    if lost or (code is not None and code.startswith(_POSTGRESQL_AWAY)):
+        return Overloaded("The database does not answer.")
+    return None

@@ -1,0 +1,62 @@
+"""Fixtures of the whole suite, and how hypothesis searches."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import hypothesis
+import pytest
+from databases import DIALECTS, scratch_database, scratch_schema
+
+from service.storage.database import Database, open_database
+from service.storage.schema import upgrade
+
+# Examples are slow on a busy machine for reasons that are not the example's: no deadline.
+hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=200, print_blob=True)
+hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session")
+def postgresql_database_url() -> Iterator[str]:
+    """An empty PostgreSQL database of this test process."""
+    with scratch_database() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def migrated_sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A SQLite file with the schema, to copy."""
+    path = tmp_path_factory.mktemp("sqlite") / "migrated.sqlite3"
+    upgrade(f"sqlite:///{path}")
+    return path
+
+
+@pytest.fixture(params=DIALECTS)
+def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database without tables, on SQLite and then on PostgreSQL."""
+    if request.param == "sqlite":
+        yield f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
+    else:
+        with scratch_schema(request.getfixturevalue("postgresql_database_url")) as url:
+            yield url
+
+
+@pytest.fixture
+def database_url(empty_database_url: str, request: pytest.FixtureRequest) -> str:
+    """A database with the schema, on SQLite and then on PostgreSQL."""
+    if empty_database_url.startswith("sqlite"):
+        path = empty_database_url.removeprefix("sqlite:///")
+        shutil.copy(request.getfixturevalue("migrated_sqlite_file"), path)
+    else:
+        upgrade(empty_database_url)
+    return empty_database_url
+
+
+@pytest.fixture
+def database(database_url: str) -> Iterator[Database]:
+    """The same, opened."""
+    opened = open_database(database_url)
+    yield opened
+    opened.dispose()

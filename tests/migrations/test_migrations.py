@@ -1,0 +1,154 @@
+import multiprocessing
+import uuid
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.util import CommandError
+from databases import scratch_schema
+from sqlalchemy import create_engine, inspect, select, text
+
+import migrations
+import models
+from service.storage.database import open_database
+from service.storage.engine import make_engine
+from service.storage.schema import is_current, migration_config, upgrade
+
+
+def tables(url: str) -> set[str]:
+    engine = make_engine(url)
+    try:
+        return set(inspect(engine).get_table_names()) - {"alembic_version"}
+    finally:
+        engine.dispose()
+
+
+def test_upgrade_check_downgrade_and_upgrade_again(empty_database_url):
+    upgrade(empty_database_url)
+    assert tables(empty_database_url) == set(models.Base.metadata.tables)
+    command.check(migration_config(empty_database_url))
+    command.downgrade(migration_config(empty_database_url), "base")
+    assert tables(empty_database_url) == set()
+    upgrade(empty_database_url)
+    assert tables(empty_database_url) == set(models.Base.metadata.tables)
+
+
+def test_check_notices_a_missing_column(database_url):
+    engine = make_engine(database_url)
+    with engine.begin() as connection:
+        connection.execute(text("ALTER TABLE bin DROP COLUMN mean_uncertainty"))
+    engine.dispose()
+    with pytest.raises(CommandError, match="mean_uncertainty"):
+        command.check(migration_config(database_url))
+
+
+def test_the_migration_writes_the_checks_of_the_models(database_url, tmp_path, request):
+    """Alembic compares tables, columns, keys and indexes; CHECK constraints are left to this."""
+    if database_url.startswith("sqlite"):
+        _compare_checks(database_url, f"sqlite:///{tmp_path / 'models.sqlite3'}")
+    else:
+        with scratch_schema(request.getfixturevalue("postgresql_database_url")) as url:
+            _compare_checks(database_url, url)
+
+
+def _compare_checks(migrated_url: str, models_url: str) -> None:
+    migrated, modelled = make_engine(migrated_url), make_engine(models_url)
+    models.Base.metadata.create_all(modelled)
+    try:
+        for table in models.Base.metadata.tables:
+            expected = _checks(modelled, table)
+            assert _checks(migrated, table) == expected
+            declared = models.Base.metadata.tables[table].constraints
+            assert len(expected) == sum(c.__visit_name__ == "check_constraint" for c in declared)
+    finally:
+        migrated.dispose()
+        modelled.dispose()
+
+
+def _checks(engine, table: str) -> dict[str, str]:
+    found = inspect(engine).get_check_constraints(table)
+    return {check["name"]: " ".join(check["sqltext"].split()) for check in found}
+
+
+def test_a_fresh_database_has_the_default_tenant(database):
+    with database.reading() as session:
+        assert session.scalars(select(models.Tenant.name)).all() == [models.DEFAULT_TENANT]
+
+
+def test_is_current_tells_an_empty_database_from_a_migrated_one(empty_database_url):
+    database = open_database(empty_database_url)
+    assert not is_current(database)
+    upgrade(empty_database_url)
+    assert is_current(database)
+    database.dispose()
+
+
+def test_upgrading_twice_keeps_what_is_there(database, database_url):
+    with database.session() as session:
+        session.add(models.Tenant(name="second", id=uuid.uuid4()))
+    upgrade(database_url)
+    with database.reading() as session:
+        assert set(session.scalars(select(models.Tenant.name))) == {"default", "second"}
+
+
+def _upgrade_at_once(url, barrier, failures):
+    barrier.wait(30)
+    try:
+        upgrade(url)
+    except BaseException as error:
+        failures.put(repr(error))
+        raise
+
+
+def test_processes_that_migrate_at_once_wait_for_one_another(empty_database_url):
+    context = multiprocessing.get_context("spawn")
+    barrier, failures = context.Barrier(3), context.Queue()
+    processes = [
+        context.Process(target=_upgrade_at_once, args=(empty_database_url, barrier, failures))
+        for _ in range(3)
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0], failures.get(timeout=1)
+    database = open_database(empty_database_url)
+    assert is_current(database)
+    database.dispose()
+
+
+def test_alembics_command_line_takes_the_url_from_the_settings(tmp_path, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'from_settings.sqlite3'}"
+    monkeypatch.setenv("HOWSURE_DATABASE_URL", url)
+    config = migration_config("unused")
+    del config.attributes["url"]
+    command.upgrade(config, "head")
+    assert "calibration" in tables(url)
+
+
+def test_the_sql_of_a_migration_can_be_printed(capsys):
+    config = migration_config("postgresql+psycopg://nowhere.invalid/none")
+    command.upgrade(config, "head", sql=True)
+    printed = capsys.readouterr().out
+    assert "CREATE TABLE calibration (" in printed
+    assert "INSERT INTO tenant" in printed
+
+
+def test_a_migration_that_orphans_rows_is_undone(tmp_path):
+    path = tmp_path / "orphans.sqlite3"
+    upgrade(f"sqlite:///{path}")
+    engine = create_engine(f"sqlite:///{path}")  # foreign keys are off by default
+    with engine.begin() as connection:
+        connection.execute(
+            text("INSERT INTO calibration_name VALUES (:tenant, 'x', 1, NULL)"),
+            {"tenant": "0" * 32},
+        )
+    engine.dispose()
+    with pytest.raises(RuntimeError, match="without their parents"):
+        upgrade(f"sqlite:///{path}")
+
+
+def test_migrations_lie_beside_their_package():
+    folder = Path(migrations.__file__).parent
+    assert (folder / "script.py.mako").exists()
+    assert list((folder / "versions").glob("0001_*.py"))
