@@ -62,4 +62,5 @@ def label_ranks(scores: Floats, labels: Labels) -> Labels:
     label_scores = np.take_along_axis(scores, labels[:, np.newaxis], axis=1)
     before = np.arange(scores.shape[1]) < labels[:, np.newaxis]
     above = (scores > label_scores) | ((scores == label_scores) & before)
-    return above.sum(axis=1, dtype=np.int64)
+    ranks: Labels = above.sum(axis=1, dtype=np.int64)
+    return ranks

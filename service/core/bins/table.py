@@ -1,7 +1,7 @@
 """The bin table: what turns an uncertainty into a probability with an interval."""
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -54,8 +54,8 @@ class BinTable:
     Raises
     ------
     ValueError
-        If shapes disagree, edges do not ascend between infinities, or an interpolated table's
-        means do not ascend.
+        If shapes disagree, edges do not ascend between infinities, the lookup is unknown, or an
+        interpolated table's means do not ascend.
     """
 
     edges: Edges
@@ -82,6 +82,8 @@ class BinTable:
                 raise ValueError(f"{name} must have one value per bin, {len(self.edges) - 1}")
         if self.edges[0] != -np.inf or self.edges[-1] != np.inf or not _ascends(self.edges):
             raise ValueError("edges must ascend strictly from -inf to inf")
+        if self.lookup not in get_args(Lookup):
+            raise ValueError(f"lookup must be one of {get_args(Lookup)}, not {self.lookup!r}")
         if self.lookup == "interpolated" and not _ascends(self.mean_uncertainty):
             raise ValueError("mean_uncertainty must ascend in an interpolated table")
 
@@ -107,7 +109,8 @@ class BinTable:
     def hit_rates(self) -> Rates:
         """Plain ``hits / counts``, shape (n_bins,); NaN for an empty bin."""
         rates = np.full(self.n_bins, np.nan)
-        return np.divide(self.hits, self.counts, out=rates, where=self.counts > 0)
+        np.divide(self.hits, self.counts, out=rates, where=self.counts > 0)
+        return rates
 
     @property
     def odds_ratios(self) -> Rates:

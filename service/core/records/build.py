@@ -126,7 +126,7 @@ def _record(
 ) -> Records:
     label_logit = np.take_along_axis(ranked.relative, labels[:, np.newaxis], axis=1)[:, 0]
     return Records(
-        tie_key=keys.astype(np.uint32, copy=False),
+        tie_key=keys,
         label=labels.astype(np.int32),
         top_classes=ranked.top_classes.astype(np.int32),
         top_log_odds=_as_float32(_top_log_odds(ranked)),

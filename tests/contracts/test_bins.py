@@ -1,0 +1,55 @@
+"""Laws that every way of binning keeps."""
+
+import itertools
+
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.bins.fit_table import fit_bin_table
+
+WAYS = pytest.mark.parametrize(
+    ("lookup", "monotone"), [("step", False), ("step", True), ("interpolated", True)]
+)
+
+
+@WAYS
+@quick
+@given(data=judged_uncertainties(), n_bins=st.integers(1, 40))
+def test_edges_ascend_and_counts_add_up(lookup, monotone, data, n_bins):
+    uncertainty, hits = data
+    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=monotone)
+    assert (np.diff(table.edges[1:-1]) > 0).all()
+    assert len(table.edges) == table.n_bins + 1 <= n_bins + 1
+    assert table.counts.sum() == table.n_samples == len(uncertainty)
+    assert (table.counts > 0).all()
+    assert ((table.hits >= 0) & (table.hits <= table.counts)).all()
+    assert table.weights.sum() == pytest.approx(1)
+    np.testing.assert_array_equal(
+        np.bincount(table.look_up(uncertainty).bin, minlength=table.n_bins), table.counts
+    )
+
+
+@WAYS
+@quick
+@given(data=judged_uncertainties(), n_bins=st.integers(1, 40))
+def test_equal_values_get_equal_answers(lookup, monotone, data, n_bins):
+    uncertainty, hits = data
+    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=monotone)
+    found = table.look_up(uncertainty)
+    for value in np.unique(uncertainty):
+        same = uncertainty == value
+        assert len(np.unique(found.bin[same])) == 1
+        assert len(np.unique(found.probability[same])) == 1
+
+
+@WAYS
+@quick
+@given(data=judged_uncertainties(), n_bins=st.integers(1, 40))
+def test_less_certain_samples_are_never_in_an_earlier_bin(lookup, monotone, data, n_bins):
+    uncertainty, hits = data
+    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=monotone)
+    bins = table.look_up(np.sort(uncertainty)).bin
+    assert all(a <= b for a, b in itertools.pairwise(bins))

@@ -1,0 +1,128 @@
+"""Laws that every uncertainty measure keeps."""
+
+import numpy as np
+import pytest
+from core_strategies import logit_blocks, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.measures import MEASURES, column, columns
+from service.core.ranked import rank_scores
+
+EVENTS = [
+    (name, k)
+    for name, measure in MEASURES.items()
+    for k in ((1, 2, 5) if measure.per_event else (1,))
+]
+EACH = pytest.mark.parametrize(("name", "k"), EVENTS)
+
+
+def measure(name, logits, k):
+    """Compute a measure of the largest event up to k that these logits have."""
+    n_classes = logits.shape[1]
+    return MEASURES[name].compute(rank_scores(logits, n_top=n_classes), min(k, n_classes))
+
+
+@EACH
+@quick
+@given(logits=logit_blocks())
+def test_it_is_finite_and_never_negative_nor_minus_zero(name, k, logits):
+    values = measure(name, logits, k)
+    assert values.shape == (len(logits),)
+    assert values.dtype == np.float64
+    assert np.isfinite(values).all()
+    assert not np.signbit(values).any()
+
+
+@EACH
+@quick
+@given(logits=logit_blocks(), data=st.data())
+def test_the_order_of_classes_does_not_show(name, k, logits, data):
+    order = data.draw(st.permutations(range(logits.shape[1])))
+    np.testing.assert_allclose(
+        measure(name, logits[:, order], k), measure(name, logits, k), rtol=1e-12
+    )
+
+
+@EACH
+@quick
+@given(logits=logit_blocks(), shift=st.integers(-1000, 1000))
+def test_adding_a_constant_to_the_logits_does_not_show(name, k, logits, shift):
+    # On a grid of 1/16 the shift is exact, and what is compared is the measure's own error.
+    grid = np.round(logits * 16) / 16
+    np.testing.assert_array_equal(measure(name, grid + shift, k), measure(name, grid, k))
+
+
+@EACH
+@pytest.mark.parametrize("n_classes", [6, 10, 100])
+def test_it_rises_from_one_hot_to_uniform(name, k, n_classes):
+    """Larger = less certain, all the way from a certain answer to none."""
+    share = np.linspace(0, 1, 201)[:, None]
+    probabilities = (1 - share) * np.eye(n_classes)[:1] + share / n_classes
+    with np.errstate(divide="ignore"):
+        values = measure(name, np.log(probabilities), k)
+    assert values[0] == 0
+    assert (np.diff(values) > 0).all()
+
+
+@EACH
+@quick
+@given(logits=logit_blocks(ruled_out=False), data=st.data())
+def test_mixing_with_the_uniform_never_lowers_it(name, k, logits, data):
+    share = data.draw(st.floats(0, 1))
+    probabilities = np.exp(logits - logits.max(axis=1, keepdims=True))
+    probabilities /= probabilities.sum(axis=1, keepdims=True)
+    mixed = (1 - share) * probabilities + share / logits.shape[1]
+    assert (measure(name, np.log(mixed), k) >= measure(name, logits, k) * (1 - 1e-9) - 1e-12).all()
+
+
+@EACH
+def test_it_keeps_apart_the_most_certain_samples(name, k):
+    """No two share zero while the tail is above 1e-37: gaps up to 85 nats."""
+    gaps = np.linspace(40, 84, 500)
+    logits = np.zeros((500, 8))
+    logits[:, :k] = gaps[:, None]
+    values = measure(name, logits, k).astype(np.float32)
+    assert (np.diff(values) < 0).all()
+    assert (values > 0).all()
+
+
+@EACH
+def test_logits_as_far_apart_as_float64_allows_are_certain(name, k):
+    logits = np.full((1, 7), -1.7e308)
+    logits[0, :k] = 1.7e308
+    values = measure(name, logits, k)
+    assert np.isfinite(values).all()
+    if k == 1:
+        assert values == [0]
+
+
+@EACH
+@quick
+@given(logits=logit_blocks())
+def test_a_sample_does_not_depend_on_the_samples_beside_it(name, k, logits):
+    alone = [measure(name, row[np.newaxis], k)[0] for row in logits]
+    np.testing.assert_array_equal(measure(name, logits, k), alone)
+    np.testing.assert_array_equal(measure(name, np.asfortranarray(logits), k), alone)
+
+
+@EACH
+def test_its_column_is_named_after_it_and_its_event(name, k):
+    expected = f"{name}_{k}" if MEASURES[name].per_event else name
+    assert column(name, k) == expected
+    assert MEASURES[name].name == name
+
+
+def test_each_column_is_made_once():
+    assert [name for name, _, _ in columns((1, 5))] == [
+        "entropy",
+        "neg_log_pmax",
+        "neg_log_topk_mass_1",
+        "neg_log_topk_mass_5",
+        "margin",
+    ]
+
+
+def test_an_unknown_measure_is_refused():
+    with pytest.raises(ValueError, match="measure must be one of entropy"):
+        column("temperature", 1)

@@ -1,0 +1,74 @@
+"""Published numbers, and scipy's own intervals."""
+
+import numpy as np
+import pytest
+from core_strategies import binomial_counts, quick
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import stats
+
+from service.core.bins.prior import BetaPrior
+from service.core.intervals import INTERVALS, BinomialSample
+
+PRIOR = BetaPrior(0.8, 1.0)
+
+
+def bounds(method, hits, counts, level):
+    return INTERVALS[method](BinomialSample(np.asarray(hits), np.asarray(counts), PRIOR), level)
+
+
+@pytest.mark.parametrize(
+    ("hits", "count", "lower", "upper"),
+    [(8, 10, 0.44390, 0.97479), (45, 50, 0.78186, 0.96672), (90, 100, 0.82378, 0.95100)],
+)
+def test_exact_intervals_of_textbook_tables(hits, count, lower, upper):
+    found = bounds("clopper_pearson", [hits], [count], 0.95)
+    np.testing.assert_allclose(np.ravel(found), [lower, upper], atol=5e-6)
+
+
+def test_the_papers_hoeffding_bound():
+    """Oberman et al., 6.1: n = 2500, p = .9983, delta = .005; the formula gives .96368."""
+    # 2500 * .9983 is no whole number of hits: the same rate at the same n, by linearity in p.
+    lower, _ = bounds("hoeffding", [2500], [2500], 0.995)
+    assert lower[0] - (1 - 0.9983) == pytest.approx(0.96368, abs=5e-6)
+
+
+@pytest.mark.parametrize(("method", "name"), [("clopper_pearson", "exact"), ("wilson", "wilson")])
+@quick
+@given(sample=binomial_counts(max_bins=3), level=st.sampled_from([0.5, 0.9, 0.95, 0.995]))
+def test_scipy_agrees(method, name, sample, level):
+    hits, counts = sample
+    lower, upper = bounds(method, hits, counts, level)
+    for i, (k, n) in enumerate(zip(hits, counts, strict=True)):
+        expected = stats.binomtest(int(k), int(n)).proportion_ci(level, method=name)
+        assert (lower[i], upper[i]) == pytest.approx((expected.low, expected.high), abs=1e-10)
+
+
+@quick
+@given(sample=binomial_counts(max_bins=3), level=st.sampled_from([0.5, 0.9, 0.95, 0.995]))
+def test_credible_intervals_are_quantiles_of_their_posteriors(sample, level):
+    hits, counts = sample
+    posterior = stats.beta(hits + 0.8, counts - hits + 0.2)
+    np.testing.assert_allclose(
+        bounds("beta", hits, counts, level), posterior.interval(level), rtol=1e-8
+    )
+    lower, upper = bounds("jeffreys", hits, counts, level)
+    expected = stats.beta(hits + 0.5, counts - hits + 0.5).interval(level)
+    inside = (hits > 0) & (hits < counts)
+    np.testing.assert_allclose(lower[inside], expected[0][inside], rtol=1e-8)
+    np.testing.assert_allclose(upper[inside], expected[1][inside], rtol=1e-8)
+    assert (lower[hits == 0] == 0).all()
+    assert (upper[hits == counts] == 1).all()
+
+
+def test_wilson_undercovers_small_bins():
+    """50 bins of 20 with rates near one: an approximate method may cover .82 of a nominal .90."""
+    truth = np.linspace(0.9, 0.999, 50)
+    hits = np.arange(21)
+    lower, upper = bounds("wilson", hits, np.full(21, 20), 0.9)
+    covered = [stats.binom.pmf(hits, 20, p)[(lower <= p) & (p <= upper)].sum() for p in truth]
+    assert min(covered) < 0.9
+    exact = bounds("clopper_pearson", hits, np.full(21, 20), 0.9)
+    assert all(
+        stats.binom.pmf(hits, 20, p)[(exact[0] <= p) & (p <= exact[1])].sum() >= 0.9 for p in truth
+    )

@@ -1,0 +1,39 @@
+"""The inequalities between uncertainty and loss of Finlay & Oberman."""
+
+import numpy as np
+import pytest
+from core_strategies import logit_blocks, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.records import build_records
+
+
+@quick
+@given(logit_blocks(max_classes=8), st.data())
+def test_the_loss_is_at_least_the_uncertainty_and_equal_when_right(logits, data):
+    """Remark 3.5: U_1 <= -log p_y, with equality where the prediction is right."""
+    n, n_classes = logits.shape
+    labels = np.array(data.draw(st.lists(st.integers(0, n_classes - 1), min_size=n, max_size=n)))
+    keys = np.zeros(n, dtype=np.uint32)
+    records = build_records(logits, labels, tie_keys=keys, top_k=[1])
+    uncertainty, loss = records.uncertainty["neg_log_pmax"], -records.label_log_probability
+    assert (uncertainty <= loss * (1 + 1e-6)).all()
+    right = records.hits(1)
+    np.testing.assert_allclose(uncertainty[right], loss[right], rtol=1e-7, atol=1e-44)
+
+
+@pytest.mark.parametrize("scale", [1.0, 4.0, 15.0])
+@pytest.mark.parametrize("k", [1, 2, 5])
+def test_confident_misses_are_rare_when_the_loss_is_small(scale, k):
+    """Theorems 3.3 and 3.4: P(U_k <= eps and miss) <= E[loss] / log(1 / eps)."""
+    rng = np.random.default_rng(int(scale))
+    logits = rng.normal(scale=scale, size=(4000, 8))
+    labels = (logits + rng.gumbel(scale=2.0, size=logits.shape)).argmax(axis=1)
+    keys = np.zeros(4000, dtype=np.uint32)
+    records = build_records(logits, labels, tie_keys=keys, top_k=[k])
+    uncertainty = records.uncertainty[f"neg_log_topk_mass_{k}"]
+    loss = -records.label_log_probability.mean()
+    for level in np.geomspace(1e-8, 0.9, 60):
+        confident_miss = (uncertainty <= level) & ~records.hits(k)
+        assert confident_miss.mean() <= loss / np.log(1 / level)

@@ -1,0 +1,70 @@
+"""Measures against 120-digit decimal arithmetic."""
+
+import decimal
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from service.core.measures import MEASURES, columns
+from service.core.ranked import rank_scores, recorded_classes
+from service.core.records import score_uncertainty
+
+DIGITS = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+
+
+def exact_measures(logits, top_k):
+    """Return each column for one row of logits, by the textbook formulas."""
+    with decimal.localcontext(DIGITS):
+        weights = sorted((Decimal(float(z)).exp() for z in logits), reverse=True)
+        total = sum(weights)
+        p = [weight / total for weight in weights]
+        exact = {
+            "entropy": -sum(share * share.ln() for share in p),
+            "neg_log_pmax": -p[0].ln(),
+            "margin": 1 - (p[0] - p[1]),
+        }
+        for k in top_k:
+            exact[f"neg_log_topk_mass_{k}"] = -sum(p[:k]).ln()
+        return {name: float(value) for name, value in exact.items()}
+
+
+@pytest.mark.parametrize("scale", [1.0, 5.0, 20.0, 50.0])
+@pytest.mark.parametrize(
+    ("n_classes", "n_samples", "top_k"),
+    [(2, 40, (1,)), (3, 40, (1, 2)), (10, 40, (1, 5)), (1000, 2, (1, 5, 20)), (10_000, 1, (1, 5))],
+)
+def test_measures_agree_with_exact_arithmetic(n_classes, n_samples, top_k, scale):
+    logits = np.random.default_rng(n_classes).normal(scale=scale, size=(n_samples, n_classes))
+    exact = [exact_measures(row, top_k) for row in logits]
+    ranked = rank_scores(logits, n_top=recorded_classes(n_classes, top_k))
+    stored = score_uncertainty(logits, top_k=top_k)
+    for name, measure, k in columns(top_k):
+        expected = np.array([row[name] for row in exact])
+        np.testing.assert_allclose(measure.compute(ranked, k), expected, rtol=1e-12)
+        seen = expected >= 1e-37
+        np.testing.assert_allclose(stored[name][seen], expected[seen], rtol=1.3e-7)
+
+
+def test_the_naive_form_would_have_failed():
+    """A sample of the trap: 1 - p_(1) below 1e-16 makes -log p_(1) zero in float64."""
+    logits = np.array([[0.0, -40.0]])
+    p = np.exp(logits) / np.exp(logits).sum()
+    assert -np.log(p.max()) == 0
+    value = MEASURES["neg_log_pmax"].compute(rank_scores(logits, n_top=2), 1)
+    assert value == pytest.approx(np.exp(-40.0), rel=1e-14)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10, 10_000])
+def test_a_uniform_answer_has_the_known_values(n_classes):
+    ranked = rank_scores(np.zeros((1, n_classes)), n_top=min(5, n_classes))
+    values = {name: measure.compute(ranked, 1)[0] for name, measure in MEASURES.items()}
+    assert values == pytest.approx(
+        {
+            "entropy": np.log(n_classes),
+            "neg_log_pmax": np.log(n_classes),
+            "neg_log_topk_mass": np.log(n_classes),
+            "margin": 1.0,
+        },
+        rel=1e-12,
+    )
