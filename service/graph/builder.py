@@ -1,0 +1,83 @@
+"""Adding nodes to a graph at the caller's own opset."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, TensorProto, helper, numpy_helper
+
+from service.graph.names import PREFIX
+from service.graph.output import Precision
+
+AXES_INPUT_SINCE = 13  # ReduceSum takes its axes as an attribute before, as an input since
+
+ELEMENT_TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
+
+
+class GraphBuilder:
+    """Appends nodes to a graph, in place; tensors are known by their names.
+
+    Constants are nodes, for files of IR 3 want every initializer to be an input as well. Nodes
+    carry no name: ONNX Runtime refuses two of the same.
+    """
+
+    def __init__(self, graph: GraphProto, *, opset: int, precision: Precision) -> None:
+        self._graph = graph
+        self._opset = opset
+        self._dtype = np.dtype(precision)
+        self._constants: dict[tuple[str, bytes], str] = {}
+        self._count = 0
+        self.element_type = ELEMENT_TYPES[precision]
+
+    def add(
+        self,
+        operator: str,
+        *inputs: str,
+        output: str | None = None,
+        **attributes: int | Sequence[int] | TensorProto,
+    ) -> str:
+        """Append a node and return its output, under the name given or a new one."""
+        name = output or self._new_name()
+        node = self._graph.node.add(op_type=operator, input=inputs, output=[name])
+        node.attribute.extend(helper.make_attribute(key, attributes[key]) for key in attributes)
+        return name
+
+    def top(self, scores: str, n_top: int) -> tuple[str, str]:
+        """Return the largest scores of each row and their columns, equal ones from the left."""
+        values, columns = self._new_name(), self._new_name()
+        self._graph.node.append(
+            helper.make_node(
+                "TopK", [scores, self.integers([n_top])], [values, columns], axis=1, sorted=1
+            )
+        )
+        return values, columns
+
+    def number(self, value: float) -> str:
+        """Return a scalar in the head's precision."""
+        return self._constant(np.array(value, dtype=self._dtype))
+
+    def integers(self, values: Sequence[int]) -> str:
+        """Return a vector of int64."""
+        return self._constant(np.array(values, dtype=np.int64))
+
+    def columns(self, matrix: str, start: int, stop: int) -> str:
+        """Return ``matrix[:, start:stop]``."""
+        bounds = (self.integers([start]), self.integers([stop]), self.integers([1]))
+        return self.add("Slice", matrix, *bounds)
+
+    def row_sums(self, matrix: str) -> str:
+        """Return the sum of each row, shape (n, 1)."""
+        if self._opset < AXES_INPUT_SINCE:
+            return self.add("ReduceSum", matrix, axes=[1], keepdims=1)
+        return self.add("ReduceSum", matrix, self.integers([1]), keepdims=1)
+
+    def _constant(self, values: NDArray[np.generic]) -> str:
+        key = (f"{values.dtype}{values.shape}", values.tobytes())
+        if key not in self._constants:
+            tensor = numpy_helper.from_array(values)
+            self._constants[key] = self.add("Constant", value=tensor)
+        return self._constants[key]
+
+    def _new_name(self) -> str:
+        self._count += 1
+        return f"{PREFIX}n{self._count}"

@@ -1,0 +1,158 @@
+"""The final choice of output, made on the values of a few real rows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidConfig, InvalidOnnxModel
+from service.graph.kinds import SUM_TOLERANCE, finite_rows, kind_of_values
+from service.graph.output import Kind, OutputChoice
+from service.graph.plan import OutputPlan
+from service.graph.probe import HOOK, OUTPUT
+from service.graph.quote import quote
+from service.graph.softmax import Hook
+
+# A float16 softmax is off by 1e-3 of each value; a wrong axis or order by far more.
+RELATIVE_TOLERANCE = 1e-2
+ABSOLUTE_TOLERANCE = 1e-5
+
+Floats = NDArray[np.float64]
+
+
+def choose_output(
+    plan: OutputPlan, trial: Mapping[str, NDArray[np.floating]], *, n_samples: int
+) -> OutputChoice:
+    """Settle what the planned output holds and which tensor the head reads.
+
+    Parameters
+    ----------
+    trial
+        What the graph of `probe_graph` gave for some rows of real data, by output name.
+    n_samples
+        The number of those rows.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If the output's shape is not (samples, classes), it is not finite, or its values are
+        neither logits nor a distribution.
+    InvalidConfig
+        If the caller says probabilities, and values are negative or above 1.
+    """
+    scores = _as_rows(trial[OUTPUT], n_samples, plan.name)
+    n_classes = max(scores.shape[1], 2)
+    if plan.kind == "probabilities":
+        _check_probabilities(scores)
+    if plan.hook is not None and _is_confirmed(plan.hook, scores, trial[HOOK]):
+        return OutputChoice(
+            name=plan.name,
+            kind="logits",
+            tensor=plan.hook.tensor,
+            inferred=f"{plan.reason}; {_hooked(plan.hook, n_samples)}",
+            n_classes=n_classes,
+            positive_column=plan.hook.positive_column,
+            raw=plan.hook.raw,
+            precision=plan.precision,
+        )
+    kind, reading = _kind(plan, scores)
+    return OutputChoice(
+        name=plan.name,
+        kind=kind,
+        tensor=plan.tensor,
+        inferred=f"{plan.reason}; {reading}",
+        n_classes=n_classes,
+        positive_column=0 if scores.shape[1] == 1 else None,
+        precision=plan.precision,
+    )
+
+
+def _as_rows(values: NDArray[np.floating], n_samples: int, name: str) -> Floats:
+    """Return (n_samples, columns): what `Flatten` makes of it in the graph."""
+    wide = [size for size in values.shape[1:] if size != 1]
+    if values.ndim == 0 or len(values) != n_samples or len(wide) > 1 or 0 in wide:
+        raise InvalidOnnxModel.at(
+            "model",
+            f"output {quote(name)} has the shape {values.shape} for {n_samples} samples; "
+            "(samples, classes) is needed",
+        )
+    return np.asarray(values, dtype=np.float64).reshape(n_samples, -1)
+
+
+def _kind(plan: OutputPlan, scores: Floats) -> tuple[Kind, str]:
+    if plan.kind == "probabilities":
+        return "probabilities", _claimed_probabilities(scores)
+    if plan.kind == "logits":
+        return "logits", "the caller says that it holds logits"
+    found = kind_of_values(scores)
+    kind: Kind = "probabilities" if found == "probabilities" else "logits"
+    by_value = f"by its values on {len(scores)} rows"
+    if scores.shape[1] == 1:
+        meaning = "the probability" if found == "probabilities" else "the logit"
+        return kind, f"{by_value} its one column is {meaning} of class 1"
+    also = ", which serve as logits" if found == "log-probabilities" else ""
+    return kind, f"{by_value} it holds {found}{also}"
+
+
+def _hooked(hook: Hook, n_samples: int) -> str:
+    function = "softmax" if hook.positive_column is None else "sigmoid"
+    made_from = "its classifier's raw scores" if hook.raw else quote(hook.tensor)
+    return (
+        f"by the graph and on {n_samples} rows it is the {function} of {made_from}, "
+        "which are read as logits"
+    )
+
+
+def _check_probabilities(scores: Floats) -> None:
+    values = finite_rows(scores)
+    if values.min() < -SUM_TOLERANCE or values.max() > 1 + SUM_TOLERANCE:
+        raise InvalidConfig.at(
+            "config.output.kind",
+            f"the output is said to hold probabilities, but its values reach from "
+            f"{values.min():.4g} to {values.max():.4g}",
+        )
+
+
+def _claimed_probabilities(scores: Floats) -> str:
+    said = "the caller says that it holds probabilities"
+    sums = finite_rows(scores).sum(axis=1)
+    if scores.shape[1] > 1 and np.abs(sums - 1).max() > SUM_TOLERANCE:
+        said += f"; its rows sum to {sums.min():.4g} up to {sums.max():.4g} and are normalised"
+    return said
+
+
+def _is_confirmed(hook: Hook, scores: Floats, hooked: NDArray[np.floating]) -> bool:
+    """Return whether the hooked logits give the output's distribution on the rows tried."""
+    if hooked.ndim == 0 or len(hooked) != len(scores):
+        return False
+    logits = np.asarray(hooked, dtype=np.float64).reshape(len(scores), -1)
+    if hook.positive_column is not None:
+        if logits.shape[1] != hook.positive_column + 1:
+            return False
+        positive = logits[:, hook.positive_column]
+        logits = np.column_stack([np.zeros_like(positive), positive])
+    expected = _distribution(scores)
+    if expected.shape != logits.shape:
+        return False
+    # Rows that are not finite prove nothing, either way.
+    finite = np.isfinite(expected).all(axis=1)
+    return bool(finite.any()) and np.allclose(
+        _softmax(logits[finite]),
+        expected[finite],
+        rtol=RELATIVE_TOLERANCE,
+        atol=ABSOLUTE_TOLERANCE,
+    )
+
+
+def _distribution(scores: Floats) -> Floats:
+    """Return the class probabilities, if the scores are a sigmoid's, softmax's or its logarithm."""
+    if scores.shape[1] == 1:
+        return np.column_stack([1 - scores[:, 0], scores[:, 0]])
+    with np.errstate(over="ignore"):
+        return scores if np.nanmin(scores) >= 0 else np.exp(scores)
+
+
+def _softmax(logits: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

@@ -1,0 +1,48 @@
+"""Changing what a graph gives out."""
+
+from collections.abc import Sequence
+
+from onnx import GraphProto, ValueInfoProto
+
+from service.graph.walk import used_names
+
+
+def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
+    """Make these the graph's outputs, in place, and drop all that nothing needs any more.
+
+    ONNX Runtime runs dead nodes too: labels, ZipMaps, a softmax whose logits are read instead.
+    Inputs stay, used or not, for they are the interface.
+    """
+    del graph.output[:]
+    graph.output.extend(outputs)
+    _drop_dead_nodes(graph)
+    _drop_dead_initializers(graph)
+
+
+def _drop_dead_nodes(graph: GraphProto) -> None:
+    producers = {
+        name: index for index, node in enumerate(graph.node) for name in node.output if name
+    }
+    waiting = [output.name for output in graph.output]
+    alive: set[int] = set()
+    while waiting:
+        index = producers.get(waiting.pop())
+        if index is not None and index not in alive:
+            alive.add(index)
+            waiting.extend(used_names(graph.node[index]))
+    for index in reversed(range(len(graph.node))):
+        if index not in alive:
+            del graph.node[index]
+
+
+def _drop_dead_initializers(graph: GraphProto) -> None:
+    used = {name for node in graph.node for name in used_names(node)}
+    used.update(output.name for output in graph.output)
+    # In old files an initializer is the default of an input of the same name.
+    used.update(given.name for given in graph.input)
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in used:
+            del graph.initializer[index]
+    for index in reversed(range(len(graph.sparse_initializer))):
+        if graph.sparse_initializer[index].values.name not in used:
+            del graph.sparse_initializer[index]

@@ -1,0 +1,81 @@
+"""The uncertainty measures as nodes of the graph.
+
+All are made from ``e_i = p_i / p_(1)``, the classes' odds against the top one, so that what a
+confident row leaves to the other classes keeps its digits: with ``rest`` the sum of e outside the
+top, U_k = -log(top-k mass) = log1p(rest / top-k sum), never -log(1 - tiny).
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.graph.builder import GraphBuilder
+from service.graph.log1p import log1p
+from service.graph.output import Kind
+
+# exp() of less is 0 in float32; a bound keeps e * log(e) from being 0 * inf at a logit of -inf.
+LEAST_LOG_RATIO = -200.0
+LEAST_RATIO = 1e-37
+
+
+@dataclass(frozen=True)
+class HeadTensors:
+    """The tensors of a head: classes and probabilities of the top, measures by column, (n, 1)."""
+
+    top_classes: str
+    top_scores: str
+    measures: dict[str, str]
+
+
+def add_head(
+    build: GraphBuilder, scores: str, kind: Kind, *, n_top: int, top_k: Sequence[int]
+) -> HeadTensors:
+    """Append the head.
+
+    NaN, +inf and rows of -inf alone give NaN in every float output, for the caller to see; finite
+    rows give neither NaN nor -0. Measures: entropy, -log p_(1) and -log of the top-k mass as in
+    Finlay & Oberman, section 6.1, and the margin 1 - (p_(1) - p_(2)).
+    """
+    top, top_classes = build.top(scores, n_top)
+    ratios, log_ratios, top_ratios = _ratios(build, kind, scores, top)
+    nothing = build.add("Mul", top_ratios, build.number(0))  # keeps NaN
+    outside = build.add("ScatterElements", ratios, top_classes, nothing, axis=1)
+    beyond_top = build.row_sums(outside)
+
+    def rest(k: int) -> str:
+        if k == n_top:
+            return beyond_top
+        return build.add("Add", beyond_top, build.row_sums(build.columns(top_ratios, k, n_top)))
+
+    below_first = rest(1)
+    total = build.add("Add", below_first, build.number(1))  # = 1 / p_(1)
+    neg_log_pmax = log1p(build, below_first)
+    spread = build.row_sums(build.add("Mul", ratios, log_ratios))  # <= 0: nothing cancels
+    second = build.columns(top_ratios, 1, 2)
+    measures = {
+        "entropy": build.add("Sub", neg_log_pmax, build.add("Div", spread, total)),
+        "neg_log_pmax": neg_log_pmax,
+        "margin": build.add("Div", build.add("Add", below_first, second), total),
+    }
+    for k in top_k:
+        mass = build.row_sums(build.columns(top_ratios, 0, k))
+        measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
+    return HeadTensors(top_classes, build.add("Div", top_ratios, total), measures)
+
+
+def _ratios(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str, str, str]:
+    """Return e of all classes, log e, and e of the top classes."""
+    first = build.columns(top, 0, 1)
+    if kind == "logits":
+        log_ratios = _at_least(build, build.add("Sub", scores, first), LEAST_LOG_RATIO)
+        ratios = build.add("Exp", log_ratios)
+        return ratios, log_ratios, build.add("Exp", build.add("Sub", top, first))
+    positive = _at_least(build, scores, 0.0)  # rounding may leave a -1e-9
+    ratios = build.add("Div", positive, first)
+    log_ratios = build.add("Log", _at_least(build, ratios, LEAST_RATIO))
+    return ratios, log_ratios, build.add("Div", _at_least(build, top, 0.0), first)
+
+
+def _at_least(build: GraphBuilder, values: str, bound: float) -> str:
+    """Return max(values, bound), by Where: providers differ in what Max makes of NaN."""
+    least = build.number(bound)
+    return build.add("Where", build.add("Less", values, least), least, values)

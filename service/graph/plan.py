@@ -1,0 +1,150 @@
+"""Which output holds the class scores, as far as the graph alone can tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import ModelProto
+
+from service.errors import InvalidConfig, InvalidOnnxModel
+from service.graph.describe import output_specs
+from service.graph.description import TensorSpec
+from service.graph.output import Kind, Precision
+from service.graph.quote import quote, quote_all
+from service.graph.softmax import Hook, Producers, find_hook, operator, producers_of, trace
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """An output to be tried on real rows.
+
+    Attributes
+    ----------
+    name, tensor : str
+        The graph output, and the tensor that holds its scores: another one behind a ZipMap.
+    hook : Hook or None
+        Logits that seem to make it.
+    kind : {"logits", "probabilities"} or None
+        What the caller says the output holds.
+    precision : {"float32", "float64"}
+        float64 for a double output.
+    reason : str
+        Why this output, as the beginning of a sentence.
+    """
+
+    name: str
+    tensor: str
+    hook: Hook | None
+    kind: Kind | None
+    precision: Precision
+    reason: str
+
+
+def plan_output(
+    model: ModelProto, *, name: str | None = None, kind: Kind | None = None
+) -> OutputPlan:
+    """Choose the output with the class scores.
+
+    Parameters
+    ----------
+    name
+        The caller's choice. Without it there must be one float output that can be
+        (samples, classes), or several that carry the same scores, such as logits and their
+        softmax; an output with one column counts only where no other is there.
+    kind
+        What the caller says the output holds. For "logits" its own values are taken as they are;
+        for "probabilities" a softmax's input may still be read, the distribution being the same.
+
+    Raises
+    ------
+    InvalidConfig
+        If there is no output of that name, or it cannot hold class scores.
+    InvalidOnnxModel
+        If no output can, or several can and nothing tells which.
+    """
+    producers = producers_of(model.graph)
+    outputs = [_behind_zipmap(spec, producers) for spec in output_specs(model.graph)]
+    if name is None:
+        chosen, reason = _only_candidate(outputs, producers)
+    else:
+        chosen, reason = _named(outputs, name), f"{quote(name)} was named by the caller"
+    zipped = _is_zipmap(chosen.name, producers)
+    tensor = producers[chosen.name].input[0] if zipped else chosen.name
+    return OutputPlan(
+        name=chosen.name,
+        tensor=tensor,
+        hook=None if kind == "logits" else find_hook(tensor, producers),
+        kind=kind,
+        precision="float64" if chosen.dtype == "float64" else "float32",
+        reason=reason,
+    )
+
+
+def _is_zipmap(tensor: str, producers: Producers) -> bool:
+    node = producers.get(tensor)
+    return node is not None and operator(node) == "ai.onnx.ml.ZipMap" and len(node.input) == 1
+
+
+def _behind_zipmap(spec: TensorSpec, producers: Producers) -> TensorSpec:
+    """Return the output as its float scores where a ZipMap turns them into maps."""
+    if _is_zipmap(spec.name, producers):
+        return TensorSpec(spec.name, "float32", (None, None))
+    return spec
+
+
+def _can_hold_scores(spec: TensorSpec) -> bool:
+    if spec.dtype not in FLOATS:
+        return False
+    if spec.shape is None:
+        return True
+    wide = [size for size in spec.shape[1:] if size not in (None, 1)]
+    return len(spec.shape) > 0 and len(wide) <= 1
+
+
+def _is_single_column(spec: TensorSpec) -> bool:
+    return spec.shape is not None and all(size == 1 for size in spec.shape[1:])
+
+
+def _named(outputs: Sequence[TensorSpec], name: str) -> TensorSpec:
+    for spec in outputs:
+        if spec.name != name:
+            continue
+        if _can_hold_scores(spec) or spec.dtype == "unknown":
+            return spec
+        raise InvalidConfig.at(
+            "config.output.name",
+            f"output {spec} cannot hold class scores: a float tensor of shape (samples, classes) "
+            "is needed",
+        )
+    raise InvalidConfig.at(
+        "config.output.name",
+        f"the model has no output {quote(name)}; it has "
+        + quote_all([spec.name for spec in outputs]),
+    )
+
+
+def _only_candidate(outputs: Sequence[TensorSpec], producers: Producers) -> tuple[TensorSpec, str]:
+    able = [spec for spec in outputs if _can_hold_scores(spec)]
+    candidates = [spec for spec in able if not _is_single_column(spec)] or able
+    listed = "; ".join(str(spec) for spec in outputs[:10])
+    if not candidates:
+        raise InvalidOnnxModel.at(
+            "model",
+            "no output can hold class scores, a float tensor of shape (samples, classes); the "
+            f"outputs are: {listed}",
+        )
+    if len(candidates) == 1:
+        one = candidates[0]
+        return one, f"{quote(one.name)} is the only output that can hold class scores"
+    if len({_scores_behind(spec.name, producers) for spec in candidates}) == 1:
+        names = quote_all([spec.name for spec in candidates])
+        return candidates[0], f"the outputs {names} carry the same scores"
+    raise InvalidOnnxModel.at(
+        "model", f"several outputs could hold class scores; set output.name to one of: {listed}"
+    )
+
+
+def _scores_behind(output: str, producers: Producers) -> str:
+    hook = find_hook(output, producers)
+    return hook.tensor if hook else trace(output, producers)[-1]
