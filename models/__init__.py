@@ -4,7 +4,7 @@ from models.artifact import Artifact, ArtifactRole
 from models.base import Base
 from models.bin import Bin
 from models.bin_table import BinTable
-from models.calibration import Calibration, CalibrationStatus
+from models.calibration import UNFINISHED, Calibration, CalibrationStatus
 from models.calibration_name import CalibrationName
 from models.clock import database_now
 from models.score import Score, ScorePhase, SubjectKind
@@ -13,6 +13,7 @@ from models.utc_datetime import UtcDateTime
 
 __all__ = [
     "DEFAULT_TENANT",
+    "UNFINISHED",
     "Artifact",
     "ArtifactRole",
     "Base",

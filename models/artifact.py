@@ -1,23 +1,17 @@
 """Artifacts: which stored files belong to a calibration."""
 
-from enum import StrEnum
+from typing import Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, Enum, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
+from models.one_of import one_of
 
-
-class ArtifactRole(StrEnum):
-    """What a file is to its calibration."""
-
-    model = "model"
-    model_data = "model_data"
-    calibration = "calibration"
-    evaluation = "evaluation"
-    records = "records"
-    evaluation_records = "evaluation_records"
+ArtifactRole: TypeAlias = Literal[
+    "model", "model_data", "calibration", "evaluation", "records", "evaluation_records"
+]
 
 
 class Artifact(Base):
@@ -42,7 +36,7 @@ class Artifact(Base):
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     calibration_id: Mapped[UUID] = mapped_column(primary_key=True)
     role: Mapped[ArtifactRole] = mapped_column(
-        Enum(ArtifactRole, native_enum=False, create_constraint=True, name="role", length=32),
+        one_of(ArtifactRole, name="role"),
         primary_key=True,
     )
     position: Mapped[int] = mapped_column(primary_key=True)

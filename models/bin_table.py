@@ -1,5 +1,6 @@
 """Bin tables: what one measure says about one event."""
 
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import (
@@ -15,6 +16,9 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from models.base import Base
 from models.bin import Bin
+from models.one_of import one_of
+
+Lookup: TypeAlias = Literal["step", "interpolated"]
 
 
 class BinTable(Base):
@@ -40,7 +44,6 @@ class BinTable(Base):
         ),
         CheckConstraint("k >= 1", name="k"),
         CheckConstraint("requested_bins >= 1", name="requested_bins"),
-        CheckConstraint("lookup IN ('step', 'interpolated')", name="lookup"),
         CheckConstraint("interval_level > 0 AND interval_level < 1", name="interval_level"),
         CheckConstraint("prior_accuracy > 0 AND prior_accuracy < 1", name="prior_accuracy"),
         CheckConstraint("prior_strength > 0", name="prior_strength"),
@@ -55,7 +58,7 @@ class BinTable(Base):
     column: Mapped[str] = mapped_column(String(100))
     served: Mapped[bool]
     requested_bins: Mapped[int]
-    lookup: Mapped[str] = mapped_column(String(20))
+    lookup: Mapped[Lookup] = mapped_column(one_of(Lookup, name="lookup"))
     monotone: Mapped[bool]
     interval_method: Mapped[str] = mapped_column(String(50))
     interval_level: Mapped[float]

@@ -1,13 +1,12 @@
 """Calibrations: the resource, and at once the job that makes it."""
 
 from datetime import datetime
-from enum import StrEnum
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import (
     JSON,
     CheckConstraint,
-    Enum,
     ForeignKeyConstraint,
     Index,
     String,
@@ -19,21 +18,10 @@ from sqlalchemy.orm import Mapped, mapped_column, relationship
 from models.artifact import Artifact
 from models.base import Base
 from models.clock import database_now
+from models.one_of import one_of
 
-
-class CalibrationStatus(StrEnum):
-    """Where a calibration stands."""
-
-    queued = "queued"
-    running = "running"
-    succeeded = "succeeded"
-    failed = "failed"
-    cancelled = "cancelled"
-
-    @property
-    def is_finished(self) -> bool:
-        """Whether nothing will change any more."""
-        return self not in (CalibrationStatus.queued, CalibrationStatus.running)
+CalibrationStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+UNFINISHED: tuple[CalibrationStatus, ...] = ("queued", "running")
 
 
 class Calibration(Base):
@@ -69,10 +57,8 @@ class Calibration(Base):
     version: Mapped[int]
 
     status: Mapped[CalibrationStatus] = mapped_column(
-        Enum(
-            CalibrationStatus, native_enum=False, create_constraint=True, name="status", length=16
-        ),
-        default=CalibrationStatus.queued,
+        one_of(CalibrationStatus, name="status"),
+        default="queued",
     )
     attempt: Mapped[int] = mapped_column(default=0)
     lease_owner: Mapped[str | None] = mapped_column(String(200))

@@ -1,30 +1,23 @@
 """Scores: how well a measure or a baseline tells hits from misses."""
 
-from enum import StrEnum
+from typing import Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, Enum, ForeignKeyConstraint, String
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, String
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
+from models.one_of import one_of
 
-
-class SubjectKind(StrEnum):
-    """Whether a score judges a measure's bin table or a baseline."""
-
-    measure = "measure"
-    baseline = "baseline"
-
-
-class ScorePhase(StrEnum):
-    """On which data a score was taken."""
-
-    cross_validation = "cross_validation"
-    evaluation = "evaluation"
+SubjectKind: TypeAlias = Literal["measure", "baseline"]
+ScorePhase: TypeAlias = Literal["cross_validation", "evaluation"]
 
 
 class Score(Base):
-    """One score of one subject; a null number is one that the data could not define."""
+    """One score of one subject; a null number is one that the data could not define.
+
+    ``position`` is the order in which a report lists scores.
+    """
 
     __tablename__ = "score"
     __table_args__ = (
@@ -44,17 +37,16 @@ class Score(Base):
     calibration_id: Mapped[UUID] = mapped_column(primary_key=True)
     k: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     subject_kind: Mapped[SubjectKind] = mapped_column(
-        Enum(
-            SubjectKind, native_enum=False, create_constraint=True, name="subject_kind", length=16
-        ),
+        one_of(SubjectKind, name="subject_kind"),
         primary_key=True,
     )
     subject: Mapped[str] = mapped_column(String(100), primary_key=True)
     phase: Mapped[ScorePhase] = mapped_column(
-        Enum(ScorePhase, native_enum=False, create_constraint=True, name="phase", length=32),
+        one_of(ScorePhase, name="phase"),
         primary_key=True,
     )
     name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    position: Mapped[int] = mapped_column(default=0)
     mean: Mapped[float | None]
     std: Mapped[float | None]
     folds: Mapped[int | None]

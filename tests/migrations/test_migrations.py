@@ -6,7 +6,7 @@ import pytest
 from alembic import command
 from alembic.util import CommandError
 from databases import scratch_schema
-from sqlalchemy import create_engine, inspect, select, text
+from sqlalchemy import CheckConstraint, create_engine, inspect, select, text
 
 import migrations
 import models
@@ -59,7 +59,7 @@ def _compare_checks(migrated_url: str, models_url: str) -> None:
             expected = _checks(modelled, table)
             assert _checks(migrated, table) == expected
             declared = models.Base.metadata.tables[table].constraints
-            assert len(expected) == sum(c.__visit_name__ == "check_constraint" for c in declared)
+            assert len(expected) == sum(isinstance(c, CheckConstraint) for c in declared)
     finally:
         migrated.dispose()
         modelled.dispose()

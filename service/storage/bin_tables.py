@@ -1,0 +1,130 @@
+"""Bin tables as rows, and back; an edge without limit is null."""
+
+import math
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import select
+from sqlalchemy.orm import Session, selectinload
+
+import models
+from service.core.bins.prior import BetaPrior
+from service.core.bins.table import BinTable
+from service.core.intervals import IntervalOptions
+
+
+def bin_table_row(
+    table: BinTable,
+    *,
+    tenant_id: UUID,
+    calibration_id: UUID,
+    k: int,
+    measure: str,
+    column: str,
+    served: bool,
+    candidates: Sequence[Mapping[str, object]] = (),
+) -> models.BinTable:
+    """Return the rows of a fitted table; ``candidates`` are the numbers of bins that were tried."""
+    return models.BinTable(
+        tenant_id=tenant_id,
+        calibration_id=calibration_id,
+        k=k,
+        measure=measure,
+        column=column,
+        served=served,
+        requested_bins=table.requested_bins,
+        lookup=table.lookup,
+        monotone=table.monotone,
+        interval_method=table.interval.method,
+        interval_level=table.interval.level,
+        interval_simultaneous=table.interval.simultaneous,
+        prior_accuracy=table.prior.accuracy,
+        prior_strength=table.prior.strength,
+        prior_degenerate=table.prior.degenerate,
+        n_samples=table.n_samples,
+        candidates=[dict(candidate) for candidate in candidates],
+        bins=_bin_rows(table),
+    )
+
+
+def core_table(row: models.BinTable) -> BinTable:
+    """Return the table that the rows hold, equal to the one they were made from."""
+    bins = row.bins
+    return BinTable(
+        edges=np.array(
+            [_or(bins[0].lower, -math.inf), *(_or(b.upper, math.inf) for b in bins)],
+            dtype=np.float32,
+        ),
+        counts=np.array([b.count for b in bins], dtype=np.int64),
+        hits=np.array([b.hits for b in bins], dtype=np.int64),
+        prior=BetaPrior(row.prior_accuracy, row.prior_strength, degenerate=row.prior_degenerate),
+        probability=np.array([b.probability for b in bins], dtype=np.float64),
+        lower=np.array([b.interval_lower for b in bins], dtype=np.float64),
+        upper=np.array([b.interval_upper for b in bins], dtype=np.float64),
+        mean_uncertainty=np.array(
+            [_or(b.mean_uncertainty, math.nan) for b in bins], dtype=np.float64
+        ),
+        requested_bins=row.requested_bins,
+        lookup=row.lookup,
+        monotone=row.monotone,
+        interval=IntervalOptions(
+            row.interval_method, row.interval_level, simultaneous=row.interval_simultaneous
+        ),
+    )
+
+
+def tables_of(session: Session, tenant_id: UUID, calibration_id: UUID) -> Sequence[models.BinTable]:
+    """Return the tables of a calibration with their bins, by event and then as they were fitted."""
+    return session.scalars(
+        select(models.BinTable)
+        .where(
+            models.BinTable.tenant_id == tenant_id,
+            models.BinTable.calibration_id == calibration_id,
+        )
+        .order_by(models.BinTable.k, models.BinTable.id)
+        .options(selectinload(models.BinTable.bins))
+    ).all()
+
+
+def served_tables(
+    session: Session, tenant_id: UUID, calibration_id: UUID
+) -> Sequence[models.BinTable]:
+    """Return the tables that /predict answers with, one per event, with their bins."""
+    return session.scalars(
+        select(models.BinTable)
+        .where(
+            models.BinTable.tenant_id == tenant_id,
+            models.BinTable.calibration_id == calibration_id,
+            models.BinTable.served,
+        )
+        .order_by(models.BinTable.k)
+        .options(selectinload(models.BinTable.bins))
+    ).all()
+
+
+def _bin_rows(table: BinTable) -> list[models.Bin]:
+    odds_ratios = table.odds_ratios
+    return [
+        models.Bin(
+            index=i,
+            lower=_finite(table.edges[i]),
+            upper=_finite(table.edges[i + 1]),
+            count=int(table.counts[i]),
+            hits=int(table.hits[i]),
+            probability=float(table.probability[i]),
+            interval_lower=float(table.lower[i]),
+            interval_upper=float(table.upper[i]),
+            mean_uncertainty=_finite(table.mean_uncertainty[i]),
+            odds_ratio=float(odds_ratios[i]),
+        )
+        for i in range(table.n_bins)
+    ]
+
+
+def _finite(value: np.floating) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value

@@ -1,0 +1,29 @@
+"""Orphans: files whose calibration never came to be, or is gone."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from sqlalchemy import select
+
+from models import Artifact, Calibration
+from service.storage.artifacts import ArtifactStore
+from service.storage.database import Database
+
+
+def remove_orphans(
+    database: Database, artifacts: ArtifactStore, *, older_than: timedelta = timedelta(days=1)
+) -> list[str]:
+    """Delete the files that no calibration of any tenant refers to; return their keys.
+
+    A process that dies between storing files and writing their row leaves such files, and so does
+    one that dies while it deletes. A file is written before its row: young ones are left alone.
+    """
+    candidates = artifacts.keys(older_than=older_than)
+    with database.reading() as session:
+        known = set(session.scalars(select(Calibration.id)))
+        named = set(session.scalars(select(Artifact.key)))
+    orphans = [
+        key for key in candidates if key not in named and UUID(key.split("/")[1]) not in known
+    ]
+    artifacts.delete(orphans)
+    return orphans
