@@ -1,0 +1,67 @@
+"""Labelled sets: one reader per format, chosen by what a file holds and never by its name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from service.datasets import csv, npz, parquet
+from service.datasets.dataset import ArrayInfo, Batch, Dataset, DatasetInfo, DatasetKind
+from service.datasets.limits import DatasetLimits
+from service.datasets.unsupported import HEAD_BYTES, unsupported
+
+__all__ = [
+    "FORMATS",
+    "ArrayInfo",
+    "Batch",
+    "Dataset",
+    "DatasetFormat",
+    "DatasetInfo",
+    "DatasetKind",
+    "DatasetLimits",
+    "open_dataset",
+]
+
+
+class OpenDataset(Protocol):
+    """Open a file of one format."""
+
+    def __call__(self, path: Path, *, location: str, limits: DatasetLimits) -> Dataset: ...
+
+
+@dataclass(frozen=True)
+class DatasetFormat:
+    """A format: how its first bytes look, and its reader."""
+
+    recognises: Callable[[bytes], bool]
+    open: OpenDataset
+
+
+FORMATS: dict[str, DatasetFormat] = {
+    npz.FORMAT: DatasetFormat(npz.is_npz, npz.open_npz),
+    parquet.FORMAT: DatasetFormat(parquet.is_parquet, parquet.open_parquet),
+    csv.FORMAT: DatasetFormat(csv.is_csv, csv.open_csv),
+}
+
+
+def open_dataset(path: Path, *, location: str, limits: DatasetLimits) -> Dataset:
+    """Open a labelled set after checking all that can be checked without reading its values.
+
+    Shapes, dtypes, names, sizes and every label are checked here; the values of inputs and outputs
+    as their batches pass. ``location`` is the part or argument that begins every violation.
+
+    Raises
+    ------
+    UnsupportedFormat
+        If the file is of no format that is read here.
+    InvalidDataset
+        If it breaks a rule, or is damaged.
+    TooLarge
+        If it claims more than ``limits`` allow.
+    """
+    with path.open("rb") as file:
+        head = file.read(HEAD_BYTES)
+    for known in FORMATS.values():
+        if known.recognises(head):
+            return known.open(path, location=location, limits=limits)
+    raise unsupported(head, location=location)

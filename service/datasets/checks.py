@@ -1,0 +1,153 @@
+"""The rules that values obey, whatever file they come from. Rows count from 0."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.arrays import Labels
+from service.datasets.dataset import AnyArray
+from service.datasets.limits import DatasetLimits
+from service.errors import InvalidDataset, TooLarge
+
+MIN_CLASSES = 2
+SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True)
+class Places:
+    """How the rows and cells of uploaded outputs are called in messages.
+
+    A matrix is addressed as ``calibration.logits[17][3]``, columns of a table as
+    ``calibration.logit_3[17]``.
+    """
+
+    location: str
+    array: str
+    column_prefix: str | None = None
+
+    def row(self, row: int) -> str:
+        """Return the name of a sample."""
+        if self.column_prefix is None:
+            return f"{self.location}.{self.array}[{row}]"
+        return f"{self.location}.{self.column_prefix}*[{row}]"
+
+    def cell(self, row: int, column: int) -> str:
+        """Return the name of a sample's value for a class."""
+        if self.column_prefix is None:
+            return f"{self.row(row)}[{column}]"
+        return f"{self.location}.{self.column_prefix}{column}[{row}]"
+
+
+def check_n_samples(n_samples: int, *, place: str, limits: DatasetLimits) -> None:
+    """Refuse a set without samples or with too many."""
+    if n_samples < 1:
+        raise InvalidDataset.at(place, "expected at least one sample, got none")
+    if n_samples > limits.max_samples:
+        raise TooLarge.at(
+            place, f"expected at most {limits.max_samples} samples, got {n_samples}; send fewer"
+        )
+
+
+def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> None:
+    """Refuse outputs of fewer than two classes or of too many."""
+    if n_classes < MIN_CLASSES:
+        raise InvalidDataset.at(
+            place,
+            f"expected at least {MIN_CLASSES} classes, got {n_classes}; "
+            "a binary classifier needs a column for each of its two classes",
+        )
+    if n_classes > limits.max_classes:
+        raise TooLarge.at(place, f"expected at most {limits.max_classes} classes, got {n_classes}")
+
+
+def check_labels(
+    labels: NDArray[np.integer], *, place: str, start: int, n_classes: int | None, n_allowed: int
+) -> Labels:
+    """Return a slice of the labels as int64, each a class from 0.
+
+    ``start`` is the row of the first. ``n_allowed`` bounds a class where ``n_classes`` is unknown.
+
+    Raises
+    ------
+    InvalidDataset
+        If a label is negative or no class.
+    """
+    upper = n_allowed if n_classes is None else n_classes
+    bad = (labels < 0) | (labels >= upper)
+    if bad.any():
+        row = int(np.argmax(bad))
+        fix = "labels count the classes from 0"
+        if labels[row] < 0:
+            fix = "leave out samples without a label"
+        raise InvalidDataset.at(
+            f"{place}[{start + row}]",
+            f"expected a class from 0 to {upper - 1}, got {int(labels[row])}; {fix}",
+        )
+    return labels.astype(np.int64, copy=False)
+
+
+def check_inputs(values: AnyArray, *, place: str, start: int) -> None:
+    """Refuse a batch of inputs that holds NaN or an infinity."""
+    if not np.issubdtype(values.dtype, np.floating):
+        return
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, *position = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
+        where = f" at {position}" if position else ""
+        raise InvalidDataset.at(
+            f"{place}[{start + row}]",
+            f"expected finite numbers, got {values[(row, *position)]}{where}",
+        )
+
+
+def check_outputs(
+    values: NDArray[np.floating],
+    *,
+    kind: Literal["logits", "probabilities"],
+    places: Places,
+    start: int,
+) -> None:
+    """Refuse a batch of logits or probabilities that breaks the rules of its kind.
+
+    Raises
+    ------
+    InvalidDataset
+        If a value is not finite, a probability is negative or above one, or a row of
+        probabilities does not sum to one within 1e-3.
+    """
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = _first(bad)
+        fix = "for a class that is ruled out send a very low logit, such as -10000"
+        raise InvalidDataset.at(
+            places.cell(start + row, column),
+            f"expected a finite number, got {values[row, column]}"
+            + (f"; {fix}" if kind == "logits" and values[row, column] == -np.inf else ""),
+        )
+    if kind == "logits":
+        return
+    # An upper end of exactly one would refuse a float16 softmax for its rounding.
+    bad = (values < 0) | (values > 1 + SUM_TOLERANCE)
+    if bad.any():
+        row, column = _first(bad)
+        raise InvalidDataset.at(
+            places.cell(start + row, column),
+            f"expected a probability from 0 to 1, got {values[row, column]}; "
+            "send logits under the name of logits",
+        )
+    sums = values.sum(axis=1, dtype=np.float64)
+    bad = np.abs(sums - 1) > SUM_TOLERANCE
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataset.at(
+            places.row(start + row),
+            f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
+            "independent sigmoids are no distribution over classes",
+        )
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:
+    row, column = np.unravel_index(np.argmax(bad), bad.shape)
+    return int(row), int(column)

@@ -1,0 +1,93 @@
+"""A labelled set, whatever file it lies in: what it says of itself, its labels, its batches."""
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Literal, Protocol, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.arrays import Labels
+
+DatasetKind: TypeAlias = Literal["inputs", "logits", "probabilities"]
+AnyArray: TypeAlias = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """One array of a set: the numpy name of its dtype, and its shape with the samples first."""
+
+    dtype: str
+    shape: tuple[int, ...]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one sample."""
+        return math.prod(self.shape[1:]) * np.dtype(self.dtype).itemsize
+
+
+@dataclass(frozen=True)
+class DatasetInfo:
+    """What a file holds, known without reading its values.
+
+    ``arrays`` has what batches bring: the model's inputs by name, or the one array ``logits`` or
+    ``probabilities``. ``n_classes`` is known for outputs alone. ``supplied`` names the columns
+    ``uncertainty_<name>`` that lie beside them, without the prefix.
+    """
+
+    kind: DatasetKind
+    format: str
+    arrays: Mapping[str, ArrayInfo]
+    n_samples: int
+    n_classes: int | None
+    supplied: tuple[str, ...]
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of one sample over all arrays, to choose a batch size by."""
+        return sum(array.row_bytes for array in self.arrays.values())
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive samples from row ``start`` on; the arrays are the reader's own to keep."""
+
+    start: int
+    arrays: dict[str, AnyArray]
+    labels: Labels
+
+
+class Dataset(Protocol):
+    """A labelled set that is open for reading, any number of times over."""
+
+    @property
+    def info(self) -> DatasetInfo:
+        """What the file holds."""
+
+    def labels(self) -> Labels:
+        """Return the classes of all samples."""
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Yield all samples in their order, ``size`` at a time, the last batch maybe fewer.
+
+        Memory holds one batch. Values are checked as they pass: a batch that is yielded is finite.
+
+        Raises
+        ------
+        InvalidDataset
+            If a value breaks a rule or the file is damaged; the violation names array and row.
+        """
+
+    def close(self) -> None:
+        """Let go of the file."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None: ...

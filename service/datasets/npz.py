@@ -1,0 +1,149 @@
+"""Labelled sets in .npz archives, read row by row from several members at once."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, closing
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from service.core.arrays import Labels
+from service.datasets.checks import Places, check_inputs, check_labels, check_outputs
+from service.datasets.dataset import AnyArray, Batch, DatasetInfo
+from service.datasets.limits import DatasetLimits
+from service.datasets.npy_header import NpyHeader, read_npy_header
+from service.datasets.npz_layout import LABELS, npz_layout
+from service.datasets.zip_archive import MemberStream, ZipArchive
+from service.errors import InvalidDataset
+
+FORMAT = "npz"
+LABELS_PER_READ = 65_536
+
+
+def is_npz(head: bytes) -> bool:
+    """Tell whether a file begins as a zip archive does, an empty one included."""
+    return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+
+
+def open_npz(path: Path, *, location: str, limits: DatasetLimits) -> "NpzDataset":
+    """Open an .npz archive, having read its headers and checked its labels."""
+    with ExitStack() as stack:
+        archive = stack.enter_context(closing(ZipArchive(path, location=location, limits=limits)))
+        headers = {
+            name: _header(archive, name, size, place=f"{location}.{name}")
+            for name, size in archive.sizes.items()
+        }
+        info = npz_layout(headers, location=location, limits=limits)
+        dataset = NpzDataset(archive, headers, info, location=location, limits=limits)
+        for _ in dataset.label_slices():
+            pass
+        stack.pop_all()
+        return dataset
+
+
+class NpzDataset:
+    """An open .npz archive; every pass over it inflates its members anew."""
+
+    def __init__(
+        self,
+        archive: ZipArchive,
+        headers: Mapping[str, NpyHeader],
+        info: DatasetInfo,
+        *,
+        location: str,
+        limits: DatasetLimits,
+    ) -> None:
+        self.info = info
+        self._archive = archive
+        self._headers = headers
+        self._location = location
+        self._limits = limits
+
+    def labels(self) -> Labels:
+        """Return the classes of all samples."""
+        return np.concatenate(list(self.label_slices()))
+
+    def label_slices(self) -> Iterator[Labels]:
+        """Yield the checked labels, a slice at a time."""
+        with closing(self._open(LABELS)) as stream:
+            for start in range(0, self.info.n_samples, LABELS_PER_READ):
+                yield self._read_labels(stream, start, LABELS_PER_READ)
+            stream.finish()
+
+    def batches(self, size: int) -> Iterator[Batch]:
+        """Yield all samples in their order, ``size`` at a time."""
+        if size < 1:
+            raise ValueError(f"size must be at least 1, not {size}")
+        with ExitStack() as stack:
+            streams = {
+                name: stack.enter_context(closing(self._open(name)))
+                for name in (LABELS, *self.info.arrays)
+            }
+            for start in range(0, self.info.n_samples, size):
+                labels = self._read_labels(streams[LABELS], start, size)
+                arrays = {
+                    name: self._read(streams[name], name, start, size) for name in self.info.arrays
+                }
+                yield Batch(start, arrays, labels)
+            for stream in streams.values():
+                stream.finish()
+
+    def close(self) -> None:
+        """Let go of the file."""
+        self._archive.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _open(self, name: str) -> MemberStream:
+        """Return the member's values, the header skipped."""
+        stream = self._archive.open(name)
+        stream.read(self._headers[name].header_bytes)
+        return stream
+
+    def _read(self, stream: MemberStream, name: str, start: int, size: int) -> AnyArray:
+        values = self._rows(stream, name, start, size)
+        place = f"{self._location}.{name}"
+        if self.info.kind == "inputs":
+            check_inputs(values, place=place, start=start)
+        else:
+            places = Places(self._location, name)
+            check_outputs(values, kind=self.info.kind, places=places, start=start)
+        return values
+
+    def _read_labels(self, stream: MemberStream, start: int, size: int) -> Labels:
+        return check_labels(
+            self._rows(stream, LABELS, start, size),
+            place=f"{self._location}.{LABELS}",
+            start=start,
+            n_classes=self.info.n_classes,
+            n_allowed=self._limits.max_classes,
+        )
+
+    def _rows(self, stream: MemberStream, name: str, start: int, size: int) -> AnyArray:
+        header = self._headers[name]
+        shape = (min(size, self.info.n_samples - start), *header.shape[1:])
+        values: AnyArray = np.empty(shape, dtype=header.dtype)
+        stream.read_into(values.reshape(-1).view(np.uint8))
+        return values.astype(header.dtype.newbyteorder("="), copy=False)
+
+
+def _header(archive: ZipArchive, name: str, size: int, *, place: str) -> NpyHeader:
+    with closing(archive.open(name)) as stream:
+        header = read_npy_header(stream, place=place)
+    if header.file_bytes != size:
+        raise InvalidDataset.at(
+            place,
+            f"its header claims {header.file_bytes} bytes with shape {header.shape}, "
+            f"but the archive holds {size}",
+        )
+    return header

@@ -1,0 +1,124 @@
+"""What the columns of a table of outputs are, by their names and never by their order."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from service.datasets.checks import check_n_classes
+from service.datasets.limits import DatasetLimits
+from service.errors import InvalidDataset, TooLarge
+
+LABEL = "label"
+SUPPLIED_PREFIX = "uncertainty_"
+# Columns beside those of the classes: the label and what is supplied.
+MAX_OTHER_COLUMNS = 1_000
+
+_PREFIXES: dict[str, Literal["logits", "probabilities"]] = {
+    "logit_": "logits",
+    "prob_": "probabilities",
+}
+_CLASS_COLUMN = re.compile(r"(logit_|prob_)(0|[1-9][0-9]{0,8})")
+_SHOWN = 5
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The kind of a table's outputs, their columns in the order of the classes, and the rest."""
+
+    kind: Literal["logits", "probabilities"]
+    prefix: str
+    n_classes: int
+    supplied: tuple[str, ...]
+
+    @property
+    def classes(self) -> list[str]:
+        """Names of the columns, class 0 first."""
+        return [f"{self.prefix}{index}" for index in range(self.n_classes)]
+
+
+def check_n_columns(n_columns: int, *, location: str, limits: DatasetLimits) -> None:
+    """Refuse a table that is wider than the classes allow, before its names are looked at."""
+    most = limits.max_classes + MAX_OTHER_COLUMNS
+    if n_columns > most:
+        raise TooLarge.at(location, f"expected at most {most} columns, got {n_columns}")
+
+
+def table_columns(names: Sequence[str], *, location: str, limits: DatasetLimits) -> TableColumns:
+    """Return what the columns are.
+
+    Raises
+    ------
+    InvalidDataset
+        If a name appears twice or means nothing here, the label is missing, logits and
+        probabilities are mixed, or a class between others has no column.
+    TooLarge
+        If there are more columns than ``limits`` allow.
+    """
+    check_n_columns(len(names), location=location, limits=limits)
+    _refuse_duplicates(names, location=location)
+    indices: dict[str, set[int]] = {prefix: set() for prefix in _PREFIXES}
+    supplied: list[str] = []
+    unknown: list[str] = []
+    for name in names:
+        match = _CLASS_COLUMN.fullmatch(name)
+        if match:
+            indices[match[1]].add(int(match[2]))
+        elif name.startswith(SUPPLIED_PREFIX) and name != SUPPLIED_PREFIX:
+            supplied.append(name.removeprefix(SUPPLIED_PREFIX))
+        elif name != LABEL:
+            unknown.append(name)
+    if LABEL not in names:
+        raise InvalidDataset.at(
+            f"{location}.{LABEL}", f"expected a column `{LABEL}`, got {_listed(names)}"
+        )
+    prefix = _prefix(indices, names, location=location)
+    if unknown:
+        raise InvalidDataset.at(
+            location,
+            f"expected `{LABEL}`, `{prefix}0`, `{prefix}1`, … and `{SUPPLIED_PREFIX}<name>`, "
+            f"got also {_listed(unknown)}; leave other columns out",
+        )
+    n_classes = len(indices[prefix])
+    gap = next((i for i in range(n_classes) if i not in indices[prefix]), None)
+    if gap is not None:
+        raise InvalidDataset.at(
+            f"{location}.{prefix}{gap}",
+            f"expected a column for each class up to {max(indices[prefix])}, "
+            f"got none for class {gap}",
+        )
+    check_n_classes(n_classes, place=location, limits=limits)
+    return TableColumns(_PREFIXES[prefix], prefix, n_classes, tuple(supplied))
+
+
+def _prefix(indices: dict[str, set[int]], names: Sequence[str], *, location: str) -> str:
+    present = [prefix for prefix, found in indices.items() if found]
+    if len(present) == 1:
+        return present[0]
+    if present:
+        raise InvalidDataset.at(
+            location, "expected logits or probabilities, got columns of both; send one kind"
+        )
+    raise InvalidDataset.at(
+        location,
+        f"expected columns `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …, got {_listed(names)}",
+    )
+
+
+def _refuse_duplicates(names: Sequence[str], *, location: str) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise InvalidDataset.at(
+                f"{location}.{_shown(name)}", "expected each column once, got it twice"
+            )
+        seen.add(name)
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = ", …" if len(names) > _SHOWN else ""
+    return ", ".join(f"`{_shown(name)}`" for name in names[:_SHOWN]) + more
+
+
+def _shown(name: str) -> str:
+    return "".join(c if c.isprintable() else "?" for c in name[:60])

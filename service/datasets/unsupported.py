@@ -1,0 +1,34 @@
+"""Files that are often sent by mistake, known by their first bytes, and what to send instead."""
+
+from service.errors import InvalidDataset, UnsupportedFormat
+
+# The longest prefix that any format is known by, and enough text to tell it from binary data.
+HEAD_BYTES = 4096
+
+_PICKLE = "a pickle, which is never loaded; write arrays with np.savez"
+_MISTAKES: tuple[tuple[bytes, str], ...] = (
+    (b"\x93NUMPY", "a single .npy array, which has no labels; write both with np.savez"),
+    (b"\x80\x02", _PICKLE),
+    (b"\x80\x03", _PICKLE),
+    (b"\x80\x04", _PICKLE),
+    (b"\x80\x05", _PICKLE),
+    (b"\x89HDF", "an HDF5 file; write its arrays with np.savez"),
+    (b"\x1f\x8b", "a gzip file; send it decompressed"),
+    (b"\x28\xb5\x2f\xfd", "a zstandard file; send it decompressed"),
+    (b"PARE", "an encrypted Parquet file; write it without encryption"),
+    (b"ARROW1", "an Arrow IPC file; write it as Parquet"),
+    (b"\xff\xfe", "text in UTF-16; write it in UTF-8"),
+    (b"\xfe\xff", "text in UTF-16; write it in UTF-8"),
+)
+
+
+def unsupported(head: bytes, *, location: str) -> InvalidDataset | UnsupportedFormat:
+    """Return the error for a file that no reader knows, by its first bytes."""
+    if not head:
+        return InvalidDataset.at(location, "expected a labelled set, got an empty file")
+    for prefix, found in _MISTAKES:
+        if head.startswith(prefix):
+            return UnsupportedFormat.at(location, f"expected .npz, .parquet or .csv, got {found}")
+    return UnsupportedFormat.at(
+        location, "expected .npz, .parquet or UTF-8 .csv, got bytes of another kind"
+    )

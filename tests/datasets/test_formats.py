@@ -1,0 +1,104 @@
+"""Formats are known by their content; what is sent by mistake is named."""
+
+import gzip
+import pickle
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_npz, write_parquet, write_text
+
+from service.datasets import FORMATS, open_dataset
+from service.errors import InvalidDataset, UnsupportedFormat
+
+TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
+CSV = "label,logit_0,logit_1\n0,1,3\n1,2,4\n"
+
+
+def write(path: Path, file_format: str) -> Path:
+    if file_format == "npz":
+        logits = np.stack([TABLE["logit_0"], TABLE["logit_1"]], axis=1)
+        with path.open("wb") as file:
+            np.savez(file, logits=logits, labels=TABLE["label"])
+        return path
+    return write_text(path, CSV) if file_format == "csv" else write_parquet(path, TABLE)
+
+
+@pytest.mark.parametrize("name", ["set", "set.npz", "set.csv", "set.parquet", "set.csv.gz"])
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_names_tell_nothing(tmp_path: Path, file_format: str, name: str) -> None:
+    path = write(tmp_path / name, file_format)
+    found, labels = read_all(path)
+    np.testing.assert_array_equal(found["logits"], [[1, 3], [2, 4]])
+    np.testing.assert_array_equal(labels, [0, 1])
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        assert dataset.info.format == file_format
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_no_two_readers_claim_a_file(tmp_path: Path, file_format: str) -> None:
+    head = write(tmp_path / "set", file_format).read_bytes()[:4096]
+    assert [name for name, known in FORMATS.items() if known.recognises(head)] == [file_format]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (npy_bytes(np.arange(3)), "no labels"),
+        *((pickle.dumps([1, 2], protocol), "never loaded") for protocol in (2, 3, 4, 5)),
+        (gzip.compress(CSV.encode()), "decompressed"),
+        (CSV.encode("utf-16"), "UTF-8"),
+        (b"\x89HDF\r\n\x1a\n", "HDF5"),
+        (b"\x89PNG\r\n\x1a\n", "another kind"),
+        (b"label\0logit_0", "another kind"),
+        ("label,größe\n".encode("latin-1"), "another kind"),
+    ],
+)
+def test_other_files_are_named(tmp_path: Path, data: bytes, message: str) -> None:
+    path = tmp_path / "set.npz"
+    path.write_bytes(data)
+    error = refusal(path)
+    assert type(error) is UnsupportedFormat
+    assert error.violations[0].location == "calibration"
+    assert message in error.message
+
+
+def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
+    path = write_text(tmp_path / "set.csv", "")
+    error = refusal(path, location="evaluation")
+    assert type(error) is InvalidDataset
+    assert error.message == "evaluation: expected a labelled set, got an empty file"
+
+
+def test_a_character_cut_by_the_end_of_the_head_is_text(tmp_path: Path) -> None:
+    names = ["label", "logit_0", "logit_1"]
+    for n_bytes in range(4080, 4100):
+        filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2)
+        text = ",".join([filler + "x" * (n_bytes % 2), *names]) + "\n0,0,1,2\n"
+        read_all(write_text(tmp_path / "set.csv", text))
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_without_pyarrow_tables_are_refused_with_the_way_out(
+    tmp_path: Path, file_format: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path / "set", file_format)
+    # Python's own mark of a module that cannot be imported.
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    error = refusal(path)
+    assert type(error) is UnsupportedFormat
+    assert "pip install howsure[tables]" in error.message
+
+
+def test_without_pyarrow_arrays_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    read_all(write_npz(tmp_path / "set.npz", inputs=np.ones((2, 1)), labels=np.arange(2)))
+
+
+def test_a_closed_set_lets_go_of_its_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "set", "npz")
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        pass
+    with pytest.raises(ValueError, match="closed"):
+        next(dataset.batches(1))

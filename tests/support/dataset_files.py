@@ -1,0 +1,103 @@
+"""Labelled sets as files: well-formed, and broken in every way a test asks for."""
+
+import io
+import struct
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+
+from service.datasets import DatasetLimits, open_dataset
+from service.errors import InvalidInput
+
+LIMITS = DatasetLimits()
+
+
+def write_npz(path: Path, *, compressed: bool = False, **arrays: np.ndarray) -> Path:
+    """Write arrays as numpy does, objects included."""
+    (np.savez_compressed if compressed else np.savez)(path, **arrays)
+    return path
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    """Return an array as an .npy file."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array))
+    return buffer.getvalue()
+
+
+def npy_claim(descr: object, shape: object, *, values: bytes = b"", fortran: bool = False) -> bytes:
+    """Return an .npy file whose header claims whatever is asked."""
+    header = repr({"descr": descr, "fortran_order": fortran, "shape": shape})
+    return npy_header(header.encode("latin-1")) + values
+
+
+def npy_header(text: bytes) -> bytes:
+    """Return the start of an .npy file with any header text."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def write_members(
+    path: Path,
+    members: Sequence[tuple[str, bytes]] | Mapping[str, bytes],
+    compression: int = zipfile.ZIP_STORED,
+) -> Path:
+    """Write a zip archive of any members, the same name twice if asked."""
+    pairs = members.items() if isinstance(members, Mapping) else members
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in pairs:
+            archive.writestr(zipfile.ZipInfo(name), data, compression)
+    return path
+
+
+def patched(path: Path, old: bytes, new: bytes, *, last: bool = False) -> Path:
+    """Replace the first (or last) place where ``old`` stands in a file by as many other bytes."""
+    data = path.read_bytes()
+    at = data.rindex(old) if last else data.index(old)
+    assert len(old) == len(new)
+    path.write_bytes(data[:at] + new + data[at + len(old) :])
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write UTF-8 text."""
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def write_parquet(path: Path, columns: Mapping[str, object], **options: object) -> Path:
+    """Write columns as a Parquet file."""
+    pa_parquet.write_table(pa.table(dict(columns)), path, **options)
+    return path
+
+
+def read_all(
+    path: Path,
+    *,
+    batch_size: int = 7,
+    limits: DatasetLimits = LIMITS,
+    location: str = "calibration",
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Read a whole set in batches and return its arrays and labels."""
+    with open_dataset(path, location=location, limits=limits) as dataset:
+        batches = list(dataset.batches(batch_size))
+        whole = dataset.labels()
+    labels = np.concatenate([batch.labels for batch in batches])
+    np.testing.assert_array_equal(labels, whole)
+    starts = np.cumsum([0, *(len(batch.labels) for batch in batches)])[:-1]
+    assert [batch.start for batch in batches] == starts.tolist()
+    names = dataset.info.arrays
+    return {n: np.concatenate([batch.arrays[n] for batch in batches]) for n in names}, labels
+
+
+def refusal(path: Path, **options: object) -> InvalidInput:
+    """Read a whole set and return the error that refused it, which must be one about the input."""
+    with pytest.raises(InvalidInput) as refused:
+        read_all(path, **options)
+    assert refused.value.violations
+    assert str(path.parent) not in refused.value.message
+    return refused.value
