@@ -159,51 +159,6 @@ CASES = {
         "calibration.logits",
         ".astype('float32')",
     ),
-    "inputs in Fortran order": (
-        {"inputs": np.asfortranarray(INPUTS), "labels": LABELS},
-        "calibration.inputs",
-        "np.ascontiguousarray",
-    ),
-    "text inputs": (
-        {"inputs": INPUTS.astype(str), "labels": LABELS},
-        "calibration.inputs",
-        "got text",
-    ),
-    "object inputs": (
-        {"inputs": np.array([[object()] * 3] * 20), "labels": LABELS},
-        "calibration.inputs",
-        "never unpickled",
-    ),
-    "complex inputs": (
-        {"inputs": INPUTS.astype(complex), "labels": LABELS},
-        "calibration.inputs",
-        "got complex numbers",
-    ),
-    "records": (
-        {"inputs": np.zeros(20, [("a", "f4"), ("b", "i4")]), "labels": LABELS},
-        "calibration.inputs",
-        "got records",
-    ),
-    "dates": (
-        {"inputs": np.zeros((20, 1), "M8[s]"), "labels": LABELS},
-        "calibration.inputs",
-        "got dates",
-    ),
-    "bytes without a type": (
-        {"inputs": np.zeros((20, 1), "V2"), "labels": LABELS},
-        "calibration.inputs",
-        ".astype('float32')",
-    ),
-    "long doubles": (
-        {"inputs": INPUTS.astype(np.longdouble), "labels": LABELS},
-        "calibration.inputs",
-        "got long doubles",
-    ),
-    "scalar inputs": (
-        {"inputs": np.float32(1), "labels": LABELS},
-        "calibration.inputs",
-        "got a scalar",
-    ),
     "supplied column of another length": (
         {"inputs": INPUTS, "labels": LABELS, "uncertainty_human": np.ones(19)},
         "calibration.uncertainty_human",

@@ -75,6 +75,13 @@ def write_parquet(path: Path, columns: Mapping[str, object], **options: object) 
     return path
 
 
+def output_columns(
+    outputs: np.ndarray, labels: np.ndarray, prefix: str = "logit_"
+) -> dict[str, np.ndarray]:
+    """Return the columns of a table of outputs."""
+    return {"label": labels} | {f"{prefix}{k}": outputs[:, k] for k in range(outputs.shape[1])}
+
+
 def read_all(
     path: Path,
     *,
