@@ -1,0 +1,146 @@
+"""Checks of what a child answers: it may be in the hands of whoever wrote the ONNX model."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service import errors
+from service.core.measures import columns
+from service.core.ranked import recorded_classes
+from service.core.records import TEMPERATURES, Records
+from service.errors import InvalidInput, ServiceError, Violation
+from service.runner.description import HeadOutputs, read_choice
+from service.runner.fields import FieldError, integer, items, text
+from service.runner.frames import ALIGNMENT, Array, Frame
+
+FAILURES: dict[str, type[ServiceError]] = {
+    kind.code(): kind
+    for kind in (
+        errors.InvalidInput,
+        errors.InvalidConfig,
+        errors.InvalidOnnxModel,
+        errors.TooLarge,
+        errors.InferenceFailed,
+        errors.DeadlineExceeded,
+    )
+}
+MAX_VIOLATIONS = 20
+RECORD_FIXED_BYTES = 64
+ROUNDING = 1e-3
+
+
+@dataclass(frozen=True)
+class Expected:
+    """What answers about a model look like."""
+
+    n_classes: int
+    top_k: tuple[int, ...]
+    fixed_batch: int | None
+
+    @classmethod
+    def from_resolved(cls, resolved: Mapping[str, Any]) -> "Expected":
+        """Read `LoadedOnnxModel.resolved`.
+
+        Raises
+        ------
+        FieldError
+            If it is not that.
+        """
+        try:
+            top_k = tuple(integer(k, least=1) for k in items(resolved["top_k"]))
+            batch = resolved["fixed_batch"]
+            return cls(
+                n_classes=read_choice(resolved["output"]).n_classes,
+                top_k=top_k,
+                fixed_batch=None if batch is None else integer(batch, least=1),
+            )
+        except (KeyError, TypeError) as error:
+            raise FieldError(f"a resolved ONNX model: {error}") from error
+
+    @property
+    def n_top(self) -> int:
+        """How many top classes each row has."""
+        return recorded_classes(self.n_classes, self.top_k)
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the uncertainties each row has."""
+        return tuple(name for name, _, _ in columns(self.top_k))
+
+    def most_bytes(self, n_rows: int) -> int:
+        """Return the size of the largest answer that can be right."""
+        numbers = 3 * self.n_top + len(self.columns) + len(TEMPERATURES)
+        n_arrays = len(self.columns) + 16
+        return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
+
+    def head_outputs(self, tensors: Mapping[str, Array], n_rows: int) -> HeadOutputs:
+        """Read the answer to a prediction.
+
+        Raises
+        ------
+        FieldError
+            If an array is missing, of another type or shape, or holds what cannot be.
+        """
+        if tensors.keys() != {"top_classes", "top_scores", *self.columns}:
+            raise FieldError("the names of the arrays")
+        shape = (n_rows, self.n_top)
+        top_classes = _array(tensors["top_classes"], np.int64, shape)
+        top_scores = _array(tensors["top_scores"], np.float32, shape)
+        if (top_classes < 0).any() or (top_classes >= self.n_classes).any():
+            raise FieldError("a class that does not exist")
+        if not ((top_scores >= 0) & (top_scores <= 1 + ROUNDING)).all():
+            raise FieldError("a probability outside [0, 1]")
+        uncertainty = {name: _array(tensors[name], np.float32, (n_rows,)) for name in self.columns}
+        if not all(np.isfinite(values).all() for values in uncertainty.values()):
+            raise FieldError("an uncertainty that is not finite")
+        return HeadOutputs(top_classes, top_scores, uncertainty)
+
+    def records(self, tensors: Mapping[str, Array], labels: NDArray[np.int64]) -> Records:
+        """Read the answer to a request for records.
+
+        Raises
+        ------
+        FieldError
+            If an array is missing, of another type or shape, or holds what cannot be.
+        """
+        try:
+            records = Records.from_arrays(tensors)
+        except ValueError as error:
+            raise FieldError(f"records: {error}") from error
+        if records.uncertainty.keys() != set(self.columns):
+            raise FieldError("the uncertainties of records")
+        if records.top_classes.shape != (len(labels), self.n_top):
+            raise FieldError("the shape of records")
+        if not np.array_equal(records.label, labels):
+            raise FieldError("the labels of records")
+        for classes in (records.top_classes, records.label_rank):
+            if (classes < 0).any() or (classes >= self.n_classes).any():
+                raise FieldError("a class that does not exist")
+        return records
+
+
+def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:
+    """Raise the failure that a child reports; ``invalid`` is what arrays are called here.
+
+    Raises
+    ------
+    FieldError
+        If it is no failure that a child may report.
+    """
+    try:
+        kind = FAILURES[text(answer.fields["code"])]
+        message = text(answer.fields["message"])
+        reported = items(answer.fields["violations"])[:MAX_VIOLATIONS]
+        violations = [Violation(text(location), text(rule)) for location, rule in reported]
+    except (KeyError, TypeError, ValueError) as error:
+        raise FieldError(f"a failure: {error}") from error
+    raise (invalid if kind is InvalidInput else kind)(message, violations)
+
+
+def _array(array: Array, dtype: type[np.generic], shape: tuple[int, ...]) -> NDArray[Any]:
+    if array.dtype != dtype or array.shape != shape:
+        raise FieldError(f"expected {np.dtype(dtype)} {shape}, got {array.dtype} {array.shape}")
+    return array

@@ -1,0 +1,154 @@
+"""An ONNX Runtime session with our options, deadlines and error messages."""
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import onnxruntime as ort
+
+from service.errors import InferenceFailed, InvalidInput, InvalidOnnxModel
+from service.runner.child.watchdog import Watchdog
+from service.runner.frames import Array
+
+CPU = "CPUExecutionProvider"
+CUDA = "CUDAExecutionProvider"
+ERRORS_ONLY = 3
+MAX_NOTE = 1000
+RUNNING = re.compile(r"while running (\w+) node")
+LOAD_FAILURES = {
+    "InvalidProtobuf": "the file is not a valid ONNX model",
+    "InvalidGraph": "ONNX Runtime finds its graph invalid",
+    "NotImplemented": "it uses an operator or a data type that ONNX Runtime does not implement",
+}
+
+
+class OnnxSession:
+    """A loaded graph.
+
+    Parameters
+    ----------
+    data
+        The graph, as bytes: a path would let it read the files beside it.
+    weights
+        Contents of companion files by name; kept alive as long as the session.
+    device
+        ``cpu`` or ``cuda:N``.
+    threads
+        Threads of one run.
+    """
+
+    def __init__(
+        self,
+        data: bytes,
+        *,
+        weights: Mapping[str, memoryview],
+        device: str,
+        threads: int,
+        watchdog: Watchdog,
+    ) -> None:
+        self._weights = dict(weights)
+        self._watchdog = watchdog
+        options = session_options(threads)
+        if weights:
+            options.add_external_initializers_from_files_in_memory(
+                list(weights), list(weights.values()), [len(part) for part in weights.values()]
+            )
+        try:
+            self._session = ort.InferenceSession(
+                data,
+                options,
+                providers=providers(device),
+                enable_fallback=0,
+                read_config_from_model=0,
+            )
+        except Exception as error:
+            # A stranger's file raises what it can, a UnicodeDecodeError for instance.
+            raise _load_failure(error) from error
+
+    @property
+    def provider(self) -> str:
+        """The execution provider that is really used."""
+        return str(self._session.get_providers()[0])
+
+    @property
+    def output_names(self) -> list[str]:
+        """Names of the graph's outputs."""
+        return [output.name for output in self._session.get_outputs()]
+
+    def run(
+        self, outputs: Sequence[str], feeds: Mapping[str, Array], *, location: str, start: int
+    ) -> dict[str, Array]:
+        """Run the graph on a batch and return the outputs by name.
+
+        Raises
+        ------
+        DeadlineExceeded
+            If the request's time is over.
+        InvalidInput
+            If the graph does not take these rows; ``start`` is the number of the first.
+        InferenceFailed
+            If there is not enough memory.
+        """
+        with self._watchdog.run() as options:
+            try:
+                answers = self._session.run(list(outputs), dict(feeds), options)
+            except Exception as error:
+                self._watchdog.check()
+                rows = len(next(iter(feeds.values())))
+                raise _run_failure(error, f"{location}[{start}:{start + rows}]") from error
+        return {name: np.asarray(answer) for name, answer in zip(outputs, answers, strict=True)}
+
+
+def session_options(threads: int) -> ort.SessionOptions:
+    """Return the options of every session."""
+    options = ort.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    options.log_severity_level = ERRORS_ONLY
+    # Threads that spin between two requests take the processor from the other models' children.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
+    return options
+
+
+def providers(device: str) -> list[str | tuple[str, dict[str, str]]]:
+    """Return the execution providers of a device, by falling preference."""
+    if device == "cpu":
+        return [CPU]
+    # TF32 would cut the logits to 10 bits, and trying every convolution algorithm anew for each
+    # batch size would make the answer depend on it.
+    settings = {
+        "device_id": device.removeprefix("cuda:"),
+        "use_tf32": "0",
+        "cudnn_conv_algo_search": "HEURISTIC",
+    }
+    return [(CUDA, settings), CPU]
+
+
+def _load_failure(error: Exception) -> InvalidOnnxModel:
+    note(error)
+    if _lacks_memory(error):
+        return InvalidOnnxModel.at("model", "it needs more memory than there is to load")
+    reason = LOAD_FAILURES.get(type(error).__name__, "ONNX Runtime cannot load it")
+    return InvalidOnnxModel.at("model", reason)
+
+
+def _run_failure(error: Exception, place: str) -> InvalidInput | InferenceFailed:
+    note(error)
+    if _lacks_memory(error):
+        return InferenceFailed.at(place, "the ONNX model needs more memory than there is")
+    node = RUNNING.search(str(error))
+    reason = f"its {node[1]} node failed" if node else "ONNX Runtime refused to run it"
+    return InvalidInput.at(place, f"the ONNX model does not take these rows: {reason}")
+
+
+def _lacks_memory(error: Exception) -> bool:
+    text = str(error).lower()
+    return isinstance(error, MemoryError) or "alloc" in text or "out of memory" in text
+
+
+def note(error: BaseException) -> None:
+    """Print the runtime's own words for the log: they may hold paths, and never leave as answer."""
+    text = f"{type(error).__name__}: {error}"[:MAX_NOTE].replace("\n", " ")
+    sys.stderr.write(f"{text}\n")
+    sys.stderr.flush()

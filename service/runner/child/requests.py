@@ -1,0 +1,106 @@
+"""What the child does with each request."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from service.errors import InferenceFailed, InvalidOnnxModel
+from service.graph.names import PREFIX
+from service.runner.child.loaded_model import LoadedModel
+from service.runner.child.loading import LoadOptions, load, read_files
+from service.runner.child.probe_cuda import probe_cuda
+from service.runner.child.watchdog import Watchdog
+from service.runner.description import LoadedOnnxModel, read_choice
+from service.runner.fields import FieldError
+from service.runner.frames import LABELS, Array, Frame, Kind
+
+Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
+
+
+class Requests:
+    """One child's life: one model is loaded, then it is asked."""
+
+    def __init__(self, versions: Mapping[str, str]) -> None:
+        self._versions = versions
+        self._watchdog = Watchdog()
+        self._model: LoadedModel | None = None
+        self._has_read = False
+
+    def answer(self, request: Frame) -> Answer:
+        """Do what a request asks, within its time.
+
+        Raises
+        ------
+        ServiceError
+            What the caller is to be told.
+        """
+        with self._watchdog.request(request.budget_ms / 1000):
+            match request.kind:
+                case Kind.PROBE:
+                    return {"reason": probe_cuda(str(request.fields["device"]))}, {}
+                case Kind.LOAD:
+                    return self._load(request.fields, request.tensors)
+                case Kind.RECORD:
+                    return self._record(request.fields, dict(request.tensors))
+                case Kind.PREDICT:
+                    return self._predict(request.fields, request.tensors)
+        raise InferenceFailed("The service asked its child process an unknown question.")
+
+    def _load(self, fields: Mapping[str, Any], trial: Mapping[str, Array]) -> Answer:
+        if self._has_read:
+            raise InferenceFailed("A child process loads one ONNX model in its life.")
+        options = LoadOptions(
+            top_k=tuple(fields["top_k"]),
+            max_classes=fields["max_classes"],
+            device=fields["device"],
+            threads=fields["threads"],
+            location=fields["location"],
+            output_name=fields["output"].get("name"),
+            output_kind=fields["output"].get("kind"),
+            resolved=None
+            if fields["resolved"] is None
+            else read_choice(fields["resolved"]["output"]),
+        )
+        # The order matters. Files are opened first; what takes this process its rights (limits,
+        # no new privileges, Landlock, seccomp) belongs between the two lines below; only then does
+        # anything look at a stranger's bytes.
+        files = read_files(fields["path"], fields["companions"])
+        self._has_read = True
+        self._model = load(files, options, trial, self._watchdog)
+        loaded = LoadedOnnxModel(
+            description=self._model.description,
+            output=self._model.choice,
+            top_k=self._model.top_k,
+            provider=self._model.session.provider,
+            versions=self._versions,
+        )
+        fields = loaded.as_fields()
+        try:
+            LoadedOnnxModel.from_fields(fields)
+        except FieldError as error:
+            # The parent would take it for a child gone mad.
+            raise InvalidOnnxModel.at(
+                "model", "a name in the file is too long, or no valid text"
+            ) from error
+        return fields, {}
+
+    def _predict(self, fields: Mapping[str, Any], inputs: Mapping[str, Array]) -> Answer:
+        answer = self._loaded().answer(inputs, location=fields["location"], start=fields["start"])
+        return {}, {name.removeprefix(PREFIX): values for name, values in answer.items()}
+
+    def _record(self, fields: Mapping[str, Any], tensors: dict[str, Array]) -> Answer:
+        labels = tensors.pop(LABELS).astype(np.int64, copy=False)
+        records = self._loaded().record(
+            tensors,
+            labels,
+            seed=fields["seed"],
+            location=fields["location"],
+            start=fields["start"],
+        )
+        return {}, records.to_arrays()
+
+    def _loaded(self) -> LoadedModel:
+        if self._model is None:
+            raise InferenceFailed("The child process has no ONNX model.")
+        return self._model

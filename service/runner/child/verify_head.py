@@ -1,0 +1,63 @@
+"""Checks the uncertainty head against the model's own output, on real rows."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidOnnxModel
+from service.graph.output import OutputChoice
+from service.graph.serving import TOP_CLASSES, TOP_SCORES
+from service.runner.frames import Array
+
+# Fused kernels and half precision move a probability by less; a wrong axis by far more.
+RELATIVE_TOLERANCE = 1e-2
+ABSOLUTE_TOLERANCE = 1e-3
+
+
+def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) -> None:
+    """Compare the head's probabilities with those that numpy makes of the model's output.
+
+    Parameters
+    ----------
+    values
+        What the tensor that the head reads held for these rows.
+    head
+        The head's outputs for the same rows, from another run of the model.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a row that is finite differs: the model answers at random, for instance.
+    """
+    expected = distribution(choice, values)
+    top_classes, top_scores = head[TOP_CLASSES], head[TOP_SCORES]
+    if top_classes.shape != top_scores.shape or expected.shape[1] != choice.n_classes:
+        raise InvalidOnnxModel.at("model", "the output's shape differs from one run to the next")
+    if (top_classes < 0).any() or (top_classes >= choice.n_classes).any():
+        raise InvalidOnnxModel.at("model", "ONNX Runtime ranked classes that do not exist")
+    own = np.take_along_axis(expected, top_classes.astype(np.int64), axis=1)
+    finite = np.isfinite(expected).all(axis=1)
+    close = np.isclose(
+        top_scores, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    ).all(axis=1)
+    if (finite & ~close).any():
+        row = int(np.argmax(finite & ~close))
+        raise InvalidOnnxModel.at(
+            "model",
+            f"it answered row {row} with other scores when it was run a second time; a model must "
+            "answer the same rows alike",
+        )
+
+
+def distribution(choice: OutputChoice, values: Array) -> NDArray[np.float64]:
+    """Return the probabilities of all classes, shape (n_samples, n_classes)."""
+    scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if choice.positive_column is not None:
+            positive = scores[:, choice.positive_column]
+            other = 1 - positive if choice.kind == "probabilities" else np.zeros_like(positive)
+            scores = np.column_stack([other, positive])
+        if choice.kind == "logits":
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))

@@ -1,0 +1,181 @@
+"""What the parent knows of an ONNX model: which files, and what the child found in them."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.graph.description import OnnxModelDescription
+from service.graph.output import OutputChoice
+from service.runner.fields import FieldError, integer, items, strings, text
+
+
+@dataclass(frozen=True)
+class OnnxModelFiles:
+    """An ONNX file and its companions with external weights, by the name the model knows them.
+
+    ``sha256`` is that of the ONNX file, ``companion_sha256`` those of the companions. A model
+    stays loaded under these digests; a companion without one counts as another with each path,
+    since the same ONNX file may go with other weights.
+    """
+
+    path: Path
+    companions: Mapping[str, Path] = field(default_factory=dict)
+    sha256: str = ""
+    companion_sha256: Mapping[str, str] = field(default_factory=dict)
+
+    def identity(self) -> tuple[str, ...]:
+        """Return what tells this model from others."""
+        own = self.sha256 or str(self.path)
+        parts = [
+            f"{name}={self.companion_sha256.get(name) or path}"
+            for name, path in self.companions.items()
+        ]
+        return (own, *sorted(parts))
+
+
+@dataclass(frozen=True, eq=False)
+class HeadOutputs:
+    """Answers of the uncertainty head.
+
+    Attributes
+    ----------
+    top_classes : ndarray of int64, shape (n_samples, m)
+        Best first.
+    top_scores : ndarray of float32, shape (n_samples, m)
+        The model's own softmax of these classes.
+    uncertainty : mapping of str to ndarray of float32, shape (n_samples,)
+        By column.
+    """
+
+    top_classes: NDArray[np.int64]
+    top_scores: NDArray[np.float32]
+    uncertainty: Mapping[str, NDArray[np.float32]]
+
+    @classmethod
+    def concatenate(cls, parts: Sequence["HeadOutputs"]) -> "HeadOutputs":
+        """Join answers in order."""
+        return cls(
+            top_classes=np.concatenate([part.top_classes for part in parts]),
+            top_scores=np.concatenate([part.top_scores for part in parts]),
+            uncertainty={
+                name: np.concatenate([part.uncertainty[name] for part in parts])
+                for name in parts[0].uncertainty
+            },
+        )
+
+
+@dataclass(frozen=True)
+class LoadedOnnxModel:
+    """An ONNX model that loaded and answered its trial rows.
+
+    Attributes
+    ----------
+    description
+        Inputs, outputs and versions of the file.
+    output
+        The output that is read, what it holds, and how that was found.
+    top_k
+        The events asked for that this many classes leave open: ``k < n_classes``.
+    provider
+        The execution provider that really ran.
+    versions
+        Versions of the libraries that ran it.
+    """
+
+    description: OnnxModelDescription
+    output: OutputChoice
+    top_k: tuple[int, ...]
+    provider: str
+    versions: Mapping[str, str]
+
+    @property
+    def n_classes(self) -> int:
+        """Number of classes."""
+        return self.output.n_classes
+
+    @property
+    def resolved(self) -> dict[str, Any]:
+        """What `RunnerPool.record` and `RunnerPool.predict` need; plain JSON, to be stored."""
+        return {
+            "output": self.output.as_dict(),
+            "top_k": list(self.top_k),
+            "fixed_batch": self.description.fixed_batch,
+        }
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the same for the wire."""
+        return {
+            "description": self.description.as_dict(),
+            "output": self.output.as_dict(),
+            "top_k": list(self.top_k),
+            "provider": self.provider,
+            "versions": dict(self.versions),
+        }
+
+    @classmethod
+    def from_fields(cls, fields: Mapping[str, Any]) -> "LoadedOnnxModel":
+        """Read what the child sent.
+
+        Raises
+        ------
+        FieldError
+            If anything is missing or of another type.
+        """
+        try:
+            return cls(
+                description=_description(fields["description"]),
+                output=read_choice(fields["output"]),
+                top_k=tuple(integer(k, least=1) for k in items(fields["top_k"])),
+                provider=text(fields["provider"]),
+                versions={text(n): text(v) for n, v in dict(fields["versions"]).items()},
+            )
+        except (KeyError, TypeError, ValueError) as error:
+            raise FieldError(f"the description of a model: {error}") from error
+
+
+def read_choice(values: Mapping[str, Any]) -> OutputChoice:
+    """Read an output choice from another process or from the database.
+
+    Raises
+    ------
+    FieldError
+        If it is none.
+    """
+    try:
+        choice = OutputChoice.from_dict(values)
+        column = choice.positive_column
+        for name in (choice.name, choice.tensor, choice.inferred):
+            text(name)
+        integer(choice.n_classes, least=2)
+        if column is not None:
+            integer(column)
+    except (TypeError, ValueError) as error:
+        raise FieldError(f"the choice of an output: {error}") from error
+    if choice.kind not in ("logits", "probabilities") or type(choice.raw) is not bool:
+        raise FieldError("the choice of an output: kind or raw")
+    if choice.precision not in ("float32", "float64"):
+        raise FieldError("the choice of an output: precision")
+    return choice
+
+
+def _description(values: Mapping[str, Any]) -> OnnxModelDescription:
+    found = OnnxModelDescription.from_dict(values)
+    for tensor in (*found.inputs, *found.outputs):
+        text(tensor.name)
+        text(tensor.dtype)
+        for axis in tensor.shape or ():
+            if axis is not None:
+                integer(axis)
+    for number in (found.opset, found.ir_version):
+        integer(number)
+    if found.fixed_batch is not None:
+        integer(found.fixed_batch, least=1)
+    for label in found.class_labels or ():
+        if type(label) is not int:
+            text(label)
+    strings(list(found.external_files))
+    return found

@@ -1,0 +1,236 @@
+"""One child process that runs users' ONNX models, as its parent sees it."""
+
+import logging
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+from service.errors import DeadlineExceeded, OnnxModelCrashed
+from service.runner.channel import Channel, ChannelClosed
+from service.runner.frames import (
+    MAX_TENSOR_BYTES,
+    Array,
+    Buffer,
+    Frame,
+    FrameError,
+    Kind,
+    Status,
+    encode,
+)
+from service.runner.launch import launch
+
+GRACE_SECONDS = 2.0
+REAP_SECONDS = 10.0
+LAST_WORDS_SECONDS = 1.0
+LAST_WORDS_LINES = 20
+LOG_LINE_BYTES = 2000
+
+log = logging.getLogger(__name__)
+
+
+class RunnerStartFailed(Exception):
+    """The child process did not come up."""
+
+
+class RunnerProcess:
+    """A child process: started, asked one thing at a time, killed when it misbehaves.
+
+    The child asks the kernel to be killed when the *thread* that started it ends: call `start`
+    from a thread that lives as long as the child is wanted.
+    """
+
+    def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
+        self._process = process
+        self._channel = channel
+        self._lock = threading.Lock()
+        self._sequence = 0
+        self._killed = False
+        self._last_words: deque[str] = deque(maxlen=LAST_WORDS_LINES)
+        self._ready: Mapping[str, Any] | None = None
+        self._reader = threading.Thread(
+            target=self._drain, name=f"runner-log-{process.pid}", daemon=True
+        )
+        self._reader.start()
+
+    @classmethod
+    def start(cls) -> "RunnerProcess":
+        """Start a child; it imports its libraries while the caller goes on.
+
+        Raises
+        ------
+        RunnerStartFailed
+            If the operating system refuses.
+        """
+        try:
+            ours, theirs = socket.socketpair()
+        except OSError as error:
+            raise RunnerStartFailed(f"no socket pair: {error}") from error
+        with theirs:
+            try:
+                process = launch(theirs.fileno())
+            except OSError as error:
+                ours.close()
+                raise RunnerStartFailed(f"no process: {error}") from error
+        return cls(process, Channel(ours))
+
+    @property
+    def pid(self) -> int:
+        """The child's process id."""
+        return self._process.pid
+
+    def is_alive(self) -> bool:
+        """Whether the child has neither ended nor been killed."""
+        return not self._killed and self._process.poll() is None
+
+    def wait_ready(self, timeout: float) -> Mapping[str, Any]:
+        """Wait until the child has imported its libraries; return what it says about them.
+
+        Raises
+        ------
+        RunnerStartFailed
+            If it ends, stays silent or says something else. It is dead then.
+        """
+        with self._lock:
+            if self._ready is not None:
+                return self._ready
+            try:
+                frame = self._channel.receive(
+                    deadline=time.monotonic() + timeout, max_tensor_bytes=0
+                )
+            except TimeoutError as error:
+                self.kill()
+                raise RunnerStartFailed(f"not ready after {timeout:g} s") from error
+            except (ChannelClosed, FrameError) as error:
+                cause = self._cause_of_death()
+                self.kill()
+                raise RunnerStartFailed(cause) from error
+            if frame.kind is not Kind.READY:
+                self.kill()
+                raise RunnerStartFailed("it spoke before it was ready")
+            self._ready = frame.fields
+            return self._ready
+
+    def call(
+        self,
+        kind: Kind,
+        fields: Mapping[str, object],
+        tensors: Mapping[str, Array] | None = None,
+        *,
+        timeout: float,
+        max_tensor_bytes: int = MAX_TENSOR_BYTES,
+    ) -> Frame:
+        """Ask the child and wait for its answer, which may be a failure it reports.
+
+        The child stops itself when ``timeout`` (in seconds) has passed; if it cannot, it is killed
+        `GRACE_SECONDS` later.
+
+        Raises
+        ------
+        DeadlineExceeded
+            If it had to be killed for its time.
+        OnnxModelCrashed
+            If it died, or answered what it may not. It is dead then.
+        FrameError
+            If the request is too large for a frame; nothing was sent.
+        """
+        with self._lock:
+            self._sequence += 1
+            request = Frame(
+                kind, self._sequence, fields, tensors or {}, budget_ms=int(timeout * 1000)
+            )
+            buffers = encode(request)
+            try:
+                return self._exchange(request, buffers, timeout, max_tensor_bytes)
+            except BaseException:
+                # Whatever ended the exchange (an interrupt too), the stream now stands in the
+                # middle of something.
+                self.kill()
+                raise
+
+    def _exchange(
+        self, request: Frame, buffers: Sequence[Buffer], timeout: float, max_tensor_bytes: int
+    ) -> Frame:
+        deadline = time.monotonic() + timeout + GRACE_SECONDS
+        try:
+            self._channel.send(buffers, deadline=deadline)
+            answer = self._channel.receive(deadline=deadline, max_tensor_bytes=max_tensor_bytes)
+        except TimeoutError as error:
+            raise DeadlineExceeded(
+                f"The ONNX model did not answer within {timeout:g} s and was stopped."
+            ) from error
+        except ChannelClosed as error:
+            raise OnnxModelCrashed(
+                f"The process that ran the ONNX model died: {self._cause_of_death()}."
+            ) from error
+        except FrameError as error:
+            raise self.condemn(str(error)) from error
+        if (answer.kind, answer.sequence) != (request.kind, request.sequence):
+            raise self.condemn("it answered another question")
+        if answer.status is Status.FAILED and answer.tensors:
+            raise self.condemn("it sent arrays with a failure")
+        return answer
+
+    def condemn(self, reason: str) -> OnnxModelCrashed:
+        """Kill a child that answered what it may not, and return the error to raise."""
+        log.warning("child process %d answered nonsense and is killed: %s", self.pid, reason)
+        self.kill()
+        return OnnxModelCrashed(
+            "The process that ran the ONNX model answered nonsense and was stopped."
+        )
+
+    def kill(self) -> None:
+        """Kill the child and its process group; safe at any time, from any thread."""
+        self._killed = True
+        if self._process.poll() is None:
+            with suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill the child, reap it and give back all it held."""
+        self.kill()
+        with self._lock:
+            self._channel.close()
+        try:
+            self._process.wait(REAP_SECONDS)
+        except subprocess.TimeoutExpired:
+            log.exception("child process %d does not die", self.pid)
+        self._reader.join(REAP_SECONDS)
+        if self._process.stdout is not None and not self._reader.is_alive():
+            self._process.stdout.close()
+
+    def _cause_of_death(self) -> str:
+        try:
+            code = self._process.wait(LAST_WORDS_SECONDS)
+        except subprocess.TimeoutExpired:
+            cause = "it closed its socket"
+        else:
+            cause = f"exit status {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+        if not self._killed:
+            words = " | ".join(self._last_words)
+            log.warning("child process %d died: %s; last words: %s", self.pid, cause, words)
+        return cause
+
+    def _drain(self) -> None:
+        """Pass on what the child prints, so that it never waits for a reader."""
+        stream = self._process.stdout
+        if stream is None:
+            return
+        while line := stream.readline(LOG_LINE_BYTES):
+            text = line.decode(errors="replace").rstrip()
+            self._last_words.append(ascii(text)[1:-1])
+            log.debug("child process %d: %s", self.pid, self._last_words[-1])
+        self._process.wait()  # one that dies idle is reaped at once, not at its next use
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

@@ -1,0 +1,112 @@
+"""Places for loaded ONNX models: a fixed number, the one longest unused gives way."""
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
+
+from service.errors import Overloaded
+from service.runner.process import RunnerProcess
+
+
+class Slot:
+    """A child process with one ONNX model, and the lock of whoever talks to it.
+
+    ``process`` is None until the model is loaded, and after it was lost.
+    """
+
+    def __init__(self, key: Hashable) -> None:
+        self.key = key
+        self.lock = threading.Lock()
+        self.process: RunnerProcess | None = None
+        self.users = 0
+
+    def drop(self) -> None:
+        """Kill the child process, if there is one."""
+        process, self.process = self.process, None
+        if process is not None:
+            process.close()
+
+
+class Slots:
+    """The slots by key, least recently used first."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._changed = threading.Condition()
+        self._slots: OrderedDict[Hashable, Slot] = OrderedDict()
+        self._closed = False
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether no more slots are given out."""
+        return self._closed
+
+    @contextmanager
+    def hold(self, key: Hashable, *, timeout: float) -> Iterator[Slot]:
+        """Keep the slot of ``key`` from giving way while the block runs.
+
+        Raises
+        ------
+        Overloaded
+            If all slots are in use for ``timeout`` seconds, or the pool is closed.
+        """
+        slot, evicted = self._enter(key, time.monotonic() + timeout)
+        try:
+            if evicted is not None:
+                evicted.drop()
+            yield slot
+        finally:
+            self._leave(slot)
+
+    def rename(self, slot: Slot, key: Hashable) -> None:
+        """Give a held slot another key, unless that one is taken."""
+        with self._changed:
+            if key in self._slots or self._slots.get(slot.key) is not slot:
+                return
+            del self._slots[slot.key]
+            slot.key = key
+            self._slots[key] = slot
+
+    def close(self) -> None:
+        """Kill all child processes and give out no more slots."""
+        with self._changed:
+            self._closed = True
+            slots = list(self._slots.values())
+            self._changed.notify_all()
+        processes = [slot.process for slot in slots]
+        for process in processes:  # first all, so that whoever waits for an answer lets go
+            if process is not None:
+                process.kill()
+        for slot in slots:
+            slot.drop()
+
+    def _enter(self, key: Hashable, deadline: float) -> tuple[Slot, Slot | None]:
+        with self._changed:
+            while True:
+                if self._closed:
+                    raise Overloaded("The service is shutting down.")
+                evicted = None
+                if key not in self._slots and len(self._slots) >= self._size:
+                    evicted = next((s for s in self._slots.values() if not s.users), None)
+                    if evicted is None:
+                        self._wait(deadline)
+                        continue
+                    del self._slots[evicted.key]
+                slot = self._slots.setdefault(key, Slot(key))
+                self._slots.move_to_end(key)
+                slot.users += 1
+                return slot, evicted
+
+    def _wait(self, deadline: float) -> None:
+        remaining = deadline - time.monotonic()
+        if remaining <= 0 or not self._changed.wait(remaining):
+            raise Overloaded("Every process that runs ONNX models is busy with another one.")
+
+    def _leave(self, slot: Slot) -> None:
+        with self._changed:
+            slot.users -= 1
+            if not slot.users and slot.process is None and self._slots.get(slot.key) is slot:
+                del self._slots[slot.key]
+            self._changed.notify()
