@@ -13,7 +13,7 @@ from service.core.scores import (
 from service.core.scores.judged import Judged
 from service.core.scores.score import Score
 
-__all__ = ["SCORES", "Judged", "Score", "judge"]
+__all__ = ["SCORES", "Judged", "Score", "applicable", "judge"]
 
 SCORES: dict[str, Score] = {
     score.name: score

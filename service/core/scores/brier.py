@@ -47,12 +47,14 @@ SCORES = (
         "sum of w_i (p_i - a)^2 over bins, p_i the hit rate of bin i",
         brier_resolution,
         larger_is_better=True,
+        groups_samples=True,
         needs_bins=True,
     ),
     Score(
         "brier_calibration_error",
         "sum of w_i (p_i - q_i)^2 over bins, q_i the mean probability served in bin i",
         brier_calibration_error,
+        groups_samples=True,
         needs_bins=True,
     ),
 )

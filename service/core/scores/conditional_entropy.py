@@ -34,6 +34,7 @@ SCORES = (
         "conditional_entropy",
         "sum of w_i H2(p_i) over the table's bins, bits, w_i and p_i of the judged samples",
         _compute,
+        groups_samples=True,
         needs_bins=True,
     ),
 )

@@ -31,7 +31,14 @@ SCORES = (
         "ece",
         "sum of w_i |p_i - q_i| over the table's bins, w_i and p_i of the judged samples",
         ece,
+        groups_samples=True,
         needs_bins=True,
     ),
-    Score("mce", "largest |p_i - q_i| over the table's bins", mce, needs_bins=True),
+    Score(
+        "mce",
+        "largest |p_i - q_i| over the table's bins",
+        mce,
+        groups_samples=True,
+        needs_bins=True,
+    ),
 )

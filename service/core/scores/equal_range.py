@@ -50,10 +50,12 @@ SCORES = (
         "ece_15",
         "sum of w_i |p_i - q_i| over 15 bins of equal range on [0, 1], closed on the right",
         _with(15, equal_range_ece),
+        groups_samples=True,
     ),
     Score(
         "mce_15",
         "largest |p_i - q_i| over 15 bins of equal range on [0, 1], closed on the right",
         _with(15, equal_range_mce),
+        groups_samples=True,
     ),
 )

@@ -75,12 +75,14 @@ SCORES = (
         "sum of w_i KL(p_i || a) over bins, p_i the hit rate of bin i",
         nll_resolution,
         larger_is_better=True,
+        groups_samples=True,
         needs_bins=True,
     ),
     Score(
         "nll_calibration_error",
         "sum of w_i KL(p_i || q_i) over bins, q_i the mean probability served in bin i",
         nll_calibration_error,
+        groups_samples=True,
         needs_bins=True,
     ),
 )

@@ -21,6 +21,10 @@ class Score:
         NaN or infinite.
     larger_is_better : bool or None
         None for a property of the data that no probability can change.
+    groups_samples : bool
+        Whether it compares means over groups of samples. Such a score cannot judge pooled
+        out-of-fold probabilities: over all folds, those of a bin average to the bin's own hit
+        rate, and calibration looks perfect.
     needs_bins : bool
         Whether it is a number about bins, so that baselines, which have none, go without it.
     """
@@ -29,4 +33,5 @@ class Score:
     meaning: str
     compute: Callable[[Judged], float | None]
     larger_is_better: bool | None = False
+    groups_samples: bool = False
     needs_bins: bool = False

@@ -1,0 +1,120 @@
+"""Fit a calibration: every measure to every event, cross-validated, judged and chosen from."""
+
+from collections.abc import Callable
+from itertools import product
+
+import numpy as np
+
+from service.core.calibrators import CALIBRATORS
+from service.core.fit_baseline import fit_baseline
+from service.core.fit_measure import fit_measure
+from service.core.fit_options import FitOptions
+from service.core.fit_result import BaselineFit, EventFit, Fit, MeasureFit
+from service.core.fit_warnings import event_warnings, sample_warnings
+from service.core.folds import stratified_folds
+from service.core.measures import column
+from service.core.records import Records
+
+__all__ = ["BaselineFit", "EventFit", "Fit", "FitOptions", "MeasureFit", "fit_calibration"]
+
+Progress = Callable[[int, int], None]
+
+
+def fit_calibration(
+    records: Records,
+    *,
+    options: FitOptions,
+    evaluation: Records | None = None,
+    on_progress: Progress | None = None,
+) -> Fit:
+    """Fit and judge a calibration.
+
+    No number depends on the order of the samples, to the last bit.
+
+    Parameters
+    ----------
+    records : Records
+        The calibration set: at least one sample, with the column of every measure and event, and
+        ``neg_log_topk_mass`` of every event, which the raw softmax is read from.
+    options : FitOptions
+    evaluation : Records, optional
+        Labelled samples that judge the tables and fit nothing.
+    on_progress : callable, optional
+        Called as ``on_progress(done, total)`` after each measure of each event.
+
+    Raises
+    ------
+    ValueError
+        If there is no sample, or a set lacks a column.
+    """
+    _check_columns(records, "records", options)
+    if records.n_samples == 0:
+        raise ValueError("records must hold at least one sample")
+    if evaluation is not None:
+        _check_columns(evaluation, "evaluation", options)
+        evaluation = _in_canonical_order(evaluation)
+    records = _in_canonical_order(records)
+    folds = {
+        k: stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds)
+        for k in options.top_k
+    }
+    measures: dict[int, dict[str, MeasureFit]] = {k: {} for k in options.top_k}
+    tasks = list(product(options.top_k, options.measures))
+    for done, (k, name) in enumerate(tasks, start=1):
+        measures[k][name] = fit_measure(
+            records, k, name, folds=folds[k], options=options, evaluation=evaluation
+        )
+        if on_progress is not None:
+            on_progress(done, len(tasks))
+    events = {}
+    for k in options.top_k:
+        baselines = {
+            name: fit_baseline(records, k, calibrator, folds=folds[k], evaluation=evaluation)
+            for name, calibrator in CALIBRATORS.items()
+        }
+        served = options.serve.get(k) or least_nll(measures[k])
+        events[k] = EventFit(
+            k=k,
+            accuracy=float(np.mean(records.hits(k))),
+            n_samples=records.n_samples,
+            measures=measures[k],
+            baselines=baselines,
+            served=served,
+        )
+    warnings = list(sample_warnings(records.n_samples, options))
+    for event in events.values():
+        warnings.extend(event_warnings(event, options))
+    return Fit(events, warnings)
+
+
+def _check_columns(records: Records, name: str, options: FitOptions) -> None:
+    for k in options.top_k:
+        for measure in (*options.measures, "neg_log_topk_mass"):
+            if column(measure, k) not in records.uncertainty:
+                raise ValueError(
+                    f"{name} must hold {column(measure, k)}, not only "
+                    f"{', '.join(records.uncertainty) or 'no measure at all'}"
+                )
+
+
+def _in_canonical_order(records: Records) -> Records:
+    """Return the records by tie key, so that sums and folds see one order of the samples.
+
+    Samples that share a key are told apart by what else is used of them; those that agree in all
+    of it are exchangeable.
+    """
+    others = [records.uncertainty[name] for name in sorted(records.uncertainty)]
+    return records.take(np.lexsort((*others, records.label_rank, records.tie_key)))
+
+
+def least_nll(measures: dict[str, MeasureFit]) -> str:
+    """Return the measure of least cross-validated negative log-likelihood, the first of equals.
+
+    A mean over fewer folds, as an infinite one is left out, comes after any over more.
+    """
+
+    def rank(name: str) -> tuple[int, float]:
+        nll = measures[name].scores["nll"]
+        return -nll.folds, np.inf if nll.mean is None else nll.mean
+
+    return min(measures, key=rank)

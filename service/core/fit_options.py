@@ -1,0 +1,97 @@
+"""How a calibration is fitted."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+import numpy as np
+
+from service.core.bins.table import Lookup
+from service.core.intervals import IntervalOptions
+from service.core.measures import MEASURES
+
+LEAST_FOLDS = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class FitOptions:
+    """How a calibration is fitted.
+
+    Attributes
+    ----------
+    top_k : tuple of int
+        Events: the label is among the ``k`` top classes.
+    measures : tuple of str
+        Names in `MEASURES`; each is fitted to each event.
+    serve : mapping of int to str
+        Measure whose table answers for event ``k``; by default the one of least cross-validated
+        negative log-likelihood, the earlier in ``measures`` on ties.
+    bins : int or "auto"
+        ``auto`` chooses by cross-validation (`service.core.candidates`).
+    lookup : {"step", "interpolated"}
+    prior_strength : float
+        Samples the prior counts for, above 0.
+    interval : IntervalOptions
+    monotone : bool
+    folds : int
+        Of cross-validation, at least 2.
+    seed : int
+        The one the records' tie keys were made with. Nothing else is drawn.
+
+    Raises
+    ------
+    ValueError
+        If an option breaks its rule; the message names option, rule and value.
+    """
+
+    top_k: tuple[int, ...] = (1, 5)
+    measures: tuple[str, ...] = tuple(MEASURES)
+    serve: Mapping[int, str] = field(default_factory=dict)
+    bins: int | Literal["auto"] = "auto"
+    lookup: Lookup = "step"
+    prior_strength: float = 1.0
+    interval: IntervalOptions = field(default_factory=IntervalOptions)
+    monotone: bool = False
+    folds: int = 10
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        self._check_events()
+        self._check_measures()
+        if self.bins != "auto" and (not _is_integer(self.bins) or self.bins < 1):
+            raise ValueError(f'bins must be "auto" or an integer from 1, not {self.bins!r}')
+        if self.lookup not in get_args(Lookup):
+            raise ValueError(
+                f"lookup must be one of {', '.join(get_args(Lookup))}, not {self.lookup!r}"
+            )
+        if not 0.0 < self.prior_strength < np.inf:
+            raise ValueError(
+                f"prior_strength must be above 0 and finite, not {self.prior_strength}"
+            )
+        if not _is_integer(self.folds) or self.folds < LEAST_FOLDS:
+            raise ValueError(f"folds must be an integer from {LEAST_FOLDS}, not {self.folds!r}")
+
+    def _check_events(self) -> None:
+        if not self.top_k or len(set(self.top_k)) != len(self.top_k):
+            raise ValueError(f"top_k must hold distinct events, at least one, not {self.top_k}")
+        for k in self.top_k:
+            if not _is_integer(k) or k < 1:
+                raise ValueError(f"top_k must hold integers from 1, not {k!r}")
+
+    def _check_measures(self) -> None:
+        if not self.measures or len(set(self.measures)) != len(self.measures):
+            raise ValueError(f"measures must be distinct, at least one, not {self.measures}")
+        for name in self.measures:
+            if name not in MEASURES:
+                raise ValueError(f"measures must be among {', '.join(MEASURES)}, not {name!r}")
+        for k, name in self.serve.items():
+            if k not in self.top_k:
+                raise ValueError(f"serve must name events of top_k {self.top_k}, not {k!r}")
+            if name not in self.measures:
+                raise ValueError(
+                    f"serve must name one of the measures {', '.join(self.measures)}, not {name!r}"
+                )
+
+
+def _is_integer(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)

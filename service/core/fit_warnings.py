@@ -1,0 +1,104 @@
+"""What a reader of a fitted calibration should be told, in sentences."""
+
+from collections.abc import Iterator
+
+from service.core.bins.table import BinTable
+from service.core.candidates import LEAST_SAMPLES_PER_BIN, candidate_bins
+from service.core.fit_options import FitOptions
+from service.core.fit_result import EventFit, MeasureFit
+from service.core.label_need import HALF_WIDTH, more_labels, widest_bin
+
+
+def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
+    """Warn of a calibration set too small for what was asked of it."""
+    if n_samples == 1:
+        yield "One calibration sample cannot be cross-validated: there are no scores."
+    elif n_samples < options.folds:
+        yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
+    if options.bins == "auto":
+        if len(candidate_bins(n_samples)) == 1:
+            yield (
+                f"One bin is all that {_samples(n_samples)} can fill: every answer gets the same "
+                f"probability. Two bins take {2 * LEAST_SAMPLES_PER_BIN} samples."
+            )
+    elif options.bins > 1 and n_samples < LEAST_SAMPLES_PER_BIN * options.bins:
+        yield (
+            f"{options.bins} bins share {_samples(n_samples)}, about "
+            f"{n_samples / options.bins:.3g} to a bin: fewer than {LEAST_SAMPLES_PER_BIN} say "
+            "little of a probability."
+        )
+
+
+def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:
+    """Warn of an event that hardly varies, of bins that merged and of wide intervals."""
+    yield from _degeneracy(event, options)
+    for fit in event.measures.values():
+        yield from _merged_bins(event, fit)
+    yield from _width(event)
+    yield from _better_baselines(event)
+
+
+def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
+    served = event.measures[event.served].table
+    n_hits = int(served.hits.sum())
+    rarer, outcome = min((n_hits, "holds"), (event.n_samples - n_hits, "fails"))
+    if rarer == 0:
+        always = "never" if outcome == "holds" else "always"
+        yield (
+            f"Top-{event.k} {always} holds in {_samples(event.n_samples)}: the bins are drawn "
+            f"towards {served.prior.accuracy:.6g} in place of {event.accuracy:g}, and scores that "
+            "need both hits and errors are missing."
+        )
+    elif rarer < options.folds:
+        yield (
+            f"Top-{event.k} {outcome} {rarer} time{'s' * (rarer > 1)} in "
+            f"{_samples(event.n_samples)}, fewer than there are folds: scores that need both hits "
+            "and errors are means over fewer folds."
+        )
+
+
+def _merged_bins(event: EventFit, fit: MeasureFit) -> Iterator[str]:
+    asked = fit.table.requested_bins
+    if fit.quantile_bins < asked:
+        yield (
+            f"Top-{event.k}, {fit.measure}: of {asked} bins asked for, {fit.quantile_bins} are "
+            "left, as equal values share a bin."
+        )
+
+
+def _width(event: EventFit) -> Iterator[str]:
+    table: BinTable = event.measures[event.served].table
+    labels = more_labels(table)
+    if labels == 0:
+        return
+    bin_ = widest_bin(table)
+    need = "more labels than can be foreseen"
+    if labels is not None:
+        need = f"about {_two_digits(labels):,} more labels"
+    yield (
+        f"Top-{event.k}, {event.served}: the widest interval reaches from {table.lower[bin_]:.3f} "
+        f"to {table.upper[bin_]:.3f}, that of bin {bin_} with {_samples(int(table.counts[bin_]))}; "
+        f"{need} would bring it to ±{HALF_WIDTH:g}."
+    )
+
+
+def _better_baselines(event: EventFit) -> Iterator[str]:
+    served = event.measures[event.served].scores["nll"]
+    for baseline in event.baselines.values():
+        nll = baseline.scores["nll"]
+        if nll.mean is None or served.mean is None or nll.folds < served.folds:
+            continue
+        if nll.mean < served.mean:
+            yield (
+                f"Top-{event.k}: {baseline.name} has the lower cross-validated negative "
+                f"log-likelihood, {nll.mean:.5f} against {served.mean:.5f} of the bins served "
+                f"({event.served})."
+            )
+
+
+def _samples(number: int) -> str:
+    return "1 calibration sample" if number == 1 else f"{number:,} calibration samples"
+
+
+def _two_digits(number: int) -> int:
+    return int(float(f"{number:.2g}"))
