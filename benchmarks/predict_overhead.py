@@ -44,7 +44,7 @@ def main() -> None:
 
 def start_service(folder: str) -> tuple[subprocess.Popen[str], str]:
     settings = {"HOWSURE_DATA_DIR": folder, "HOWSURE_PORT": "0", "HOWSURE_DEVICE": "cpu"}
-    server = subprocess.Popen(  # noqa: S603 - our own command
+    server = subprocess.Popen(
         [sys.executable, "-m", "service", "serve"],
         env=os.environ | settings,
         stderr=subprocess.PIPE,

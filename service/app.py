@@ -103,6 +103,7 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
             max_processes=settings.max_processes,
             load_timeout_s=settings.load_timeout_seconds,
             run_timeout_s=settings.run_timeout_seconds,
+            max_classes=settings.max_classes,
         ),
         spool=spool,
         lease_seconds=settings.lease_seconds,

@@ -24,7 +24,6 @@ def install(app: FastAPI) -> None:
                 for name, schema in group.items():
                     schemas.update(schema.get("$defs", {}))
                     schemas[name] = {key: schema[key] for key in schema if key != "$defs"}
-        document = generate()
-        return document
+        return generate()
 
-    app.openapi = openapi  # type: ignore[method-assign] - FastAPI documents this as the way
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way

@@ -12,16 +12,19 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.calibrations import Calibration, resource
 from service.api.dependencies import TenantDep, WorkspaceDep
-from service.api.multipart import PartRule, SpooledFile, SpooledUpload, UploadLimits, spool_multipart
+from service.api.multipart import (
+    PartRule,
+    SpooledFile,
+    SpooledUpload,
+    UploadLimits,
+    spool_multipart,
+)
 from service.api.problems import UPLOAD_PROBLEMS
 from service.errors import InvalidInput
 from service.operations.config import CalibrationConfig
 from service.operations.manage_calibrations import get_calibration
-from service.operations.start_calibration import (
-    CalibrationUpload,
-    UploadedFile,
-    start_calibration,
-)
+from service.operations.start_calibration import start_calibration
+from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.workspace import Workspace
 
 MAX_CONFIG_BYTES = 8 * 1024**2
@@ -68,7 +71,9 @@ SCHEMAS = {
 def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
     return {
         "model": PartRule(max_bytes=limits.max_model_bytes, repeatable=True, is_file=True),
-        "model_data": PartRule(max_bytes=limits.max_model_data_bytes, repeatable=True, is_file=True),
+        "model_data": PartRule(
+            max_bytes=limits.max_model_data_bytes, repeatable=True, is_file=True
+        ),
         "calibration": PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True),
         "evaluation": PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True),
         "config": PartRule(max_bytes=MAX_CONFIG_BYTES, repeatable=False, is_file=False),
@@ -137,11 +142,11 @@ def _upload(spooled: SpooledUpload) -> CalibrationUpload:
     if not calibration:
         raise InvalidInput.at("calibration", "this part is required: a labelled calibration set")
     evaluation = spooled.files("evaluation")
-    companions: dict[str, UploadedFile] = {}
-    for found in spooled.files("model_data"):
-        if found.label in companions:
-            raise InvalidInput.at("model_data", f"two companions are named {found.label!r}")
-        companions[found.label] = _file(found)
+    companions = [_file(found) for found in spooled.files("model_data")]
+    labels = [companion.label for companion in companions]
+    twice = next((label for label in labels if labels.count(label) > 1), None)
+    if twice is not None:
+        raise InvalidInput.at("model_data", f"two companions are named {twice!r}")
     return CalibrationUpload(
         calibration=_file(calibration[0]),
         config=spooled.text("config") or "{}",
@@ -152,7 +157,7 @@ def _upload(spooled: SpooledUpload) -> CalibrationUpload:
 
 
 def _file(found: SpooledFile) -> UploadedFile:
-    return UploadedFile(path=found.path, label=found.label)
+    return UploadedFile(path=found.path, label=found.label, sha256=found.sha256)
 
 
 async def _wait(

@@ -3,7 +3,7 @@
 import uuid
 from datetime import datetime
 from http import HTTPStatus
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
@@ -15,7 +15,7 @@ from service.operations import manage_calibrations as manage
 
 router = APIRouter(tags=["calibrations"])
 
-Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+Status = models.CalibrationStatus
 
 
 class Progress(BaseModel):
@@ -102,9 +102,7 @@ def list_calibrations(
     return CalibrationPage(calibrations=[resource(row) for row in rows], next_cursor=next_cursor)
 
 
-@router.get(
-    "/calibrations/{calibration_id}", summary="Read one calibration", responses=PROBLEMS
-)
+@router.get("/calibrations/{calibration_id}", summary="Read one calibration", responses=PROBLEMS)
 def get_calibration(
     workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
 ) -> Calibration:
@@ -131,8 +129,6 @@ def cancel_calibration(
     status_code=HTTPStatus.NO_CONTENT,
     responses=PROBLEMS,
 )
-def delete_calibration(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
-) -> None:
+def delete_calibration(workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str) -> None:
     """Delete a finished calibration: its row, its tables and its files."""
     manage.delete_calibration(workspace, tenant_id, calibration_id)

@@ -1,4 +1,4 @@
-"""Is the process alive, and can it do its work?"""
+"""Whether the process is alive, and whether it can do its work."""
 
 from http import HTTPStatus
 

@@ -32,7 +32,7 @@ def _quality(accept: str, media_type: str) -> float:
     found = (0, 0.0)
     for entry in accept.split(","):
         parts = [part.strip().lower() for part in entry.split(";")]
-        kind = media_type.split("/")[0]
+        kind = media_type.split("/", maxsplit=1)[0]
         specificity = {media_type: 3, f"{kind}/*": 2, "*/*": 1}.get(parts[0], 0)
         if specificity > found[0]:
             found = (specificity, _weight(parts[1:]))

@@ -96,9 +96,7 @@ class PredictAnswer(BaseModel):
         }
     },
 )
-async def post_predict(
-    request: Request, workspace: WorkspaceDep, tenant_id: TenantDep
-) -> Response:
+async def post_predict(request: Request, workspace: WorkspaceDep, tenant_id: TenantDep) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:

@@ -26,7 +26,7 @@ app.command("demo")(demo.demo)
 app.add_typer(database.app, name="db")
 
 
-def _print_version(value: bool) -> None:  # noqa: FBT001 - typer's callback signature
+def _print_version(value: bool) -> None:
     if value:
         typer.echo(f"howsure {version('howsure')}")
         raise typer.Exit

@@ -66,7 +66,7 @@ def calibrate(
         print_scores(console, scores)
 
 
-def upload_and_wait(  # noqa: PLR0913 - one argument a part of the upload
+def upload_and_wait(
     client: httpx.Client,
     *,
     calibration: Path,

@@ -10,7 +10,7 @@ app = typer.Typer(no_args_is_help=True, help="The database.")
 
 @app.callback()
 def _root() -> None:
-    """The database."""
+    """Work on the database."""
 
 
 @app.command("upgrade")

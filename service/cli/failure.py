@@ -5,7 +5,7 @@ from http import HTTPStatus
 import httpx
 
 
-class CommandFailed(Exception):  # noqa: N818 - reads as what happened
+class CommandFailed(Exception):
     """The command could not do its work; the message says why and what to do."""
 
 

@@ -35,9 +35,7 @@ def report(
     """Print the scores of a calibration, or write them to a file."""
     asked = "json" if output_format is ReportFormat.TABLE else output_format.value
     with connect(url) as client:
-        answer = check(
-            client.get("/report", params={"calibration": calibration, "format": asked})
-        )
+        answer = check(client.get("/report", params={"calibration": calibration, "format": asked}))
     if output_format is ReportFormat.TABLE and output is None:
         print_scores(Console(), answer.json())
     elif output is None:

@@ -2,7 +2,7 @@
 
 import socket
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 import uvicorn
@@ -23,7 +23,8 @@ def serve(
         Path | None, typer.Option(help="Folder of the database, artifacts and uploads.")
     ] = None,
 ) -> None:
-    given = {"host": host, "port": port, "data_dir": data_dir}
+    """Run the service: HTTP, workers and model processes."""
+    given: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
     settings = Settings(**{key: value for key, value in given.items() if value is not None})
     configure_logging(settings.log_format)
     listener = bind(settings.host, settings.port)
@@ -38,7 +39,8 @@ def serve(
     uvicorn.Server(config).run(sockets=[listener])
 
 
-serve.__doc__ = "Run the service: HTTP, workers and model processes.\n\n" + settings_help()
+# typer shows the docstring as the command's help; the settings come from their one definition.
+serve.__doc__ = f"{serve.__doc__}\n\n{settings_help()}"
 
 
 def bind(host: str, port: int) -> socket.socket:

@@ -14,7 +14,7 @@ from service.operations.run_calibration import (
     run_calibration,
 )
 from service.operations.workspace import Workspace
-from service.storage.job_queue import ClaimedJob, JobQueue, JobSignal, LeaseLost
+from service.storage.job_queue import ClaimedJob, JobSignal, LeaseLost
 from service.storage.owner_lock import OwnerLock
 
 POLL_SECONDS = 1.0
@@ -86,9 +86,7 @@ class Workers:
         logger.info("calibration_started")
         try:
             with self._renewing(job) as lost:
-                run_calibration(
-                    self._workspace, self._queue, job, check=lambda: self._check(lost)
-                )
+                run_calibration(self._workspace, self._queue, job, check=lambda: self._check(lost))
             logger.info("calibration_succeeded")
         except CalibrationCancelled:
             self._queue.cancel(job)
@@ -100,17 +98,11 @@ class Workers:
             logger.warning("lease_lost")
         except ServiceError as error:
             logger.info("calibration_failed", reason=error.message)
-            self._fail(job, problem_of(error))
+            self._queue.fail(job, problem_of(error))
         except Exception as error:
             # Whatever it was, the caller waits for an answer and the queue for a free thread.
             logger.exception("calibration_failed_unexpectedly")
-            self._fail(job, problem_of(error))
-
-    def _fail(self, job: ClaimedJob, problem: dict[str, object]) -> None:
-        try:
-            self._queue.fail(job, problem)
-        except LeaseLost:
-            log.warning("lease_lost", calibration=str(job.calibration_id))
+            self._queue.fail(job, problem_of(error))
 
     def _check(self, lost: threading.Event) -> None:
         if self._stopping.is_set():

@@ -12,7 +12,7 @@ def get_calibration(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str
 ) -> models.Calibration:
     """Return the calibration that an id, a name or ``name@version`` means."""
-    with workspace.database.session() as session:
+    with workspace.database.reading() as session:
         return CalibrationRepository(session, tenant_id).find(reference)
 
 
@@ -23,10 +23,10 @@ def list_calibrations(
     limit: int,
     cursor: str | None,
     name: str | None,
-    status: str | None,
+    status: models.CalibrationStatus | None,
 ) -> tuple[Sequence[models.Calibration], str | None]:
     """Return a page of calibrations, newest first, and the cursor of the next page."""
-    with workspace.database.session() as session:
+    with workspace.database.reading() as session:
         return CalibrationRepository(session, tenant_id).page(
             cursor=cursor, limit=limit, name=name, status=status
         )

@@ -2,7 +2,6 @@
 
 import uuid
 from collections.abc import Mapping
-from contextlib import ExitStack
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,7 +16,7 @@ from service.operations.load_served import load_served
 from service.operations.predict_request import PredictRequest, read_inputs, read_scores
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.workspace import Workspace
-from service.runner import HeadOutputs, OnnxModelFiles
+from service.runner import HeadOutputs
 
 SHOWN_CLASSES = 5
 
@@ -41,9 +40,7 @@ class PredictionBatch:
     events: list[EventAnswer]
 
 
-def predict(
-    workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest
-) -> PredictionBatch:
+def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest) -> PredictionBatch:
     """Answer a request.
 
     Raises
@@ -59,7 +56,7 @@ def predict(
     if served.onnx_model is None:
         outputs = _from_scores(workspace, served, request)
     else:
-        outputs = _from_model(workspace, served, served.onnx_model, request)
+        outputs = _from_model(workspace, served.onnx_model, request)
     shown = min(SHOWN_CLASSES, outputs.top_classes.shape[1])
     return PredictionBatch(
         calibration=served,
@@ -96,25 +93,13 @@ def _from_scores(
 
 
 def _from_model(
-    workspace: Workspace,
-    served: ServedCalibration,
-    onnx_model: ServedOnnxModel,
-    request: PredictRequest,
+    workspace: Workspace, onnx_model: ServedOnnxModel, request: PredictRequest
 ) -> HeadOutputs:
     if not request.inputs:
         raise InvalidInput.at("inputs", "this calibration runs a model; send its `inputs`")
     inputs = read_inputs(
         bytes(request.inputs),
-        [str(found["name"]) for found in onnx_model.inputs],
+        list(onnx_model.inputs),
         max_rows=workspace.limits.max_predict_rows,
     )
-    with ExitStack() as stack:
-        path = stack.enter_context(
-            workspace.artifacts.local_path(onnx_model.key, onnx_model.sha256)
-        )
-        companions = {
-            name: stack.enter_context(workspace.artifacts.local_path(key, sha256))
-            for name, (key, sha256) in onnx_model.companions.items()
-        }
-        files = OnnxModelFiles(path=path, companions=companions, sha256=onnx_model.sha256)
-        return workspace.runners.predict(files, onnx_model.resolved, inputs)
+    return workspace.runners.predict(onnx_model.files, onnx_model.resolved, inputs)

@@ -94,9 +94,7 @@ def read_scores(text: bytes, kind: str, *, n_classes: int, max_rows: int) -> NDA
     """
     scores = _rows(text, kind, max_rows)
     if scores.ndim != 2 or scores.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
-        raise InvalidInput.at(
-            kind, f"expected shape [rows, {n_classes}], got {list(scores.shape)}"
-        )
+        raise InvalidInput.at(kind, f"expected shape [rows, {n_classes}], got {list(scores.shape)}")
     if kind == "logits":
         return scores
     bad = (scores < 0).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
@@ -107,7 +105,6 @@ def read_scores(text: bytes, kind: str, *, n_classes: int, max_rows: int) -> NDA
         )
     with np.errstate(divide="ignore"):
         return np.log(scores)
-
 
 
 def _rows(text: bytes, location: str, max_rows: int) -> NDArray[np.float64]:

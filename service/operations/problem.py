@@ -11,8 +11,7 @@ def problem_of(error: Exception) -> dict[str, object]:
             "title": error.title(),
             "detail": error.message,
             "errors": [
-                {"location": found.location, "message": found.message}
-                for found in error.violations
+                {"location": found.location, "message": found.message} for found in error.violations
             ],
         }
     return {

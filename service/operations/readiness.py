@@ -1,4 +1,4 @@
-"""Can this process do its work?"""
+"""Whether this process can do its work."""
 
 from sqlalchemy.exc import SQLAlchemyError
 

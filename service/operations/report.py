@@ -1,6 +1,7 @@
 """The report of a calibration: what was stored when it finished; nothing is computed anew."""
 
 import uuid
+from collections.abc import Sequence
 from typing import Any
 
 import models
@@ -20,7 +21,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     Conflict
         If it has not succeeded.
     """
-    with workspace.database.session() as session:
+    with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         tables = tables_of(session, tenant_id, row.id)
         scores = scores_of(session, tenant_id, row.id)
@@ -64,13 +65,13 @@ def _time(value: Any) -> str | None:  # noqa: ANN401 - a datetime or null
     return None if value is None else value.isoformat()
 
 
-def _baselines(scores: list[models.Score], k: int) -> list[str]:
+def _baselines(scores: Sequence[models.Score], k: int) -> list[str]:
     return list(
         dict.fromkeys(s.subject for s in scores if s.k == k and s.subject_kind == "baseline")
     )
 
 
-def _scores(scores: list[models.Score], k: int, kind: str, subject: str) -> dict[str, Any]:
+def _scores(scores: Sequence[models.Score], k: int, kind: str, subject: str) -> dict[str, Any]:
     """Return the cross-validated scores and, if a set was sent, those of the evaluation."""
     found = [s for s in scores if s.k == k and s.subject_kind == kind and s.subject == subject]
     evaluation = {s.name: s.value for s in found if s.phase == "evaluation"}

@@ -5,8 +5,10 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from service.core.bins.table import BinTable
+from service.runner import OnnxModelFiles
 from service.storage.calibrations import CalibrationRef
 
 
@@ -22,16 +24,14 @@ class ServedEvent:
 
 @dataclass(frozen=True)
 class ServedOnnxModel:
-    """Where the ONNX model is kept and how it is to be run."""
+    """Where the ONNX model lies, how it is to be run, and the names of its inputs."""
 
-    key: str
-    sha256: str
-    companions: Mapping[str, tuple[str, str]]
-    resolved: Mapping[str, object]
-    inputs: Sequence[Mapping[str, object]]
+    files: OnnxModelFiles
+    resolved: Mapping[str, Any]
+    inputs: Sequence[str]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServedCalibration:
     """All that answering needs."""
 

@@ -1,43 +1,24 @@
 """Accept a calibration: everything a caller can get wrong is checked here, before it is queued."""
 
 import uuid
-from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 
+import models
 from service.core.arrays import Labels
 from service.datasets import Dataset, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.onnx_model import inspect_onnx_model
+from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository, NewArtifact
 
 MIN_SAMPLES = 20
 FALLBACK_NAME = "calibration"
-
-
-@dataclass(frozen=True)
-class UploadedFile:
-    """A file of the caller's on our disk; ``label`` is the caller's name for it, never a path."""
-
-    path: Path
-    label: str
-
-
-@dataclass(frozen=True)
-class CalibrationUpload:
-    """What POST /calibrate brings."""
-
-    calibration: UploadedFile
-    config: str = "{}"
-    onnx_models: Sequence[UploadedFile] = ()
-    companions: Mapping[str, UploadedFile] = field(default_factory=dict)
-    evaluation: UploadedFile | None = None
 
 
 def start_calibration(
@@ -125,7 +106,7 @@ def _classes(
     upload: CalibrationUpload,
     config: CalibrationConfig,
     calibration: Dataset,
-) -> tuple[dict[str, object] | None, int, list[str]]:
+) -> tuple[dict[str, Any] | None, int, list[str]]:
     """Return the model's description, the number of classes and their names."""
     kind = calibration.info.kind
     if kind != "inputs":
@@ -153,15 +134,17 @@ def _keep(
     workspace: Workspace,
     tenant_id: uuid.UUID,
     upload: CalibrationUpload,
-    config: dict[str, object],
-    data: dict[str, object],
-    onnx_model: dict[str, object] | None,
+    config: dict[str, Any],
+    data: dict[str, Any],
+    onnx_model: dict[str, Any] | None,
     warnings: list[str],
 ) -> uuid.UUID:
     """Store the files, then the row that refers to them; a failure leaves neither."""
     calibration_id = uuid.uuid4()
-    files = [("model", 0, found) for found in upload.onnx_models]
-    files += [("model_data", i, found) for i, found in enumerate(upload.companions.values())]
+    files: list[tuple[models.ArtifactRole, int, UploadedFile]] = [
+        ("model", 0, found) for found in upload.onnx_models
+    ]
+    files += [("model_data", i, found) for i, found in enumerate(upload.companions)]
     files.append(("calibration", 0, upload.calibration))
     if upload.evaluation is not None:
         files.append(("evaluation", 0, upload.evaluation))
@@ -172,9 +155,7 @@ def _keep(
             stored = workspace.artifacts.put_file(key, file.path)
             kept.append(NewArtifact(role, position, file.label, key, stored.sha256, stored.size))
         data["sha256"] = next(a.sha256 for a in kept if a.role == "calibration")
-        data["evaluation_sha256"] = next(
-            (a.sha256 for a in kept if a.role == "evaluation"), None
-        )
+        data["evaluation_sha256"] = next((a.sha256 for a in kept if a.role == "evaluation"), None)
         with workspace.database.session() as session:
             CalibrationRepository(session, tenant_id).create(
                 calibration_id,

@@ -1,0 +1,95 @@
+"""Bring a finished calibration into memory, ready to answer."""
+
+import uuid
+import weakref
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, cast
+
+import models
+from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
+from service.operations.workspace import Workspace
+from service.runner import OnnxModelFiles
+from service.storage.artifacts import ArtifactStore
+from service.storage.bin_tables import core_table, served_tables
+from service.storage.calibrations import CalibrationRef, CalibrationRepository
+
+
+def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
+    """Return the calibration that the reference means, from memory where it is held.
+
+    What a name means is asked of the database each time, so that a new version, a promotion or a
+    deletion takes effect at once; the calibration itself never changes.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it has not succeeded.
+    """
+    with workspace.database.reading() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        ref = repository.resolve(reference)
+        held = workspace.served.get(ref.id)
+        if held is not None:
+            return held
+        row = repository.get(ref.id)
+        tables = served_tables(session, tenant_id, ref.id)
+    served = _build(workspace.artifacts, ref, row, tables)
+    workspace.served.put(served)
+    return served
+
+
+def _build(
+    artifacts: ArtifactStore,
+    ref: CalibrationRef,
+    row: models.Calibration,
+    tables: Sequence[models.BinTable],
+) -> ServedCalibration:
+    config = cast("dict[str, Any]", row.config)
+    with ExitStack() as opened:
+        served = ServedCalibration(
+            ref=ref,
+            onnx_model=_onnx_model(artifacts, row, opened),
+            class_names=tuple(config["classes"]),
+            top_k=tuple(config["top_k"]),
+            events=tuple(
+                ServedEvent(table.k, table.measure, table.column, core_table(table))
+                for table in sorted(tables, key=lambda table: table.k)
+            ),
+        )
+        # The files stay at hand for as long as somebody may still load the model from them.
+        weakref.finalize(served, opened.pop_all().close)
+    return served
+
+
+def _onnx_model(
+    artifacts: ArtifactStore, row: models.Calibration, opened: ExitStack
+) -> ServedOnnxModel | None:
+    if row.onnx_model is None:
+        return None
+    found = cast("dict[str, Any]", row.onnx_model)
+    return ServedOnnxModel(
+        files=open_files(artifacts, row, opened),
+        resolved=found["resolved"],
+        inputs=tuple(tensor["name"] for tensor in found["inputs"]),
+    )
+
+
+def open_files(
+    artifacts: ArtifactStore, row: models.Calibration, opened: ExitStack
+) -> OnnxModelFiles:
+    """Return the model's files on this machine, checked against their digests."""
+
+    def local(artifact: models.Artifact) -> Path:
+        return opened.enter_context(artifacts.local_path(artifact.key, artifact.sha256))
+
+    by_role = [(str(a.role), a) for a in row.artifacts]
+    model = next(a for role, a in by_role if role == "model")
+    companions = [a for role, a in by_role if role == "model_data"]
+    return OnnxModelFiles(
+        path=local(model),
+        companions={a.label: local(a) for a in companions},
+        sha256=model.sha256,
+        companion_sha256={a.label: a.sha256 for a in companions},
+    )

@@ -1,0 +1,25 @@
+"""What a caller uploads."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class UploadedFile:
+    """A file of the caller's on our disk; ``label`` is the caller's name for it, never a path."""
+
+    path: Path
+    label: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class CalibrationUpload:
+    """The parts of POST /calibrate."""
+
+    calibration: UploadedFile
+    config: str = "{}"
+    onnx_models: Sequence[UploadedFile] = ()
+    companions: Sequence[UploadedFile] = ()
+    evaluation: UploadedFile | None = None

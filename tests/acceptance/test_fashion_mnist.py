@@ -1,0 +1,131 @@
+"""Real networks on real images, where a copy of the data lies beside the checkout."""
+
+from pathlib import Path
+
+import httpx
+import numpy as np
+import onnx
+import pytest
+from running_service import calibrate
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(), reason="no copy of Fashion-MNIST; test_digits.py is the smaller equivalent"
+)
+TEN_BINS = '{"name": "fashion", "bins": 10}'
+
+
+def read(name: str) -> bytes:
+    return (DATA / name).read_bytes()
+
+
+def report_of(client: httpx.Client, answer: httpx.Response) -> dict:
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    resource = answer.json()
+    assert resource["status"] == "succeeded", resource["error"]
+    return client.get("/report", params={"calibration": resource["id"]}).json()
+
+
+@pytest.fixture(scope="module")
+def plain(client) -> dict:
+    answer = calibrate(
+        client,
+        model=read("model.onnx"),
+        calibration=read("calibration_float32.npz"),
+        evaluation=read("evaluation_float32.npz"),
+        config=TEN_BINS,
+    )
+    return report_of(client, answer)
+
+
+def served_scores(report: dict, k: str) -> dict:
+    event = report["events"][k]
+    return event["measures"][event["served"]]["evaluation"]
+
+
+def tables(report: dict) -> dict:
+    return {
+        (k, measure): found["bins"]
+        for k, event in report["events"].items()
+        for measure, found in event["measures"].items()
+    }
+
+
+def test_accuracy_is_that_of_the_data_sheet(plain) -> None:
+    assert plain["events"]["1"]["accuracy"] == pytest.approx(0.9202, abs=0.0005)
+    assert plain["events"]["5"]["accuracy"] == pytest.approx(0.9996, abs=0.0005)
+
+
+def test_served_probability_is_calibrated(plain) -> None:
+    assert served_scores(plain, "1")["ece"] < 0.010
+
+
+def test_overconfident_model_is_mended(client) -> None:
+    answer = calibrate(
+        client,
+        model=read("model_overconfident.onnx"),
+        calibration=read("calibration_float32.npz"),
+        evaluation=read("evaluation_float32.npz"),
+        config='{"name": "overconfident", "bins": 10}',
+    )
+    report = report_of(client, answer)
+
+    raw = report["events"]["1"]["baselines"]["raw_softmax"]["evaluation"]
+    assert raw["ece_15"] == pytest.approx(0.063, abs=0.0005)
+    assert raw["nll"] == pytest.approx(0.3298, abs=0.0001)
+    assert raw["brier"] == pytest.approx(0.0934, abs=0.0001)
+    served = served_scores(report, "1")
+    assert served["ece"] < 0.02
+    assert served["nll"] <= 0.275
+    assert served["brier"] <= 0.0868
+
+
+def test_uint8_model_gives_the_same_tables(client, plain) -> None:
+    answer = calibrate(
+        client,
+        model=read("model_uint8.onnx"),
+        calibration=read("calibration.npz"),
+        evaluation=read("evaluation.npz"),
+        config='{"name": "uint8", "bins": 10}',
+    )
+    assert tables(report_of(client, answer)) == tables(plain)
+
+
+def test_external_weights_give_the_same_tables(client, plain, tmp_path) -> None:
+    model = onnx.load(DATA / "model.onnx")
+    onnx.save(
+        model,
+        tmp_path / "model.onnx",
+        save_as_external_data=True,
+        location="model.onnx.data",
+        size_threshold=0,
+    )
+    answer = calibrate(
+        client,
+        model=(tmp_path / "model.onnx").read_bytes(),
+        calibration=read("calibration_float32.npz"),
+        config='{"name": "external", "bins": 10}',
+        **{"model.onnx.data": (tmp_path / "model.onnx.data").read_bytes()},
+    )
+    assert tables(report_of(client, answer)) == tables(plain)
+
+
+@pytest.mark.usefixtures("plain")
+def test_alone_or_in_a_batch(client) -> None:
+    images = np.load(DATA / "evaluation_float32.npz")["inputs"]
+
+    def ask(rows: np.ndarray) -> list[dict]:
+        body = {"calibration": "fashion", "inputs": rows.tolist()}
+        answer = client.post("/predict", json=body)
+        assert answer.status_code == httpx.codes.OK, answer.text
+        return answer.json()["predictions"]
+
+    batched = [p for start in range(0, 5000, 256) for p in ask(images[start : start + 256])]
+    alone = [ask(images[i : i + 1])[0] for i in range(5000)]
+
+    for one, many in zip(alone, batched, strict=True):
+        assert one["class"] == many["class"]
+        for event in ("top1", "top5"):
+            for field in ("probability", "interval", "bin", "measure"):
+                assert one[event][field] == many[event][field]
+            assert one[event]["uncertainty"] == pytest.approx(many[event]["uncertainty"], rel=1e-6)

@@ -1,0 +1,303 @@
+"""What a caller can get wrong: one clear problem each, nothing kept, never a 500."""
+
+import io
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+from running_service import calibrate, digits, kept_files
+
+ROWS = 60
+CLASSES = 10
+rng = np.random.default_rng(3)
+
+
+def npz(**arrays: Any) -> bytes:
+    text = io.BytesIO()
+    np.savez(text, **arrays)
+    return text.getvalue()
+
+
+def inputs(rows: int = ROWS) -> np.ndarray:
+    return rng.integers(0, 17, (rows, 64)).astype(np.uint8)
+
+
+def labels(rows: int = ROWS) -> np.ndarray:
+    return np.arange(rows) % CLASSES
+
+
+def logits(rows: int = ROWS) -> np.ndarray:
+    return rng.normal(size=(rows, CLASSES))
+
+
+def changed(array: np.ndarray, index: Any, value: Any) -> np.ndarray:
+    array = array.copy()
+    array[index] = value
+    return array
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str
+    status: int
+    part: str
+    says: str
+    parts: dict[str, Any] = field(default_factory=dict)
+
+
+GOOD = npz(inputs=inputs(), labels=labels())
+OUTPUTS = npz(logits=logits(), labels=labels())
+MODEL = digits("model.onnx")
+
+
+def upload(name: str, part: str, says: str, *, status: int = 422, **parts: Any) -> Case:
+    return Case(name, status, part, says, parts)
+
+
+def of_config(name: str, part: str, says: str, config: Any) -> Case:
+    text = config if isinstance(config, str) else json.dumps(config)
+    return upload(name, part, says, calibration=OUTPUTS, config=text)
+
+
+def of_data(name: str, part: str, says: str, **arrays: Any) -> Case:
+    return upload(name, part, says, model=MODEL, calibration=npz(**arrays))
+
+
+def of_outputs(name: str, part: str, says: str, **arrays: Any) -> Case:
+    return upload(name, part, says, calibration=npz(**arrays))
+
+
+UPLOADS = [
+    upload("no calibration part", "calibration", "required", model=MODEL),
+    upload("inputs without a model", "model", "needed", calibration=GOOD),
+    upload("model and outputs", "model", "not both", model=MODEL, calibration=OUTPUTS),
+    upload("not an ONNX file", "model", "", model=b"garbage" * 99, calibration=GOOD),
+    upload("half an ONNX file", "model", "", model=MODEL[: len(MODEL) // 2], calibration=GOOD),
+    upload("an empty model", "model", "", model=b"", calibration=GOOD),
+    upload("an empty set", "calibration", "", model=MODEL, calibration=b"", status=415),
+    upload("not a data file", "calibration", "", model=MODEL, calibration=b"\0\1" * 50, status=415),
+    upload("half an archive", "calibration", "", model=MODEL, calibration=GOOD[: len(GOOD) // 2]),
+    of_data("no labels", "calibration.labels", "", inputs=inputs()),
+    of_data("no inputs", "calibration", "", labels=labels()),
+    of_data("unequal lengths", "calibration", "", inputs=inputs(), labels=labels(ROWS - 1)),
+    of_data("float labels", "calibration.labels", "int", inputs=inputs(), labels=labels() * 1.0),
+    of_data(
+        "one-hot labels", "calibration.labels", "", inputs=inputs(), labels=np.eye(10)[labels()]
+    ),
+    of_data(
+        "a negative label",
+        "calibration.labels[7]",
+        "",
+        inputs=inputs(),
+        labels=changed(labels(), 7, -1),
+    ),
+    of_data(
+        "a label past the classes",
+        "calibration.labels[7]",
+        "0 to 9",
+        inputs=inputs(),
+        labels=changed(labels(), 7, 10),
+    ),
+    of_data("an unknown input", "calibration", "inputs", pixels=inputs(), labels=labels()),
+    of_data("a wrong width", "calibration.inputs", "64", inputs=inputs()[:, :63], labels=labels()),
+    of_data(
+        "NaN inputs",
+        "calibration.inputs[3]",
+        "finite",
+        inputs=changed(inputs().astype(np.float32), (3, 5), np.nan),
+        labels=labels(),
+    ),
+    of_data(
+        "pickled inputs", "calibration.inputs", "", inputs=np.array([{}] * ROWS), labels=labels()
+    ),
+    of_data(
+        "string labels", "calibration.labels", "", inputs=inputs(), labels=labels().astype(str)
+    ),
+    of_data("too few samples", "calibration", "20", inputs=inputs(5), labels=labels(5)),
+    of_outputs(
+        "NaN logits",
+        "calibration.logits[4]",
+        "",
+        logits=changed(logits(), (4, 2), np.nan),
+        labels=labels(),
+    ),
+    of_outputs(
+        "no probabilities",
+        "calibration.probabilities[0]",
+        "sum",
+        probabilities=np.full((ROWS, CLASSES), 0.2),
+        labels=labels(),
+    ),
+    of_outputs("one class", "calibration.logits", "", logits=logits()[:, :1], labels=labels() * 0),
+    of_outputs(
+        "a set of another kind",
+        "evaluation",
+        "logits",
+        logits=logits(),
+        labels=labels(),
+    ),
+    of_config("config is no JSON", "config", "", "{bins: 3}"),
+    of_config("an unknown key", "config.binz", "", {"binz": 3}),
+    of_config("an unknown measure", "config.measures", "entropy", {"measures": ["variance"]}),
+    of_config("no bins", "config.bins", "", {"bins": 0}),
+    of_config("a text for a number", "config.prior_strength", "", {"prior_strength": "1"}),
+    of_config("a level of one", "config.interval.level", "", {"interval": {"level": 1.0}}),
+    of_config(
+        "an unknown interval", "config.interval.method", "wilson", {"interval": {"method": "x"}}
+    ),
+    of_config("a certain event", "config.top_k", "10", {"top_k": [10]}),
+    of_config("a doubled event", "config", "twice", {"top_k": [1, 1]}),
+    of_config("a served stranger", "config", "serve", {"serve": {"3": "entropy"}}),
+    of_config("too few names", "config.classes", "10", {"classes": ["a", "b"]}),
+    of_config("a name with a slash", "config.name", "", {"name": "../../etc"}),
+    of_config(
+        "a name like an id", "config.name", "id", {"name": "123e4567-e89b-12d3-a456-426614174000"}
+    ),
+    of_config("an infinite prior", "config", "", '{"prior_strength": 1e999}'),
+]
+
+
+def assert_problem(answer, status: int, part: str, says: str) -> None:
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    problem = answer.json()
+    assert problem["status"] == status
+    assert problem["type"].startswith("urn:howsure:problem:")
+    locations = [found["location"] for found in problem["errors"]]
+    assert any(found.startswith(part) for found in locations), problem
+    assert says in problem["detail"], problem
+    assert "Traceback" not in answer.text
+    assert "/tmp" not in answer.text  # noqa: S108 - no path of the server's may show
+
+
+@pytest.mark.parametrize("case", UPLOADS, ids=lambda case: case.name)
+def test_upload(service, case: Case) -> None:
+    parts = dict(case.parts)
+    if case.name == "a set of another kind":
+        parts["evaluation"] = npz(probabilities=np.full((30, 10), 0.1), labels=labels(30))
+    before = service.client.get("/calibrations").json()["calibrations"]
+
+    answer = calibrate(service.client, **parts)
+
+    assert_problem(answer, case.status, case.part, case.says)
+    assert service.client.get("/calibrations").json()["calibrations"] == before
+    known = {found["id"] for found in before}
+    strangers = [f for f in kept_files(service.folder) if f.split("/")[2] not in known]
+    assert strangers == []
+
+
+def row() -> list[float]:
+    return [0.0] * 64
+
+
+PREDICTIONS = [
+    ("no JSON", 400, "body", b"{"),
+    ("an empty body", 400, "body", b""),
+    ("not an object", 422, "body", b"[1]"),
+    ("no calibration", 422, "body", {"inputs": [row()]}),
+    ("no rows", 422, "body", {"calibration": "digits"}),
+    (
+        "two kinds of rows",
+        422,
+        "body",
+        {"calibration": "digits", "inputs": [row()], "logits": [[1]]},
+    ),
+    ("an unknown field", 422, "body", {"calibration": "digits", "inputs": [row()], "x": 1}),
+    ("an unknown name", 404, "calibration", {"calibration": "nobody", "inputs": [row()]}),
+    ("an unknown version", 404, "calibration", {"calibration": "digits@99", "inputs": [row()]}),
+    ("an empty list", 422, "inputs", {"calibration": "digits", "inputs": []}),
+    ("a wrong width", 422, "inputs", {"calibration": "digits", "inputs": [row()[:63]]}),
+    ("a wrong rank", 422, "inputs", {"calibration": "digits", "inputs": [[row()]]}),
+    ("ragged rows", 422, "inputs", {"calibration": "digits", "inputs": [row(), row()[:5]]}),
+    ("a string", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [["0.1", *row()[1:]]]}),
+    ("a boolean", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[True, *row()[1:]]]}),
+    ("null", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[None, *row()[1:]]]}),
+    (
+        "too large a number",
+        422,
+        "inputs[0][63]",
+        {"calibration": "digits", "inputs": [[*row()[1:], 1e39]]},
+    ),
+    ("NaN", 422, "inputs", b'{"calibration": "digits", "inputs": [[NaN]]}'),
+    ("1e999", 422, "inputs", b'{"calibration": "digits", "inputs": [[1e999]]}'),
+    (
+        "deep nesting",
+        422,
+        "inputs",
+        b'{"calibration": "digits", "inputs": ' + b"[" * 500 + b"]" * 500 + b"}",
+    ),
+    ("an unknown input", 422, "inputs.x", {"calibration": "digits", "inputs": {"x": [row()]}}),
+    ("logits for a model", 422, "inputs", {"calibration": "digits", "logits": [[1.0] * 10]}),
+]
+
+
+@pytest.mark.usefixtures("digits_calibration")
+@pytest.mark.parametrize(
+    ("status", "part", "body"), [c[1:] for c in PREDICTIONS], ids=[c[0] for c in PREDICTIONS]
+)
+def test_predict(client, status: int, part: str, body: Any) -> None:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+
+    answer = client.post("/predict", content=content, headers={"Content-Type": "application/json"})
+
+    assert_problem(answer, status, part, "")
+
+
+def test_predict_other_media_type(client) -> None:
+    answer = client.post("/predict", content=b"x", headers={"Content-Type": "text/plain"})
+
+    assert_problem(answer, 415, "Content-Type", "application/json")
+
+
+def test_predict_compressed(client) -> None:
+    answer = client.post("/predict", content=b"x", headers={"Content-Encoding": "gzip"})
+
+    assert_problem(answer, 415, "Content-Encoding", "")
+
+
+def test_predict_too_long(client) -> None:
+    answer = client.post("/predict", content=b" " * (33 * 1024**2))
+
+    assert_problem(answer, 413, "body", "")
+
+
+def test_calibrate_other_media_type(client) -> None:
+    answer = client.post("/calibrate", json={})
+
+    assert answer.status_code == 415
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/calibrations/nobody", 404),
+        ("GET", "/calibrations/123e4567-e89b-12d3-a456-426614174000", 404),
+        ("GET", "/calibrations/nobody/bins", 404),
+        ("DELETE", "/calibrations/nobody", 404),
+        ("POST", "/calibrations/nobody/cancel", 404),
+        ("GET", "/report?calibration=nobody", 404),
+        ("GET", "/report", 422),
+        ("GET", "/report?calibration=digits&format=pdf", 422),
+        ("GET", "/calibrations?cursor=%00garbage", 422),
+        ("GET", "/calibrations?limit=0", 422),
+        ("GET", "/calibrations?status=unknown", 422),
+        ("GET", "/nowhere", 404),
+        ("PUT", "/predict", 405),
+    ],
+)
+def test_other_routes(client, method: str, path: str, status: int) -> None:
+    answer = client.request(method, path)
+
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["status"] == status
+
+
+def test_report_not_acceptable(client, digits_calibration) -> None:
+    answer = client.get("/report?calibration=digits", headers={"Accept": "application/pdf"})
+
+    assert answer.status_code == 406
+    assert answer.headers["content-type"] == "application/problem+json"

@@ -1,0 +1,60 @@
+"""What exists is documented, and what is documented exists."""
+
+import re
+from pathlib import Path
+
+import typer
+from fastapi import FastAPI
+
+from service.app import create_app
+from service.cli import app as command
+from service.core.intervals import INTERVALS
+from service.core.measures import MEASURES
+from service.core.scores import SCORES
+from service.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+
+
+def document(name: str) -> str:
+    return (ROOT / "docs" / name).read_text(encoding="utf-8")
+
+
+def test_every_setting_is_documented() -> None:
+    documented = set(re.findall(r"^\| `(HOWSURE_\w+)`", document("settings.md"), re.MULTILINE))
+
+    assert documented == {f"HOWSURE_{name.upper()}" for name in Settings.model_fields}
+
+
+def test_every_route_is_documented() -> None:
+    app: FastAPI = create_app(Settings(_env_file=None))
+    routes = {
+        f"{method.upper()} {path}"
+        for path, operations in app.openapi()["paths"].items()
+        for method in operations
+    }
+    documented = set(re.findall(r"^## `([A-Z]+ /\S*)`", document("http.md"), re.MULTILINE))
+
+    assert documented == routes
+
+
+def test_every_command_is_documented() -> None:
+    group = typer.main.get_command(command)
+    documented = set(re.findall(r"^## `howsure ([a-z ]+)", document("cli.md"), re.MULTILINE))
+    names = set()
+    for name, found in group.commands.items():
+        names |= {f"{name} {sub}" for sub in getattr(found, "commands", {})} or {name}
+
+    assert {name.strip() for name in documented} == names
+
+
+def test_every_registered_quantity_has_a_section() -> None:
+    headings = set(re.findall(r"^#{2,4} `(\w+)`", document("statistics.md"), re.MULTILINE))
+
+    assert headings >= {*MEASURES, *SCORES, *INTERVALS}
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+        for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
