@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NoReturn
 
 import numpy as np
@@ -60,12 +61,12 @@ class Expected:
         except (KeyError, TypeError) as error:
             raise FieldError(f"a resolved ONNX model: {error}") from error
 
-    @property
+    @cached_property
     def n_top(self) -> int:
         """How many top classes each row has."""
         return recorded_classes(self.n_classes, self.top_k)
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties each row has."""
         return tuple(name for name, _, _ in columns(self.top_k))

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidDataset, InvalidInput
-from service.runner.frames import DTYPES, MAX_RANK, Array
+from service.runner.frames import MAX_RANK, Array, code_of
 
 CHUNK_ROWS = 256
 
@@ -24,7 +24,7 @@ def check_inputs(inputs: Mapping[str, Array], location: str, invalid: type[Inval
         raise invalid.at(location, "expected at least one array")
     for name, array in inputs.items():
         place = f"{location}.{name}"
-        if array.dtype.name not in DTYPES:
+        if code_of(array.dtype) is None:
             raise invalid.at(place, f"expected numbers, got {array.dtype}")
         if not 1 <= array.ndim <= MAX_RANK or not len(array):
             raise invalid.at(place, f"expected at least one row, got shape {list(array.shape)}")

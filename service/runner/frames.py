@@ -35,6 +35,9 @@ DTYPES = {
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
 }
+# By type: asking a dtype for its name takes longer than sending a row.
+CODES = {dtype: name for name, dtype in DTYPES.items()}
+COPIED_BYTES = 2**16
 
 
 class FrameError(Exception):
@@ -94,25 +97,31 @@ def encode(frame: Frame) -> list[Buffer]:
     buffers: list[Buffer] = []
     tensor_bytes = 0
     for name, given in frame.tensors.items():
-        if given.dtype.name not in DTYPES:
-            raise FrameError(f"arrays of {given.dtype} cannot be sent")
-        # `ascontiguousarray` makes a vector of a scalar: the table keeps the shape as given.
-        array = np.ascontiguousarray(given, dtype=DTYPES[given.dtype.name])
-        table.append([name, given.dtype.name, list(given.shape)])
-        if array.nbytes:
-            buffers.append(array.data.cast("B"))
-            buffers.append(bytes(_padding(array.nbytes)))
-        tensor_bytes += array.nbytes + _padding(array.nbytes)
+        code = code_of(given.dtype)
+        if code is None or given.ndim > MAX_RANK:
+            raise FrameError(f"an array of {given.dtype} with {given.ndim} axes cannot be sent")
+        table.append([name, code, given.shape])
+        if given.nbytes:
+            array = np.ascontiguousarray(given, dtype=DTYPES[code])
+            buffers += [array.data.cast("B"), bytes(_padding(array.nbytes))]
+            tensor_bytes += array.nbytes + _padding(array.nbytes)
     fields = _dump({"fields": dict(frame.fields), "tensors": table})
-    if len(table) > MAX_TENSORS or max(map(np.ndim, frame.tensors.values()), default=0) > MAX_RANK:
-        raise FrameError("too many arrays or axes for one frame")
+    if len(table) > MAX_TENSORS:
+        raise FrameError(f"{len(table)} arrays are too many for one frame")
     if len(fields) > MAX_FIELDS_BYTES or tensor_bytes > MAX_TENSOR_BYTES:
         raise FrameError(f"{len(fields)} + {tensor_bytes} bytes are too many for one frame")
     header = HEADER.pack(
         *(MAGIC, frame.kind, frame.status, frame.sequence),
         *(frame.budget_ms, len(fields), tensor_bytes),
     )
+    if tensor_bytes <= COPIED_BYTES:
+        return [b"".join([header, fields, *buffers])]
     return [header + fields, *(buffer for buffer in buffers if len(buffer))]
+
+
+def code_of(dtype: np.dtype[Any]) -> str | None:
+    """Return the name under which arrays of this type are sent, None if they are not."""
+    return CODES.get(dtype) or (dtype.name if dtype.name in DTYPES else None)
 
 
 def parse_header(data: Buffer, *, max_tensor_bytes: int = MAX_TENSOR_BYTES) -> Header:

@@ -4,7 +4,7 @@ import json
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, Self, TypeVar
 
 from service.core.records import Records, concatenate
@@ -172,9 +172,10 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(inputs, location, InvalidInput)
-        expected = Expected.from_resolved(resolved)
+        key = _key(files, resolved)
+        expected = _expected(key[-1])
         parts: list[HeadOutputs] = []
-        with self._slots.hold(_key(files, resolved), timeout=self._queue_timeout) as slot:
+        with self._slots.hold(key, timeout=self._queue_timeout) as slot:
             for rows, part in chunks(inputs, expected.fixed_batch):
                 n_rows = rows.stop - rows.start
                 answer = self._ask_loaded(
@@ -226,7 +227,8 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(inputs, location, InvalidDataset)
-        expected = Expected.from_resolved(resolved)
+        key = _key(files, resolved)
+        expected = _expected(key[-1])
         checked = check_labels(
             labels,
             n_rows=len(next(iter(inputs.values()))),
@@ -235,7 +237,7 @@ class RunnerPool:
             start=start,
         )
         parts: list[Records] = []
-        with self._slots.hold(_key(files, resolved), timeout=self._queue_timeout) as slot:
+        with self._slots.hold(key, timeout=self._queue_timeout) as slot:
             for rows, part in chunks(inputs, expected.fixed_batch):
                 answer = self._ask_loaded(
                     slot,
@@ -332,3 +334,8 @@ class RunnerPool:
 def _key(files: OnnxModelFiles, resolved: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a loaded model is known by."""
     return (*files.identity(), json.dumps(resolved, sort_keys=True))
+
+
+@lru_cache(maxsize=256)
+def _expected(resolved: str) -> Expected:
+    return Expected.from_resolved(json.loads(resolved))

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +33,7 @@ class LoadedModel:
     choice: OutputChoice
     top_k: tuple[int, ...]
 
-    @property
+    @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties."""
         return tuple(name for name, _, _ in columns(self.top_k))
@@ -56,6 +57,8 @@ class LoadedModel:
             if refuse:
                 _refuse_non_finite(part, location, start + first)
             parts.append(part)
+        if len(parts) == 1:
+            return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in wanted}
 
     def record(
