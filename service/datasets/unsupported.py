@@ -1,6 +1,6 @@
 """Files that are often sent by mistake, known by their first bytes, and what to send instead."""
 
-from service.errors import InvalidDataset, UnsupportedFormat
+from service.errors import UnsupportedFormat
 
 # The longest prefix that any format is known by, and enough text to tell it from binary data.
 HEAD_BYTES = 4096
@@ -22,10 +22,10 @@ _MISTAKES: tuple[tuple[bytes, str], ...] = (
 )
 
 
-def unsupported(head: bytes, *, location: str) -> InvalidDataset | UnsupportedFormat:
+def unsupported(head: bytes, *, location: str) -> UnsupportedFormat:
     """Return the error for a file that no reader knows, by its first bytes."""
     if not head:
-        return InvalidDataset.at(location, "expected a labelled set, got an empty file")
+        return UnsupportedFormat.at(location, "expected a labelled set, got an empty file")
     for prefix, found in _MISTAKES:
         if head.startswith(prefix):
             return UnsupportedFormat.at(location, f"expected .npz, .parquet or .csv, got {found}")

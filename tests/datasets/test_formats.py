@@ -10,7 +10,7 @@ import pytest
 from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_npz, write_parquet, write_text
 
 from service.datasets import FORMATS, open_dataset
-from service.errors import InvalidDataset, UnsupportedFormat
+from service.errors import UnsupportedFormat
 
 TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
 CSV = "label,logit_0,logit_1\n0,1,3\n1,2,4\n"
@@ -67,7 +67,7 @@ def test_other_files_are_named(tmp_path: Path, data: bytes, message: str) -> Non
 def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
     path = write_text(tmp_path / "set.csv", "")
     error = refusal(path, location="evaluation")
-    assert type(error) is InvalidDataset
+    assert type(error) is UnsupportedFormat
     assert error.message == "evaluation: expected a labelled set, got an empty file"
 
 

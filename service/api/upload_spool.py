@@ -1,0 +1,222 @@
+"""The disk side of an upload: parses a form as its bytes arrive and writes its files at once."""
+
+import errno
+import hashlib
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+from python_multipart.exceptions import FormParserError
+from python_multipart.multipart import MultipartParser, parse_options_header
+
+from service.api.upload import PartRule, SpooledFile, SpooledUpload, UploadLimits, file_label
+from service.errors import (
+    InvalidInput,
+    MalformedRequest,
+    StorageFull,
+    TooLarge,
+    UnsupportedFormat,
+)
+
+BODY = "body"
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+_PLAIN_ENCODINGS = {b"7bit", b"8bit", b"binary"}
+_MAX_SHOWN = 60
+
+
+@dataclass
+class _Part:
+    """A part that is being received."""
+
+    name: str
+    rule: PartRule
+    label: str
+    file: BinaryIO | None
+    path: Path
+    text: bytearray = field(default_factory=bytearray)
+    sha256: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+    size: int = 0
+
+
+class UploadSpool:
+    """Receives one form into a new folder of its own. Not for use by two threads at a time."""
+
+    def __init__(
+        self, boundary: bytes, *, folder: Path, limits: UploadLimits, parts: Mapping[str, PartRule]
+    ) -> None:
+        self._limits = limits
+        self._rules = parts
+        self._parser = MultipartParser(
+            boundary,
+            {
+                "on_part_begin": self._on_part_begin,
+                "on_header_field": self._on_header_field,
+                "on_header_value": self._on_header_value,
+                "on_header_end": self._on_header_end,
+                "on_headers_finished": self._on_headers_finished,
+                "on_part_data": self._on_part_data,
+                "on_part_end": self._on_part_end,
+                "on_end": self._on_end,
+            },
+        )
+        self._n_bytes = 0
+        self._n_parts = 0
+        self._is_complete = False
+        self._field = bytearray()
+        self._value = bytearray()
+        self._headers: dict[bytes, bytes] = {}
+        self._part: _Part | None = None
+        self._files: dict[str, list[SpooledFile]] = {}
+        self._texts: dict[str, str] = {}
+        self._folder = folder / f"upload-{uuid.uuid4().hex}"
+
+    def open(self) -> None:
+        """Make the folder. Not done on construction, so that whoever fails here can discard."""
+        with _full_storage():
+            self._folder.mkdir(parents=True)
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the body.
+
+        Raises
+        ------
+        MalformedRequest
+            If this is no multipart form.
+        InvalidInput, UnsupportedFormat
+            If a part is unknown, repeated, no file where one is expected, or encoded.
+        TooLarge
+            If a part, the body or the number of parts is above its limit.
+        StorageFull
+            If the disk takes no more.
+        """
+        self._n_bytes += len(data)
+        if self._n_bytes > self._limits.max_total_bytes:
+            raise TooLarge.at(
+                BODY, f"expected at most {self._limits.max_total_bytes} bytes in all, got more"
+            )
+        try:
+            with _full_storage():
+                self._parser.write(data)
+        except FormParserError as error:
+            raise MalformedRequest.at(
+                BODY, "expected multipart/form-data with the boundary its header names"
+            ) from error
+
+    def finish(self) -> SpooledUpload:
+        """Return what was received, once the body has ended."""
+        if not self._is_complete:
+            found = "one cut off before its closing boundary" if self._n_bytes else "nothing"
+            raise MalformedRequest.at(BODY, f"expected a whole form, got {found}")
+        return SpooledUpload(self._folder, self._files, self._texts)
+
+    def discard(self) -> None:
+        """Remove everything, in whatever state it is."""
+        if self._part is not None and self._part.file is not None:
+            # Closing writes what is buffered, which a full disk refuses; the file goes anyway.
+            with _ignored():
+                self._part.file.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _on_part_begin(self) -> None:
+        self._n_parts += 1
+        if self._n_parts > self._limits.max_parts:
+            raise TooLarge.at(BODY, f"expected at most {self._limits.max_parts} parts, got more")
+        self._headers = {}
+
+    def _on_header_field(self, data: bytes, start: int, end: int) -> None:
+        self._field += data[start:end]
+
+    def _on_header_value(self, data: bytes, start: int, end: int) -> None:
+        self._value += data[start:end]
+
+    def _on_header_end(self) -> None:
+        name = bytes(self._field).lower()
+        if name in self._headers:
+            raise MalformedRequest.at(BODY, "expected each header of a part once, got one twice")
+        self._headers[name] = bytes(self._value)
+        self._field.clear()
+        self._value.clear()
+
+    def _on_headers_finished(self) -> None:
+        kind, options = parse_options_header(self._headers.get(b"content-disposition"))
+        if kind != b"form-data" or b"name" not in options:
+            raise MalformedRequest.at(
+                BODY, "expected each part to have `Content-Disposition: form-data; name=…`"
+            )
+        name = options[b"name"].decode("utf-8", "replace")
+        rule = self._rules.get(name)
+        if rule is None:
+            known = ", ".join(f"`{known}`" for known in self._rules)
+            shown = ascii(name[:_MAX_SHOWN])[1:-1] or BODY
+            raise InvalidInput.at(shown, f"there is no such part; expected one of {known}")
+        if not rule.repeatable and (name in self._files or name in self._texts):
+            raise InvalidInput.at(name, "expected this part once, got it twice")
+        encoding = self._headers.get(b"content-transfer-encoding", b"binary").strip().lower()
+        if encoding not in _PLAIN_ENCODINGS:
+            raise UnsupportedFormat.at(name, "expected plain bytes, got an encoded part")
+        filename = options.get(b"filename", b"").decode("utf-8", "replace")
+        if rule.is_file and not filename:
+            raise InvalidInput.at(
+                name, f"expected a file, got a text; with curl write -F {name}=@FILE"
+            )
+        path = self._folder / f"part-{self._n_parts}"
+        file = path.open("xb") if rule.is_file else None
+        self._part = _Part(name, rule, file_label(filename), file, path)
+
+    def _on_part_data(self, data: bytes, start: int, end: int) -> None:
+        part = self._received()
+        part.size += end - start
+        if part.size > part.rule.max_bytes:
+            raise TooLarge.at(part.name, f"expected at most {part.rule.max_bytes} bytes, got more")
+        piece = memoryview(data)[start:end]
+        if part.file is None:
+            part.text += piece
+        else:
+            part.sha256.update(piece)
+            part.file.write(piece)
+
+    def _on_part_end(self) -> None:
+        part = self._received()
+        if part.file is None:
+            try:
+                self._texts[part.name] = part.text.decode("utf-8")
+            except UnicodeDecodeError as error:
+                raise InvalidInput.at(part.name, "expected text in UTF-8") from error
+        else:
+            part.file.close()
+            self._files.setdefault(part.name, []).append(
+                SpooledFile(part.path, part.label, part.sha256.hexdigest(), part.size)
+            )
+        self._part = None
+
+    def _on_end(self) -> None:
+        self._is_complete = True
+
+    def _received(self) -> _Part:
+        if self._part is None:
+            raise MalformedRequest.at(BODY, "expected each part to begin with its headers")
+        return self._part
+
+
+@contextmanager
+def _full_storage() -> Iterator[None]:
+    """Say that the disk is full where a write says so."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise StorageFull("There is no space left for this upload; try again later.") from error
+
+
+@contextmanager
+def _ignored() -> Iterator[None]:
+    try:
+        yield
+    except OSError:
+        return
