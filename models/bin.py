@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
@@ -32,8 +32,8 @@ class Bin(Base):
     index: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
     lower: Mapped[float | None]
     upper: Mapped[float | None]
-    count: Mapped[int]
-    hits: Mapped[int]
+    count: Mapped[int] = mapped_column(BigInteger)
+    hits: Mapped[int] = mapped_column(BigInteger)
     probability: Mapped[float]
     interval_lower: Mapped[float]
     interval_upper: Mapped[float]

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     CheckConstraint,
     ForeignKeyConstraint,
     Index,
@@ -66,7 +67,7 @@ class BinTable(Base):
     prior_accuracy: Mapped[float]
     prior_strength: Mapped[float]
     prior_degenerate: Mapped[bool]
-    n_samples: Mapped[int]
+    n_samples: Mapped[int] = mapped_column(BigInteger)
     candidates: Mapped[list[dict[str, object]]] = mapped_column(JSON)
 
     bins: Mapped[list[Bin]] = relationship(

@@ -32,13 +32,11 @@ def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
     if parsed.get_backend_name() == "sqlite":
         return _sqlite_engine(parsed, to_json, foreign_keys=foreign_keys)
     if parsed.get_backend_name() == "postgresql":
-        options = (
-            {}
-            if "connect_timeout" in parsed.query
-            else {"connect_timeout": POSTGRESQL_CONNECT_SECONDS}
-        )
         return create_engine(
-            parsed, pool_pre_ping=True, connect_args=options, json_serializer=to_json
+            parsed,
+            pool_pre_ping=True,
+            connect_args=_unless_in(parsed, connect_timeout=POSTGRESQL_CONNECT_SECONDS),
+            json_serializer=to_json,
         )
     raise ValueError(f"a database must be SQLite or PostgreSQL, not {parsed.drivername!r}")
 
@@ -59,7 +57,7 @@ def _sqlite_engine(url: URL, to_json: partial[str], *, foreign_keys: bool) -> En
     engine = create_engine(
         url,
         # The driver would begin transactions late and only for writes; _begin does it instead.
-        connect_args={"timeout": SQLITE_BUSY_SECONDS, "isolation_level": None},
+        connect_args={"isolation_level": None} | _unless_in(url, timeout=SQLITE_BUSY_SECONDS),
         json_serializer=to_json,
     )
 
@@ -78,6 +76,11 @@ def _sqlite_engine(url: URL, to_json: partial[str], *, foreign_keys: bool) -> En
         connection.exec_driver_sql("BEGIN" if read_only else "BEGIN IMMEDIATE")
 
     return engine
+
+
+def _unless_in(url: URL, **options: object) -> dict[str, object]:
+    """Return the options that the URL does not set itself."""
+    return {name: value for name, value in options.items() if name not in url.query}
 
 
 def _use_write_ahead_log(connection: _RawConnection) -> None:

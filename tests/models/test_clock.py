@@ -1,0 +1,76 @@
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from sqlalchemy import func, literal, select
+from sqlalchemy.exc import StatementError
+from storage_rows import queue_calibration
+
+import models
+from models import database_now
+from service.storage.database import open_database
+
+
+def now(database, offset=0.0):
+    with database.reading() as session:
+        return session.scalar(select(database_now(offset)))
+
+
+def test_the_databases_time_is_aware_and_that_of_this_machine(database):
+    found = now(database)
+    assert found.utcoffset() == timedelta(0)
+    assert abs(found - datetime.now(UTC)) < timedelta(seconds=5)
+
+
+@pytest.mark.parametrize("offset", [30, -30, 0.25, 86_400 * 400, 0])
+def test_an_offset_moves_it_by_seconds(database, offset):
+    before = datetime.now(UTC) + timedelta(seconds=offset)
+    assert abs(now(database, offset) - before) < timedelta(seconds=2)
+
+
+def test_offsets_compare_as_times_in_the_database(database):
+    offsets = [-86_400, -10, -0.5, 0.5, 9, 10, 100, 86_400]
+    with database.reading() as session:
+        for smaller, larger in zip(offsets, offsets[1:], strict=False):
+            assert session.scalar(select(database_now(smaller) < database_now(larger)))
+
+
+def test_a_bound_time_compares_with_the_databases(database):
+    with database.reading() as session:
+        for seconds in (-60, 60):
+            bound = literal(datetime.now(UTC) + timedelta(seconds=seconds), models.UtcDateTime())
+            assert session.scalar(select(bound < database_now())) == (seconds < 0)
+
+
+def test_on_sqlite_the_databases_time_has_the_width_of_a_bound_one(migrated_sqlite_file):
+    database = open_database(f"sqlite:///{migrated_sqlite_file}")
+    bound = literal(datetime(2026, 1, 2, tzinfo=UTC), models.UtcDateTime())
+    with database.reading() as session:
+        lengths = session.execute(select(func.length(database_now()), func.length(bound))).one()
+    database.dispose()
+    assert lengths[0] == lengths[1]
+
+
+def test_times_pass_by_within_a_transaction(database):
+    """A lease must not start before a wait for a lock did."""
+    with database.session() as session:
+        first = session.scalar(select(database_now()))
+        while (second := session.scalar(select(database_now()))) == first:
+            pass
+    assert second > first
+
+
+def test_a_time_in_another_zone_is_the_same_moment(database):
+    row = queue_calibration(database)
+    moment = datetime(2026, 3, 29, 2, 30, tzinfo=timezone(timedelta(hours=5, minutes=30)))
+    with database.session() as session:
+        session.get_one(models.Calibration, row.id).started_at = moment
+    with database.reading() as session:
+        found = session.get_one(models.Calibration, row.id).started_at
+    assert found == moment
+    assert found.utcoffset() == timedelta(0)
+
+
+def test_a_time_without_a_zone_is_refused(database):
+    naive = datetime(2026, 1, 1)  # noqa: DTZ001 - the mistake under test
+    with database.reading() as session, pytest.raises(StatementError, match="zone"):
+        session.scalar(select(literal(naive, models.UtcDateTime())))

@@ -1,0 +1,258 @@
+import uuid
+
+import pytest
+from sqlalchemy import delete, func, insert, inspect, select, update
+from sqlalchemy.exc import IntegrityError
+from sqlalchemy.orm import configure_mappers
+from storage_rows import add_tenant, new_artifact, queue_calibration
+
+import models
+from models import Artifact, Base, Bin, BinTable, Calibration, CalibrationName, Score
+
+BIN_TABLE = {
+    "k": 1,
+    "measure": "margin",
+    "column": "margin",
+    "served": True,
+    "requested_bins": 1,
+    "lookup": "step",
+    "monotone": False,
+    "interval_method": "wilson",
+    "interval_level": 0.95,
+    "interval_simultaneous": False,
+    "prior_accuracy": 0.9,
+    "prior_strength": 1.0,
+    "prior_degenerate": False,
+    "n_samples": 10,
+    "candidates": [],
+}
+BIN = {
+    "index": 0,
+    "lower": None,
+    "upper": None,
+    "count": 10,
+    "hits": 9,
+    "probability": 0.9,
+    "interval_lower": 0.5,
+    "interval_upper": 1.0,
+    "mean_uncertainty": 0.1,
+    "odds_ratio": 1.0,
+}
+SCORE = {
+    "k": 1,
+    "subject_kind": "measure",
+    "subject": "margin",
+    "phase": "cross_validation",
+    "name": "nll",
+    "position": 0,
+    "mean": 0.1,
+    "std": 0.1,
+    "folds": 10,
+    "pooled": 0.1,
+}
+ARTIFACT = {
+    "role": "model",
+    "position": 0,
+    "label": "model.onnx",
+    "key": "calibrations/x/model-0",
+    "sha256": "0" * 64,
+    "size": 1,
+}
+
+
+@pytest.fixture
+def names(database):
+    row = queue_calibration(database)
+    return {"tenant_id": row.tenant_id, "calibration_id": row.id}
+
+
+def store(database, table, **values):
+    with database.session() as session:
+        return session.execute(insert(table).values(**values)).inserted_primary_key
+
+
+def count(database, table):
+    with database.reading() as session:
+        return session.scalar(select(func.count()).select_from(table))
+
+
+def test_every_table_but_the_tenants_names_its_tenant():
+    for name, table in Base.metadata.tables.items():
+        if name != "tenant":
+            assert not table.columns["tenant_id"].nullable
+
+
+def test_every_reference_carries_the_tenant():
+    for table in Base.metadata.tables.values():
+        for key in table.foreign_key_constraints:
+            if key.referred_table.name != "tenant":
+                assert "tenant_id" in key.column_keys, f"{table.name} -> {key.referred_table.name}"
+
+
+def test_no_relationship_loads_by_itself():
+    configure_mappers()
+    for mapper in Base.registry.mappers:
+        for relationship in mapper.relationships:
+            assert relationship.lazy == "raise", relationship
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"status": "running"},
+        {"status": "running", "lease_owner": "me"},
+        {"status": "succeeded"},
+        {"status": "failed", "finished_at": models.database_now()},
+        {"error": {"title": "x"}},
+        {"lease_owner": "me", "lease_until": models.database_now()},
+        {"finished_at": models.database_now()},
+        {"attempt": -1},
+        {"version": 0},
+        {"progress_done": 2, "progress_total": 1},
+        {"progress_done": -1},
+        {"name": "unheard-of"},
+    ],
+)
+def test_a_calibration_in_two_minds_is_refused(database, names, change):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.execute(update(Calibration).values(**change))
+
+
+def test_a_status_of_no_kind_is_refused_by_the_database(database, names):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.connection().exec_driver_sql("UPDATE calibration SET status = 'done'")
+
+
+def test_a_version_is_given_once(database, names):
+    second = queue_calibration(database)
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.execute(update(Calibration).where(Calibration.id == second.id).values(version=1))
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_a_version_that_never_was_cannot_be_promoted(database, names, version):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.execute(update(CalibrationName).values(promoted_version=version))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"k": 0},
+        {"requested_bins": 0},
+        {"interval_level": 0.0},
+        {"interval_level": 1.0},
+        {"prior_accuracy": 0.0},
+        {"prior_accuracy": 1.0},
+        {"prior_strength": 0.0},
+        {"n_samples": -1},
+        {"calibration_id": uuid.uuid4()},
+    ],
+)
+def test_a_bin_table_that_breaks_a_rule_is_refused(database, names, change):
+    with pytest.raises(IntegrityError):
+        store(database, BinTable, **(names | BIN_TABLE | change))
+
+
+def test_one_table_per_event_and_measure(database, names):
+    store(database, BinTable, **names, **(BIN_TABLE | {"served": False}))
+    with pytest.raises(IntegrityError):
+        store(database, BinTable, **names, **(BIN_TABLE | {"served": False}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"index": -1},
+        {"hits": 11},
+        {"hits": -1},
+        {"lower": 1.0, "upper": 1.0},
+        {"lower": 2.0, "upper": 1.0},
+        {"interval_lower": -0.1},
+        {"interval_upper": 1.1},
+        {"probability": 0.4},
+        {"interval_upper": 0.8},
+        {"bin_table_id": 1_000_000},
+    ],
+)
+def test_a_bin_that_breaks_a_rule_is_refused(database, names, change):
+    (table_id,) = store(database, BinTable, **names, **BIN_TABLE)
+    keys = {"tenant_id": names["tenant_id"], "bin_table_id": table_id}
+    store(database, Bin, **keys, **BIN)
+    with pytest.raises(IntegrityError):
+        store(database, Bin, **(keys | BIN | {"index": 1} | change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"k": 0},
+        {"folds": -1},
+        {"folds": None},
+        {"phase": "evaluation"},
+        {"value": 0.5},
+        {"calibration_id": uuid.uuid4()},
+    ],
+)
+def test_a_score_that_breaks_a_rule_is_refused(database, names, change):
+    with pytest.raises(IntegrityError):
+        store(database, Score, **(names | SCORE | change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"position": -1}, {"size": -1}, {"sha256": "0" * 63}, {"calibration_id": uuid.uuid4()}],
+)
+def test_an_artifact_that_breaks_a_rule_is_refused(database, names, change):
+    with pytest.raises(IntegrityError):
+        store(database, Artifact, **(names | ARTIFACT | change))
+
+
+@pytest.mark.parametrize(
+    ("table", "columns"), [(BinTable, BIN_TABLE), (Score, SCORE), (Artifact, ARTIFACT)]
+)
+def test_a_child_cannot_point_to_the_parent_of_another_tenant(database, names, table, columns):
+    other = add_tenant(database, "other")
+    store(database, table, **names, **columns)
+    with pytest.raises(IntegrityError):
+        store(database, table, **(names | {"tenant_id": other}), **columns)
+
+
+def test_a_tenant_that_owns_something_cannot_go(database, names):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.execute(delete(models.Tenant))
+
+
+def test_what_belongs_to_a_calibration_goes_with_it(database):
+    made = uuid.uuid4()
+    row = queue_calibration(database, artifacts=[new_artifact(made)], calibration_id=made)
+    names = {"tenant_id": row.tenant_id, "calibration_id": row.id}
+    (table_id,) = store(database, BinTable, **names, **BIN_TABLE)
+    store(database, Bin, tenant_id=row.tenant_id, bin_table_id=table_id, **BIN)
+    store(database, Score, **names, **SCORE)
+    with database.session() as session:
+        session.execute(delete(Calibration))
+    for table in (BinTable, Bin, Score, Artifact):
+        assert count(database, table) == 0
+    assert count(database, CalibrationName) == 1
+
+
+def test_names_of_constraints_fit_into_postgresql():
+    for table in Base.metadata.tables.values():
+        for named in [*table.constraints, *table.indexes]:
+            assert named.name is not None
+            assert len(named.name) <= 63
+
+
+def test_floats_are_kept_in_double_precision(database, names):
+    exact = 0.1 + 2**-55
+    store(database, Score, **(names | SCORE | {"mean": exact, "std": 5e-324, "pooled": -0.0}))
+    with database.reading() as session:
+        row = session.scalars(select(Score)).one()
+    assert (row.mean, row.std, row.pooled) == (exact, 5e-324, 0.0)
+
+
+def test_the_tables_of_the_models_are_those_of_the_database(database):
+    assert set(inspect(database.engine).get_table_names()) - {"alembic_version"} == set(
+        Base.metadata.tables
+    )

@@ -1,0 +1,159 @@
+import time
+import uuid
+
+import pytest
+from sqlalchemy import func, insert, select, text
+from sqlalchemy.exc import DBAPIError, IntegrityError
+from storage_rows import add_tenant, queue_calibration
+from storage_threads import at_once
+
+import models
+from service.errors import Overloaded, StorageFull
+from service.storage.database import open_database
+from service.storage.engine import make_engine
+
+
+@pytest.fixture
+def sqlite_database(tmp_path, migrated_sqlite_file):
+    path = tmp_path / "lone.sqlite3"
+    path.write_bytes(migrated_sqlite_file.read_bytes())
+    opened = open_database(f"sqlite:///{path}?timeout=0.1")
+    yield opened
+    opened.dispose()
+
+
+def second_tenant():
+    return models.Tenant(id=uuid.uuid4(), name=uuid.uuid4().hex)
+
+
+def tenants(database):
+    with database.reading() as session:
+        return session.scalar(select(func.count()).select_from(models.Tenant))
+
+
+@pytest.mark.parametrize(
+    ("pragma", "expected"), [("journal_mode", "wal"), ("synchronous", 2), ("foreign_keys", 1)]
+)
+def test_sqlite_is_durable_and_checks_foreign_keys(sqlite_database, pragma, expected):
+    with sqlite_database.session() as session:
+        assert session.scalar(text(f"PRAGMA {pragma}")) == expected
+
+
+def test_a_session_commits_at_its_end(database):
+    add_tenant(database, "second")
+    assert tenants(database) == 2
+
+
+def test_an_exception_undoes_the_session(database):
+    def write_and_fail():
+        with database.session() as session:
+            session.add(second_tenant())
+            session.flush()
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        write_and_fail()
+    assert tenants(database) == 1
+
+
+def test_a_reading_session_cannot_write(database):
+    with pytest.raises(DBAPIError, match=r"read-?only"), database.reading() as session:
+        session.execute(insert(models.Tenant).values(id=uuid.uuid4(), name="second"))
+    add_tenant(database, "second")
+    assert tenants(database) == 2
+
+
+def test_a_reader_waits_for_no_writer_and_sees_one_state(database):
+    with database.session() as writer:
+        writer.add(second_tenant())
+        writer.flush()
+        started = time.monotonic()
+        assert tenants(database) == 1
+        assert time.monotonic() - started < 5
+    assert tenants(database) == 2
+
+
+def test_a_sqlite_writer_that_read_first_does_not_fail_for_another_writer(sqlite_database):
+    """With a deferred transaction the second to write would be refused without waiting."""
+    patient = open_database(str(sqlite_database.engine.url).replace("timeout=0.1", "timeout=20"))
+
+    def read_then_write():
+        for _ in range(5):
+            with patient.session() as session:
+                session.scalar(select(func.count()).select_from(models.Tenant))
+                session.add(second_tenant())
+
+    at_once([read_then_write] * 6)
+    assert tenants(patient) == 31
+    patient.dispose()
+
+
+def test_a_busy_sqlite_file_is_an_overload_that_passes(sqlite_database):
+    other = open_database(str(sqlite_database.engine.url))
+    with sqlite_database.session() as session:
+        session.scalar(select(1))
+        with pytest.raises(Overloaded, match="busy"):
+            add_tenant(other, "second")
+    add_tenant(other, "second")
+    assert tenants(other) == 2
+    other.dispose()
+
+
+def test_a_full_disk_is_told_and_leaves_nothing(sqlite_database):
+    def fill():
+        with sqlite_database.session() as session:
+            # SQLite reports a file at its largest allowed size as it reports a full disk.
+            session.execute(text("PRAGMA max_page_count = 1"))
+            session.add_all([second_tenant() for _ in range(5_000)])
+
+    with pytest.raises(StorageFull):
+        fill()
+    sqlite_database.dispose()
+    assert tenants(sqlite_database) == 1
+
+
+def test_a_postgresql_that_does_not_answer_is_an_overload():
+    database = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
+    with pytest.raises(Overloaded, match="does not answer"), database.session() as session:
+        session.scalar(select(1))
+    database.dispose()
+
+
+def test_a_connection_that_the_server_closed_is_replaced(postgresql_database_url):
+    database, other = open_database(postgresql_database_url), open_database(postgresql_database_url)
+    with database.session() as session:
+        mine = session.scalar(text("SELECT pg_backend_pid()"))
+    with other.session() as session:
+        assert session.scalar(text("SELECT pg_terminate_backend(:pid, 5000)"), {"pid": mine})
+    with database.session() as session:
+        assert session.scalar(text("SELECT pg_backend_pid()")) != mine
+    database.dispose()
+    other.dispose()
+
+
+def test_an_error_that_is_a_bug_is_not_disguised(database):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.add(models.Tenant(id=uuid.uuid4(), name=models.DEFAULT_TENANT))
+
+
+def test_many_threads_share_a_database(database):
+    def work():
+        for _ in range(3):
+            queue_calibration(database)
+            tenants(database)
+
+    at_once([work] * 12)
+    assert queue_calibration(database).version == 37
+
+
+@pytest.mark.parametrize("url", ["mysql://host/name", "sqlite://", "sqlite:///:memory:"])
+def test_other_databases_are_refused(url):
+    with pytest.raises(ValueError, match="must be"):
+        make_engine(url)
+
+
+def test_the_folder_of_a_sqlite_file_is_made(tmp_path):
+    database = open_database(f"sqlite:///{tmp_path / 'new' / 'folder' / 'file.sqlite3'}")
+    with database.session() as session:
+        assert session.scalar(select(1)) == 1
+    database.dispose()
