@@ -82,8 +82,13 @@ class Judged:
         counts = np.bincount(self.bins)
         kept = counts > 0
         hits = np.bincount(self.bins[self.hits], minlength=len(counts))
-        sums = np.bincount(self.bins, weights=self.probability)
-        return OccupiedBins(counts[kept], hits[kept], sums[kept] / counts[kept])
+        # A mean of differences from one of the bin's values: where all are the same, so is their
+        # mean, to the last bit, and decompositions are exact for probabilities next to 1 as well.
+        one = np.zeros(len(counts))
+        one[self.bins] = self.probability
+        sums = np.bincount(self.bins, weights=self.probability - one[self.bins])
+        probability = one[kept] + sums[kept] / counts[kept]
+        return OccupiedBins(counts[kept], hits[kept], probability)
 
     @cached_property
     def blocks(self) -> TiedBlocks:

@@ -1,0 +1,88 @@
+"""Laws that every score obeys. One drawn set of samples is judged by all of them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from score_strategies import judged_by_table, judged_without_bins
+
+from service.core.scores import SCORES, Judged, applicable, judge
+
+any_judged = judged_by_table() | judged_without_bins()
+
+
+@pytest.mark.parametrize("name", SCORES)
+def test_is_registered_under_its_name_and_explained(name):
+    assert SCORES[name].name == name
+    assert len(SCORES[name].meaning) > 10
+
+
+@given(any_judged)
+def test_is_a_finite_number_or_undefined(judged):
+    for name, score in judge(judged).items():
+        assert score is None or (type(score) is float and np.isfinite(score)), name
+
+
+@given(any_judged, st.data())
+def test_ignores_the_order_of_samples(judged, data):
+    order = np.array(data.draw(st.permutations(range(judged.n_samples))))
+    shuffled = replace(
+        judged,
+        uncertainty=judged.uncertainty[order],
+        hits=judged.hits[order],
+        probability=judged.probability[order],
+        bins=None if judged.bins is None else judged.bins[order],
+    )
+    expected = judge(judged)
+    for name, score in judge(shuffled).items():
+        assert (score is None) == (expected[name] is None), name
+        if score is not None:
+            assert score == pytest.approx(expected[name], rel=1e-12, abs=1e-12), name
+
+
+@given(any_judged)
+def test_leaves_its_input_as_it_was(judged):
+    for array in (judged.uncertainty, judged.hits, judged.probability, judged.bins):
+        if array is not None:
+            array.setflags(write=False)
+    judge(judged)
+
+
+@given(any_judged)
+def test_nothing_scores_better_than_the_truth(judged):
+    truth = Judged(
+        uncertainty=(~judged.hits).astype(np.float32),
+        hits=judged.hits,
+        probability=judged.hits.astype(np.float64),
+        bins=(~judged.hits).astype(np.int64),
+    )
+    best = judge(truth)
+    for name, score in judge(judged).items():
+        if score is None or best[name] is None:
+            continue
+        if SCORES[name].larger_is_better is None:
+            assert score == pytest.approx(best[name], abs=1e-12), name
+        elif SCORES[name].larger_is_better:
+            assert score <= best[name] + 1e-12, name
+        else:
+            assert score >= best[name] - 1e-12, name
+
+
+@given(judged_by_table())
+def test_a_table_gets_every_score(judged):
+    assert list(judge(judged)) == list(SCORES)
+
+
+@given(judged_without_bins())
+def test_a_baseline_gets_the_scores_that_need_no_bins(judged):
+    assert tuple(judge(judged)) == applicable(has_bins=False)
+    assert {"brier", "nll", "ece_15", "mce_15", "auroc", "aurc"} <= set(judge(judged))
+
+
+def test_no_samples_leave_every_score_undefined():
+    judged = Judged(
+        uncertainty=np.empty(0, np.float32), hits=np.empty(0, np.bool_), probability=np.empty(0)
+    )
+    assert judge(judged) == dict.fromkeys(applicable(has_bins=False))

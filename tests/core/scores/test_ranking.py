@@ -1,0 +1,147 @@
+"""Scores of a ranking: AUROC and the risk-coverage curve."""
+
+from itertools import pairwise, permutations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from score_strategies import judged_by_table
+from sklearn.metrics import average_precision_score, roc_curve
+
+from service.core.scores import SCORES, Judged
+from service.core.scores.aurc import selective_risks
+from service.core.scores.tied_blocks import tied_blocks
+
+
+def ranked(hits_by_uncertainty, uncertainty=None):
+    hits = np.asarray(hits_by_uncertainty, dtype=np.bool_)
+    if uncertainty is None:
+        uncertainty = np.arange(len(hits), dtype=np.float64)
+    return Judged(uncertainty=uncertainty, hits=hits, probability=np.full(len(hits), 0.5))
+
+
+def aurc(judged):
+    return SCORES["aurc"].compute(judged)
+
+
+def auroc(judged):
+    return SCORES["auroc"].compute(judged)
+
+
+@given(judged_by_table())
+def test_aurc_by_counting_pairs(judged):
+    """The chance to be among the ``j`` most certain, sample by sample: O(n^2)."""
+    n_samples = judged.n_samples
+    risks = np.zeros(n_samples)
+    for value in judged.uncertainty[~judged.hits]:
+        before = np.sum(judged.uncertainty < value)
+        tied = np.sum(judged.uncertainty == value)
+        for j in range(1, n_samples + 1):
+            risks[j - 1] += min(max((j - before) / tied, 0.0), 1.0) / j
+    assert aurc(judged) == pytest.approx(risks.mean(), abs=1e-12)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 2), st.booleans()), min_size=1, max_size=6),
+)
+def test_ties_are_the_mean_over_all_their_orders(samples):
+    judged = ranked([hit for _, hit in samples], np.array([float(u) for u, _ in samples]))
+    curves = [
+        np.cumsum([not hit for _, hit in order]) / np.arange(1, len(samples) + 1)
+        for order in permutations(samples)
+        if all(first[0] <= second[0] for first, second in pairwise(order))
+    ]
+    np.testing.assert_allclose(selective_risks(judged.blocks), np.mean(curves, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("hits", "expected"),
+    [
+        ([1, 1, 1, 1], 0.0),
+        ([0, 0, 0], 1.0),
+        ([1, 1, 0, 0], (0 + 0 + 1 / 3 + 2 / 4) / 4),
+        ([0, 1], (1 + 1 / 2) / 2),
+    ],
+)
+def test_aurc_is_the_mean_of_the_risks(hits, expected):
+    assert aurc(ranked(hits)) == pytest.approx(expected, rel=1e-14)
+
+
+def test_one_block_of_ties_has_the_risk_of_all():
+    judged = ranked([1, 0, 1, 1], np.zeros(4))
+    np.testing.assert_allclose(selective_risks(judged.blocks), 0.25)
+    assert auroc(judged) == 0.5
+
+
+def test_auroc_wants_a_hit_and_an_error():
+    assert auroc(ranked([1, 1])) is None
+    assert auroc(ranked([0, 0])) is None
+
+
+def test_blocks_count_samples_of_equal_uncertainty():
+    blocks = tied_blocks(np.array([3.0, 1.0, 1.0, 2.0, 1.0]), np.array([1, 0, 1, 1, 1], dtype=bool))
+    np.testing.assert_array_equal(blocks.counts, [3, 1, 1])
+    np.testing.assert_array_equal(blocks.errors, [1, 0, 0])
+
+
+@given(
+    st.integers(1, 4).flatmap(
+        lambda errors: st.integers(1, 5).flatmap(
+            lambda n_hits: st.tuples(
+                st.permutations([True] * n_hits + [False] * errors),
+                st.permutations([True] * n_hits + [False] * errors),
+            )
+        )
+    )
+)
+def test_roc_dominance_is_risk_coverage_dominance(pair):
+    """Ding et al., Theorem 1: at equal accuracy, one curve dominates if the other does."""
+    first, second = map(ranked, pair)
+    risk_dominates = (selective_risks(first.blocks) <= selective_risks(second.blocks) + 1e-12).all()
+    grid = np.arange(len(pair[0]) + 1) / max(1, int(np.sum(pair[0])))
+    roc_dominates = (detected(first, grid) >= detected(second, grid) - 1e-12).all()
+    assert risk_dominates == roc_dominates
+
+
+def detected(judged, false_alarms):
+    """Highest share of errors found at each share of hits given up: scikit-learn's ROC curve."""
+    false_positive, true_positive, _ = roc_curve(
+        ~judged.hits, judged.uncertainty, drop_intermediate=False
+    )
+    reached = np.searchsorted(false_positive, np.minimum(false_alarms, 1.0) + 1e-9) - 1
+    return true_positive[reached]
+
+
+@given(st.permutations([True] * 5 + [False] * 3), st.integers(0, 6))
+def test_swapping_an_error_back_lowers_risk_and_raises_auroc(hits, at):
+    assume(not hits[at] and hits[at + 1])
+    swapped = list(hits)
+    swapped[at], swapped[at + 1] = hits[at + 1], hits[at]
+    assert aurc(ranked(swapped)) < aurc(ranked(hits))
+    assert auroc(ranked(swapped)) > auroc(ranked(hits))
+
+
+def test_aurc_ranks_worsened_networks_where_auroc_and_aupr_rank_them_backwards():
+    """Ding et al., Table 1: turn the m least confident correct answers of a network wrong.
+
+    Each step makes the network worse, which the risk-coverage curve says; finding errors gets
+    easier all the same.
+    """
+    rng = np.random.default_rng(7)
+    accuracy = rng.beta(12.0, 0.6, size=10_000)
+    hits = rng.random(10_000) < accuracy
+    uncertainty = -np.log(accuracy)
+    worst_first = np.flatnonzero(hits)[np.argsort(-uncertainty[hits], kind="stable")]
+    risk, area, precision = [], [], []
+    for turned in (0, 20, 100, 300):
+        worse = hits.copy()
+        worse[worst_first[:turned]] = False
+        judged = ranked(worse, uncertainty)
+        risk.append(aurc(judged))
+        area.append(auroc(judged))
+        precision.append(average_precision_score(~worse, uncertainty))
+    assert risk == sorted(risk)
+    assert area == sorted(area)
+    assert precision == sorted(precision)
+    assert len(set(risk)) == len(set(area)) == len(set(precision)) == 4

@@ -1,0 +1,100 @@
+"""Worked examples of the papers: Finlay & Oberman; the same authors' anonymous ECE paper.
+
+Four-digit numbers are compared to half a unit in their last digit.
+"""
+
+import numpy as np
+import pytest
+
+from service.core.bins.odds import odds_ratio
+from service.core.scores.auroc import auroc
+from service.core.scores.conditional_entropy import conditional_entropy
+from service.core.scores.eor import expected_odds_ratio
+from service.core.scores.equal_range import equal_range_ece
+from service.core.scores.judged import Judged
+
+
+def equal(n_bins):
+    return np.full(n_bins, 1.0 / n_bins)
+
+
+def eor_of(probability):
+    """The expected odds ratio of bins of equal weight, whose accuracy is their mean."""
+    probability = np.asarray(probability, dtype=np.float64)
+    return expected_odds_ratio(equal(len(probability)), probability, float(probability.mean()))
+
+
+def auroc_of(probability_by_uncertainty):
+    """Area under the curve of bins of equal weight, most certain first."""
+    probability = np.asarray(probability_by_uncertainty, dtype=np.float64)
+    return auroc(probability, 1.0 - probability)
+
+
+class TestFourCoins:
+    def test_expected_odds_ratio(self):
+        assert eor_of([1 / 2, 1 / 2, 15 / 16, 1 / 16]) == pytest.approx(8.0, rel=1e-14)
+
+    def test_auroc_when_the_surest_coin_comes_first(self):
+        assert auroc_of([15 / 16, 1 / 2, 1 / 2, 1 / 16]) == pytest.approx(0.828, abs=5e-4)
+
+    def test_auroc_when_it_comes_last(self):
+        assert auroc_of([1 / 16, 1 / 2, 1 / 2, 15 / 16]) == pytest.approx(0.172, abs=5e-4)
+
+    def test_ignores_the_order_of_coins_where_auroc_does_not(self):
+        assert eor_of([1 / 16, 1 / 2, 15 / 16, 1 / 2]) == pytest.approx(8.0, rel=1e-14)
+
+
+@pytest.mark.parametrize(
+    ("errors", "expected"), [((38, 40, 42), 1.0357), ((3, 41, 76), 5.6158)], ids=["alike", "apart"]
+)
+def test_agents(errors, expected):
+    assert eor_of(1.0 - np.array(errors) / 1000.0) == pytest.approx(expected, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("weights", "probability", "accuracy", "ratios", "expected"),
+    [
+        ((0.55, 0.31, 0.14), (0.99, 0.95, 0.8), 0.94, (6.319, 1.213, 3.917), (4.400, 5e-4)),
+        ((0.4, 0.5, 0.1), (0.999, 0.94, 0.9), 0.95, (52.58, 1.213, 2.111), (21.85, 5e-3)),
+    ],
+)
+def test_odds_ratios_of_bins(weights, probability, accuracy, ratios, expected):
+    found = odds_ratio(np.array(probability), accuracy)
+    np.testing.assert_allclose(found, ratios, rtol=5e-4)
+    eor = expected_odds_ratio(np.array(weights), np.array(probability), accuracy)
+    assert eor == pytest.approx(expected[0], abs=expected[1])
+
+
+@pytest.mark.parametrize(
+    ("probability", "eor", "area"),
+    [((0.15, 0.4, 0.8), (3.584, 5e-4), 0.7918), ((0.4, 0.5, 0.99), (20.80, 5e-3), 0.7812)],
+)
+def test_a_model_of_larger_eor_and_smaller_auroc(probability, eor, area):
+    assert eor_of(probability) == pytest.approx(eor[0], abs=eor[1])
+    assert auroc_of(probability[::-1]) == pytest.approx(area, abs=5e-5)
+
+
+@pytest.mark.parametrize(
+    ("probability", "eor", "bits"),
+    [((0.94, 0.999), (16.73, 5e-3), 0.1694), ((0.95, 0.99), (2.382, 5e-4), 0.1836)],
+)
+def test_eor_against_conditional_entropy(probability, eor, bits):
+    assert eor_of(probability) == pytest.approx(eor[0], abs=eor[1])
+    assert conditional_entropy(equal(2), np.array(probability)) == pytest.approx(bits, abs=5e-5)
+
+
+def test_weights_that_are_no_distribution_are_refused():
+    weights, probability = np.array([0.3, 0.5, 0.3]), np.array([0.999, 0.94, 0.9])
+    with pytest.raises(ValueError, match=r"weights .* must sum to 1, not to 1\.1"):
+        expected_odds_ratio(weights, probability, 0.95)
+    with pytest.raises(ValueError, match=r"weights .* must sum to 1, not to 1\.1"):
+        conditional_entropy(weights, probability)
+
+
+def test_a_confidence_of_exactly_one_belongs_to_the_last_bin():
+    judged = Judged(
+        uncertainty=np.array([1.0, 0.0]),
+        hits=np.array([True, False]),
+        probability=np.array([0.95, 1.0]),
+    )
+    assert equal_range_ece(judged, 10) == pytest.approx(0.475, rel=1e-14)

@@ -1,0 +1,36 @@
+"""Scores against scikit-learn.
+
+Conventions: its Brier score is ours; its ``log_loss`` clips at the float's epsilon, which no
+probability here reaches, and is in nats as ours; its ROC curve is given errors as the positive
+class and uncertainty as their score, and counts a tie half, as ours.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from score_strategies import judged_by_table, judged_without_bins
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
+
+from service.core.scores import SCORES
+
+
+@given(judged_by_table() | judged_without_bins())
+def test_brier(judged):
+    expected = brier_score_loss(judged.hits, judged.probability, pos_label=True)
+    assert SCORES["brier"].compute(judged) == pytest.approx(expected, abs=1e-14)
+
+
+@given(judged_by_table() | judged_without_bins())
+def test_nll(judged):
+    clipped = np.clip(judged.probability, judged.log_floor, 1.0 - judged.log_floor)
+    expected = log_loss(judged.hits, clipped, labels=[False, True])
+    assert SCORES["nll"].compute(judged) == pytest.approx(expected, rel=1e-12)
+
+
+@given(judged_by_table() | judged_without_bins())
+def test_auroc(judged):
+    found = SCORES["auroc"].compute(judged)
+    if judged.hits.all() or not judged.hits.any():
+        assert found is None
+    else:
+        assert found == pytest.approx(roc_auc_score(~judged.hits, judged.uncertainty), abs=1e-12)
