@@ -1,4 +1,5 @@
 from datetime import UTC, datetime, timedelta, timezone
+from itertools import pairwise
 
 import pytest
 from sqlalchemy import func, literal, select
@@ -30,7 +31,7 @@ def test_an_offset_moves_it_by_seconds(database, offset):
 def test_offsets_compare_as_times_in_the_database(database):
     offsets = [-86_400, -10, -0.5, 0.5, 9, 10, 100, 86_400]
     with database.reading() as session:
-        for smaller, larger in zip(offsets, offsets[1:], strict=False):
+        for smaller, larger in pairwise(offsets):
             assert session.scalar(select(database_now(smaller) < database_now(larger)))
 
 

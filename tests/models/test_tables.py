@@ -96,6 +96,7 @@ def test_no_relationship_loads_by_itself():
             assert relationship.lazy == "raise", relationship
 
 
+@pytest.mark.usefixtures("names")
 @pytest.mark.parametrize(
     "change",
     [
@@ -113,24 +114,27 @@ def test_no_relationship_loads_by_itself():
         {"name": "unheard-of"},
     ],
 )
-def test_a_calibration_in_two_minds_is_refused(database, names, change):
+def test_a_calibration_in_two_minds_is_refused(database, change):
     with pytest.raises(IntegrityError), database.session() as session:
         session.execute(update(Calibration).values(**change))
 
 
-def test_a_status_of_no_kind_is_refused_by_the_database(database, names):
+@pytest.mark.usefixtures("names")
+def test_a_status_of_no_kind_is_refused_by_the_database(database):
     with pytest.raises(IntegrityError), database.session() as session:
         session.connection().exec_driver_sql("UPDATE calibration SET status = 'done'")
 
 
-def test_a_version_is_given_once(database, names):
+@pytest.mark.usefixtures("names")
+def test_a_version_is_given_once(database):
     second = queue_calibration(database)
     with pytest.raises(IntegrityError), database.session() as session:
         session.execute(update(Calibration).where(Calibration.id == second.id).values(version=1))
 
 
+@pytest.mark.usefixtures("names")
 @pytest.mark.parametrize("version", [0, 2])
-def test_a_version_that_never_was_cannot_be_promoted(database, names, version):
+def test_a_version_that_never_was_cannot_be_promoted(database, version):
     with pytest.raises(IntegrityError), database.session() as session:
         session.execute(update(CalibrationName).values(promoted_version=version))
 
@@ -218,7 +222,8 @@ def test_a_child_cannot_point_to_the_parent_of_another_tenant(database, names, t
         store(database, table, **(names | {"tenant_id": other}), **columns)
 
 
-def test_a_tenant_that_owns_something_cannot_go(database, names):
+@pytest.mark.usefixtures("names")
+def test_a_tenant_that_owns_something_cannot_go(database):
     with pytest.raises(IntegrityError), database.session() as session:
         session.execute(delete(models.Tenant))
 

@@ -1,5 +1,6 @@
 import base64
 import uuid
+from contextlib import suppress
 from datetime import UTC
 
 import pytest
@@ -19,12 +20,10 @@ def test_a_cursor_comes_back_and_needs_no_escaping(created_at, calibration_id):
 
 @given(st.text())
 def test_any_other_text_is_refused_or_is_a_cursor(text):
-    try:
+    decoded = None
+    with suppress(InvalidInput):
         decoded = decode_cursor(text)
-    except InvalidInput as error:
-        assert error.violations[0].location == "cursor"
-    else:
-        assert decode_cursor(decoded.encode()) == decoded
+    assert decoded is None or decode_cursor(decoded.encode()) == decoded
 
 
 @pytest.mark.parametrize("time", ["2026-01-01T00:00:00", "0001-01-01T00:00:00+14:00"])
