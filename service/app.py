@@ -2,13 +2,11 @@
 
 import logging
 import os
-import shutil
 import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
-from pathlib import Path
 
 import structlog
 from fastapi import FastAPI
@@ -25,6 +23,7 @@ from service.storage.artifacts import open_artifact_store
 from service.storage.database import Database, open_database
 from service.storage.owner_lock import OwnerLock
 from service.storage.schema import upgrade
+from service.storage.spool_folder import SpoolFolder
 from service.storage.tenants import default_tenant_id
 
 DESCRIPTION = """\
@@ -92,8 +91,6 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
     upgrade(url)
     database = open_database(url)
     owner_lock = OwnerLock.beside(database)
-    spool = settings.data_dir / "spool" / f"{socket.gethostname()}-{os.getpid()}"
-    _empty(spool)
     workspace = Workspace(
         database=database,
         artifacts=open_artifact_store(settings.resolved_artifacts_url()),
@@ -105,7 +102,7 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
             run_timeout_s=settings.run_timeout_seconds,
             max_classes=settings.max_classes,
         ),
-        spool=spool,
+        spool=SpoolFolder.within(settings.data_dir / "spool"),
         lease_seconds=settings.lease_seconds,
         limits=Limits(
             datasets=DatasetLimits(
@@ -129,15 +126,9 @@ def _stop(workspace: Workspace, workers: Workers) -> None:
     workers.stop()
     workspace.runners.close()
     workspace.database.dispose()
-    shutil.rmtree(workspace.spool, ignore_errors=True)
+    workspace.spool.remove()
 
 
 def _tenant(database: Database) -> uuid.UUID:
     with database.session() as session:
         return default_tenant_id(session)
-
-
-def _empty(folder: Path) -> None:
-    """Make a folder of our own, without what a dead process of the same number left in it."""
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)

@@ -113,7 +113,7 @@ async def post_calibrate(
     spooled = await spool_multipart(
         request.headers.get("content-type", ""),
         request.stream(),
-        folder=workspace.spool,
+        folder=workspace.spool.path,
         limits=limits,
         parts=_rules(limits),
     )

@@ -3,7 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from service.datasets import Dataset
+from service.datasets import Batch
 from service.operations.config import DEFAULT_TOP_K, CalibrationConfig
 from service.operations.uploads import CalibrationUpload
 from service.operations.workspace import Workspace
@@ -25,7 +25,7 @@ def inspect_onnx_model(
     workspace: Workspace,
     upload: CalibrationUpload,
     config: CalibrationConfig,
-    calibration: Dataset,
+    trial: Batch,
 ) -> InspectedOnnxModel:
     """Load the model in a child process and run it on the first samples.
 
@@ -43,7 +43,6 @@ def inspect_onnx_model(
         sha256=model.sha256,
         companion_sha256={c.label: c.sha256 for c in upload.companions},
     )
-    trial = next(iter(calibration.batches(TRIAL_ROWS)))
     loaded = workspace.runners.inspect(
         files,
         output=config.output.model_dump(exclude_none=True),

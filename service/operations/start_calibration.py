@@ -8,10 +8,10 @@ import numpy as np
 
 import models
 from service.core.arrays import Labels
-from service.datasets import Dataset, open_dataset
+from service.datasets import Batch, Dataset, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
 from service.operations.config import CalibrationConfig, parse_config
-from service.operations.onnx_model import inspect_onnx_model
+from service.operations.onnx_model import TRIAL_ROWS, inspect_onnx_model
 from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
@@ -43,6 +43,7 @@ def start_calibration(
                 open_dataset(upload.evaluation.path, location="evaluation", limits=limits)
             )
             _same_layout(calibration, evaluation)
+            _first_rows(evaluation)
         labels = _labels(calibration, "calibration", MIN_SAMPLES)
         evaluation_labels = None
         if evaluation is not None:
@@ -74,11 +75,29 @@ def start_calibration(
 
 
 def _same_layout(calibration: Dataset, evaluation: Dataset) -> None:
-    if calibration.info.kind != evaluation.info.kind:
+    ours, theirs = calibration.info, evaluation.info
+    if ours.kind != theirs.kind:
+        raise InvalidDataset.at(
+            "evaluation", f"holds {theirs.kind} where calibration holds {ours.kind}"
+        )
+    if ours.arrays.keys() != theirs.arrays.keys():
         raise InvalidDataset.at(
             "evaluation",
-            f"holds {evaluation.info.kind} where calibration holds {calibration.info.kind}",
+            f"expected the arrays of calibration, {', '.join(ours.arrays)}, "
+            f"got {', '.join(theirs.arrays)}",
         )
+    for name, array in ours.arrays.items():
+        if array.shape[1:] != theirs.arrays[name].shape[1:]:
+            raise InvalidDataset.at(
+                f"evaluation.{name}",
+                f"expected rows of shape {list(array.shape[1:])} as in calibration, "
+                f"got {list(theirs.arrays[name].shape[1:])}",
+            )
+
+
+def _first_rows(dataset: Dataset) -> Batch:
+    """Read the first rows, so that values that break a rule from the start are refused here."""
+    return next(iter(dataset.batches(TRIAL_ROWS)))
 
 
 def _labels(dataset: Dataset, location: str, at_least: int) -> Labels:
@@ -109,6 +128,7 @@ def _classes(
 ) -> tuple[dict[str, Any] | None, int, list[str]]:
     """Return the model's description, the number of classes and their names."""
     kind = calibration.info.kind
+    trial = _first_rows(calibration)
     if kind != "inputs":
         if upload.onnx_models:
             raise InvalidInput.at(
@@ -126,7 +146,7 @@ def _classes(
         )
     if len(upload.onnx_models) > 1:
         raise InvalidInput.at("model", "expected one ONNX file; ensembles are not served yet")
-    inspected = inspect_onnx_model(workspace, upload, config, calibration)
+    inspected = inspect_onnx_model(workspace, upload, config, trial)
     return inspected.description, inspected.n_classes, inspected.class_names
 
 

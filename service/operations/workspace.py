@@ -2,7 +2,6 @@
 
 import threading
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from service.datasets import DatasetLimits
 from service.operations.served import ServedCache
@@ -10,6 +9,7 @@ from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
 from service.storage.database import Database
 from service.storage.job_queue import JobQueue
+from service.storage.spool_folder import SpoolFolder
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Workspace:
     database: Database
     artifacts: ArtifactStore
     runners: RunnerPool
-    spool: Path
+    spool: SpoolFolder
     lease_seconds: float
     limits: Limits
     served: ServedCache = field(default_factory=ServedCache)

@@ -22,7 +22,7 @@ class Reference:
 
     def not_found(self) -> NotFound:
         """Return the error that there is no such calibration."""
-        return NotFound(f"There is no calibration {shown(self.text)}.")
+        return NotFound.at("calibration", f"there is no calibration {shown(self.text)}")
 
 
 def parse_reference(text: str) -> Reference:

@@ -1,4 +1,4 @@
-"""The folder of uploads under way: each process has one of its own, and clears those of the dead."""
+"""The folder of uploads under way: one for each process, and the dead ones' cleared away."""
 
 import fcntl
 import os

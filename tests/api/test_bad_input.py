@@ -220,7 +220,7 @@ PREDICTIONS = [
         "inputs[0][63]",
         {"calibration": "digits", "inputs": [[*row()[1:], 1e39]]},
     ),
-    ("NaN", 422, "inputs", b'{"calibration": "digits", "inputs": [[NaN]]}'),
+    ("NaN", 400, "body", b'{"calibration": "digits", "inputs": [[NaN]]}'),
     ("1e999", 422, "inputs", b'{"calibration": "digits", "inputs": [[1e999]]}'),
     (
         "deep nesting",

@@ -26,9 +26,7 @@ def test_resource_says_what_was_found(digits_calibration) -> None:
     assert found["finished_at"] >= found["created_at"]
     assert found["config"]["top_k"] == [1, 5]
     assert found["config"]["bins"] == 10
-    assert found["model"]["inputs"] == [
-        {"name": "inputs", "dtype": "float32", "shape": [None, 64]}
-    ]
+    assert found["model"]["inputs"] == [{"name": "inputs", "dtype": "float32", "shape": [None, 64]}]
     assert found["model"]["output"]["name"] == "logits"
     assert found["model"]["output"]["kind"] == "logits"
     assert found["model"]["classes"] == 10

@@ -56,5 +56,5 @@ def kept_files(folder: Path) -> list[str]:
         str(path.relative_to(folder))
         for root in roots
         for path in root.rglob("*")
-        if path.is_file()
+        if path.is_file() and path.name != ".lock"
     )
