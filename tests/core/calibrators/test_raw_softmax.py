@@ -1,0 +1,39 @@
+import numpy as np
+from scipy.special import softmax
+from score_strategies import records_with_ranks
+
+from service.core.calibrators import CALIBRATORS
+from service.core.records import build_records
+from service.core.tie_keys import tie_keys
+
+
+def test_is_the_mass_of_the_top_classes_and_learns_nothing():
+    logits = np.random.default_rng(3).normal(size=(50, 8)) * 4.0
+    records = build_records(
+        logits, np.zeros(50, np.int64), tie_keys=tie_keys(logits, 0), top_k=(1, 3)
+    )
+    descending = np.sort(softmax(logits, axis=1), axis=1)[:, ::-1]
+    raw = CALIBRATORS["raw_softmax"]
+    for k in (1, 3):
+        said = raw.fit(records, k, np.arange(0))(records)
+        np.testing.assert_allclose(said.probability, descending[:, :k].sum(axis=1), rtol=1e-6)
+        order = np.argsort(said.uncertainty)
+        assert (np.diff(said.probability[order]) <= 0.0).all()
+    assert not raw.learns
+
+
+def test_confident_samples_keep_their_rank_where_the_probability_is_one():
+    logits = np.zeros((3, 6))
+    logits[:, 0] = [50.0, 60.0, 70.0]
+    records = build_records(logits, np.zeros(3, np.int64), tie_keys=tie_keys(logits, 0), top_k=(1,))
+    said = CALIBRATORS["raw_softmax"].fit(records, 1, np.arange(3))(records)
+    assert (said.probability == 1.0).all()
+    assert (np.diff(said.uncertainty) < 0.0).all()
+
+
+def test_registry_names():
+    records = records_with_ranks([0, 1, 2])
+    for name, calibrator in CALIBRATORS.items():
+        assert calibrator.name == name
+        said = calibrator.fit(records, 1, np.arange(3))(records)
+        assert said.probability.shape == said.uncertainty.shape == (3,)

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from score_strategies import records_with_ranks, simulated_records
+
+from service.core.fit import FitOptions, fit_calibration
+
+
+def warnings_of(ranks, **options):
+    records = records_with_ranks(ranks)
+    return fit_calibration(records, options=FitOptions(top_k=(1,), **options)).warnings
+
+
+def said(warnings, *parts):
+    return [text for text in warnings if all(part in text for part in parts)]
+
+
+def test_a_healthy_set_is_not_warned_about():
+    fit = fit_calibration(
+        simulated_records(4000, seed=1, sharpness=3.0), options=FitOptions(top_k=(1,), bins=5)
+    )
+    assert fit.warnings == []
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([0] * 100, "Top-1 always holds in 100 calibration samples"),
+        ([1] * 100, "Top-1 never holds in 100 calibration samples"),
+    ],
+)
+def test_an_event_that_does_not_vary(ranks, expected):
+    warnings = warnings_of(ranks)
+    assert said(warnings, expected, "scores that need both hits and errors are missing")
+
+
+def test_the_stand_in_for_an_accuracy_of_one_is_named():
+    assert said(warnings_of([0] * 100), f"towards {100.5 / 101:.6g} in place of 1")
+
+
+@pytest.mark.parametrize(
+    ("ranks", "expected"),
+    [
+        ([0] * 99 + [1], "Top-1 fails 1 time in 100"),
+        ([0] * 97 + [1] * 3, "Top-1 fails 3 times in 100"),
+        ([1] * 97 + [0] * 3, "Top-1 holds 3 times in 100"),
+    ],
+)
+def test_fewer_errors_or_hits_than_folds(ranks, expected):
+    assert said(warnings_of(ranks), expected, "means over fewer folds")
+
+
+def test_enough_errors_are_not_remarked():
+    assert not said(warnings_of([0] * 90 + [1] * 10), "fewer folds")
+
+
+def test_too_few_samples_for_the_bins_asked_for():
+    assert said(warnings_of([0, 1] * 50, bins=5), "5 bins share 100 calibration samples", "20 to")
+    assert not said(warnings_of([0, 1] * 50, bins=4), "bins share")
+    assert not said(warnings_of([0, 1] * 10, bins=1), "bins share")
+
+
+def test_too_few_samples_for_two_bins():
+    assert said(warnings_of([0, 1] * 24), "One bin is all that 48 calibration samples can fill")
+    assert not said(warnings_of([0, 1] * 25), "One bin")
+
+
+def test_fewer_samples_than_folds():
+    assert said(warnings_of([0, 1, 0]), "3 calibration samples make 3 folds, not 10")
+    assert said(warnings_of([0]), "cannot be cross-validated")
+
+
+def test_bins_that_ties_merged():
+    records = records_with_ranks([0, 1] * 100)
+    tied = records.uncertainty["margin"].copy()
+    tied[:150] = 0.5
+    records.uncertainty["margin"] = tied
+    fit = fit_calibration(records, options=FitOptions(top_k=(1,), bins=8, folds=4))
+    (text,) = said(fit.warnings, "equal values share a bin")
+    left = fit.events[1].measures["margin"].quantile_bins
+    assert text.startswith(f"Top-1, margin: of 8 bins asked for, {left} are left")
+    assert left < 8
+
+
+def test_bins_that_pooling_merged_are_no_ties():
+    ranks = np.random.default_rng(0).integers(0, 2, 400).tolist()
+    records = records_with_ranks(ranks)
+    fit = fit_calibration(records, options=FitOptions(top_k=(1,), bins=8, monotone=True))
+    assert fit.events[1].measures["entropy"].table.n_bins < 8
+    assert not said(fit.warnings, "equal values")
+
+
+def test_the_widest_interval_and_the_labels_that_would_narrow_it():
+    (text,) = said(warnings_of([0, 1] * 50, bins=2), "the widest interval reaches from")
+    assert "with 50 calibration samples" in text
+    assert "more labels would bring it to ±0.05" in text
+    assert not said(warnings_of([0, 1] * 500, bins=2), "widest")
