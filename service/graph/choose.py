@@ -6,16 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidConfig, InvalidOnnxModel
+from service.graph.confirm import is_confirmed
 from service.graph.kinds import SUM_TOLERANCE, finite_rows, kind_of_values
 from service.graph.output import Kind, OutputChoice
 from service.graph.plan import OutputPlan
 from service.graph.probe import HOOK, OUTPUT
 from service.graph.quote import quote
 from service.graph.softmax import Hook
-
-# A float16 softmax is off by 1e-3 of each value; a wrong axis or order by far more.
-RELATIVE_TOLERANCE = 1e-2
-ABSOLUTE_TOLERANCE = 1e-5
 
 Floats = NDArray[np.float64]
 
@@ -44,7 +41,13 @@ def choose_output(
     n_classes = max(scores.shape[1], 2)
     if plan.kind == "probabilities":
         _check_probabilities(scores)
-    if plan.hook is not None and _is_confirmed(plan.hook, scores, trial[HOOK]):
+    if plan.hook is not None and plan.hook.positive_column is None and scores.shape[1] == 1:
+        raise InvalidOnnxModel.at(
+            "model",
+            f"output {quote(plan.name)} is a softmax over one column, which is always 1; export "
+            "the score before it, or a sigmoid",
+        )
+    if plan.hook is not None and is_confirmed(plan.hook, scores, trial[HOOK]):
         return OutputChoice(
             name=plan.name,
             kind="logits",
@@ -98,8 +101,8 @@ def _hooked(hook: Hook, n_samples: int) -> str:
     function = "softmax" if hook.positive_column is None else "sigmoid"
     made_from = "its classifier's raw scores" if hook.raw else quote(hook.tensor)
     return (
-        f"by the graph and on {n_samples} rows it is the {function} of {made_from}, "
-        "which are read as logits"
+        f"by the graph and on {n_samples} rows it is the {function} of {made_from}: "
+        "these logits are read in its place"
     )
 
 
@@ -119,40 +122,3 @@ def _claimed_probabilities(scores: Floats) -> str:
     if scores.shape[1] > 1 and np.abs(sums - 1).max() > SUM_TOLERANCE:
         said += f"; its rows sum to {sums.min():.4g} up to {sums.max():.4g} and are normalised"
     return said
-
-
-def _is_confirmed(hook: Hook, scores: Floats, hooked: NDArray[np.floating]) -> bool:
-    """Return whether the hooked logits give the output's distribution on the rows tried."""
-    if hooked.ndim == 0 or len(hooked) != len(scores):
-        return False
-    logits = np.asarray(hooked, dtype=np.float64).reshape(len(scores), -1)
-    if hook.positive_column is not None:
-        if logits.shape[1] != hook.positive_column + 1:
-            return False
-        positive = logits[:, hook.positive_column]
-        logits = np.column_stack([np.zeros_like(positive), positive])
-    expected = _distribution(scores)
-    if expected.shape != logits.shape:
-        return False
-    # Rows that are not finite prove nothing, either way.
-    finite = np.isfinite(expected).all(axis=1)
-    return bool(finite.any()) and np.allclose(
-        _softmax(logits[finite]),
-        expected[finite],
-        rtol=RELATIVE_TOLERANCE,
-        atol=ABSOLUTE_TOLERANCE,
-    )
-
-
-def _distribution(scores: Floats) -> Floats:
-    """Return the class probabilities, if the scores are a sigmoid's, softmax's or its logarithm."""
-    if scores.shape[1] == 1:
-        return np.column_stack([1 - scores[:, 0], scores[:, 0]])
-    with np.errstate(over="ignore"):
-        return scores if np.nanmin(scores) >= 0 else np.exp(scores)
-
-
-def _softmax(logits: Floats) -> Floats:
-    with np.errstate(invalid="ignore"):
-        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
-        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

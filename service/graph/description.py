@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from service.graph.quote import quote
+
 
 @dataclass(frozen=True)
 class TensorSpec:
@@ -21,9 +23,9 @@ class TensorSpec:
     def __str__(self) -> str:
         """Return name, type and shape on one line, for messages."""
         if self.shape is None:
-            return f"{self.name!r} {self.dtype}"
+            return f"{quote(self.name)} {self.dtype}"
         dimensions = ", ".join("?" if size is None else str(size) for size in self.shape)
-        return f"{self.name!r} {self.dtype} ({dimensions})"
+        return f"{quote(self.name)} {self.dtype} ({dimensions})"
 
 
 @dataclass(frozen=True)

@@ -76,19 +76,20 @@ def attach_external_data(model: ModelProto, companions: Mapping[str, Companion])
         If a companion is missing, a tensor lies outside its file, or too much would be loaded.
     """
     in_memory: set[str] = set()
-    embedded = 0
+    embedded: list[tuple[TensorProto, memoryview]] = []
     for tensor, nested in _external_tensors(model):
         reference = _reference(tensor)
         values = _read(reference, companions)
-        if not nested and reference.n_bytes > SMALL_BYTES:
+        if nested or len(values) <= SMALL_BYTES:
+            embedded.append((tensor, values))
+        else:
             in_memory.add(reference.location)
-            continue
-        embedded += reference.n_bytes
-        if embedded > MAX_EMBEDDED_BYTES:
-            raise InvalidOnnxModel.at(
-                "model",
-                f"external weights outside the main graph exceed {MAX_EMBEDDED_BYTES} bytes",
-            )
+    # Many tensors may name the same bytes: a small file could fill the memory.
+    if sum(len(values) for _, values in embedded) > MAX_EMBEDDED_BYTES:
+        raise InvalidOnnxModel.at(
+            "model", f"external weights outside the main graph exceed {MAX_EMBEDDED_BYTES} bytes"
+        )
+    for tensor, values in embedded:
         tensor.raw_data = bytes(values)
         tensor.data_location = TensorProto.DEFAULT
         del tensor.external_data[:]

@@ -5,6 +5,7 @@ from onnx import ModelProto
 
 from service.errors import InvalidOnnxModel
 from service.graph.names import free_reserved_names
+from service.graph.text import check_text
 from service.graph.versions import check_versions, normalise_opset
 
 
@@ -17,7 +18,8 @@ def load_onnx_model(data: bytes) -> ModelProto:
     Raises
     ------
     InvalidOnnxModel
-        If the bytes are no ONNX model, it has no graph, or its versions cannot be served.
+        If the bytes are no ONNX model, it has no graph, a name in it is no text, or
+        its versions cannot be served.
     """
     model = ModelProto()
     try:
@@ -27,6 +29,7 @@ def load_onnx_model(data: bytes) -> ModelProto:
     # Protocol buffers take many a stray byte string, the empty one too, for an empty message.
     if not model.HasField("graph") or model.ir_version < 1:
         raise InvalidOnnxModel.at("model", "the file is not an ONNX model: it holds no graph")
+    check_text(model)
     check_versions(model)
     normalise_opset(model)
     free_reserved_names(model.graph)

@@ -147,4 +147,4 @@ def _only_candidate(outputs: Sequence[TensorSpec], producers: Producers) -> tupl
 
 def _scores_behind(output: str, producers: Producers) -> str:
     hook = find_hook(output, producers)
-    return hook.tensor if hook else trace(output, producers)[-1]
+    return trace(hook.tensor if hook else output, producers)[-1]

@@ -60,8 +60,7 @@ def find_hook(tensor: str, producers: Producers) -> Hook | None:
         return None
     match operator(node):
         case "Softmax" | "LogSoftmax":
-            # Over the samples' axis it is no distribution over classes.
-            return None if _attribute(node, "axis") == 0 else Hook(node.input[0])
+            return Hook(node.input[0])
         case "Sigmoid":
             return Hook(node.input[0], positive_column=0)
         case "Concat":
@@ -94,7 +93,7 @@ def _complement_pair(concat: NodeProto, producers: Producers) -> Hook | None:
 def _classifier(node: NodeProto, source: str) -> Hook | None:
     if len(node.output) != 2 or source != node.output[1]:  # noqa: PLR2004 - label and scores
         return None
-    match _attribute(node, "post_transform"):
+    match _post_transform(node):
         case b"SOFTMAX":
             return Hook(source, raw=True)
         case b"LOGISTIC":
@@ -103,9 +102,9 @@ def _classifier(node: NodeProto, source: str) -> Hook | None:
     return None
 
 
-def _attribute(node: NodeProto, name: str) -> int | bytes | None:
+def _post_transform(node: NodeProto) -> bytes:
     for attribute in node.attribute:
-        if attribute.name == name:
-            value: int | bytes = attribute.s if attribute.HasField("s") else attribute.i
-            return value
-    return None
+        if attribute.name == "post_transform":
+            transform: bytes = attribute.s
+            return transform
+    return b"NONE"

@@ -1,0 +1,116 @@
+import json
+
+import pytest
+from graph_models import FLOAT, constant, make_model, node, passthrough, value
+from onnx import TensorProto, helper
+
+from service.errors import InvalidOnnxModel
+from service.graph.describe import describe_onnx_model
+from service.graph.description import OnnxModelDescription, TensorSpec
+
+
+def map_output(name):
+    scores = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(FLOAT, ()))
+    return helper.make_value_info(name, helper.make_sequence_type_proto(scores))
+
+
+def test_interface_and_versions_are_read():
+    model = make_model(
+        [node("MatMul", ["images", "w"], ["scores"]), node("ArgMax", ["scores"], ["label"])],
+        inputs=[value("images", ["N", 3]), value("w", [3, 2])],
+        outputs=[value("scores", [None, 2]), value("label", None, TensorProto.INT64)],
+        initializers=[constant("w", [[1, 2]] * 3)],
+        opset=18,
+        ir_version=9,
+    )
+    description = describe_onnx_model(model)
+    assert description.inputs == (TensorSpec("images", "float32", (None, 3)),)
+    assert description.outputs == (
+        TensorSpec("scores", "float32", (None, 2)),
+        TensorSpec("label", "int64", None),
+    )
+    assert (description.opset, description.ir_version) == (18, 9)
+    assert description.class_labels is None
+    assert description.external_files == ()
+    assert description.fixed_batch is None
+
+
+@pytest.mark.parametrize(
+    ("element_type", "name"),
+    [
+        (TensorProto.FLOAT16, "float16"),
+        (TensorProto.BFLOAT16, "bfloat16"),
+        (TensorProto.DOUBLE, "float64"),
+        (TensorProto.UINT8, "uint8"),
+        (TensorProto.STRING, "str"),
+        (TensorProto.BOOL, "bool"),
+        (999, "unknown"),
+    ],
+)
+def test_types_are_numpys_names(element_type, name):
+    model = make_model(
+        [node("Identity", ["x"], ["y"])], outputs=[value("y", ["N", 2], element_type)]
+    )
+    assert describe_onnx_model(model).outputs[0].dtype == name
+
+
+def test_what_is_no_tensor_is_named_so():
+    model = make_model([node("Identity", ["x"], ["y"])], outputs=[map_output("y"), value("z")])
+    assert describe_onnx_model(model).outputs[0] == TensorSpec("y", "sequence", None)
+
+
+def test_free_dimensions_are_those_without_a_positive_size():
+    model = passthrough(shape=["N", None, 0, -1, 4])
+    assert describe_onnx_model(model).inputs[0].shape == (None, None, None, None, 4)
+
+
+def test_it_survives_json():
+    model = passthrough(shape=[8, None])
+    model.graph.output.append(value("free", None))
+    description = describe_onnx_model(model)
+    stored = json.loads(json.dumps(description.as_dict()))
+    assert OnnxModelDescription.from_dict(stored) == description
+
+
+def test_messages_show_a_tensor_on_one_line():
+    assert str(TensorSpec("a", "float32", (None, 3))) == "'a' float32 (?, 3)"
+    assert str(TensorSpec("a", "sequence", None)) == "'a' sequence"
+
+
+@pytest.mark.parametrize(("shape", "batch"), [([8, 4], 8), ([1, 4], 1), (["N", 4], None)])
+def test_a_fixed_batch_is_reported(shape, batch):
+    assert describe_onnx_model(passthrough(shape=shape)).fixed_batch == batch
+
+
+def test_inputs_may_share_a_fixed_batch_but_not_differ_in_it():
+    def two(first, second):
+        nodes = [node("Add", ["a", "b"], ["y"])]
+        return make_model(nodes, inputs=[value("a", [first, 4]), value("b", [second, 4])])
+
+    assert describe_onnx_model(two(4, 4)).fixed_batch == 4
+    assert describe_onnx_model(two(4, None)).fixed_batch == 4
+    with pytest.raises(InvalidOnnxModel, match="different numbers of rows"):
+        describe_onnx_model(two(4, 1))
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        (make_model([node("Identity", ["x"], ["y"])], inputs=[]), "no input"),
+        (make_model([node("Identity", ["x"], ["y"])], outputs=[]), "no output"),
+        (make_model([node("Identity", ["x"], ["y"])], inputs=[value("x", [])]), "scalar"),
+        (make_model([node("Identity", ["x"], ["y"])], inputs=[map_output("x")]), "sequence"),
+        (
+            make_model(
+                [node("Identity", ["w"], ["y"])],
+                inputs=[value("w", [1])],
+                initializers=[constant("w", [1])],
+            ),
+            "no input",
+        ),
+    ],
+)
+def test_what_cannot_classify_rows_is_refused(model, message):
+    with pytest.raises(InvalidOnnxModel, match=message) as caught:
+        describe_onnx_model(model)
+    assert caught.value.violations[0].location == "model"

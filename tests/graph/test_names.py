@@ -1,0 +1,71 @@
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, reference, run_session, serve, value
+from onnx import helper
+
+from service.errors import InvalidOnnxModel
+from service.graph.load import load_onnx_model
+from service.graph.serving import build_serving_graph
+
+LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
+
+
+def test_a_models_own_names_do_not_meet_the_heads():
+    nodes = [
+        node("MatMul", ["x", "howsure_n1"], ["howsure_top_classes"]),
+        node("Identity", ["howsure_top_classes"], ["howsure_n2"]),
+        node("Identity", ["howsure_n2"], ["user.howsure_n2"]),
+        node("Identity", ["user.howsure_n2"], ["howsure_entropy"]),
+    ]
+    model = make_model(
+        nodes,
+        outputs=[value("howsure_entropy")],
+        initializers=[constant("howsure_n1", np.eye(6))],
+    )
+    served = serve(model, {"x": LOGITS})
+    assert served.choice.name.endswith("howsure_entropy")
+    for column, expected in reference(LOGITS)[2].items():
+        np.testing.assert_allclose(served[column], expected, rtol=1e-4)
+
+
+def test_names_inside_branches_are_freed_as_well():
+    then = helper.make_graph(
+        [node("Add", ["howsure_z", "howsure_b"], ["howsure_entropy"])],
+        "then",
+        [],
+        [value("howsure_entropy")],
+        [constant("howsure_b", np.zeros(6))],
+    )
+    other = helper.make_graph(
+        [node("Identity", ["howsure_z"], ["howsure_margin"])], "else", [], [value("howsure_margin")]
+    )
+    model = make_model(
+        [
+            node("Identity", ["x"], ["howsure_z"]),
+            node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
+        ],
+        initializers=[constant("flag", True, np.bool_)],
+    )
+    served = serve(model, {"x": LOGITS})
+    np.testing.assert_allclose(served["entropy"], reference(LOGITS)[2]["entropy"], rtol=1e-4)
+
+
+def test_a_model_that_has_a_head_already_can_be_served_again():
+    first = serve(make_model([node("Identity", ["x"], ["y"])]), {"x": LOGITS})
+    graph = load_onnx_model(make_model([node("Identity", ["x"], ["y"])]).SerializeToString())
+    build_serving_graph(graph, first.choice, top_k=(1,), with_scores=True)
+    again = serve(graph, {"x": LOGITS}, name="user.howsure_scores")
+    np.testing.assert_array_equal(again["entropy"], first["entropy"])
+
+
+def test_an_input_with_a_reserved_name_is_refused():
+    model = make_model([node("Identity", ["howsure_x"], ["y"])], inputs=[value("howsure_x")])
+    with pytest.raises(InvalidOnnxModel, match=r"howsure_x.*reserved"):
+        load_onnx_model(model.SerializeToString())
+
+
+def test_names_of_nodes_do_not_matter():
+    model = make_model([node("Identity", ["x"], ["y"], name="howsure_entropy")])
+    assert run_session(model, {"x": LOGITS})["y"].shape == LOGITS.shape
+    served = serve(model, {"x": LOGITS})
+    assert served["entropy"].shape == (12,)

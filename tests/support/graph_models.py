@@ -1,0 +1,157 @@
+"""Tiny ONNX models, and the way one goes from its bytes to the uncertainty head's answers."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+from service.graph.choose import choose_output
+from service.graph.describe import describe_onnx_model
+from service.graph.description import OnnxModelDescription
+from service.graph.load import load_onnx_model
+from service.graph.names import PREFIX
+from service.graph.output import OutputChoice
+from service.graph.plan import plan_output
+from service.graph.probe import probe_graph
+from service.graph.serving import build_serving_graph
+
+OPSETS = (11, 12, 13, 17, 18, 21, 23, 26)
+FLOAT = TensorProto.FLOAT
+MEASURES = ("entropy", "neg_log_pmax", "margin", "neg_log_topk_mass_5")
+
+
+def value(name, shape=("N", None), element_type=FLOAT):
+    return helper.make_tensor_value_info(name, element_type, shape)
+
+
+def node(operator, inputs, outputs, **attributes):
+    return helper.make_node(operator, inputs, outputs, **attributes)
+
+
+def constant(name, values, dtype=np.float32):
+    return numpy_helper.from_array(np.asarray(values, dtype=dtype), name)
+
+
+def make_model(
+    nodes, *, inputs=None, outputs=None, initializers=(), opset=17, ir_version=8, **others
+):
+    """Return a model of the nodes; by default from ``x`` to ``y``, both float (N, ?)."""
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [value("x")] if inputs is None else inputs,
+        [value("y")] if outputs is None else outputs,
+        list(initializers),
+    )
+    imports = [helper.make_opsetid("", opset), helper.make_opsetid("ai.onnx.ml", 1)]
+    imports += others.pop("opset_imports", [])
+    return helper.make_model(graph, opset_imports=imports, ir_version=ir_version, **others)
+
+
+def passthrough(*, opset=17, element_type=FLOAT, shape=("N", None), **others):
+    """Return a model whose output is its input: the scores are what a test feeds."""
+    return make_model(
+        [node("Identity", ["x"], ["y"])],
+        inputs=[value("x", shape, element_type)],
+        outputs=[value("y", shape, element_type)],
+        opset=opset,
+        **others,
+    )
+
+
+def run_session(model, feeds, options=None):
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(data, options, providers=["CPUExecutionProvider"])
+    names = [output.name for output in session.get_outputs()]
+    return dict(zip(names, session.run(names, feeds), strict=True))
+
+
+@dataclass(frozen=True)
+class Served:
+    """What came of a model: outputs are named without their prefix."""
+
+    description: OnnxModelDescription
+    choice: OutputChoice
+    outputs: dict[str, np.ndarray]
+
+    def __getitem__(self, column):
+        return self.outputs[column]
+
+
+def resolve(model, feeds, *, name=None, kind=None):
+    """Return the choice of output, made on the rows that are fed."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    loaded = load_onnx_model(data)
+    describe_onnx_model(loaded)
+    plan = plan_output(loaded, name=name, kind=kind)
+    trial = run_session(probe_graph(loaded, plan), feeds)
+    return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))
+
+
+def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None):
+    """Return all that the serving graph, made from the bytes anew, gives for the rows."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    choice = resolve(data, feeds if trial is None else trial, name=name, kind=kind)
+    loaded = load_onnx_model(data)
+    description = describe_onnx_model(loaded)
+    top_k = [k for k in top_k if k < choice.n_classes]
+    graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True)
+    outputs = run_session(graph, feeds)
+    assert all(key.startswith(PREFIX) for key in outputs)
+    return Served(
+        description, choice, {key.removeprefix(PREFIX): array for key, array in outputs.items()}
+    )
+
+
+def reference(logits, top_k=(1, 5)):
+    """Return top classes and measures of float64 logits, by other formulas than the head's.
+
+    Every sum is of terms of one sign. With U = -log p_(1): the entropy is
+    p_(1) U + sum p_i (z_(1) - z_i + U), the margin is -expm1(-U) + p_(2), and U_k is
+    logaddexp(0, logsumexp(rest) - logsumexp(top)).
+    """
+    logits = np.asarray(logits, dtype=np.float64)
+    order = np.argsort(-logits, axis=1, kind="stable")
+    ranked = np.take_along_axis(logits, order, axis=1)
+    below = ranked[:, :1] - ranked
+    with np.errstate(invalid="ignore"):
+        surprise = _tail(ranked, 1)
+        probabilities = np.exp(-below - surprise[:, None])
+        terms = np.where(probabilities > 0, probabilities * (below + surprise[:, None]), 0)
+    measures = {
+        "entropy": terms[:, ::-1].sum(axis=1),
+        "neg_log_pmax": surprise,
+        "margin": -np.expm1(-surprise) + probabilities[:, 1],
+    }
+    measures |= {f"neg_log_topk_mass_{k}": _tail(ranked, k) for k in top_k if k < logits.shape[1]}
+    return order, probabilities, measures
+
+
+def _tail(ranked, k):
+    return np.logaddexp(0, _log_sum_exp(ranked[:, k:]) - _log_sum_exp(ranked[:, :k]))
+
+
+def _log_sum_exp(ranked):
+    first = ranked[:, 0]
+    shift = np.where(np.isfinite(first), first, 0)
+    with np.errstate(divide="ignore"):
+        return shift + np.log(np.exp(ranked - shift[:, None])[:, ::-1].sum(axis=1))
+
+
+def ending(*nodes, shape=("N", None), element_type=FLOAT, **others):
+    """Return a model of one Identity to the logits ``z``, and then the nodes, the last making y."""
+    return make_model(
+        [node("Identity", ["x"], ["z"]), *nodes],
+        outputs=[value("y", shape, element_type)],
+        **others,
+    )
+
+
+def assert_reads_logits(served, logits, tensor):
+    assert (served.choice.kind, served.choice.tensor) == ("logits", tensor)
+    expected = reference(logits)[2]
+    for column in MEASURES:
+        np.testing.assert_allclose(
+            served[column], expected[column], rtol=1e-4, atol=1e-37, err_msg=column
+        )
