@@ -134,7 +134,8 @@ class JobQueue:
     def release(self, job: ClaimedJob) -> bool:
         """Hand the job back unfinished; False if it is no longer this owner's.
 
-        The attempt does not count: attempts count deaths, and this owner is alive.
+        The attempt does not count: attempts count deaths, and this owner is alive. Its number is
+        given out again, to nobody's harm: a stale owner's number is always one that was passed.
         """
         with self._database.session() as session:
             if self._held(session, job) is None:

@@ -1,35 +1,16 @@
 """Scores as rows; a score that the data could not define is a row all the same, of nulls."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Protocol
+from typing import TypeAlias
 from uuid import UUID
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from models import Score, SubjectKind
+from service.core.fit_result import BaselineFit, MeasureFit
 
-
-class CrossValidated(Protocol):
-    """A score over folds."""
-
-    @property
-    def mean(self) -> float | None: ...
-    @property
-    def std(self) -> float | None: ...
-    @property
-    def folds(self) -> int: ...
-    @property
-    def pooled(self) -> float | None: ...
-
-
-class Judged(Protocol):
-    """A measure or a baseline of one event, with its scores by name."""
-
-    @property
-    def scores(self) -> Mapping[str, CrossValidated]: ...
-    @property
-    def evaluation(self) -> Mapping[str, float | None] | None: ...
+Judged: TypeAlias = MeasureFit | BaselineFit
 
 
 def score_rows(

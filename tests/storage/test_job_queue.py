@@ -251,6 +251,19 @@ def test_a_job_that_is_handed_back_is_claimable_and_counts_no_death(database):
     assert (row.status, row.attempt, row.lease_owner) == ("queued", 0, None)
 
 
+def test_an_owner_that_handed_a_job_back_is_stale_though_its_number_is_given_out_again(database):
+    queue_calibration(database)
+    first = queue_of(database, "first")
+    handed_back = claimed(first)
+    first.release(handed_back)
+    second = queue_of(database, "second")
+    job = claimed(second)
+    assert job == handed_back
+    assert first.renew(handed_back) is JobSignal.LOST
+    assert not first.fail(handed_back, {"title": "Stale"})
+    assert second.renew(job) is JobSignal.GO_ON
+
+
 def test_a_successor_takes_over_what_a_dead_owner_ran(database):
     running, queued = queue_calibration(database), queue_calibration(database)
     dead = queue_of(database, "dead", lease_seconds=3600)

@@ -1,22 +1,12 @@
-from dataclasses import dataclass, field
-
 from storage_rows import add_tenant, queue_calibration, tenant_of
 
+from service.core.crossval import FoldScore
+from service.core.fit_result import BaselineFit
 from service.storage.scores import score_rows, scores_of
 
 
-@dataclass(frozen=True)
-class OverFolds:
-    mean: float | None
-    std: float | None
-    folds: int
-    pooled: float | None
-
-
-@dataclass(frozen=True)
-class Subject:
-    scores: dict[str, OverFolds] = field(default_factory=dict)
-    evaluation: dict[str, float | None] | None = None
+def judged(scores=None, evaluation=None):
+    return BaselineFit("any", 0.001, scores or {}, evaluation)
 
 
 def keep(database, calibration, **events):
@@ -40,13 +30,13 @@ def read(database, calibration, tenant_id=None):
 
 def test_scores_come_back_in_the_order_of_the_fit(database):
     calibration = queue_calibration(database)
-    nll = OverFolds(0.1234567890123456, 1e-300, 10, 0.12)
-    undefined = OverFolds(None, None, 0, None)
+    nll = FoldScore(0.1234567890123456, 1e-300, 10, 0.12)
+    undefined = FoldScore(None, None, 0, None)
     measures = {
-        "neg_log_pmax": Subject({"nll": nll, "auroc": undefined}, {"nll": 0.5, "auroc": None}),
-        "entropy": Subject({"nll": nll}),
+        "neg_log_pmax": judged({"nll": nll, "auroc": undefined}, {"nll": 0.5, "auroc": None}),
+        "entropy": judged({"nll": nll}),
     }
-    baselines = {"raw": Subject({"nll": nll}, {"nll": 0.25}), "constant": Subject({"nll": nll})}
+    baselines = {"raw": judged({"nll": nll}, {"nll": 0.25}), "constant": judged({"nll": nll})}
     keep(database, calibration, k5=(measures, {}), k1=(measures, baselines))
     found = read(database, calibration)
     assert [row.k for row in found] == [1] * 8 + [5] * 5
@@ -61,14 +51,14 @@ def test_scores_come_back_in_the_order_of_the_fit(database):
         ("baseline", "constant", "cross_validation", "nll"),
     ]
     first, second, third, fourth = found[:4]
-    assert OverFolds(first.mean, first.std, first.folds, first.pooled) == nll
-    assert OverFolds(second.mean, second.std, second.folds, second.pooled) == undefined
+    assert FoldScore(first.mean, first.std, first.folds, first.pooled) == nll
+    assert FoldScore(second.mean, second.std, second.folds, second.pooled) == undefined
     assert (third.value, third.mean, third.folds) == (0.5, None, None)
     assert fourth.value is None
 
 
 def test_scores_of_others_are_not_read(database):
     calibration = queue_calibration(database)
-    keep(database, calibration, k1=({"margin": Subject(evaluation={"nll": 1.0})}, {}))
+    keep(database, calibration, k1=({"margin": judged(evaluation={"nll": 1.0})}, {}))
     assert list(read(database, queue_calibration(database))) == []
     assert list(read(database, calibration, add_tenant(database, "other"))) == []
