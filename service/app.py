@@ -67,8 +67,8 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     return app
 
 
-def configure_logging(log_format: str) -> None:
-    """Write log lines to standard error, for people or for machines."""
+def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
+    """Write log lines of at least this level to standard error, for people or for machines."""
     renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
     if log_format == "console":
         renderer = structlog.dev.ConsoleRenderer()
@@ -80,7 +80,7 @@ def configure_logging(log_format: str) -> None:
             structlog.processors.format_exc_info,
             renderer,
         ],
-        wrapper_class=structlog.make_filtering_bound_logger(logging.INFO),
+        wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.PrintLoggerFactory(file=os.fdopen(2, "w", closefd=False)),
     )
 

@@ -99,7 +99,9 @@ def upload_and_wait(
         client.post(f"/calibrations/{resource['id']}/cancel")
         raise
     for warning in resource["warnings"]:
-        Console(stderr=True).print(f"warning: {warning}", style="yellow", markup=False)
+        Console(stderr=True).print(
+            f"warning: {warning}", style="yellow", markup=False, soft_wrap=True
+        )
     if resource["status"] != "succeeded":
         error = resource["error"] or {"title": "Cancelled", "detail": "it was asked to stop"}
         raise CommandFailed(f"{error['title']}: {error['detail']}")

@@ -1,5 +1,6 @@
 """A connection to the service: one that runs elsewhere, or one started in this process."""
 
+import logging
 import shutil
 import socket
 import tempfile
@@ -12,7 +13,7 @@ from pathlib import Path
 import httpx
 import uvicorn
 
-from service.app import create_app
+from service.app import configure_logging, create_app
 from service.cli.failure import CommandFailed
 from service.settings import Settings
 
@@ -31,11 +32,13 @@ def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[ht
         with httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS) as client:
             yield client
         return
+    settings = settings or Settings()
+    configure_logging(settings.log_format, level=logging.WARNING)
     folder = Path(tempfile.mkdtemp(prefix="howsure-"))
     try:
         address = str(folder / "http.sock")
         with (
-            running(settings or Settings(), uds=address),
+            running(settings, uds=address),
             httpx.Client(
                 transport=httpx.HTTPTransport(uds=address),
                 base_url="http://howsure",

@@ -1,6 +1,7 @@
 """``howsure demo``: the whole job on a small real example."""
 
 import json
+import logging
 import sys
 import time
 from importlib.resources import files
@@ -36,13 +37,13 @@ def demo(
     stay = sys.stdout.isatty() if stay is None else stay
     folder = demo_folder()
     settings = Settings()
-    configure_logging(settings.log_format)
+    configure_logging(settings.log_format, level=logging.WARNING)
     try:
         listener = bind(settings.host, settings.port)
     except CommandFailed:
         listener = bind(settings.host, 0)
     address = f"http://{settings.host}:{listener.getsockname()[1]}"
-    console = Console(highlight=False)
+    console = Console(highlight=False, soft_wrap=True)
     started = time.monotonic()
     with running(settings, sockets=[listener]), httpx.Client(base_url=address) as client:
         resource = upload_and_wait(

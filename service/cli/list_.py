@@ -3,6 +3,7 @@
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -23,16 +24,15 @@ def list_calibrations(
         page = check(
             client.get("/calibrations", params={k: v for k, v in params.items() if v is not None})
         ).json()
-    table = Table("name", "version", "status", "samples", "accuracy", "created", "id")
+    table = Table("name", "status", "top-1", "created", box=None, padding=(0, 1))
+    table.add_column("id", no_wrap=True)
     for row in page["calibrations"]:
         accuracy = (row["accuracy"] or {}).get("1")
         table.add_row(
-            row["name"],
-            str(row["version"]),
+            f"{row['name']}@{row['version']}",
             row["status"],
-            str(row["data"]["samples"]),
-            "" if accuracy is None else f"{accuracy:.4f}",
-            row["created_at"][:19].replace("T", " "),
+            "" if accuracy is None else f"{accuracy:.3f}",
+            row["created_at"][:10],
             row["id"],
         )
     console = Console()

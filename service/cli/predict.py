@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -38,7 +39,9 @@ def predict(
     if as_json:
         typer.echo(json.dumps(answer, indent=2))
         return
-    table = Table("row", "class", "event", "probability", "interval", "measure", "bin")
+    table = Table("row", "class", "event", "probability", "interval", box=SIMPLE_HEAD)
+    table.add_column("measure", no_wrap=True)
+    table.add_column("bin", justify="right")
     for row, prediction in enumerate(answer["predictions"]):
         events = [key for key in prediction if key.startswith("top")]
         for position, event in enumerate(events):
@@ -49,7 +52,7 @@ def predict(
                 prediction["label"] if position == 0 else "",
                 event,
                 f"{found['probability']:.4f}",
-                f"{lower:.4f} - {upper:.4f}",
+                f"{lower:.3f} to {upper:.3f}",
                 found["measure"],
                 str(found["bin"]),
             )

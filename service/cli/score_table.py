@@ -2,24 +2,30 @@
 
 from typing import Any
 
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-SHOWN = ("ece", "brier", "nll", "auroc", "aurc", "eor")
+SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
+INSTEAD = {"ece": "ece_15"}
 
 
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print one table an event: measures first, then the baselines they are to beat."""
+    """Print one table an event: measures first, then the baselines they are to beat.
+
+    A measure's ``ece`` is over its own bins; a baseline has none, and shows that of 15 equal
+    ranges (``ece_15``).
+    """
     for k, event in report["events"].items():
-        table = Table(title=_title(report, k, event), title_justify="left")
-        table.add_column("")
+        table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
+        table.add_column("", no_wrap=True)
         table.add_column("bins", justify="right")
         for score in SHOWN:
             table.add_column(score, justify="right")
         for name, found in event["measures"].items():
             served = name == event["served"]
             table.add_row(
-                f"{name} (served)" if served else name,
+                f"{name} *" if served else name,
                 str(len(found["bins"])),
                 *_cells(found),
                 style="bold" if served else "",
@@ -28,6 +34,7 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
         for name, found in event["baselines"].items():
             table.add_row(name, "", *_cells(found), style="dim")
         console.print(table)
+    console.print("* answers /predict; the ece of a baseline is over 15 equal ranges", style="dim")
 
 
 def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
@@ -39,12 +46,11 @@ def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
 
 def _cells(found: dict[str, Any]) -> list[str]:
     cells = []
-    for score in SHOWN:
+    for column in SHOWN:
+        score = column if column in found["scores"] else INSTEAD.get(column, column)
         if found["evaluation"] is not None:
-            value, spread = found["evaluation"].get(score), None
+            value = found["evaluation"].get(score)
         else:
-            fold = found["scores"].get(score) or {}
-            value, spread = fold.get("mean"), fold.get("std")
-        text = "-" if value is None else f"{value:.4f}"
-        cells.append(text if spread is None else f"{text} ± {spread:.4f}")
+            value = (found["scores"].get(score) or {}).get("mean")
+        cells.append("-" if value is None else f"{value:.4f}")
     return cells

@@ -1,6 +1,6 @@
 """From the bytes of a file to a model that can be edited."""
 
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped] # ships none
+from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
 from service.errors import InvalidOnnxModel

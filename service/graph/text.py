@@ -6,8 +6,8 @@ as bytes where everybody expects str.
 
 from collections.abc import Iterator
 
-from google.protobuf.descriptor import FieldDescriptor  # type: ignore[import-untyped] # ships none
-from google.protobuf.message import Message  # type: ignore[import-untyped] # ships none
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
 from service.errors import InvalidOnnxModel

@@ -51,7 +51,9 @@ def inspect_onnx_model(
         location="calibration",
     )
     found = loaded.description
-    labels = found.class_labels or range(loaded.n_classes)
+    labels = found.class_labels or ()
+    if len(labels) != loaded.n_classes:
+        labels = tuple(range(loaded.n_classes))
     return InspectedOnnxModel(
         description={
             "label": model.label,

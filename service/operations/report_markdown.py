@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-SHOWN = ("ece", "mce", "brier", "nll", "auroc", "aurc", "eor", "conditional_entropy")
+SHOWN = ("ece", "ece_15", "brier", "nll", "auroc", "aurc", "eor", "conditional_entropy")
 
 
 def report_markdown(report: dict[str, Any]) -> str:

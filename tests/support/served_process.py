@@ -19,15 +19,16 @@ class ServedProcess:
             "HOWSURE_PORT": "0",
             "HOWSURE_DEVICE": "cpu",
         } | {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "service", "serve"],
-            env=os.environ | options,
-            stdout=subprocess.DEVNULL,
-            stderr=(folder / "serve.log").open("a"),
-            cwd=folder,
-        )
         self.log = folder / "serve.log"
-        self.seen = self.log.stat().st_size
+        with self.log.open("ab") as log:
+            self.seen = log.tell()
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "service", "serve"],
+                env=os.environ | options,
+                stdout=subprocess.DEVNULL,
+                stderr=log,
+                cwd=folder,
+            )
 
     def __enter__(self) -> httpx.Client:
         self.client = httpx.Client(base_url=self._address(), timeout=60)
@@ -38,7 +39,7 @@ class ServedProcess:
         self.kill()
 
     def kill(self) -> None:
-        """SIGKILL: no handler runs, nothing is cleaned up."""
+        """Send SIGKILL: no handler runs, nothing is cleaned up."""
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
 
