@@ -69,7 +69,6 @@ class NpzDataset:
         with closing(self._open(LABELS)) as stream:
             for start in range(0, self.info.n_samples, LABELS_PER_READ):
                 yield self._read_labels(stream, start, LABELS_PER_READ)
-            stream.finish()
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in their order, ``size`` at a time."""
@@ -86,8 +85,6 @@ class NpzDataset:
                     name: self._read(streams[name], name, start, size) for name in self.info.arrays
                 }
                 yield Batch(start, arrays, labels)
-            for stream in streams.values():
-                stream.finish()
 
     def close(self) -> None:
         """Let go of the file."""

@@ -5,6 +5,7 @@ import resource
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from multipart_bodies import (
     CONTENT_TYPE,
@@ -55,6 +56,24 @@ def test_a_cancelled_upload_leaves_nothing(tmp_path: Path, n_chunks: int) -> Non
         return found
 
     assert len(asyncio.run(cancelled())) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_upload_past_a_deadline_leaves_nothing(tmp_path: Path) -> None:
+    """A cancelled scope of anyio, unlike a cancelled task, cancels what cleans up as well."""
+
+    async def stalled() -> AsyncIterator[bytes]:
+        yield file_part("model", "a", b"x" * (2 * MEBIBYTE))
+        await anyio.sleep_forever()
+
+    async def late() -> bool:
+        with anyio.move_on_after(0.1) as scope:
+            await spool_multipart(
+                CONTENT_TYPE, stalled(), folder=tmp_path, limits=LIMITS, parts=LARGE
+            )
+        return scope.cancelled_caught
+
+    assert asyncio.run(late())
     assert list(tmp_path.iterdir()) == []
 
 

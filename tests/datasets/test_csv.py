@@ -99,7 +99,9 @@ def test_rows_of_csv_are_counted_over_blocks(tmp_path: Path) -> None:
 def test_a_csv_of_a_million_columns_is_refused_by_its_header(tmp_path: Path) -> None:
     names = ",".join(f"logit_{k}" for k in range(1_000_000))
     path = write_text(tmp_path / "long.csv", f"label,{names}\n")
-    assert type(refusal(path)) is TooLarge
+    error = refusal(path)
+    assert type(error) is TooLarge
+    assert "header line" in error.message
     path = write_text(tmp_path / "short.csv", "label" + "," * 1_000_000 + "\n")
     error = refusal(path)
     assert type(error) is TooLarge

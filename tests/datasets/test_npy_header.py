@@ -52,7 +52,10 @@ CLAIMS = {
     "missing key": npy_header(b"{'descr': '<f4', 'shape': (20, 3)}"),
     "extra key": npy_header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (20,), 'x': 1}"),
     "header no text": npy_header(b"\xff\0\xfe"),
-    "header too long": npy_header(b" " * 20_000),
+    "header too long": npy_header(
+        b"{'descr': '<f4', 'fortran_order': False, 'shape': (20, 3)}" + b" " * 20_000
+    )
+    + bytes(240),
     "header longer than the file": b"\x93NUMPY\x02\x00" + struct.pack("<L", 2**32 - 1) + b"{",
     "version 9": b"\x93NUMPY\x09\x00" + npy_bytes(INPUTS)[8:],
     "zip for an array": None,

@@ -63,9 +63,9 @@ def test_members_are_arrays_with_plain_names(path: Path, name: str) -> None:
 
 
 def test_a_name_is_not_cut_at_a_null(path: Path) -> None:
-    write_members(path, GOOD | {"labels2.npy": npy_bytes(LABELS)})
-    error = refusal(patched(path, b"labels2.npy", b"labe\0s2.npy", last=True))
-    assert error.violations[0].location == "calibration"
+    write_members(path, {"inputs.npy~": npy_bytes(INPUTS), "labels.npy": npy_bytes(LABELS)})
+    path.write_bytes(path.read_bytes().replace(b"inputs.npy~", b"inputs.npy\0"))
+    assert refusal(path).violations[0].location == "calibration"
 
 
 def test_a_member_stands_once(path: Path) -> None:
@@ -115,11 +115,11 @@ def test_every_truncation_is_refused(path: Path) -> None:
 def test_bytes_around_the_archive_are_refused(path: Path) -> None:
     write_npz(path, inputs=INPUTS, labels=LABELS)
     data = path.read_bytes()
-    for odd in (data + b"\0", data[:4] + data, data + data[-22:]):
+    for odd in (data + b"\0", data[:4] + data, data + data[-22:], data + data):
         path.write_bytes(odd)
-        refusal(path)
-    path.write_bytes(data + data)
-    refusal(path)
+        error = refusal(path)
+        assert error.violations[0].location == "calibration"
+        assert "expected a whole .npz archive" in error.message
 
 
 def test_members_that_share_bytes_are_refused(path: Path) -> None:

@@ -97,8 +97,9 @@ def test_rows_that_cost_no_bytes_are_counted_before_they_are_decoded(tmp_path: P
     table = {"label": zeros.cast(pa.int32()), "logit_0": zeros, "logit_1": zeros}
     path = write_parquet(tmp_path / "set.parquet", table)
     assert path.stat().st_size < 100_000
-    error = refusal(path, limits=DatasetLimits(max_samples=1_999_999))
+    error = refusal(path, limits=DatasetLimits(max_samples=99_999))
     assert type(error) is TooLarge
+    assert "got 2000000" in error.message
     error = refusal(path, limits=DatasetLimits(max_inflated_bytes=1000))
     assert type(error) is TooLarge
     assert "bytes" in error.message
@@ -108,7 +109,7 @@ def test_rows_that_cost_no_bytes_are_counted_before_they_are_decoded(tmp_path: P
 def test_a_footer_is_a_claim(tmp_path: Path, claim: int) -> None:
     path = write_parquet(tmp_path / "set.parquet", TABLE)
     path.write_bytes(path.read_bytes()[:-8] + struct.pack("<L", claim) + b"PAR1")
-    refusal(path)
+    assert type(refusal(path)) is (TooLarge if claim > MAX_FOOTER_BYTES else InvalidDataset)
 
 
 def test_a_mutated_parquet_is_read_or_refused(tmp_path: Path) -> None:

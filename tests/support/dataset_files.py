@@ -93,6 +93,7 @@ def read_all(
     with open_dataset(path, location=location, limits=limits) as dataset:
         batches = list(dataset.batches(batch_size))
         whole = dataset.labels()
+    assert all(array.dtype.isnative for batch in batches for array in batch.arrays.values())
     labels = np.concatenate([batch.labels for batch in batches])
     np.testing.assert_array_equal(labels, whole)
     starts = np.cumsum([0, *(len(batch.labels) for batch in batches)])[:-1]
