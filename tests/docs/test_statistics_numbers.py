@@ -1,0 +1,77 @@
+"""The worked numbers of docs/statistics.md: by hand, and by the service."""
+
+import ast
+import doctest
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import binom
+
+from service.core.bins.prior import BetaPrior
+from service.core.calibrators import CALIBRATORS
+from service.core.intervals import INTERVALS, BinomialSample
+from service.core.measures import MEASURES
+from service.core.scores import SCORES
+
+PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
+REGISTERED = (*MEASURES, *INTERVALS, *SCORES, *CALIBRATORS)
+
+
+def examples(text: str) -> list[doctest.Example]:
+    """Return the examples of the fenced blocks; their line numbers are those of the text."""
+    outside = re.compile(r"^```pycon\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+    kept, end = "", 0
+    for block in outside.finditer(text):
+        kept += re.sub(r"[^\n]", "", text[end : block.start(1)]) + block[1]
+        end = block.end(1)
+    return doctest.DocTestParser().get_examples(kept)
+
+
+def sections(text: str) -> dict[str, str]:
+    """Return what stands under each heading that is a name, up to the next heading."""
+    return dict(re.findall(r"^### `(\w+)`\n(.*?)(?=^##|\Z)", text, re.DOTALL | re.MULTILINE))
+
+
+def test_every_example_prints_what_it_says() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    page = doctest.DocTest(examples(text), {}, PAGE.name, str(PAGE), 0, text)
+    failures: list[str] = []
+
+    result = doctest.DocTestRunner(verbose=False).run(page, out=failures.append)
+
+    assert result.attempted > len(REGISTERED)
+    assert result.failed == 0, "".join(failures)
+
+
+def test_every_registered_quantity_has_one_section() -> None:
+    headings = re.findall(r"^### `(\w+)`$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+
+    assert sorted(headings) == sorted(REGISTERED)
+
+
+@pytest.mark.parametrize("name", REGISTERED)
+def test_every_section_has_a_number_that_hand_and_service_agree_on(name: str) -> None:
+    section = sections(PAGE.read_text(encoding="utf-8"))[name]
+    shown = [found for found in examples(section) if found.source.startswith("show(")]
+
+    assert shown, "no worked number"
+    for example in shown:
+        by_hand, computed = ast.literal_eval(example.want)
+        assert by_hand == computed
+
+
+@pytest.mark.parametrize("name", ["beta", "jeffreys", "wilson"])
+def test_least_coverage_is_the_one_stated(name: str) -> None:
+    section = sections(PAGE.read_text(encoding="utf-8"))[name]
+    (stated,) = re.findall(r"falls to (0\.\d\d)", section)
+    hits = np.arange(61)
+    truth = np.linspace(0.5, 0.9995, 20_001)[:, np.newaxis]
+    sample = BinomialSample(hits, np.full(61, 60), BetaPrior(0.9))
+    lower, upper = INTERVALS[name](sample, 0.95)
+    covers = (lower <= truth) & (truth <= upper)
+
+    coverage = (binom.pmf(hits, 60, truth) * covers).sum(axis=1)
+
+    assert coverage.min() == pytest.approx(float(stated), abs=0.005)
