@@ -12,6 +12,7 @@ ServiceError
 ├── Conflict                the thing is not in a state that allows this
 ├── Overloaded              a limit of the server, worth trying again later
 │   └── StorageFull
+├── ArtifactDamaged         a stored file is missing, or is not what was stored
 └── InferenceFailed         the ONNX model did not answer
     ├── OnnxModelCrashed
     └── DeadlineExceeded
@@ -102,6 +103,10 @@ class Overloaded(ServiceError):
 
 class StorageFull(Overloaded):
     """No space is left where uploads and results are kept."""
+
+
+class ArtifactDamaged(ServiceError):
+    """A stored file is missing, or is not what was stored."""
 
 
 class InferenceFailed(ServiceError):

@@ -15,6 +15,7 @@ from service.operations.run_calibration import (
 )
 from service.operations.workspace import Workspace
 from service.storage.job_queue import ClaimedJob, JobSignal, LeaseLost
+from service.storage.orphans import remove_orphans
 from service.storage.owner_lock import OwnerLock
 
 POLL_SECONDS = 1.0
@@ -48,6 +49,8 @@ class Workers:
         """Start the threads."""
         for thread in self._threads:
             thread.start()
+        if self._threads:
+            threading.Thread(target=self._sweep, name="sweeper", daemon=True).start()
 
     def stop(self, timeout: float = 10.0) -> None:
         """Hand running calibrations back to the queue and end the threads."""
@@ -72,6 +75,16 @@ class Workers:
                 self._workspace.doorbell.acquire(timeout=POLL_SECONDS)
             else:
                 self._run(job)
+
+    def _sweep(self) -> None:
+        try:
+            removed = remove_orphans(self._workspace.database, self._workspace.artifacts)
+        except Exception:
+            # Nothing waits for it; the next start tries again.
+            log.exception("sweep_failed")
+        else:
+            if removed:
+                log.info("orphans_removed", count=len(removed))
 
     def _may_run(self) -> bool:
         with self._ownership:

@@ -1,6 +1,7 @@
 """Run a claimed calibration: records of every sample, then tables and scores, published at once."""
 
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -135,7 +136,11 @@ def _records(
 def _kept(
     workspace: Workspace, job: ClaimedJob, records: Records, evaluation: Records | None
 ) -> Iterator[list[NewArtifact]]:
-    """Store the records; they are removed again if the block, which publishes them, fails."""
+    """Store the records; they are removed again if the block finds that the job was lost.
+
+    After any other failure of publishing it is not known whether they are referred to by now, so
+    they stay; what nothing refers to is swept.
+    """
     sets: list[tuple[models.ArtifactRole, Records]] = [("records", records)]
     if evaluation is not None:
         sets.append(("evaluation_records", evaluation))
@@ -144,11 +149,12 @@ def _kept(
         for role, found in sets:
             text = BytesIO()
             np.savez(text, allow_pickle=False, **found.to_arrays())
-            key = f"calibrations/{job.calibration_id}/{role}-{job.attempt}"
+            # An attempt's number may be given out again, so it does not make the key unique.
+            key = f"calibrations/{job.calibration_id}/{role}-{uuid.uuid4()}"
             stored = workspace.artifacts.put_bytes(key, text.getvalue())
             label = f"{role}.npz"
             kept.append(NewArtifact(role, 0, label, key, stored.sha256, stored.size))
         yield kept
-    except BaseException:
+    except LeaseLost:
         workspace.artifacts.delete([artifact.key for artifact in kept])
         raise

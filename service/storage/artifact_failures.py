@@ -7,14 +7,10 @@ from contextlib import contextmanager
 
 from obstore.exceptions import BaseError
 
-from service.errors import ServiceError, StorageFull
+from service.errors import ArtifactDamaged, StorageFull
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
-
-
-class ArtifactDamaged(ServiceError):
-    """A stored file is missing, or is not what was stored."""
 
 
 @contextmanager

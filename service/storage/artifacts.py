@@ -13,7 +13,8 @@ from typing import TypeAlias
 import obstore
 from obstore.store import LocalStore, MemoryStore
 
-from service.storage.artifact_failures import ArtifactDamaged, artifact_failures
+from service.errors import ArtifactDamaged
+from service.storage.artifact_failures import artifact_failures
 from service.storage.durable import flush_to_disk
 
 ObjectStore: TypeAlias = LocalStore | MemoryStore

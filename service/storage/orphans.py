@@ -1,11 +1,11 @@
-"""Orphans: files whose calibration never came to be, or is gone."""
+"""Orphans: files that no calibration refers to and none is about to."""
 
 from datetime import timedelta
 from uuid import UUID
 
 from sqlalchemy import select
 
-from models import Artifact, Calibration
+from models import UNFINISHED, Artifact, Calibration
 from service.storage.artifacts import ArtifactStore
 from service.storage.database import Database
 
@@ -16,14 +16,17 @@ def remove_orphans(
     """Delete the files that no calibration of any tenant refers to; return their keys.
 
     A process that dies between storing files and writing their row leaves such files, and so does
-    one that dies while it deletes. A file is written before its row: young ones are left alone.
+    one that dies while it deletes, or a result that could not be published. A file is written
+    before its row: young ones are left alone, and all of a calibration that may still publish.
     """
     candidates = artifacts.keys(older_than=older_than)
     with database.reading() as session:
-        known = set(session.scalars(select(Calibration.id)))
+        unfinished = set(
+            session.scalars(select(Calibration.id).where(Calibration.status.in_(UNFINISHED)))
+        )
         named = set(session.scalars(select(Artifact.key)))
     orphans = [
-        key for key in candidates if key not in named and UUID(key.split("/")[1]) not in known
+        key for key in candidates if key not in named and UUID(key.split("/")[1]) not in unfinished
     ]
     artifacts.delete(orphans)
     return orphans

@@ -7,11 +7,10 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from storage_rows import finished_calibration, new_artifact
+from storage_rows import finished_calibration, new_artifact, queue_calibration
 from storage_threads import at_once
 
-from service.errors import StorageFull
-from service.storage.artifact_failures import ArtifactDamaged
+from service.errors import ArtifactDamaged, StorageFull
 from service.storage.artifacts import CHUNK_BYTES, open_artifact_store
 from service.storage.orphans import remove_orphans
 
@@ -215,10 +214,13 @@ def test_files_without_a_calibration_are_removed_and_no_others(database, store):
     gone_id = uuid.uuid4()
     shared = f"calibrations/{gone_id}/model-0"
     row = finished_calibration(database, artifacts=[new_artifact(gone_id, "model", key=shared)])
-    shard = f"calibrations/{row.id}/shards/0.npz"
-    for key in (lost, shared, shard, f"calibrations/{gone_id}/records-0"):
+    unpublished = f"calibrations/{row.id}/records-0"
+    running = queue_calibration(database, "running")
+    shard = f"calibrations/{running.id}/shards/0.npz"
+    orphans = [lost, f"calibrations/{gone_id}/records-0", unpublished]
+    for key in (shared, shard, *orphans):
         store.put_bytes(key, b"x")
     assert remove_orphans(database, store) == []
     removed = remove_orphans(database, store, older_than=timedelta(0))
-    assert sorted(removed) == sorted([lost, f"calibrations/{gone_id}/records-0"])
+    assert sorted(removed) == sorted(orphans)
     assert store.keys() == sorted([shared, shard])
