@@ -3,13 +3,14 @@
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
 from service.cli.connection import connect
 from service.cli.failure import check
 from service.cli.options import UrlOption
+
+WIDTH = 200
 
 
 def list_calibrations(
@@ -35,7 +36,8 @@ def list_calibrations(
             row["created_at"][:10],
             row["id"],
         )
-    console = Console()
+    # A name or an id cut short is of no use: a line too long for the window wraps there.
+    console = Console(width=WIDTH)
     console.print(table)
     if page["next_cursor"] is not None:
         console.print("there are more; raise --limit", style="dim")

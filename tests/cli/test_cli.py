@@ -1,0 +1,147 @@
+"""The command as a user runs it: as a process, on a folder of its own."""
+
+import csv
+import io
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from running_service import DIGITS
+from served_process import ServedProcess
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cli")
+
+
+def howsure(*arguments: object, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
+    variables = {"HOWSURE_DATA_DIR": str(folder / "data"), "HOWSURE_DEVICE": "cpu", **settings}
+    return subprocess.run(
+        [sys.executable, "-m", "service", *map(str, arguments)],
+        env=os.environ | variables,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_whole_job_without_a_server(folder) -> None:
+    made = howsure(
+        "calibrate",
+        DIGITS / "model.onnx",
+        DIGITS / "calibration.npz",
+        "--evaluation",
+        DIGITS / "evaluation.npz",
+        "--name",
+        "digits",
+        "--bins",
+        "10",
+        folder=folder,
+    )
+    assert made.returncode == 0, made.stderr
+    assert "digits@1" in made.stdout
+    assert "raw_softmax" in made.stdout
+    assert "600 evaluation samples" in made.stdout
+
+    listed = howsure("list", folder=folder)
+    assert "digits@1" in listed.stdout
+    assert "succeeded" in listed.stdout
+
+    answered = howsure("predict", "digits", DIGITS / "request.json", "--json", folder=folder)
+    assert answered.returncode == 0, answered.stderr
+    rows = json.loads(answered.stdout)["predictions"]
+    assert len(rows) == len(json.loads((DIGITS / "request.json").read_text())["inputs"])
+    assert all(0 < row["top1"]["probability"] < 1 for row in rows)
+
+    table = howsure("predict", "digits", DIGITS / "request.json", folder=folder)
+    assert f"{rows[0]['top1']['probability']:.4f}" in table.stdout
+
+    written = folder / "report.csv"
+    report = howsure("report", "digits", "--format", "csv", "-o", written, folder=folder)
+    assert report.returncode == 0, report.stderr
+    scores = list(csv.DictReader(io.StringIO(written.read_text())))
+    assert {row["subject"] for row in scores} >= {"entropy", "raw_softmax"}
+    assert "# digits@1" in howsure("report", "digits", "--format", "markdown", folder=folder).stdout
+
+    deleted = howsure("delete", "digits@1", "--yes", folder=folder)
+    assert deleted.stdout.strip() == "deleted digits@1"
+    assert howsure("report", "digits", folder=folder).returncode == 1
+
+
+def test_a_running_service_by_url(tmp_path) -> None:
+    with ServedProcess(tmp_path) as client:
+        url = str(client.base_url)
+        made = howsure(
+            "calibrate", DIGITS / "calibration_logits.csv", "--url", url, folder=tmp_path
+        )
+        assert made.returncode == 0, made.stderr
+        listed = howsure("list", folder=tmp_path, HOWSURE_URL=url)
+        assert "calibration@1" in listed.stdout
+    assert not (tmp_path / "data").exists(), "the command worked on a store of its own"
+
+
+def test_beside_a_running_service_on_the_same_folder(tmp_path) -> None:
+    """SQLite has one owner: the command queues its calibration and the service runs it."""
+    data = tmp_path / "data"
+    data.mkdir()
+    with ServedProcess(data):
+        made = howsure("calibrate", DIGITS / "calibration_logits.csv", folder=tmp_path)
+        assert made.returncode == 0, made.stderr
+        assert "calibration@1" in made.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("predict", "nobody", DIGITS / "request.json"), "nobody"),
+        (("report", "nobody"), "nobody"),
+        (("delete", "nobody", "--yes"), "nobody"),
+        (("calibrate", DIGITS / "README.md"), "label"),
+        (("calibrate", DIGITS / "calibration.npz"), "model"),
+        (("calibrate", DIGITS / "calibration_logits.csv", "--bins", "many"), "bins"),
+        (("calibrate", DIGITS / "calibration_logits.csv", "--config", "{"), "JSON"),
+        (("predict", "digits", DIGITS / "README.md"), "JSON"),
+        (("list", "--url", "http://127.0.0.1:9"), "no answer"),
+    ],
+)
+def test_failures_are_one_sentence(folder, arguments, says: str) -> None:
+    failed = howsure(*arguments, folder=folder)
+
+    assert failed.returncode == 1
+    assert says in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
+def test_demo(tmp_path) -> None:
+    shown = howsure("demo", folder=tmp_path, HOWSURE_PORT="0")
+
+    assert shown.returncode == 0, shown.stderr
+    assert "digits@1" in shown.stdout
+    assert re.search(r"row 0: class \d, right with probability 0\.\d+", shown.stdout)
+    assert re.search(r"answers on http://127\.0\.0\.1:\d+", shown.stdout)
+
+
+def test_a_port_in_use(tmp_path) -> None:
+    with ServedProcess(tmp_path) as client:
+        port = str(client.base_url.port)
+        failed = howsure("serve", "--port", port, folder=tmp_path)
+    assert failed.returncode == 1
+    assert "cannot listen" in failed.stderr
+
+
+def test_version_and_help(folder) -> None:
+    assert re.fullmatch(r"howsure \d+\.\d+\.\d+\n", howsure("--version", folder=folder).stdout)
+    shown = howsure("serve", "--help", folder=folder).stdout
+    assert "HOWSURE_DATABASE_URL" in shown
+
+
+def test_db_upgrade(tmp_path) -> None:
+    assert howsure("db", "upgrade", folder=tmp_path).returncode == 0
+    assert (tmp_path / "data" / "howsure.sqlite3").exists()
