@@ -62,11 +62,18 @@ def check_labels(
 
 
 def chunks(
-    inputs: Mapping[str, Array], fixed_batch: int | None
+    inputs: Mapping[str, Array], *, fixed_batch: int | None, start: int
 ) -> Iterator[tuple[slice, dict[str, Array]]]:
-    """Yield rows and their part of the arrays: a few at a time, so that others get their turn."""
+    """Yield rows and their part of the arrays: a few at a time, so that others get their turn.
+
+    The cuts fall on the same rows of a set however it is divided between calls, ``start`` being
+    the number of the first row here: there the child's batches end as well.
+    """
     n_rows = len(next(iter(inputs.values())))
-    size = max(CHUNK_ROWS, fixed_batch or 0)
-    for first in range(0, n_rows, size):
-        rows = slice(first, min(first + size, n_rows))
+    batch = fixed_batch or 1
+    size = batch * -(-CHUNK_ROWS // batch)
+    first = 0
+    while first < n_rows:
+        rows = slice(first, min(first + size - (start + first) % size, n_rows))
         yield rows, {name: array[rows] for name, array in inputs.items()}
+        first = rows.stop

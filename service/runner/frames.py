@@ -101,15 +101,17 @@ def encode(frame: Frame) -> list[Buffer]:
         if code is None or given.ndim > MAX_RANK:
             raise FrameError(f"an array of {given.dtype} with {given.ndim} axes cannot be sent")
         table.append([name, code, given.shape])
+        tensor_bytes += given.nbytes + _padding(given.nbytes)
+        if tensor_bytes > MAX_TENSOR_BYTES:
+            raise FrameError(f"the arrays exceed the {MAX_TENSOR_BYTES} bytes of a frame")
         if given.nbytes:
             array = np.ascontiguousarray(given, dtype=DTYPES[code])
             buffers += [array.data.cast("B"), bytes(_padding(array.nbytes))]
-            tensor_bytes += array.nbytes + _padding(array.nbytes)
     fields = _dump({"fields": dict(frame.fields), "tensors": table})
     if len(table) > MAX_TENSORS:
         raise FrameError(f"{len(table)} arrays are too many for one frame")
-    if len(fields) > MAX_FIELDS_BYTES or tensor_bytes > MAX_TENSOR_BYTES:
-        raise FrameError(f"{len(fields)} + {tensor_bytes} bytes are too many for one frame")
+    if len(fields) > MAX_FIELDS_BYTES:
+        raise FrameError(f"{len(fields)} bytes of fields are too many for one frame")
     header = HEADER.pack(
         *(MAGIC, frame.kind, frame.status, frame.sequence),
         *(frame.budget_ms, len(fields), tensor_bytes),

@@ -176,7 +176,7 @@ class RunnerPool:
         expected = _expected(key[-1])
         parts: list[HeadOutputs] = []
         with self._slots.hold(key, timeout=self._queue_timeout) as slot:
-            for rows, part in chunks(inputs, expected.fixed_batch):
+            for rows, part in chunks(inputs, fixed_batch=expected.fixed_batch, start=start):
                 n_rows = rows.stop - rows.start
                 answer = self._ask_loaded(
                     slot,
@@ -238,7 +238,7 @@ class RunnerPool:
         )
         parts: list[Records] = []
         with self._slots.hold(key, timeout=self._queue_timeout) as slot:
-            for rows, part in chunks(inputs, expected.fixed_batch):
+            for rows, part in chunks(inputs, fixed_batch=expected.fixed_batch, start=start):
                 answer = self._ask_loaded(
                     slot,
                     files,

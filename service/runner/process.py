@@ -107,7 +107,10 @@ class RunnerProcess:
             except TimeoutError as error:
                 self.kill()
                 raise RunnerStartFailed(f"not ready after {timeout:g} s") from error
-            except (ChannelClosed, FrameError) as error:
+            except FrameError as error:
+                self.kill()
+                raise RunnerStartFailed(f"it spoke another language: {error}") from error
+            except ChannelClosed as error:
                 cause = self._cause_of_death()
                 self.kill()
                 raise RunnerStartFailed(cause) from error
@@ -226,7 +229,10 @@ class RunnerProcess:
             text = line.decode(errors="replace").rstrip()
             self._last_words.append(ascii(text)[1:-1])
             log.debug("child process %d: %s", self.pid, self._last_words[-1])
-        self._process.wait()  # one that dies idle is reaped at once, not at its next use
+        # One that dies idle is reaped at once, not at its next use. With a timeout, for a wait
+        # without one would lock everybody else out of the process's status.
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(REAP_SECONDS)
 
 
 def _signal_name(number: int) -> str:

@@ -3,14 +3,21 @@
 import logging
 import threading
 import time
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import CancelledError
 
 from service.errors import Overloaded
+from service.runner.long_lived_thread import LongLivedThread
 from service.runner.process import RunnerProcess, RunnerStartFailed
 
 START_SECONDS = 60.0
 FIRST_BACK_OFF_SECONDS = 0.5
 LONGEST_BACK_OFF_SECONDS = 30.0
+CLOSED = "The service is shutting down."
+UNAVAILABLE = (
+    "ONNX models cannot be run at this time: the process that runs them does not start; "
+    "the service's log says why."
+)
 
 log = logging.getLogger(__name__)
 
@@ -19,19 +26,24 @@ class Spawner:
     """Hands out child processes that are ready for a model.
 
     All are started from one thread that lives as long as the spawner, since a child dies with the
-    thread that started it. After a failed start requests are refused, with the reason, for a time
-    that doubles with each failure.
+    thread that started it. After two failures in a row requests are refused, with the reason, for
+    a time that doubles from one such request to the next.
     """
 
-    def __init__(self, *, start_timeout: float = START_SECONDS) -> None:
+    def __init__(
+        self,
+        start: Callable[[], RunnerProcess] = RunnerProcess.start,
+        *,
+        start_timeout: float = START_SECONDS,
+    ) -> None:
+        self._start = start
         self._start_timeout = start_timeout
-        self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="runner-spawner")
+        self._thread = LongLivedThread("runner-spawner")
         self._lock = threading.Lock()
         self._spare: RunnerProcess | None = None
         self._closed = False
         self._failures = 0
         self._not_before = 0.0
-        self._reason = ""
 
     def take(self) -> RunnerProcess:
         """Return a child that is ready, the spare one if there is one, and start the next.
@@ -45,15 +57,11 @@ class Spawner:
             spare, self._spare = self._spare, None
             self._refuse()
         if spare is not None:
-            try:
-                spare.wait_ready(self._start_timeout)
-            except RunnerStartFailed as error:
-                # It may have died of anything while it waited; a fresh one tells.
-                log.info("the spare child process was lost: %s", error)
-                spare.close()
-            else:
+            if self._is_ready(spare):
                 self.prepare()
                 return spare
+            # It may have died of anything while it waited; a fresh one tells.
+            spare.close()
         return self._start_fresh()
 
     def prepare(self) -> None:
@@ -69,47 +77,64 @@ class Spawner:
             spare, self._spare = self._spare, None
         if spare is not None:
             spare.close()
-        self._thread.shutdown(wait=True)
+        self._thread.close()
 
     def _refuse(self) -> None:
         if self._closed:
-            raise Overloaded("The service is shutting down.")
+            raise Overloaded(CLOSED)
         if time.monotonic() < self._not_before:
-            raise Overloaded(f"ONNX models cannot be run at this time: {self._reason}")
+            raise Overloaded(UNAVAILABLE)
+
+    def _is_ready(self, spare: RunnerProcess) -> bool:
+        try:
+            spare.wait_ready(self._start_timeout)
+        except RunnerStartFailed as error:
+            log.info("the spare child process was lost: %s", error)
+            return False
+        return spare.is_alive()  # it may have died after it was ready
 
     def _start_fresh(self) -> RunnerProcess:
-        process: RunnerProcess | None = None
-        try:
-            process = self._thread.submit(RunnerProcess.start).result()
-            process.wait_ready(self._start_timeout)
-        except (RunnerStartFailed, RuntimeError) as error:
-            if process is not None:
-                process.close()
-            raise self._failed(error) from error
+        process = self._started() or self._started(last=True)
+        if process is None:
+            self._refuse()
+            raise Overloaded(UNAVAILABLE)
         with self._lock:
-            self._failures = 0
-            closed = self._closed
-        if closed:
+            self._failures, self._not_before = 0, 0.0
+        if self._closed:
             process.close()
-            raise Overloaded("The service is shutting down.")
+            raise Overloaded(CLOSED)
         self.prepare()
         return process
 
-    def _failed(self, error: Exception) -> Overloaded:
+    def _started(self, *, last: bool = False) -> RunnerProcess | None:
+        """Return a child that is ready; after a ``last`` failure the back-off begins."""
+        process: RunnerProcess | None = None
+        try:
+            process = self._thread.submit(self._start).result()
+            process.wait_ready(self._start_timeout)
+        except CancelledError as error:
+            raise Overloaded(CLOSED) from error
+        except RunnerStartFailed as error:
+            if process is not None:
+                process.close()
+            if last:
+                self._failed(error)
+            return None
+        return process
+
+    def _failed(self, error: Exception) -> None:
         with self._lock:
             wait = min(FIRST_BACK_OFF_SECONDS * 2.0**self._failures, LONGEST_BACK_OFF_SECONDS)
             self._failures += 1
             self._not_before = time.monotonic() + wait
-            self._reason = "the child process that runs them does not start."
         log.error("a child process did not start (%s); next try in %g s", error, wait)
-        return Overloaded(f"ONNX models cannot be run at this time: {self._reason}")
 
     def _refill(self) -> None:
         with self._lock:
             if self._closed or self._spare is not None:
                 return
         try:
-            spare = RunnerProcess.start()
+            spare = self._start()
         except RunnerStartFailed as error:
             log.warning("no spare child process: %s", error)
             return

@@ -147,7 +147,10 @@ def run_batches(
 ) -> Iterator[tuple[int, dict[str, Array]]]:
     """Run all rows, ``size`` at a time, and yield each first row's position with the answer.
 
-    With ``pad`` the last batch is filled with its last row, and the answers to that are dropped.
+    With ``pad`` all batches are full: each row stands at its own place, the number of the row
+    modulo ``size``, and copies of its neighbours stand where there is none. The runtime's kernels
+    round by the place of a row in the batch, but not by what stands in the other places; so an
+    answer does not depend on how a set was divided. ``start`` is the number of the first row.
 
     Raises
     ------
@@ -155,15 +158,15 @@ def run_batches(
         If the model does not answer one row for each it was given.
     """
     n_rows = len(next(iter(inputs.values())))
-    for first in range(0, n_rows, size):
-        feeds = {name: array[first : first + size] for name, array in inputs.items()}
-        n_real = min(size, n_rows - first)
-        if pad and n_real < size:
-            feeds = {
-                name: np.concatenate([part, np.repeat(part[-1:], size - n_real, axis=0)])
-                for name, part in feeds.items()
-            }
+    first = 0
+    while first < n_rows:
+        before = (start + first) % size if pad else 0
+        n_real = min(size - before, n_rows - first)
         n_fed = size if pad else n_real
+        feeds = {
+            name: _padded(array[first : first + n_real], before, n_fed)
+            for name, array in inputs.items()
+        }
         answer = session.run(wanted, feeds, location=location, start=start + first)
         for output in answer.values():
             if output.ndim == 0 or len(output) != n_fed:
@@ -172,7 +175,16 @@ def run_batches(
                     f"the output has the shape {output.shape} for {n_fed} samples; expected one "
                     "row per sample",
                 )
-        yield first, {name: output[:n_real] for name, output in answer.items()}
+        yield first, {name: output[before : before + n_real] for name, output in answer.items()}
+        first += n_real
+
+
+def _padded(rows: Array, before: int, length: int) -> Array:
+    """Return ``length`` rows: copies of the first, the rows, copies of the last."""
+    if len(rows) == length:
+        return rows
+    places = np.clip(np.arange(length) - before, 0, len(rows) - 1)
+    return np.asarray(rows[places])
 
 
 def _refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) -> None:

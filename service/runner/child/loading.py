@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from google.protobuf.message import EncodeError  # type: ignore[import-untyped] # ships none
+from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
 from service.errors import InferenceFailed, InvalidOnnxModel, TooLarge

@@ -1,0 +1,80 @@
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runner_children import children
+from runner_models import (
+    check_head,
+    endless_above,
+    function_bomb,
+    linear,
+    memory_hungry,
+    rows,
+    save,
+    weights,
+)
+
+from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, InvalidOnnxModel
+from service.runner import RunnerPool
+from service.runner.process import GRACE_SECONDS
+
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+TOP_K = (1, 5)
+
+
+@pytest.fixture
+def hasty():
+    with RunnerPool(device="cpu", threads=1, load_timeout_s=2, run_timeout_s=1) as pool:
+        yield pool
+
+
+def test_an_endless_trial_is_stopped_and_the_pool_goes_on(hasty, tmp_path):
+    x = rows(20)
+    begin = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="2 s"):
+        hasty.inspect(save(tmp_path, endless_above(-100.0)), top_k=TOP_K, trial={"x": x})
+    # Stopped by the flag: the child was not killed for it.
+    assert time.monotonic() - begin < 2 + GRACE_SECONDS
+    files = save(tmp_path, linear(), name="good.onnx")
+    resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": x}).resolved
+    check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
+
+
+def test_an_endless_run_is_stopped_and_the_session_stays(hasty, tmp_path):
+    x = rows(20)
+    files = save(tmp_path, endless_above(1000.0))
+    resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": x}).resolved
+    before = children()
+    for _ in range(2):
+        with pytest.raises(DeadlineExceeded, match="1 s"):
+            hasty.predict(files, resolved, {"x": 2000 + x})
+        with pytest.raises(DeadlineExceeded, match="1 s"):
+            hasty.record(files, resolved, {"x": 2000 + x}, np.zeros(20, dtype=int), seed=0)
+        check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
+    assert children() == before
+
+
+def test_an_endless_load_is_killed_and_the_pool_goes_on(hasty, tmp_path):
+    x = rows(20)
+    begin = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="2 s"):
+        hasty.inspect(save(tmp_path, function_bomb()), top_k=TOP_K, trial={"x": x})
+    assert time.monotonic() - begin < 2 + GRACE_SECONDS + 5
+    files = save(tmp_path, linear(), name="good.onnx")
+    resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": x}).resolved
+    check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
+
+
+@pytest.mark.skipif(
+    not OVERCOMMIT.exists() or OVERCOMMIT.read_text().strip() == "1",
+    reason="this machine promises memory that it does not have",
+)
+def test_a_model_that_wants_all_memory_is_told_so(hasty, tmp_path):
+    with pytest.raises((InvalidOnnxModel, InferenceFailed), match="memory"):
+        hasty.inspect(save(tmp_path, memory_hungry()), top_k=TOP_K, trial={"x": rows(20)})
+    files = save(tmp_path, linear(), name="good.onnx")
+    resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": rows(20)}).resolved
+    with pytest.raises(InvalidInput):
+        hasty.predict(files, resolved, {"x": rows(20)[:, :2]})
+    assert len(hasty.predict(files, resolved, {"x": rows(20)}).top_classes) == 20
