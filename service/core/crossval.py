@@ -23,12 +23,15 @@ class FoldScore:
     pooled : float or None
         The score of all out-of-fold probabilities together; None where they do not define it
         (`pooled_scores`).
+    by_fold : tuple of float or None
+        The score of each fold, so that two can be compared pair by pair.
     """
 
     mean: float | None
     std: float | None
     folds: int
     pooled: float | None
+    by_fold: tuple[float | None, ...] = ()
 
 
 def splits(folds: BinIndex) -> Iterator[tuple[BinIndex, BinIndex]]:
@@ -64,7 +67,7 @@ def fold_scores(
         found = [scores[name] for scores in by_fold]
         defined = np.array([score for score in found if score is not None], dtype=np.float64)
         mean, std = mean_and_std(defined)
-        summaries[name] = FoldScore(mean, std, len(defined), value)
+        summaries[name] = FoldScore(mean, std, len(defined), value, tuple(found))
     return summaries
 
 

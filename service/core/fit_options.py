@@ -36,7 +36,11 @@ class FitOptions:
     folds : int
         Of cross-validation, at least 2.
     seed : int
-        The one the records' tie keys were made with. Nothing else is drawn.
+        The one the records' tie keys were made with; consistency bands draw labels with it.
+    targets : tuple of float
+        Probabilities of the coarse table, falling.
+    ood_level : float
+        Share of the calibration set that is not flagged as out of distribution.
 
     Raises
     ------
@@ -54,6 +58,8 @@ class FitOptions:
     monotone: bool = False
     folds: int = 10
     seed: int = 0
+    targets: tuple[float, ...] = (0.99, 0.95)
+    ood_level: float = 0.99
 
     def __post_init__(self) -> None:
         self._check_events()
@@ -70,6 +76,12 @@ class FitOptions:
             )
         if not _is_integer(self.folds) or self.folds < LEAST_FOLDS:
             raise ValueError(f"folds must be an integer from {LEAST_FOLDS}, not {self.folds!r}")
+        if not all(0.0 < target < 1.0 for target in self.targets):
+            raise ValueError(f"targets must lie in (0, 1), not {self.targets}")
+        if list(self.targets) != sorted(set(self.targets), reverse=True):
+            raise ValueError(f"targets must fall, not {self.targets}")
+        if not 0.0 < self.ood_level < 1.0:
+            raise ValueError(f"ood_level must lie in (0, 1), not {self.ood_level}")
 
     def _check_events(self) -> None:
         if not self.top_k or len(set(self.top_k)) != len(self.top_k):

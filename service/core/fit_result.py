@@ -1,10 +1,22 @@
 """What fitting a calibration gives."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
 from service.core.bins.table import BinTable
 from service.core.candidates import BinCandidate
+from service.core.consistency import ConsistencyBand
 from service.core.crossval import FoldScore
+from service.core.model_scores import ModelScores
+from service.core.paired import PairedDifference
+from service.core.verdict import Verdict
+
+
+class Detail(Protocol):
+    """A part of a result that can be stored as plain data."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +37,9 @@ class MeasureFit:
         Scores of ``table`` on the evaluation set.
     candidates : tuple of BinCandidate
         Numbers of bins that were tried, ascending.
+    ece_band, evaluation_ece_band : ConsistencyBand, optional
+        The cross-validated ``ece``, and that of the evaluation set, beside what a perfectly
+        calibrated table would score; None where there is no such score.
     """
 
     measure: str
@@ -34,6 +49,13 @@ class MeasureFit:
     scores: dict[str, FoldScore]
     evaluation: dict[str, float | None] | None
     candidates: tuple[BinCandidate, ...]
+    ece_band: ConsistencyBand | None = None
+    evaluation_ece_band: ConsistencyBand | None = None
+    coarse: Detail | None = None
+    ood_thresholds: dict[float, float] = field(default_factory=dict)
+    selective: tuple[Detail, ...] = ()
+    curves: Detail | None = None
+    guarantee: Detail | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,18 +65,32 @@ class BaselineFit:
     Attributes
     ----------
     name : str
-        In `service.core.calibrators.CALIBRATORS`.
+        In `service.core.calibrators.CALIBRATORS`; or ``interpolated_bins`` or ``step_bins``, the
+        served measure's bins with the lookup that is not served; or ``loss``, the oracle.
     log_floor : float
         Its logarithms see the probability clipped to ``[log_floor, 1 - log_floor]``:
         ``1 / (2 n)``, with ``n`` the samples of the calibration set.
     scores, evaluation
-        As those of `MeasureFit`, without the scores that need bins.
+        As those of `MeasureFit`; without the scores that need bins, unless it has bins.
+    parameters : dict of str to float
+        What was learnt from all samples: a temperature, slopes.
+    difference, evaluation_difference : dict of str to PairedDifference
+        ``nll`` and ``brier`` of this baseline minus those of the served table: over the folds, and
+        over the samples of the evaluation set. Negative where the baseline is better.
+    ece_band, evaluation_ece_band : ConsistencyBand, optional
+        Of ``ece_15``: pooled over all samples, for a baseline that learns nothing, and on the
+        evaluation set.
     """
 
     name: str
     log_floor: float
     scores: dict[str, FoldScore]
     evaluation: dict[str, float | None] | None
+    parameters: dict[str, float] = field(default_factory=dict)
+    difference: dict[str, PairedDifference] = field(default_factory=dict)
+    evaluation_difference: dict[str, PairedDifference] = field(default_factory=dict)
+    ece_band: ConsistencyBand | None = None
+    evaluation_ece_band: ConsistencyBand | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,6 +109,11 @@ class EventFit:
         By name.
     served : str
         The measure whose table answers.
+    verdict : Verdict, optional
+        Which probability is best, and by how much.
+    oracle : BaselineFit, optional
+        Bins of the loss ``-log p_y``, which knows the label: as many as are served. What a perfect
+        measure could do with this model; it is never served.
     """
 
     k: int
@@ -81,6 +122,8 @@ class EventFit:
     measures: dict[str, MeasureFit]
     baselines: dict[str, BaselineFit]
     served: str
+    verdict: Verdict | None = None
+    oracle: BaselineFit | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +136,10 @@ class Fit:
         By ``k``, in the order asked for.
     warnings : list of str
         Sentences for the reader.
+    model_scores : dict of str to ModelScores
+        Of the model's own softmax, by set: ``calibration`` and, if it was sent, ``evaluation``.
     """
 
     events: dict[int, EventFit]
     warnings: list[str]
+    model_scores: dict[str, ModelScores] = field(default_factory=dict)

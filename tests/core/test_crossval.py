@@ -27,8 +27,12 @@ def test_folds_without_a_score_are_left_out_and_counted():
         {"auroc": 0.9, "brier": 0.2},
     ]
     found = fold_scores(by_fold, {"auroc": 0.7, "brier": None})
-    assert found["auroc"] == FoldScore(pytest.approx(0.7), pytest.approx(0.2 * 2**0.5), 2, 0.7)
-    assert found["brier"] == FoldScore(pytest.approx(0.2), pytest.approx(0.1), 3, None)
+    assert found["auroc"] == FoldScore(
+        pytest.approx(0.7), pytest.approx(0.2 * 2**0.5), 2, 0.7, (0.5, None, 0.9)
+    )
+    assert found["brier"] == FoldScore(
+        pytest.approx(0.2), pytest.approx(0.1), 3, None, (0.1, 0.3, 0.2)
+    )
 
 
 def test_want_of_values_is_none_and_not_nan():

@@ -1,0 +1,101 @@
+"""What can be said of the model itself, whatever is fitted to it."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from service.core.records import Records
+
+CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+USUAL_EVENTS = (1, 5)
+
+
+@dataclass(frozen=True)
+class ConfidenceRow:
+    """Samples whose largest softmax probability is at least ``confidence``.
+
+    Attributes
+    ----------
+    confidence : float
+    count : int
+    accuracy : float or None
+        Share of them that are predicted rightly; None where there are none.
+    """
+
+    confidence: float
+    count: int
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """Scores of the model's own softmax: Ovadia et al., section 3.
+
+    Attributes
+    ----------
+    n_samples : int
+    accuracy : dict of int to float
+        Share of labels among the ``k`` top classes, by ``k``.
+    nll : float or None
+        Mean of ``-log p_y``, nats; None where a label has probability 0.
+    brier_multiclass : float
+        Mean over samples of ``sum_i (p_i - [i = y])^2``, from 0 to 2.
+    mean_entropy : float or None
+        Mean entropy of the softmax, nats; None where it was not recorded.
+    by_confidence : tuple of ConfidenceRow
+        Accuracy and count above a confidence, ascending.
+    """
+
+    n_samples: int
+    accuracy: dict[int, float]
+    nll: float | None
+    brier_multiclass: float
+    mean_entropy: float | None
+    by_confidence: tuple[ConfidenceRow, ...]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data; JSON has text for keys."""
+        return {
+            **asdict(self),
+            "accuracy": {str(k): value for k, value in self.accuracy.items()},
+            "by_confidence": [asdict(row) for row in self.by_confidence],
+        }
+
+
+def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
+    """Return the scores of the model's own softmax; None without a sample.
+
+    Accuracies are those of ``top_k`` and of the Top-1 and Top-5 events, as far as the records
+    keep so many classes.
+    """
+    if records.n_samples == 0:
+        return None
+    kept = records.top_classes.shape[1]
+    log_likelihood = records.label_log_probability
+    squares = 1.0 - 2.0 * np.exp(log_likelihood) + records.sum_squares
+    entropy = records.uncertainty.get("entropy")
+    return ModelScores(
+        n_samples=records.n_samples,
+        accuracy={
+            k: float(np.mean(records.hits(k))) for k in sorted({*USUAL_EVENTS, *top_k}) if k <= kept
+        },
+        nll=float(-np.mean(log_likelihood)) if np.isfinite(log_likelihood).all() else None,
+        brier_multiclass=float(np.mean(squares)),
+        mean_entropy=None if entropy is None else float(np.mean(entropy, dtype=np.float64)),
+        by_confidence=_by_confidence(records),
+    )
+
+
+def _by_confidence(records: Records) -> tuple[ConfidenceRow, ...]:
+
+    log_odds = records.top_log_odds[:, 0].astype(np.float64)
+    hits = records.hits(1)
+    rows = []
+    for confidence in CONFIDENCES:
+        threshold = np.log(confidence / (1.0 - confidence)) if confidence > 0.0 else -np.inf
+        above = log_odds >= threshold
+        count = int(np.count_nonzero(above))
+        accuracy = float(np.mean(hits[above])) if count else None
+        rows.append(ConfidenceRow(confidence, count, accuracy))
+    return tuple(rows)

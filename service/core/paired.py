@@ -1,0 +1,60 @@
+"""Differences between two ways to a probability, judged on the same folds or samples."""
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from service.core.arrays import Floats
+
+
+@dataclass(frozen=True)
+class PairedDifference:
+    """The mean of differences taken pair by pair, which shares out what both have in common.
+
+    Attributes
+    ----------
+    mean : float
+        Of one minus the other.
+    standard_error : float or None
+        Sample standard deviation of the differences over the root of their number; None for a
+        single pair.
+    pairs : int
+        Folds, or samples, that define both.
+    """
+
+    mean: float
+    standard_error: float | None
+    pairs: int
+
+    @property
+    def clear(self) -> bool:
+        """Whether the mean is more than two standard errors away from 0."""
+        return self.standard_error is not None and abs(self.mean) > 2.0 * self.standard_error
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain data."""
+        return asdict(self)
+
+
+def paired_difference(
+    one: Sequence[float | None] | Floats, other: Sequence[float | None] | Floats
+) -> PairedDifference | None:
+    """Return the mean of ``one - other`` with its standard error; None where no pair has both.
+
+    Raises
+    ------
+    ValueError
+        If there is not one for each other.
+    """
+    if len(one) != len(other):
+        raise ValueError(f"pairs must be as many on both sides, not {len(one)} and {len(other)}")
+    found = [a - b for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+    if not found:
+        return None
+    differences = np.array(found, dtype=np.float64)
+    error = None
+    if len(found) > 1:
+        error = float(differences.std(ddof=1) / np.sqrt(len(found)))
+    return PairedDifference(float(differences.mean()), error, len(found))
