@@ -2,9 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
+
+
+@runtime_checkable
+class KnowsItsPlainForm(Protocol):
+    """What gives itself as plain data."""
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what JSON can hold."""
 
 
 def as_plain(value: object) -> Any:  # noqa: ANN401 -- whatever JSON can hold
@@ -26,7 +34,7 @@ def as_plain(value: object) -> Any:  # noqa: ANN401 -- whatever JSON can hold
         return {str(key): as_plain(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
         return [as_plain(part) for part in value]
-    if isinstance(value, PlainData):
+    if isinstance(value, KnowsItsPlainForm):
         return value.as_dict()
     if is_dataclass(value):
         return {field.name: as_plain(getattr(value, field.name)) for field in fields(value)}

@@ -1,0 +1,174 @@
+"""Judge a further set by the tables of a finished calibration."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.special import expit
+
+from service.core.bins.assign import assign_bins
+from service.core.bins.table import BinTable
+from service.core.fit_measure import judge_table
+from service.core.further_band import further_band
+from service.core.further_result import (
+    ConfidenceCount,
+    FurtherEvent,
+    FurtherMeasure,
+    FurtherSet,
+)
+from service.core.histogram import Histogram, fit_histogram
+from service.core.measures import column
+from service.core.model_scores import model_scores
+from service.core.out_of_distribution import OOD_LEVELS, ood_thresholds
+from service.core.population_shift import population_shift
+from service.core.records import Records
+from service.core.scores import judge
+from service.core.shift_verdict import shift_verdict
+
+Tables = Mapping[int, Mapping[str, BinTable]]
+
+
+def judge_further_set(
+    tables: Tables,
+    calibration: Records,
+    further: Records,
+    *,
+    served: Mapping[int, str],
+    labelled: bool,
+    n_classes: int,
+    levels: Sequence[float] = OOD_LEVELS,
+    seed: int = 0,
+) -> FurtherSet:
+    """Judge a further set, labelled or not: Ovadia et al., section 4.
+
+    No number depends on the order of the samples.
+
+    Parameters
+    ----------
+    tables : mapping of int to mapping of str to BinTable
+        Of the calibration, by event and measure; nothing is fitted anew.
+    calibration, further : Records
+        At least one sample each, with the column of every table.
+    served : mapping of int to str
+        The measure whose table answers, by event.
+    labelled : bool
+        Whether labels of ``further`` mean anything; what they are is ignored otherwise.
+    n_classes : int
+        Of the model: the entropy histogram ends at its logarithm.
+    levels : sequence of float
+        Of out-of-distribution thresholds.
+    seed : int
+        Of the labels drawn for consistency bands.
+
+    Raises
+    ------
+    ValueError
+        If a set has no sample or lacks a column, or no table of the served measure is given.
+    """
+    for name, records in (("calibration", calibration), ("further", further)):
+        _check(name, records, tables, served)
+    further = further.take(np.lexsort((further.label_rank, further.tie_key)))
+    events = {}
+    for k in tables:
+        rng = np.random.default_rng([seed, k])
+        measures = {
+            measure: _judge_measure(
+                table,
+                calibration,
+                further,
+                measure=measure,
+                k=k,
+                levels=levels,
+                rng=rng if labelled else None,
+            )
+            for measure, table in tables[k].items()
+        }
+        shifted, sentence = shift_verdict(k, measures[served[k]])
+        events[k] = FurtherEvent(
+            k=k,
+            accuracy=float(np.mean(further.hits(k))) if labelled else None,
+            served=served[k],
+            measures=measures,
+            shifted=shifted,
+            sentence=sentence,
+        )
+    return FurtherSet(
+        n_samples=further.n_samples,
+        labelled=labelled,
+        events=events,
+        model_scores=model_scores(further, top_k=tuple(tables)) if labelled else None,
+        confidence=fit_histogram(_confidence(further), _confidence(calibration), largest=1.0),
+        entropy=_entropy_histogram(further, calibration, n_classes),
+        above_confidence=_above_confidence(further, calibration),
+        shifted=any(event.shifted for event in events.values()),
+        sentence=" ".join(event.sentence for event in events.values()),
+    )
+
+
+def _check(name: str, records: Records, tables: Tables, served: Mapping[int, str]) -> None:
+    if records.n_samples == 0:
+        raise ValueError(f"{name} must hold at least one sample")
+    for k, by_measure in tables.items():
+        if served.get(k) not in by_measure:
+            raise ValueError(f"served must name one of the measures of Top-{k}, {[*by_measure]}")
+        for measure in by_measure:
+            if column(measure, k) not in records.uncertainty:
+                raise ValueError(f"{name} must hold {column(measure, k)}")
+
+
+def _judge_measure(
+    table: BinTable,
+    calibration: Records,
+    further: Records,
+    *,
+    measure: str,
+    k: int,
+    levels: Sequence[float],
+    rng: np.random.Generator | None,
+) -> FurtherMeasure:
+    """Judge one measure; with a source of chance where the set is labelled."""
+    name = column(measure, k)
+    values, known = further.uncertainty[name], calibration.uncertainty[name]
+    scores, band = None, None
+    if rng is not None:
+        judged = judge_table(table, values, further.hits(k))
+        scores, band = judge(judged), further_band(table, judged, rng=rng)
+    return FurtherMeasure(
+        measure=measure,
+        column=name,
+        scores=scores,
+        ece_band=band,
+        discarded={
+            level: float(np.mean(values > np.float32(threshold)))
+            for level, threshold in ood_thresholds(known, levels).items()
+        },
+        population=population_shift(values, known),
+        occupancy=tuple(
+            np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()
+        ),
+    )
+
+
+def _confidence(records: Records) -> np.ndarray:
+    return np.asarray(expit(records.top_log_odds[:, 0].astype(np.float64)))
+
+
+def _entropy_histogram(further: Records, calibration: Records, n_classes: int) -> Histogram | None:
+    ours, theirs = (records.uncertainty.get("entropy") for records in (further, calibration))
+    if ours is None or theirs is None:
+        return None
+    return fit_histogram(ours, theirs, largest=float(np.log(n_classes)))
+
+
+def _above_confidence(further: Records, calibration: Records) -> tuple[ConfidenceCount, ...]:
+    ours, theirs = (model_scores(records, top_k=()) for records in (further, calibration))
+    if ours is None or theirs is None:
+        return ()
+    return tuple(
+        ConfidenceCount(
+            confidence=row.confidence,
+            count=row.count,
+            share=row.count / ours.n_samples,
+            calibration_share=known.count / theirs.n_samples,
+        )
+        for row, known in zip(ours.by_confidence, theirs.by_confidence, strict=True)
+    )
