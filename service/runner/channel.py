@@ -8,6 +8,7 @@ import numpy as np
 
 from service.runner.frames import (
     HEADER,
+    MAX_FIELDS_BYTES,
     MAX_TENSOR_BYTES,
     Buffer,
     Frame,
@@ -64,18 +65,26 @@ class Channel:
                 waiting[0] = waiting[0][sent:]
 
     def receive(
-        self, *, deadline: float | None = None, max_tensor_bytes: int = MAX_TENSOR_BYTES
+        self,
+        *,
+        deadline: float | None = None,
+        max_fields_bytes: int = MAX_FIELDS_BYTES,
+        max_tensor_bytes: int = MAX_TENSOR_BYTES,
     ) -> Frame:
         """Wait for a frame.
 
         Raises
         ------
         FrameError
-            If what came is none, or announces more than ``max_tensor_bytes``.
+            If what came is none, or announces more than the reader takes.
         ChannelClosed, TimeoutError
             If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
         """
-        header = parse_header(self._read(HEADER.size, deadline), max_tensor_bytes=max_tensor_bytes)
+        header = parse_header(
+            self._read(HEADER.size, deadline),
+            max_fields_bytes=max_fields_bytes,
+            max_tensor_bytes=max_tensor_bytes,
+        )
         fields = self._read(header.fields_bytes, deadline)
         return parse_body(header, fields, self._read(header.tensor_bytes, deadline))
 

@@ -58,6 +58,8 @@ class HeadOutputs:
     @classmethod
     def concatenate(cls, parts: Sequence["HeadOutputs"]) -> "HeadOutputs":
         """Join answers in order."""
+        if len(parts) == 1:
+            return parts[0]
         return cls(
             top_classes=np.concatenate([part.top_classes for part in parts]),
             top_scores=np.concatenate([part.top_scores for part in parts]),

@@ -1,5 +1,6 @@
 """Which device ONNX models run on: the one that was tried, not the one that is listed."""
 
+import threading
 from dataclasses import dataclass
 
 from service.errors import InferenceFailed, OnnxModelCrashed
@@ -19,6 +20,35 @@ class Device:
     name: str
     provider: str
     reason: str
+
+
+class DeviceFinder:
+    """Finds out the device once, at the first call, for all threads."""
+
+    def __init__(self, requested: str, spawner: Spawner) -> None:
+        self._requested = requested
+        self._spawner = spawner
+        self._lock = threading.Lock()
+        self._found: Device | InferenceFailed | None = None
+
+    def device(self) -> Device:
+        """Return the device.
+
+        Raises
+        ------
+        InferenceFailed, Overloaded
+            As `probe_device`; the former is not tried again, for a health check may ask each
+            second.
+        """
+        with self._lock:
+            if self._found is None:
+                try:
+                    self._found = probe_device(self._requested, self._spawner)
+                except InferenceFailed as error:
+                    self._found = error
+            if isinstance(self._found, InferenceFailed):
+                raise InferenceFailed(self._found.message)
+            return self._found
 
 
 def probe_device(requested: str, spawner: Spawner) -> Device:

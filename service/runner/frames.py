@@ -22,6 +22,8 @@ Buffer: TypeAlias = bytes | memoryview
 MAGIC = b"HSR1"
 HEADER = struct.Struct("<4sHHQIIQ")
 MAX_FIELDS_BYTES = 8 * 2**20
+# Of answers that describe no model: a little JSON makes large objects.
+SMALL_FIELDS_BYTES = 2**16
 MAX_TENSOR_BYTES = 2**31
 MAX_TENSORS = 1024
 MAX_RANK = 16
@@ -126,7 +128,12 @@ def code_of(dtype: np.dtype[Any]) -> str | None:
     return CODES.get(dtype) or (dtype.name if dtype.name in DTYPES else None)
 
 
-def parse_header(data: Buffer, *, max_tensor_bytes: int = MAX_TENSOR_BYTES) -> Header:
+def parse_header(
+    data: Buffer,
+    *,
+    max_fields_bytes: int = MAX_FIELDS_BYTES,
+    max_tensor_bytes: int = MAX_TENSOR_BYTES,
+) -> Header:
     """Read a header.
 
     Raises
@@ -139,7 +146,7 @@ def parse_header(data: Buffer, *, max_tensor_bytes: int = MAX_TENSOR_BYTES) -> H
     magic, kind, status, sequence, budget_ms, fields_bytes, tensor_bytes = HEADER.unpack(data)
     if magic != MAGIC:
         raise FrameError("a header does not begin as it must")
-    if fields_bytes > MAX_FIELDS_BYTES or tensor_bytes > max_tensor_bytes:
+    if fields_bytes > max_fields_bytes or tensor_bytes > max_tensor_bytes:
         raise FrameError(f"a frame announces {fields_bytes} + {tensor_bytes} bytes")
     try:
         return Header(Kind(kind), Status(status), sequence, budget_ms, fields_bytes, tensor_bytes)

@@ -1,6 +1,7 @@
 """How a child process is started: with an empty environment, in an empty folder, alone."""
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -49,3 +50,13 @@ def _environment() -> dict[str, str]:
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
     }
+
+
+def describe_exit(code: int) -> str:
+    """Return how a process ended, by `subprocess`'s return code."""
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"

@@ -1,22 +1,21 @@
 """Child processes that keep ONNX models loaded, for all threads of the service."""
 
 import json
-import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache, partial
 from typing import Any, Self, TypeVar
 
 from service.core.records import Records, concatenate
-from service.errors import InvalidDataset, InvalidInput, OnnxModelCrashed, Overloaded
+from service.errors import InvalidDataset, InvalidInput
 from service.runner.answers import Expected
 from service.runner.arrays import check_inputs, check_labels, chunks
-from service.runner.asking import Question, ask
+from service.runner.asking import Question
 from service.runner.cpus import usable_cpus
 from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFiles
-from service.runner.device import Device, probe_device
-from service.runner.frames import LABELS, Array, Frame, Kind
-from service.runner.slots import Slot, Slots
+from service.runner.device import Device, DeviceFinder
+from service.runner.frames import Array
+from service.runner.kept_models import KeptModels
+from service.runner.questions import Questions
 from service.runner.spawner import Spawner
 
 TRIAL_ROWS = 256
@@ -58,16 +57,15 @@ class RunnerPool:
         queue_timeout_s: float = 60.0,
         max_classes: int = 100_000,
     ) -> None:
-        self._requested_device = device
-        self._threads = threads or usable_cpus()
-        self._load_timeout = load_timeout_s
-        self._run_timeout = run_timeout_s
-        self._queue_timeout = queue_timeout_s
-        self._max_classes = max_classes
+        self._questions = Questions(
+            load_timeout=load_timeout_s,
+            run_timeout=run_timeout_s,
+            max_classes=max_classes,
+            threads=threads or usable_cpus(),
+        )
         self._spawner = Spawner()
-        self._slots = Slots(max_processes)
-        self._device: Device | None = None
-        self._device_lock = threading.Lock()
+        self._kept = KeptModels(self._spawner, size=max_processes, queue_timeout=queue_timeout_s)
+        self._finder = DeviceFinder(device, self._spawner)
 
     def __enter__(self) -> Self:
         return self
@@ -81,7 +79,7 @@ class RunnerPool:
 
     def close(self) -> None:
         """Kill all children; requests under way fail with `Overloaded`, as do later ones."""
-        self._slots.close()
+        self._kept.close()
         self._spawner.close()
 
     def device(self) -> Device:
@@ -94,10 +92,7 @@ class RunnerPool:
         Overloaded
             If no child process can be started at this time.
         """
-        with self._device_lock:
-            if self._device is None:
-                self._device = probe_device(self._requested_device, self._spawner)
-            return self._device
+        return self._finder.device()
 
     def inspect(
         self,
@@ -133,16 +128,15 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(trial, location, InvalidDataset)
-        question = self._question(
-            Kind.LOAD,
-            self._load_fields(files, top_k) | {"output": dict(output or {}), "resolved": None},
+        question = self._questions.try_out(
+            files,
             {name: array[:TRIAL_ROWS] for name, array in trial.items()},
+            output=output or {},
+            top_k=top_k,
+            device=self.device().name,
             location=location,
         )
-        with self._slots.hold(object(), timeout=self._queue_timeout) as slot, slot.lock:
-            loaded = self._load(slot, question)
-            self._slots.rename(slot, _key(files, loaded.resolved))
-            return loaded
+        return self._kept.load_new(question, lambda loaded: _key(files, loaded.resolved))
 
     def predict(
         self,
@@ -172,28 +166,18 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(inputs, location, InvalidInput)
-        key = _key(files, resolved)
-        expected = _expected(key[-1])
-        parts: list[HeadOutputs] = []
-        with self._slots.hold(key, timeout=self._queue_timeout) as slot:
-            for rows, part in chunks(inputs, fixed_batch=expected.fixed_batch, start=start):
-                n_rows = rows.stop - rows.start
-                answer = self._ask_loaded(
-                    slot,
-                    files,
-                    resolved,
-                    self._question(
-                        Kind.PREDICT,
-                        {"start": start + rows.start},
-                        part,
-                        location=location,
-                        invalid=InvalidInput,
-                        max_answer_bytes=expected.most_bytes(n_rows),
-                    ),
-                    partial(expected.head_outputs, n_rows=n_rows),
-                )
-                parts.append(answer)
-        return parts[0] if len(parts) == 1 else HeadOutputs.concatenate(parts)
+        expected = _expected(_written(resolved))
+
+        def question(rows: slice, part: dict[str, Array]) -> Question:
+            return self._questions.predict(
+                part, expected, start=start + rows.start, location=location
+            )
+
+        def read(rows: slice, answer: Mapping[str, Array]) -> HeadOutputs:
+            return expected.head_outputs(answer, rows.stop - rows.start)
+
+        parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
+        return HeadOutputs.concatenate(self._ask(files, resolved, parts, question, read))
 
     def record(
         self,
@@ -227,8 +211,7 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(inputs, location, InvalidDataset)
-        key = _key(files, resolved)
-        expected = _expected(key[-1])
+        expected = _expected(_written(resolved))
         checked = check_labels(
             labels,
             n_rows=len(next(iter(inputs.values()))),
@@ -236,106 +219,52 @@ class RunnerPool:
             location=location,
             start=start,
         )
-        parts: list[Records] = []
-        with self._slots.hold(key, timeout=self._queue_timeout) as slot:
-            for rows, part in chunks(inputs, fixed_batch=expected.fixed_batch, start=start):
-                answer = self._ask_loaded(
-                    slot,
-                    files,
-                    resolved,
-                    self._question(
-                        Kind.RECORD,
-                        {"start": start + rows.start, "seed": seed},
-                        {**part, LABELS: checked[rows]},
-                        location=location,
-                        max_answer_bytes=expected.most_bytes(rows.stop - rows.start),
-                    ),
-                    partial(expected.records, labels=checked[rows]),
-                )
-                parts.append(answer)
-        return concatenate(parts)
 
-    def _question(
+        def question(rows: slice, part: dict[str, Array]) -> Question:
+            return self._questions.record(
+                part,
+                checked[rows],
+                expected,
+                seed=seed,
+                start=start + rows.start,
+                location=location,
+            )
+
+        def read(rows: slice, answer: Mapping[str, Array]) -> Records:
+            return expected.records(answer, checked[rows])
+
+        parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
+        return concatenate(self._ask(files, resolved, parts, question, read))
+
+    def _ask(
         self,
-        kind: Kind,
-        fields: Mapping[str, Any],
-        tensors: Mapping[str, Array],
-        *,
-        location: str,
-        invalid: type[InvalidInput] = InvalidDataset,
-        max_answer_bytes: int = 0,
-    ) -> Question:
-        timeout = self._load_timeout if kind is Kind.LOAD else self._run_timeout
-        return Question(kind, fields, tensors, location, invalid, timeout, max_answer_bytes)
-
-    def _load_fields(self, files: OnnxModelFiles, top_k: Sequence[int]) -> dict[str, Any]:
-        return {
-            "path": str(files.path.absolute()),
-            "companions": {name: str(at.absolute()) for name, at in files.companions.items()},
-            "top_k": list(top_k),
-            "max_classes": self._max_classes,
-            "device": self.device().name,
-            "threads": self._threads,
-        }
-
-    def _ask_loaded(
-        self,
-        slot: Slot,
         files: OnnxModelFiles,
         resolved: Mapping[str, Any],
-        question: Question,
-        read: Callable[[Mapping[str, Array]], T],
-    ) -> T:
-        """Ask the slot's child, which gets the model first if it does not have it."""
-        with self._locked(slot):
-            if slot.process is None or not slot.process.is_alive():
-                fields = self._load_fields(files, resolved["top_k"])
-                fields |= {"output": {}, "resolved": dict(resolved)}
-                self._load(slot, self._question(Kind.LOAD, fields, {}, location="model"))
-            return self._ask(slot, question, lambda answer: read(answer.tensors))
+        parts: Iterable[tuple[slice, dict[str, Array]]],
+        question: Callable[[slice, dict[str, Array]], Question],
+        read: Callable[[slice, Mapping[str, Array]], T],
+    ) -> list[T]:
+        """Ask about some rows after the others; between two parts others get their turn."""
 
-    def _load(self, slot: Slot, question: Question) -> LoadedOnnxModel:
-        slot.drop()
-        slot.process = self._spawner.take()
-        try:
-            return self._ask(
-                slot, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields)
-            )
-        except BaseException:
-            slot.drop()
-            raise
+        def loading() -> Question:
+            return self._questions.load(files, resolved, device=self.device().name)
 
-    def _ask(self, slot: Slot, question: Question, read: Callable[[Frame], T]) -> T:
-        process = slot.process
-        if process is None or self._slots.is_closed:
-            # Either this thread sees that the pool is closed, or `close` sees the process.
-            slot.drop()
-            raise Overloaded("The service is shutting down.")
-        try:
-            return ask(process, question, read)
-        except OnnxModelCrashed as error:
-            if self._slots.is_closed:
-                raise Overloaded("The service is shutting down.") from error
-            raise
-        finally:
-            if not process.is_alive():
-                slot.drop()
-
-    @contextmanager
-    def _locked(self, slot: Slot) -> Iterator[None]:
-        if not slot.lock.acquire(timeout=self._queue_timeout):
-            raise Overloaded("The ONNX model is busy with other requests.")
-        try:
-            yield
-        finally:
-            slot.lock.release()
+        with self._kept.hold(_key(files, resolved)) as slot:
+            return [
+                self._kept.ask(slot, loading, question(rows, part), partial(read, rows))
+                for rows, part in parts
+            ]
 
 
 def _key(files: OnnxModelFiles, resolved: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what a loaded model is known by."""
-    return (*files.identity(), json.dumps(resolved, sort_keys=True))
+    return (*files.identity(), _written(resolved))
+
+
+def _written(resolved: Mapping[str, Any]) -> str:
+    return json.dumps(resolved, sort_keys=True)
 
 
 @lru_cache(maxsize=256)
-def _expected(resolved: str) -> Expected:
-    return Expected.from_resolved(json.loads(resolved))
+def _expected(written: str) -> Expected:
+    return Expected.from_resolved(json.loads(written))

@@ -15,7 +15,9 @@ from typing import Any
 from service.errors import DeadlineExceeded, OnnxModelCrashed
 from service.runner.channel import Channel, ChannelClosed
 from service.runner.frames import (
+    MAX_FIELDS_BYTES,
     MAX_TENSOR_BYTES,
+    SMALL_FIELDS_BYTES,
     Array,
     Buffer,
     Frame,
@@ -24,7 +26,7 @@ from service.runner.frames import (
     Status,
     encode,
 )
-from service.runner.launch import launch
+from service.runner.launch import describe_exit, launch
 
 GRACE_SECONDS = 2.0
 REAP_SECONDS = 10.0
@@ -102,7 +104,9 @@ class RunnerProcess:
                 return self._ready
             try:
                 frame = self._channel.receive(
-                    deadline=time.monotonic() + timeout, max_tensor_bytes=0
+                    deadline=time.monotonic() + timeout,
+                    max_fields_bytes=SMALL_FIELDS_BYTES,
+                    max_tensor_bytes=0,
                 )
             except TimeoutError as error:
                 self.kill()
@@ -163,7 +167,13 @@ class RunnerProcess:
         deadline = time.monotonic() + timeout + GRACE_SECONDS
         try:
             self._channel.send(buffers, deadline=deadline)
-            answer = self._channel.receive(deadline=deadline, max_tensor_bytes=max_tensor_bytes)
+            answer = self._channel.receive(
+                deadline=deadline,
+                max_fields_bytes=MAX_FIELDS_BYTES
+                if request.kind is Kind.LOAD
+                else SMALL_FIELDS_BYTES,
+                max_tensor_bytes=max_tensor_bytes,
+            )
         except TimeoutError as error:
             raise DeadlineExceeded(
                 f"The ONNX model did not answer within {timeout:g} s and was stopped."
@@ -214,7 +224,7 @@ class RunnerProcess:
         except subprocess.TimeoutExpired:
             cause = "it closed its socket"
         else:
-            cause = f"exit status {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+            cause = describe_exit(code)
         if not self._killed:
             words = " | ".join(self._last_words)
             log.warning("child process %d died: %s; last words: %s", self.pid, cause, words)
@@ -233,10 +243,3 @@ class RunnerProcess:
         # without one would lock everybody else out of the process's status.
         with suppress(subprocess.TimeoutExpired):
             self._process.wait(REAP_SECONDS)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

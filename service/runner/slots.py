@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from service.errors import Overloaded
 from service.runner.process import RunnerProcess
 
+CLOSED = "The service is shutting down."
+
 
 class Slot:
     """A child process with one ONNX model, and the lock of whoever talks to it.
@@ -60,14 +62,15 @@ class Slots:
         finally:
             self._leave(slot)
 
-    def rename(self, slot: Slot, key: Hashable) -> None:
-        """Give a held slot another key, unless that one is taken."""
+    def rename(self, slot: Slot, key: Hashable) -> bool:
+        """Give a held slot another key, unless that one is taken; say whether it has it now."""
         with self._changed:
             if key in self._slots or self._slots.get(slot.key) is not slot:
-                return
+                return False
             del self._slots[slot.key]
             slot.key = key
             self._slots[key] = slot
+            return True
 
     def close(self) -> None:
         """Kill all child processes and give out no more slots."""
@@ -86,7 +89,7 @@ class Slots:
         with self._changed:
             while True:
                 if self._closed:
-                    raise Overloaded("The service is shutting down.")
+                    raise Overloaded(CLOSED)
                 evicted = None
                 if key not in self._slots and len(self._slots) >= self._size:
                     evicted = next((s for s in self._slots.values() if not s.users), None)

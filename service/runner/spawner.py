@@ -9,11 +9,11 @@ from concurrent.futures import CancelledError
 from service.errors import Overloaded
 from service.runner.long_lived_thread import LongLivedThread
 from service.runner.process import RunnerProcess, RunnerStartFailed
+from service.runner.slots import CLOSED
 
 START_SECONDS = 60.0
 FIRST_BACK_OFF_SECONDS = 0.5
 LONGEST_BACK_OFF_SECONDS = 30.0
-CLOSED = "The service is shutting down."
 UNAVAILABLE = (
     "ONNX models cannot be run at this time: the process that runs them does not start; "
     "the service's log says why."

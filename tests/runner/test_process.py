@@ -141,6 +141,7 @@ def test_a_request_too_large_harms_nobody():
         "another kind",
         "garbage",
         "enormous",
+        "verbose",
         "a failure with arrays",
     ],
 )

@@ -24,6 +24,7 @@ LIES = {
     "enormous": lambda request: [
         HEADER.pack(MAGIC, request.kind, 0, request.sequence, 0, 2, MAX_TENSOR_BYTES)
     ],
+    "verbose": lambda request: encode(Frame(request.kind, request.sequence, {"a": [{}] * 100_000})),
     "an unknown failure": lambda request: failure(
         request, {"code": "no-such-code", "message": "m", "violations": []}
     ),

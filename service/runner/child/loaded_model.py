@@ -167,7 +167,8 @@ def run_batches(
             name: _padded(array[first : first + n_real], before, n_fed)
             for name, array in inputs.items()
         }
-        answer = session.run(wanted, feeds, location=location, start=start + first)
+        place = f"{location}[{start + first}:{start + first + n_real}]"
+        answer = session.run(wanted, feeds, place=place)
         for output in answer.values():
             if output.ndim == 0 or len(output) != n_fed:
                 raise InvalidOnnxModel.at(

@@ -77,16 +77,18 @@ class OnnxSession:
         return [output.name for output in self._session.get_outputs()]
 
     def run(
-        self, outputs: Sequence[str], feeds: Mapping[str, Array], *, location: str, start: int
+        self, outputs: Sequence[str], feeds: Mapping[str, Array], *, place: str
     ) -> dict[str, Array]:
         """Run the graph on a batch and return the outputs by name.
+
+        ``place`` is what the rows are called in errors.
 
         Raises
         ------
         DeadlineExceeded
             If the request's time is over.
         InvalidInput
-            If the graph does not take these rows; ``start`` is the number of the first.
+            If the graph does not take these rows.
         InferenceFailed
             If there is not enough memory.
         """
@@ -95,8 +97,7 @@ class OnnxSession:
                 answers = self._session.run(list(outputs), dict(feeds), options)
             except Exception as error:
                 self._watchdog.check()
-                rows = len(next(iter(feeds.values())))
-                raise _run_failure(error, f"{location}[{start}:{start + rows}]") from error
+                raise _run_failure(error, place) from error
         return {name: np.asarray(answer) for name, answer in zip(outputs, answers, strict=True)}
 
 

@@ -1,0 +1,110 @@
+"""ONNX models that stay loaded, one in each child process."""
+
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TypeVar
+
+from service.errors import OnnxModelCrashed, Overloaded
+from service.runner.asking import Question, ask
+from service.runner.description import LoadedOnnxModel
+from service.runner.frames import Array, Frame
+from service.runner.slots import CLOSED, Slot, Slots
+from service.runner.spawner import Spawner
+
+T = TypeVar("T")
+
+
+class KeptModels:
+    """Loads models into children and keeps them, the most recently used ``size`` of them."""
+
+    def __init__(self, spawner: Spawner, *, size: int, queue_timeout: float) -> None:
+        self._spawner = spawner
+        self._slots = Slots(size)
+        self._queue_timeout = queue_timeout
+
+    def close(self) -> None:
+        """Kill all children; who waits for one gets `Overloaded`."""
+        self._slots.close()
+
+    @contextmanager
+    def hold(self, key: Hashable) -> Iterator[Slot]:
+        """Keep the place of a model while the block runs.
+
+        Raises
+        ------
+        Overloaded
+            If none becomes free in time, or the pool is closed.
+        """
+        with self._slots.hold(key, timeout=self._queue_timeout) as slot:
+            yield slot
+
+    def load_new(
+        self, question: Question, key_of: Callable[[LoadedOnnxModel], Hashable]
+    ) -> LoadedOnnxModel:
+        """Load a model whose key shows only when it is loaded, and keep it under that.
+
+        Raises
+        ------
+        ServiceError
+            Whatever came in the way.
+        """
+        with self.hold(object()) as slot, self._locked(slot):
+            loaded = self._load(slot, question)
+            if not self._slots.rename(slot, key_of(loaded)):
+                slot.drop()  # it is kept already
+            return loaded
+
+    def ask(
+        self,
+        slot: Slot,
+        loading: Callable[[], Question],
+        question: Question,
+        read: Callable[[Mapping[str, Array]], T],
+    ) -> T:
+        """Ask the slot's child, which is given the model first if it does not have it.
+
+        Raises
+        ------
+        ServiceError
+            Whatever came in the way.
+        """
+        with self._locked(slot):
+            if slot.process is None or not slot.process.is_alive():
+                self._load(slot, loading())
+            return self._ask(slot, question, lambda answer: read(answer.tensors))
+
+    def _load(self, slot: Slot, question: Question) -> LoadedOnnxModel:
+        slot.drop()
+        slot.process = self._spawner.take()
+        try:
+            return self._ask(
+                slot, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields)
+            )
+        except BaseException:
+            slot.drop()
+            raise
+
+    def _ask(self, slot: Slot, question: Question, read: Callable[[Frame], T]) -> T:
+        process = slot.process
+        if process is None or self._slots.is_closed:
+            # Either this thread sees that the pool is closed, or `close` sees the process.
+            slot.drop()
+            raise Overloaded(CLOSED)
+        try:
+            return ask(process, question, read)
+        except OnnxModelCrashed as error:
+            if self._slots.is_closed:
+                raise Overloaded(CLOSED) from error
+            raise
+        finally:
+            if not process.is_alive():
+                slot.drop()
+
+    @contextmanager
+    def _locked(self, slot: Slot) -> Iterator[None]:
+        if not slot.lock.acquire(timeout=self._queue_timeout):
+            raise Overloaded("The ONNX model is busy with other requests.")
+        try:
+            yield
+        finally:
+            slot.lock.release()

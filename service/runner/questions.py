@@ -1,0 +1,104 @@
+"""What the pool asks its children, and in which time they are to answer."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from service.core.arrays import Labels
+from service.errors import InvalidDataset, InvalidInput
+from service.runner.answers import Expected
+from service.runner.asking import Question
+from service.runner.description import OnnxModelFiles
+from service.runner.frames import LABELS, Array, Kind
+
+
+@dataclass(frozen=True)
+class Questions:
+    """The questions of one pool; times in seconds."""
+
+    load_timeout: float
+    run_timeout: float
+    max_classes: int
+    threads: int
+
+    def try_out(
+        self,
+        files: OnnxModelFiles,
+        trial: Mapping[str, Array],
+        *,
+        output: Mapping[str, str | None],
+        top_k: Sequence[int],
+        device: str,
+        location: str,
+    ) -> Question:
+        """Load a model, and choose its output on these rows."""
+        fields = self._load_fields(files, top_k, device)
+        fields |= {"output": dict(output), "resolved": None}
+        return self._loading(fields, trial, location)
+
+    def load(self, files: OnnxModelFiles, resolved: Mapping[str, Any], *, device: str) -> Question:
+        """Load a model whose output was chosen before."""
+        fields = self._load_fields(files, resolved["top_k"], device)
+        fields |= {"output": {}, "resolved": dict(resolved)}
+        return self._loading(fields, {}, "model")
+
+    def predict(
+        self, inputs: Mapping[str, Array], expected: Expected, *, start: int, location: str
+    ) -> Question:
+        """Answer rows; ``start`` is the number of the first."""
+        n_rows = len(next(iter(inputs.values())))
+        return Question(
+            kind=Kind.PREDICT,
+            fields={"start": start},
+            tensors=inputs,
+            location=location,
+            invalid=InvalidInput,
+            timeout=self.run_timeout,
+            max_answer_bytes=expected.most_bytes(n_rows),
+        )
+
+    def record(
+        self,
+        inputs: Mapping[str, Array],
+        labels: Labels,
+        expected: Expected,
+        *,
+        seed: int,
+        start: int,
+        location: str,
+    ) -> Question:
+        """Make the records of rows; ``start`` is the number of the first."""
+        return Question(
+            kind=Kind.RECORD,
+            fields={"start": start, "seed": seed},
+            tensors={**inputs, LABELS: labels},
+            location=location,
+            invalid=InvalidDataset,
+            timeout=self.run_timeout,
+            max_answer_bytes=expected.most_bytes(len(labels)),
+        )
+
+    def _loading(
+        self, fields: Mapping[str, Any], trial: Mapping[str, Array], location: str
+    ) -> Question:
+        return Question(
+            kind=Kind.LOAD,
+            fields=fields,
+            tensors=trial,
+            location=location,
+            invalid=InvalidDataset,
+            timeout=self.load_timeout,
+            max_answer_bytes=0,
+        )
+
+    def _load_fields(
+        self, files: OnnxModelFiles, top_k: Sequence[int], device: str
+    ) -> dict[str, Any]:
+        return {
+            "path": str(files.path.absolute()),
+            "companions": {name: str(at.absolute()) for name, at in files.companions.items()},
+            "top_k": list(top_k),
+            "max_classes": self.max_classes,
+            "device": device,
+            "threads": self.threads,
+        }
