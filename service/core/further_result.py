@@ -20,6 +20,9 @@ class FurtherMeasure(PlainData):
         Of the table on this set; None without labels.
     ece_band : ConsistencyBand, optional
         The calibration error on this set beside that of a calibrated table; None without labels.
+    ece_p_value : float, optional
+        How often chance alone makes so large a calibration error of a table whose bins have the
+        same probabilities on this set as on the calibration set; None without labels.
     discarded : dict of float to float
         Share of the set above the calibration set's out-of-distribution threshold, by level; of
         the calibration set, ``1 - level`` or less lies above.
@@ -33,6 +36,7 @@ class FurtherMeasure(PlainData):
     column: str
     scores: dict[str, float | None] | None
     ece_band: ConsistencyBand | None
+    ece_p_value: float | None
     discarded: dict[float, float]
     population: PopulationShift
     occupancy: tuple[int, ...]
@@ -51,8 +55,8 @@ class FurtherEvent(PlainData):
         The measure whose table answers.
     measures : dict of str to FurtherMeasure
     shifted : bool
-        By the served measure: with labels, whether its calibration error is more than chance
-        makes of a calibrated table; without, whether its uncertainties are distributed otherwise.
+        By the served measure: whether its uncertainties are distributed otherwise than in the
+        calibration set or, with labels, its calibration error is more than chance explains.
     sentence : str
         The same for the reader.
     """

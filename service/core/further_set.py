@@ -8,7 +8,7 @@ from scipy.special import expit
 from service.core.bins.assign import assign_bins
 from service.core.bins.table import BinTable
 from service.core.fit_measure import judge_table
-from service.core.further_band import further_band
+from service.core.further_band import exchange_p_value, further_band
 from service.core.further_result import (
     ConfidenceCount,
     FurtherEvent,
@@ -82,7 +82,7 @@ def judge_further_set(
             )
             for measure, table in tables[k].items()
         }
-        shifted, sentence = shift_verdict(k, measures[served[k]])
+        shifted, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
         events[k] = FurtherEvent(
             k=k,
             accuracy=float(np.mean(further.hits(k))) if labelled else None,
@@ -128,15 +128,18 @@ def _judge_measure(
     """Judge one measure; with a source of chance where the set is labelled."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
-    scores, band = None, None
+    scores, band, p_value = None, None, None
     if rng is not None:
         judged = judge_table(table, values, further.hits(k))
-        scores, band = judge(judged), further_band(table, judged, rng=rng)
+        scores = judge(judged)
+        band = further_band(table, judged, rng=rng)
+        p_value = exchange_p_value(table, judged, rng=rng)
     return FurtherMeasure(
         measure=measure,
         column=name,
         scores=scores,
         ece_band=band,
+        ece_p_value=p_value,
         discarded={
             level: float(np.mean(values > np.float32(threshold)))
             for level, threshold in ood_thresholds(known, levels).items()

@@ -10,8 +10,6 @@ from service.core.plain_data import PlainData
 from service.core.scores.auroc import auroc
 from service.core.scores.tied_blocks import tied_blocks
 
-SHIFT_LEVEL = 0.01
-
 
 @dataclass(frozen=True)
 class PopulationShift(PlainData):
@@ -32,17 +30,12 @@ class PopulationShift(PlainData):
     p_value: float
     auroc: float
 
-    @property
-    def differs(self) -> bool:
-        """Whether the distributions are told apart at the 1 % level."""
-        return self.p_value < SHIFT_LEVEL
-
 
 def population_shift(further: Uncertainty, calibration: Uncertainty) -> PopulationShift:
     """Compare the uncertainties of two sets.
 
     The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``, which errs on the side
-    of no difference for small sets and for ties: such a call is false at most 1 time in 100.
+    of no difference for small sets and for ties.
 
     Parameters
     ----------

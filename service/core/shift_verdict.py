@@ -2,61 +2,52 @@
 
 from service.core.consistency import ConsistencyBand
 from service.core.further_result import FurtherMeasure
-from service.core.population_shift import SHIFT_LEVEL, PopulationShift
+
+SHIFT_LEVEL = 0.01
+LEAST_PRINTED = 1e-9
 
 
-def shift_verdict(k: int, measure: FurtherMeasure) -> tuple[bool, str]:
-    """Return whether the set is shifted for the Top-k event, and the sentence that says so.
+def shift_verdict(k: int, measure: FurtherMeasure, *, n_events: int) -> tuple[bool, str]:
+    """Return whether a set is shifted for the Top-k event, and the sentence that says so.
 
-    With labels the probabilities served are judged: the set is shifted where their calibration
-    error is above the 99 % point of its consistency band. Without, the uncertainties are: the set
-    is shifted where they are told from those of the calibration set at the 1 % level. Each call is
-    false at most about 1 time in 100.
+    With or without labels it is shifted where its uncertainties are told from those of the
+    calibration set. With labels it is shifted, too, where the calibration error of the
+    probabilities served is above the 99 % point of its consistency band and is no chance of a fit
+    on few errors, either (`service.core.further_band.exchange_p_value`). Each of the two tests
+    calls a set like the calibration set shifted at most 1 time in 100, over all events together.
     """
-    if measure.ece_band is None:
-        return _by_population(k, measure)
-    return _by_scores(k, measure, measure.ece_band)
+    level = SHIFT_LEVEL / n_events
+    differs = measure.population.p_value < level
+    said = [_population(measure, differs=differs)]
+    fails = False
+    if measure.ece_band is None or measure.ece_p_value is None:
+        said.append("without labels, whether its probabilities hold is not known")
+    else:
+        fails = not measure.ece_band.consistent and measure.ece_p_value < level
+        said.insert(0, _calibration(measure.ece_band, measure.ece_p_value, fails=fails))
+    opening = "the set is shifted" if differs or fails else "no shift is seen"
+    return differs or fails, f"Top-{k}: {opening}; {'; '.join(said)}."
 
 
-def _by_scores(k: int, measure: FurtherMeasure, band: ConsistencyBand) -> tuple[bool, str]:
-    found = (
-        f"the calibration error of the probabilities served ({measure.measure}) is "
-        f"{band.observed:.4f} on it, and {{}} the {band.upper:.4f} that calibrated ones would "
-        "exceed in 1 of 100 such sets"
-    )
-    if not band.consistent:
-        sentence = (
-            f"Top-{k}: the set is shifted; {found.format('above')}. The probabilities do not hold "
-            "on data like this."
-        )
-        return True, sentence
-    sentence = f"Top-{k}: no shift is seen; {found.format('not above')}."
-    if measure.population.differs:
-        sentence += f" Its uncertainties, though, are distributed otherwise ({_distance(measure)})."
-    return False, sentence
+def _calibration(band: ConsistencyBand, p_value: float, *, fails: bool) -> str:
+    found = f"the calibration error of the probabilities served is {band.observed:.4f}"
+    chance = f"the {band.upper:.4f} that calibrated ones exceed in 1 of 100 such sets"
+    if fails:
+        return f"{found}, above {chance}: they do not hold on data like this"
+    if band.consistent:
+        return f"{found}, not above {chance}"
+    return f"{found}, above {chance}, but chance may do so where errors are few (p = {p_value:.2g})"
 
 
-def _by_population(k: int, measure: FurtherMeasure) -> tuple[bool, str]:
-    population: PopulationShift = measure.population
-    if not population.differs:
-        sentence = (
-            f"Top-{k}: no shift is seen; without labels, {measure.measure} is not told from that "
-            f"of the calibration set ({_distance(measure)})."
-        )
-        return False, sentence
-    side = "larger" if population.auroc > 0.5 else "smaller"  # noqa: PLR2004 -- chance
-    sentence = (
-        f"Top-{k}: the set is shifted; without labels, {measure.measure} is distributed otherwise "
-        f"than in the calibration set, {side} on the whole ({_distance(measure)}). The "
-        "probabilities may not hold on data like this."
-    )
-    return True, sentence
-
-
-def _distance(measure: FurtherMeasure) -> str:
+def _population(measure: FurtherMeasure, *, differs: bool) -> str:
     population = measure.population
-    p_value = f"p = {population.p_value:.2g}" if population.p_value >= 1e-9 else "p < 1e-9"  # noqa: PLR2004 -- smaller ones say no more
+    p_value = "p < 1e-9"
+    if population.p_value >= LEAST_PRINTED:
+        p_value = f"p = {population.p_value:.2g}"
+    found = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
+    if not differs:
+        return f"{measure.measure} is not told from that of the calibration set ({found})"
     return (
-        f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}, called at "
-        f"{SHIFT_LEVEL:g}"
+        f"{measure.measure} is distributed otherwise than in the calibration set, larger "
+        f"{population.auroc:.0%} of the time ({found})"
     )
