@@ -1,8 +1,9 @@
 """Checks of what a child answers: it may be in the hands of whoever wrote the ONNX model."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +14,7 @@ from service.core.measures import columns
 from service.core.ranked import recorded_classes
 from service.core.records import TEMPERATURES, Records
 from service.errors import InvalidInput, ServiceError, Violation
-from service.runner.description import HeadOutputs, read_choice
+from service.runner.description import HeadOutputs, read_choice, write_resolved
 from service.runner.fields import FieldError, integer, items, text
 from service.runner.frames import ALIGNMENT, Array, Frame
 
@@ -121,6 +122,22 @@ class Expected:
             if (classes < 0).any() or (classes >= self.n_classes).any():
                 raise FieldError("a class that does not exist")
         return records
+
+
+def expected_of(resolved: Mapping[str, Any]) -> Expected:
+    """Return what answers about a model look like, by `LoadedOnnxModel.resolved`.
+
+    Raises
+    ------
+    FieldError
+        If it is not that.
+    """
+    return _expected(write_resolved(resolved))
+
+
+@lru_cache(maxsize=256)
+def _expected(written: str) -> Expected:
+    return Expected.from_resolved(json.loads(written))
 
 
 def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:

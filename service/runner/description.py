@@ -1,5 +1,6 @@
 """What the parent knows of an ONNX model: which files, and what the child found in them."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,14 +28,14 @@ class OnnxModelFiles:
     sha256: str = ""
     companion_sha256: Mapping[str, str] = field(default_factory=dict)
 
-    def identity(self) -> tuple[str, ...]:
-        """Return what tells this model from others."""
+    def key(self, resolved: Mapping[str, Any]) -> tuple[str, ...]:
+        """Return what tells this model, loaded with this choice, from others."""
         own = self.sha256 or str(self.path)
         parts = [
             f"{name}={self.companion_sha256.get(name) or path}"
             for name, path in self.companions.items()
         ]
-        return (own, *sorted(parts))
+        return (own, *sorted(parts), write_resolved(resolved))
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,7 +82,8 @@ class LoadedOnnxModel:
     output
         The output that is read, what it holds, and how that was found.
     top_k
-        The events asked for that this many classes leave open: ``k < n_classes``.
+        The events asked for that this many classes leave open, ``k < n_classes``; Top-1 if there
+        are none.
     provider
         The execution provider that really ran.
     versions
@@ -137,6 +139,11 @@ class LoadedOnnxModel:
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FieldError(f"the description of a model: {error}") from error
+
+
+def write_resolved(resolved: Mapping[str, Any]) -> str:
+    """Return `LoadedOnnxModel.resolved` as text, the same for the same content."""
+    return json.dumps(resolved, sort_keys=True)
 
 
 def read_choice(values: Mapping[str, Any]) -> OutputChoice:

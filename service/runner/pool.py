@@ -1,13 +1,12 @@
 """Child processes that keep ONNX models loaded, for all threads of the service."""
 
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Self, TypeVar
 
 from service.core.records import Records, concatenate
 from service.errors import InvalidDataset, InvalidInput
-from service.runner.answers import Expected
+from service.runner.answers import expected_of
 from service.runner.arrays import check_inputs, check_labels, chunks
 from service.runner.asking import Question
 from service.runner.cpus import usable_cpus
@@ -136,7 +135,7 @@ class RunnerPool:
             device=self.device().name,
             location=location,
         )
-        return self._kept.load_new(question, lambda loaded: _key(files, loaded.resolved))
+        return self._kept.load_new(question, lambda loaded: files.key(loaded.resolved))
 
     def predict(
         self,
@@ -166,7 +165,7 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(inputs, location, InvalidInput)
-        expected = _expected(_written(resolved))
+        expected = expected_of(resolved)
 
         def question(rows: slice, part: dict[str, Array]) -> Question:
             return self._questions.predict(
@@ -192,14 +191,8 @@ class RunnerPool:
     ) -> Records:
         """Return the record of each row; the same for a row whatever rows come with it.
 
-        Parameters
-        ----------
-        resolved
-            `LoadedOnnxModel.resolved` of these files.
-        seed
-            Of the tie keys.
-        start
-            Number of the first row, for errors.
+        As `predict`; ``start`` also tells a row's place in its batch, and ``seed`` is that of the
+        tie keys.
 
         Raises
         ------
@@ -211,7 +204,7 @@ class RunnerPool:
             If no child is free.
         """
         check_inputs(inputs, location, InvalidDataset)
-        expected = _expected(_written(resolved))
+        expected = expected_of(resolved)
         checked = check_labels(
             labels,
             n_rows=len(next(iter(inputs.values()))),
@@ -249,22 +242,8 @@ class RunnerPool:
         def loading() -> Question:
             return self._questions.load(files, resolved, device=self.device().name)
 
-        with self._kept.hold(_key(files, resolved)) as slot:
+        with self._kept.hold(files.key(resolved)) as slot:
             return [
                 self._kept.ask(slot, loading, question(rows, part), partial(read, rows))
                 for rows, part in parts
             ]
-
-
-def _key(files: OnnxModelFiles, resolved: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return what a loaded model is known by."""
-    return (*files.identity(), _written(resolved))
-
-
-def _written(resolved: Mapping[str, Any]) -> str:
-    return json.dumps(resolved, sort_keys=True)
-
-
-@lru_cache(maxsize=256)
-def _expected(written: str) -> Expected:
-    return Expected.from_resolved(json.loads(written))

@@ -99,14 +99,16 @@ def test_the_same_file_with_other_companions_is_another_model(tmp_path):
 
 def test_digests_not_paths_tell_models_apart():
     a, b = Path("a"), Path("b")
-    assert OnnxModelFiles(a, sha256="1").identity() == OnnxModelFiles(b, sha256="1").identity()
-    assert OnnxModelFiles(a, sha256="1").identity() != OnnxModelFiles(a, sha256="2").identity()
-    assert OnnxModelFiles(a).identity() != OnnxModelFiles(b).identity()
+    one = OnnxModelFiles(a, sha256="1").key({})
+    assert OnnxModelFiles(b, sha256="1").key({}) == one
+    assert OnnxModelFiles(a, sha256="2").key({}) != one
+    assert OnnxModelFiles(a, sha256="1").key({"top_k": [1]}) != one
+    assert OnnxModelFiles(a).key({}) != OnnxModelFiles(b).key({})
     weighted = [
-        OnnxModelFiles(a, {"w": path}, "1", {"w": digest})
+        OnnxModelFiles(a, {"w": path}, "1", {"w": digest}).key({})
         for path, digest in [(a, "x"), (b, "x"), (a, "y")]
     ]
-    assert weighted[0].identity() == weighted[1].identity() != weighted[2].identity()
+    assert weighted[0] == weighted[1] != weighted[2]
 
 
 def test_waiting_for_a_busy_child_has_an_end(tmp_path):
