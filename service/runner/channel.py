@@ -34,10 +34,6 @@ class Channel:
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
 
-    def fileno(self) -> int:
-        """Return the socket's descriptor."""
-        return self._socket.fileno()
-
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
