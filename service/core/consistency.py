@@ -1,7 +1,21 @@
-"""What a perfectly calibrated table would score on this much data."""
+"""What a perfectly calibrated table would score on this much data.
+
+A calibration error is above 0 even where every probability is true, as the labels of a bin are
+few; so it says something only beside its distribution in such a world: Bröcker & Smith 2007 for the
+labels that judge, here for those that fitted the table as well.
+"""
 
 from dataclasses import asdict, dataclass
 from typing import Any
+
+import numpy as np
+
+from service.core.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
+from service.core.bins.table import BinTable
+from service.core.scores.equal_range import equal_range_bins
+
+RESAMPLES = 1000
+UPPER = 0.99
 
 
 @dataclass(frozen=True)
@@ -39,3 +53,158 @@ class ConsistencyBand:
     def as_dict(self) -> dict[str, Any]:
         """Return plain data."""
         return {**asdict(self), "consistent": self.consistent}
+
+
+def evaluation_band(
+    table: BinTable,
+    fitted: Uncertainty,
+    judged: Uncertainty,
+    hits: Hits,
+    *,
+    seed: int,
+    resamples: int = RESAMPLES,
+) -> ConsistencyBand | None:
+    """Return the band of ``ece`` for a table judged on other samples than it was fitted on.
+
+    Labels of both sets are drawn from the table's own probabilities, bin by bin from the mean of
+    its samples; the probabilities are then made again, with edges and pooled bins as they are, and
+    judged on the drawn labels.
+
+    Parameters
+    ----------
+    table : BinTable
+    fitted, judged : ndarray of float32, shape (n_fitted,), (n_judged,)
+        Uncertainties of the samples that the table was fitted on, and of those that judge it.
+    hits : ndarray of bool, shape (n_judged,)
+    seed : int
+    resamples : int
+
+    Returns
+    -------
+    ConsistencyBand or None
+        None without a judged sample.
+    """
+    if len(judged) == 0:
+        return None
+    rng = np.random.default_rng(seed)
+    learnt, tested = _Cells.of(table, fitted), _Cells.of(table, judged)
+    refitted = _refit(table, learnt.counts, learnt.draw(rng, resamples))
+    errors = tested.errors(tested.draw(rng, resamples), refitted)
+    truth = np.bincount(tested.bins[hits], minlength=table.n_bins)[:, np.newaxis]
+    observed = tested.errors(truth, table.probability[:, np.newaxis])
+    return _band("ece", float(observed[0]), errors)
+
+
+def cross_validated_band(
+    table: BinTable,
+    uncertainty: Uncertainty,
+    folds: BinIndex,
+    *,
+    observed: float | None,
+    seed: int,
+    resamples: int = RESAMPLES,
+) -> ConsistencyBand | None:
+    """Return the band of the mean of ``ece`` over folds.
+
+    Drawn as in `evaluation_band`; each fold is judged by the drawn labels of the others, in the
+    bins of ``table``, which the tables of single folds have but for a few samples at the edges.
+    None without an observed mean.
+    """
+    if observed is None:
+        return None
+    rng = np.random.default_rng(seed)
+    cells = [_Cells.of(table, uncertainty[folds == fold]) for fold in range(int(folds.max()) + 1)]
+    drawn = [cell.draw(rng, resamples) for cell in cells]
+    counts = np.sum([cell.counts for cell in cells], axis=0)
+    total = np.sum(drawn, axis=0)
+    errors = [
+        cell.errors(hits, _refit(table, counts - cell.counts, total - hits))
+        for cell, hits in zip(cells, drawn, strict=True)
+    ]
+    return _band("ece", observed, np.mean(errors, axis=0))
+
+
+def confidence_band(
+    probability: Rates, observed: float | None, *, seed: int, resamples: int = RESAMPLES
+) -> ConsistencyBand | None:
+    """Return the band of ``ece_15`` for probabilities as they are: only judging labels are drawn.
+
+    None without an observed value.
+    """
+    if observed is None:
+        return None
+    _, bins = np.unique(equal_range_bins(probability, 15), return_inverse=True)
+    counts = np.bincount(bins)
+    means = np.bincount(bins, weights=probability) / counts
+    rng = np.random.default_rng(seed)
+    drawn = _draw(rng, counts, means, resamples)
+    gaps = np.abs(drawn / counts[:, np.newaxis] - means[:, np.newaxis])
+    return _band("ece_15", observed, counts / counts.sum() @ gaps, refitted=False)
+
+
+@dataclass(frozen=True, eq=False)
+class _Cells:
+    """Samples of one set in the bins of a table.
+
+    ``shares[b, c]`` is by how much the probability of bin ``c`` moves the mean probability served
+    to the samples of bin ``b``: the identity, unless the lookup interpolates.
+    """
+
+    bins: BinIndex
+    counts: Counts
+    shares: Floats
+    mean: Rates
+
+    @classmethod
+    def of(cls, table: BinTable, uncertainty: Uncertainty) -> "_Cells":
+        bins = table.look_up(uncertainty).bin
+        counts = np.bincount(bins, minlength=table.n_bins)
+        shares = np.eye(table.n_bins)
+        if table.lookup == "interpolated":
+            shares = _hat_shares(table, uncertainty, bins, counts)
+        return cls(bins, counts, shares, shares @ table.probability)
+
+    def draw(self, rng: np.random.Generator, resamples: int) -> Counts:
+        """Return hits by bin and resample."""
+        return _draw(rng, self.counts, self.mean, resamples)
+
+    def errors(self, hits: Counts, probability: Rates) -> Floats:
+        """Return the calibration error of each resample."""
+        gaps = np.abs(hits - self.counts[:, np.newaxis] * (self.shares @ probability))
+        return np.asarray(gaps.sum(axis=0) / max(int(self.counts.sum()), 1), dtype=np.float64)
+
+
+def _hat_shares(
+    table: BinTable, uncertainty: Uncertainty, bins: BinIndex, counts: Counts
+) -> Floats:
+    values = uncertainty.astype(np.float64)
+    shares = np.empty((table.n_bins, table.n_bins))
+    for column, hat in enumerate(np.eye(table.n_bins)):
+        weights = np.interp(values, table.mean_uncertainty, hat)
+        shares[:, column] = np.bincount(bins, weights=weights, minlength=table.n_bins)
+    shares[counts == 0] = np.eye(table.n_bins)[counts == 0]
+    return np.asarray(shares / np.maximum(counts, 1)[:, np.newaxis], dtype=np.float64)
+
+
+def _draw(rng: np.random.Generator, counts: Counts, mean: Rates, resamples: int) -> Counts:
+    # Resamples run along the last axis: the generator keeps its tables while count and mean stay.
+    chance = np.clip(mean, 0.0, 1.0)
+    shape = (len(counts), resamples)
+    return rng.binomial(counts[:, np.newaxis], chance[:, np.newaxis], size=shape)
+
+
+def _refit(table: BinTable, counts: Counts, hits: Counts) -> Rates:
+    """Return the regularised probability by bin and resample."""
+    strength, n_samples = table.prior.strength, counts.sum()
+    n_hits = hits.sum(axis=0)
+    accuracy = n_hits / n_samples
+    always = (n_hits == 0) | (n_hits == n_samples)
+    accuracy = np.where(always, (n_hits + 0.5) / (n_samples + 1.0), accuracy)
+    return np.asarray((hits + strength * accuracy) / (counts[:, np.newaxis] + strength))
+
+
+def _band(score: str, observed: float, errors: Floats, *, refitted: bool = True) -> ConsistencyBand:
+    median, upper = np.quantile(errors, [0.5, UPPER])
+    return ConsistencyBand(
+        score, observed, float(median), float(upper), len(errors), refitted=refitted
+    )

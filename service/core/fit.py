@@ -5,14 +5,15 @@ from itertools import product
 
 import numpy as np
 
-from service.core.calibrators import CALIBRATORS
-from service.core.fit_baseline import fit_baseline
+from service.core.fit_baseline import fit_baselines
 from service.core.fit_measure import fit_measure
 from service.core.fit_options import FitOptions
 from service.core.fit_result import BaselineFit, EventFit, Fit, MeasureFit
+from service.core.fit_verdict import reach_verdict
 from service.core.fit_warnings import event_warnings, sample_warnings
 from service.core.folds import stratified_folds
 from service.core.measures import column
+from service.core.model_scores import ModelScores, model_scores
 from service.core.records import Records
 
 __all__ = ["BaselineFit", "EventFit", "Fit", "FitOptions", "MeasureFit", "fit_calibration"]
@@ -68,11 +69,15 @@ def fit_calibration(
             on_progress(done, len(tasks))
     events = {}
     for k in options.top_k:
-        baselines = {
-            name: fit_baseline(records, k, calibrator, folds=folds[k], evaluation=evaluation)
-            for name, calibrator in CALIBRATORS.items()
-        }
         served = options.serve.get(k) or least_nll(measures[k])
+        baselines = fit_baselines(
+            records,
+            k,
+            measures[k][served],
+            folds=folds[k],
+            options=options,
+            evaluation=evaluation,
+        )
         events[k] = EventFit(
             k=k,
             accuracy=float(np.mean(records.hits(k))),
@@ -80,11 +85,22 @@ def fit_calibration(
             measures=measures[k],
             baselines=baselines,
             served=served,
+            verdict=reach_verdict(k, measures[k][served], baselines),
         )
     warnings = list(sample_warnings(records.n_samples, options))
     for event in events.values():
         warnings.extend(event_warnings(event, options))
-    return Fit(events, warnings)
+    return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))
+
+
+def _model_scores(
+    records: Records, evaluation: Records | None, top_k: tuple[int, ...]
+) -> dict[str, ModelScores]:
+    sets = {"calibration": records, "evaluation": evaluation}
+    found = {
+        name: model_scores(given, top_k=top_k) for name, given in sets.items() if given is not None
+    }
+    return {name: scores for name, scores in found.items() if scores is not None}
 
 
 def _check_columns(records: Records, name: str, options: FitOptions) -> None:

@@ -1,21 +1,56 @@
-"""Fit and judge one baseline on the folds of the bin tables."""
+"""Fit and judge the baselines of an event on the folds of the bin tables."""
+
+from dataclasses import replace
 
 import numpy as np
 
 from service.core.arrays import BinIndex
-from service.core.calibrators import Calibrator, Predict
+from service.core.bins.table import Lookup
+from service.core.calibrators import CALIBRATORS, Calibrator, Fitted
+from service.core.consistency import confidence_band
 from service.core.crossval import FoldScore, fold_scores, pooled_scores, splits
-from service.core.fit_result import BaselineFit
+from service.core.fit_options import FitOptions
+from service.core.fit_result import BaselineFit, MeasureFit
+from service.core.judged_table import LabelledUncertainty, fit_judged_table, judge_table
+from service.core.paired import PairedDifference, paired_difference
 from service.core.records import Records
 from service.core.scores import Judged, applicable, judge
+from service.core.scores.brier import squared_errors
+from service.core.scores.nll import log_losses
+
+COMPARED = ("nll", "brier")
+
+
+def fit_baselines(
+    records: Records,
+    k: int,
+    served: MeasureFit,
+    *,
+    folds: BinIndex,
+    options: FitOptions,
+    evaluation: Records | None,
+) -> dict[str, BaselineFit]:
+    """Fit and judge every calibrator, and the served bins with the lookup that is not served."""
+    baselines = {
+        name: fit_baseline(
+            records, k, calibrator, served, folds=folds, options=options, evaluation=evaluation
+        )
+        for name, calibrator in CALIBRATORS.items()
+    }
+    other = _fit_other_lookup(
+        records, k, served, folds=folds, options=options, evaluation=evaluation
+    )
+    return {**baselines, other.name: other}
 
 
 def fit_baseline(
     records: Records,
     k: int,
     calibrator: Calibrator,
+    served: MeasureFit,
     *,
     folds: BinIndex,
+    options: FitOptions,
     evaluation: Records | None,
 ) -> BaselineFit:
     """Fit and judge one calibrator for the Top-k event.
@@ -24,20 +59,93 @@ def fit_baseline(
     exactly 1 on an error would cost an infinity, where a bin table is regularised.
     """
     log_floor = 0.5 / records.n_samples
-    judged = None
-    if evaluation is not None:
-        predict = calibrator.fit(records, k, np.arange(records.n_samples))
-        judged = judge(_judge(predict, evaluation, k, log_floor))
-    return BaselineFit(
+    fitted = calibrator.fit(records, k, np.arange(records.n_samples))
+    scores = _cross_validate(records, k, calibrator, folds, log_floor)
+    band = None
+    if not calibrator.learns:
+        pooled = scores["ece_15"].pooled
+        band = confidence_band(fitted(records).probability, pooled, seed=options.seed)
+    found = BaselineFit(
         name=calibrator.name,
         log_floor=log_floor,
-        scores=_cross_validate(records, k, calibrator, folds, log_floor),
-        evaluation=judged,
+        scores=scores,
+        evaluation=None,
+        parameters=fitted.parameters,
+        difference=_fold_differences(scores, served.scores),
+        ece_band=band,
+    )
+    if evaluation is None:
+        return found
+    judged = _judge(fitted, evaluation, k, log_floor)
+    evaluated = judge(judged)
+    return replace(
+        found,
+        evaluation=evaluated,
+        evaluation_difference=_sample_differences(judged, _judge_served(served, evaluation, k)),
+        evaluation_ece_band=confidence_band(
+            judged.probability, evaluated["ece_15"], seed=options.seed
+        ),
     )
 
 
-def _judge(predict: Predict, records: Records, k: int, log_floor: float) -> Judged:
-    said = predict(records)
+def _fit_other_lookup(
+    records: Records,
+    k: int,
+    served: MeasureFit,
+    *,
+    folds: BinIndex,
+    options: FitOptions,
+    evaluation: Records | None,
+) -> BaselineFit:
+    """Fit the served measure's bins with the lookup that is not served."""
+    lookup: Lookup = "step" if options.lookup == "interpolated" else "interpolated"
+    changed = replace(options, lookup=lookup, bins=served.table.requested_bins)
+    name = served.column
+    judging = None
+    if evaluation is not None:
+        judging = LabelledUncertainty(evaluation.uncertainty[name], evaluation.hits(k))
+    samples = LabelledUncertainty(records.uncertainty[name], records.hits(k))
+    found = fit_judged_table(samples, folds=folds, options=changed, evaluation=judging)
+    differences = {}
+    if judging is not None and evaluation is not None:
+        judged = judge_table(found.table, judging.uncertainty, judging.hits)
+        differences = _sample_differences(judged, _judge_served(served, evaluation, k))
+    return BaselineFit(
+        name=f"{lookup}_bins",
+        log_floor=0.0,
+        scores=found.scores,
+        evaluation=found.evaluation,
+        parameters={"bins": float(found.table.n_bins)},
+        difference=_fold_differences(found.scores, served.scores),
+        evaluation_difference=differences,
+    )
+
+
+def _fold_differences(
+    one: dict[str, FoldScore], other: dict[str, FoldScore]
+) -> dict[str, PairedDifference]:
+    found = {name: paired_difference(one[name].by_fold, other[name].by_fold) for name in COMPARED}
+    return {name: difference for name, difference in found.items() if difference is not None}
+
+
+def _sample_differences(one: Judged, other: Judged) -> dict[str, PairedDifference]:
+    found = {
+        "nll": paired_difference(log_losses(one), log_losses(other)),
+        "brier": paired_difference(squared_errors(one), squared_errors(other)),
+    }
+    return {
+        name: difference
+        for name, difference in found.items()
+        if difference is not None and np.isfinite(difference.mean)
+    }
+
+
+def _judge_served(served: MeasureFit, records: Records, k: int) -> Judged:
+    return judge_table(served.table, records.uncertainty[served.column], records.hits(k))
+
+
+def _judge(fitted: Fitted, records: Records, k: int, log_floor: float) -> Judged:
+    said = fitted(records)
     return Judged(
         uncertainty=said.uncertainty,
         hits=records.hits(k),
@@ -51,9 +159,9 @@ def _cross_validate(
 ) -> dict[str, FoldScore]:
     by_fold = []
     probability, uncertainty = np.empty((2, records.n_samples))
-    for fitted, held_out in splits(folds):
-        predict = calibrator.fit(records, k, fitted)
-        judged = _judge(predict, records.take(held_out), k, log_floor)
+    for rows, held_out in splits(folds):
+        fitted = calibrator.fit(records, k, rows)
+        judged = _judge(fitted, records.take(held_out), k, log_floor)
         by_fold.append(judge(judged))
         probability[held_out] = judged.probability
         uncertainty[held_out] = judged.uncertainty

@@ -6,6 +6,7 @@ from service.core.bins.table import BinTable
 from service.core.candidates import LEAST_SAMPLES_PER_BIN, candidate_bins
 from service.core.fit_options import FitOptions
 from service.core.fit_result import EventFit, MeasureFit
+from service.core.fit_verdict import BINS
 from service.core.label_need import HALF_WIDTH, more_labels, widest_bin
 
 
@@ -35,7 +36,7 @@ def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:
     for fit in event.measures.values():
         yield from _merged_bins(event, fit)
     yield from _width(event)
-    yield from _better_baselines(event)
+    yield from _better_baseline(event)
 
 
 def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
@@ -82,18 +83,13 @@ def _width(event: EventFit) -> Iterator[str]:
     )
 
 
-def _better_baselines(event: EventFit) -> Iterator[str]:
-    served = event.measures[event.served].scores["nll"]
-    for baseline in event.baselines.values():
-        nll = baseline.scores["nll"]
-        if nll.mean is None or served.mean is None or nll.folds < served.folds:
-            continue
-        if nll.mean < served.mean:
-            yield (
-                f"Top-{event.k}: {baseline.name} has the lower cross-validated negative "
-                f"log-likelihood, {nll.mean:.5f} against {served.mean:.5f} of the bins served "
-                f"({event.served})."
-            )
+def _better_baseline(event: EventFit) -> Iterator[str]:
+    verdict = event.verdict
+    found = None if verdict is None else verdict.cross_validation
+    if verdict is None or found is None or found.best == BINS or found.difference is None:
+        return
+    if found.difference.clear:
+        yield verdict.sentence
 
 
 def _samples(number: int) -> str:

@@ -82,7 +82,16 @@ def test_probability_falls_with_uncertainty(judged, lookup):
         assert ((table.lower <= table.probability) & (table.probability <= table.upper)).all()
 
 
-def test_the_raw_baseline_of_a_calibrated_model_is_hard_to_beat(judged):
+def test_the_verdict_names_what_mends_the_model(judged):
+    """Labels are drawn from a softmax: one temperature, 1 or 3, makes the truth of the logits."""
     sharpness, fit = judged
-    said = [text for text in fit.warnings if "raw_softmax has the lower" in text]
-    assert bool(said) == (sharpness == 1.0)
+    event = fit.events[1]
+    temperature = event.baselines["temperature"]
+    assert temperature.parameters["temperature"] == pytest.approx(sharpness, rel=0.05)
+    verdict = event.verdict
+    assert verdict.best in {"temperature", "raw_softmax", "beta_calibration", "quadratic_logistic"}
+    assert verdict.cross_validation.rival == "bins"
+    assert (verdict.sentence in fit.warnings) == verdict.cross_validation.difference.clear
+    if sharpness > 1.0:
+        assert event.baselines["raw_softmax"].difference["nll"].mean > 0.1
+        assert event.baselines["raw_softmax"].evaluation_difference["nll"].clear

@@ -18,7 +18,22 @@ def test_a_healthy_set_is_not_warned_about():
     fit = fit_calibration(
         simulated_records(4000, seed=1, sharpness=3.0), options=FitOptions(top_k=(1,), bins=5)
     )
-    assert fit.warnings == []
+    assert fit.warnings == [fit.events[1].verdict.sentence]
+
+
+def test_a_baseline_that_clearly_beats_the_bins_is_named():
+    records = simulated_records(4000, seed=1)
+    coarse = fit_calibration(records, options=FitOptions(top_k=(1,), bins=2))
+    (text,) = said(coarse.warnings, "has the least cross-validated negative log-likelihood")
+    assert text == coarse.events[1].verdict.sentence
+    assert coarse.events[1].verdict.cross_validation.difference.clear
+
+
+def test_a_baseline_that_may_be_better_by_chance_is_not():
+    fit = fit_calibration(records_with_ranks([0, 1] * 100), options=FitOptions(top_k=(1,)))
+    found = fit.events[1].verdict.cross_validation
+    assert found.best == "bins" or not found.difference.clear
+    assert not said(fit.warnings, "cross-validated negative log-likelihood")
 
 
 @pytest.mark.parametrize(

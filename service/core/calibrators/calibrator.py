@@ -1,8 +1,7 @@
 """What a calibrator is: another way to a probability, which the bin table is measured against."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import dataclass, field
 
 from service.core.arrays import BinIndex, Floats, Rates, Uncertainty
 from service.core.records import Records
@@ -24,7 +23,24 @@ class Confidence:
     uncertainty: Uncertainty | Floats
 
 
-Predict: TypeAlias = Callable[[Records], Confidence]
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A calibrator that has learnt.
+
+    Attributes
+    ----------
+    predict : callable
+        From any records to a `Confidence`; calling the object does the same.
+    parameters : dict of str to float
+        What was learnt, where a few numbers say it.
+    """
+
+    predict: Callable[[Records], Confidence]
+    parameters: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, records: Records) -> Confidence:
+        """Return what it says of each sample."""
+        return self.predict(records)
 
 
 @dataclass(frozen=True)
@@ -46,5 +62,5 @@ class Calibrator:
 
     name: str
     meaning: str
-    fit: Callable[[Records, int, BinIndex], Predict]
+    fit: Callable[[Records, int, BinIndex], Fitted]
     learns: bool = True

@@ -1,12 +1,12 @@
 """The model's own softmax, as it comes."""
 
 from service.core.arrays import BinIndex
-from service.core.calibrators.calibrator import Calibrator, Confidence, Predict
+from service.core.calibrators.calibrator import Calibrator, Confidence, Fitted
 from service.core.measures import column
 from service.core.records import Records
 
 
-def fit_raw_softmax(_records: Records, k: int, _rows: BinIndex) -> Predict:
+def fit_raw_softmax(_records: Records, k: int, _rows: BinIndex) -> Fitted:
     """Return the mass of the ``k`` top classes, which needs no fit: Guo et al. 2017, section 2."""
 
     def predict(records: Records) -> Confidence:
@@ -15,7 +15,7 @@ def fit_raw_softmax(_records: Records, k: int, _rows: BinIndex) -> Predict:
             uncertainty=records.uncertainty[column("neg_log_topk_mass", k)],
         )
 
-    return predict
+    return Fitted(predict)
 
 
 CALIBRATOR = Calibrator(

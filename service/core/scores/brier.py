@@ -2,8 +2,14 @@
 
 import numpy as np
 
+from service.core.arrays import Floats
 from service.core.scores.judged import Judged
 from service.core.scores.score import Score
+
+
+def squared_errors(judged: Judged) -> Floats:
+    """Return ``(q - X)^2`` of each sample, shape (n_samples,)."""
+    return np.square(judged.probability - judged.hits)
 
 
 def brier(judged: Judged) -> float:
@@ -12,7 +18,7 @@ def brier(judged: Judged) -> float:
     On binned probabilities (one per bin) it equals uncertainty - resolution + calibration error.
     Within a bin an interpolated table serves several, and then the three leave a remainder.
     """
-    return float(np.mean(np.square(judged.probability - judged.hits)))
+    return float(np.mean(squared_errors(judged)))
 
 
 def brier_uncertainty(judged: Judged) -> float:

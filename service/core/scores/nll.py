@@ -3,7 +3,7 @@
 import numpy as np
 from scipy.special import entr, rel_entr
 
-from service.core.arrays import Rates
+from service.core.arrays import Floats, Rates
 from service.core.scores.judged import Judged
 from service.core.scores.score import Score
 
@@ -25,17 +25,24 @@ def binary_divergence(rates: Rates, probability: Rates | float) -> Rates:
     return np.asarray(divergence, dtype=np.float64)
 
 
+def log_losses(judged: Judged) -> Floats:
+    """Return ``-log q`` of a hit and ``-log(1 - q)`` of a miss, nats, shape (n_samples,).
+
+    ``q`` is clipped as ``judged.log_floor`` says; infinite where the truth was given no chance.
+    """
+    probability = _clipped(judged.probability, judged.log_floor)
+    with np.errstate(divide="ignore"):
+        return -np.log(np.where(judged.hits, probability, 1.0 - probability))
+
+
 def nll(judged: Judged) -> float | None:
     """Return the mean of ``-log q`` over hits and ``-log(1 - q)`` over misses, in nats.
 
     ``q`` is clipped as ``judged.log_floor`` says. None where it is infinite. On binned
     probabilities it equals uncertainty - resolution + calibration error.
     """
-    probability = _clipped(judged.probability, judged.log_floor)
-    given_to_truth = np.where(judged.hits, probability, 1.0 - probability)
-    if not given_to_truth.all():
-        return None
-    return float(-np.mean(np.log(given_to_truth)))
+    mean = float(np.mean(log_losses(judged)))
+    return mean if np.isfinite(mean) else None
 
 
 def nll_uncertainty(judged: Judged) -> float:

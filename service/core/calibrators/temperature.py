@@ -1,0 +1,79 @@
+"""Temperature scaling, from the stored grid of temperatures."""
+
+import numpy as np
+from scipy.interpolate import PchipInterpolator
+from scipy.optimize import minimize_scalar
+
+from service.core.arrays import BinIndex, Floats
+from service.core.bins.edges import UNDERFLOW
+from service.core.calibrators.calibrator import Calibrator, Confidence, Fitted
+from service.core.records import TEMPERATURES, Records
+
+LOG_TEMPERATURES = np.log(TEMPERATURES)
+
+
+def fit_temperature(records: Records, k: int, rows: BinIndex) -> Fitted:
+    """Fit one temperature by the multiclass negative log-likelihood: Guo et al. 2017, section 4.2.
+
+    The same for every event; the probability of the Top-k event is the mass of the ``k`` top
+    classes after scaling. Searched between the ends of the grid: labels that are always right
+    would have it 0, and get the least instead. A mass within 1e-7 of 1 counts as 1 for ``k > 1``.
+    """
+    temperature = best_temperature(records, rows)
+
+    def predict(records: Records) -> Confidence:
+        uncertainty = scaled_neg_log_mass(records, k, temperature)
+        return Confidence(probability=np.exp(-uncertainty), uncertainty=uncertainty)
+
+    return Fitted(predict, {"temperature": temperature})
+
+
+def best_temperature(records: Records, rows: BinIndex) -> float:
+    """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
+
+    The mean of the first term is kept at 24 temperatures, and interpolated in between: its
+    logarithm, by monotone cubics in log T. Rows whose label has probability 0 are lost at every
+    temperature and left out; 1 where no row is left.
+    """
+    label_logit = records.label_logit[rows].astype(np.float64)
+    possible = np.isfinite(label_logit)
+    if not possible.any():
+        return 1.0
+    grid = records.log_sum_exp[rows][possible].mean(axis=0, dtype=np.float64)
+    log_normaliser = _monotone(grid)
+    mean_logit = float(label_logit[possible].mean())
+
+    def loss(log_temperature: float) -> float:
+        return float(
+            np.exp(log_normaliser(log_temperature)) - mean_logit * np.exp(-log_temperature)
+        )
+
+    found = minimize_scalar(
+        loss,
+        bounds=(LOG_TEMPERATURES[0], LOG_TEMPERATURES[-1]),
+        method="bounded",
+        options={"xatol": 1e-8},
+    )
+    return float(np.exp(found.x))
+
+
+def scaled_neg_log_mass(records: Records, k: int, temperature: float) -> Floats:
+    """Return ``-log`` of the mass of the ``k`` top classes after scaling, shape (n_samples,)."""
+    if records.n_samples == 0:
+        return np.empty(0)
+    grid = records.log_sum_exp.astype(np.float64)
+    normaliser = np.exp(_monotone(grid)(np.log(temperature)))
+    top = np.exp(records.top_logits[:, :k].astype(np.float64) / temperature)
+    return np.asarray(np.maximum(normaliser - np.log(top.sum(axis=1)), 0.0), dtype=np.float64)
+
+
+def _monotone(grid: Floats) -> PchipInterpolator:
+    """Interpolate the logarithm of values at the grid's temperatures, the last axis, in log T."""
+    return PchipInterpolator(LOG_TEMPERATURES, np.log(np.maximum(grid, float(UNDERFLOW))), axis=-1)
+
+
+CALIBRATOR = Calibrator(
+    "temperature",
+    "the softmax of the logits divided by one temperature, that of least multiclass loss",
+    fit_temperature,
+)
