@@ -1,0 +1,119 @@
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from service.core.bins.edges import UNDERFLOW
+from service.core.coarse import fit_coarse_table
+
+TARGETS = st.sampled_from([(0.99, 0.95), (0.9, 0.5), (0.8,), (0.75, 0.5, 0.25)])
+
+
+def brute_force(uncertainty, hits, targets):
+    """Try every value as the end of each cell, the largest first."""
+    start, ends = -np.inf, []
+    for target in targets:
+        found = None
+        for end in np.unique(uncertainty[uncertainty > start])[::-1]:
+            cell = (uncertainty > start) & (uncertainty <= end)
+            if hits[cell].sum() >= target * cell.sum() - 1e-9:
+                found = end
+                break
+        ends.append(found)
+        start = start if found is None else found
+    return ends
+
+
+@given(judged_uncertainties(), TARGETS)
+def test_edges_are_the_largest_that_meet_their_targets(sample, targets):
+    uncertainty, hits = sample
+    table = fit_coarse_table(uncertainty, hits, targets=targets)
+    values = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+
+    for edge, end in zip(table.edges, brute_force(values, hits, targets), strict=True):
+        if end is None:
+            assert edge is None
+        else:
+            assert ((values <= edge) == (values <= end)).all()
+
+
+@given(judged_uncertainties(), TARGETS)
+def test_cells_hold_every_sample_once(sample, targets):
+    uncertainty, hits = sample
+    table = fit_coarse_table(uncertainty, hits, targets=targets)
+
+    assert [cell.target for cell in table.cells] == [*targets, None]
+    assert sum(cell.count for cell in table.cells) == len(hits)
+    assert sum(cell.hits for cell in table.cells) == hits.sum()
+    assert sum(cell.weight for cell in table.cells) == pytest.approx(1.0)
+    for cell, edge in zip(table.cells, (*table.edges, None), strict=True):
+        assert cell.upper == edge
+        if cell.count == 0:
+            assert cell.probability is None
+            assert cell.interval is None
+        else:
+            assert cell.probability == cell.hits / cell.count
+            assert cell.interval[0] <= cell.probability <= cell.interval[1]
+            if cell.target is not None:
+                assert cell.probability >= cell.target - 1e-9
+
+
+def test_intervals_are_exact():
+    hits = np.arange(100) % 10 > 0  # 90 of 100
+    table = fit_coarse_table(np.zeros(100, dtype=np.float32), hits, targets=(0.9,), level=0.9)
+
+    expected = binomtest(90, 100).proportion_ci(0.9, method="exact")
+    assert table.cells[0].interval == pytest.approx((expected.low, expected.high), rel=1e-9)
+
+
+def test_rate_of_exactly_the_target_meets_it():
+    hits = np.arange(100) != 7
+    table = fit_coarse_table(np.ones(100, dtype=np.float32), hits)
+
+    assert table.edges == (1.0, None)
+    assert table.cells[0].probability == 0.99
+
+
+def test_first_target_unmet_and_the_second_met():
+    # The most certain sample is an error: no cell from the start is 99 % right before n = 100.
+    hits = np.arange(40) > 0
+    table = fit_coarse_table(np.arange(40, dtype=np.float32), hits)
+
+    assert table.edges == (None, 39.0)
+    assert [cell.count for cell in table.cells] == [0, 40, 0]
+    assert table.cells[1].lower is None
+
+
+def test_tied_values_share_a_cell():
+    uncertainty = np.float32([0, 1, 1, 1, 2])
+    table = fit_coarse_table(uncertainty, np.array([1, 1, 1, 0, 0], dtype=bool))
+
+    assert table.edges == (0.5, None)
+    assert table.cells[0].count == 1
+    assert table.cells[2].count == 4
+
+
+def test_all_wrong_meets_nothing():
+    table = fit_coarse_table(np.arange(5, dtype=np.float32), np.zeros(5, dtype=bool))
+
+    assert table.edges == (None, None)
+    assert [cell.probability for cell in table.cells] == [None, None, 0.0]
+
+
+def test_says_that_the_choice_saw_the_data():
+    table = fit_coarse_table(np.arange(5, dtype=np.float32), np.ones(5, dtype=bool))
+
+    assert "chosen after seeing the labels" in table.as_dict()["note"]
+
+
+@pytest.mark.parametrize("targets", [(), (0.95, 0.99), (0.9, 0.9), (1.0,), (0.0,), (np.nan,)])
+def test_targets_must_fall_between_one_and_zero(targets):
+    with pytest.raises(ValueError, match="targets must"):
+        fit_coarse_table(np.zeros(3, dtype=np.float32), np.ones(3, dtype=bool), targets=targets)
+
+
+def test_level_must_be_a_probability():
+    with pytest.raises(ValueError, match="level must"):
+        fit_coarse_table(np.zeros(3, dtype=np.float32), np.ones(3, dtype=bool), level=1.0)
