@@ -7,8 +7,8 @@ from scipy.special import expit
 
 from service.core.bins.assign import assign_bins
 from service.core.bins.table import BinTable
-from service.core.fit_measure import judge_table
-from service.core.further_band import exchange_p_value, further_band
+from service.core.consistency import evaluation_band
+from service.core.exchange import exchange_p_value
 from service.core.further_result import (
     ConfidenceCount,
     FurtherEvent,
@@ -16,6 +16,7 @@ from service.core.further_result import (
     FurtherSet,
 )
 from service.core.histogram import Histogram, fit_histogram
+from service.core.judged_table import judge_table
 from service.core.measures import column
 from service.core.model_scores import model_scores
 from service.core.out_of_distribution import OOD_LEVELS, ood_thresholds
@@ -69,7 +70,6 @@ def judge_further_set(
     further = further.take(np.lexsort((further.label_rank, further.tie_key)))
     events = {}
     for k in tables:
-        rng = np.random.default_rng([seed, k])
         measures = {
             measure: _judge_measure(
                 table,
@@ -78,7 +78,8 @@ def judge_further_set(
                 measure=measure,
                 k=k,
                 levels=levels,
-                rng=rng if labelled else None,
+                labelled=labelled,
+                seed=seed,
             )
             for measure, table in tables[k].items()
         }
@@ -123,17 +124,17 @@ def _judge_measure(
     measure: str,
     k: int,
     levels: Sequence[float],
-    rng: np.random.Generator | None,
+    labelled: bool,
+    seed: int,
 ) -> FurtherMeasure:
-    """Judge one measure; with a source of chance where the set is labelled."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
     scores, band, p_value = None, None, None
-    if rng is not None:
+    if labelled:
         judged = judge_table(table, values, further.hits(k))
         scores = judge(judged)
-        band = further_band(table, judged, rng=rng)
-        p_value = exchange_p_value(table, judged, rng=rng)
+        band = evaluation_band(table, known, values, judged.hits, seed=seed)
+        p_value = exchange_p_value(table, judged, rng=np.random.default_rng(seed))
     return FurtherMeasure(
         measure=measure,
         column=name,

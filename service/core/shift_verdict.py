@@ -13,7 +13,7 @@ def shift_verdict(k: int, measure: FurtherMeasure, *, n_events: int) -> tuple[bo
     With or without labels it is shifted where its uncertainties are told from those of the
     calibration set. With labels it is shifted, too, where the calibration error of the
     probabilities served is above the 99 % point of its consistency band and is no chance of a fit
-    on few errors, either (`service.core.further_band.exchange_p_value`). Each of the two tests
+    on few errors, either (`service.core.exchange.exchange_p_value`). Each of the two tests
     calls a set like the calibration set shifted at most 1 time in 100, over all events together.
     """
     level = SHIFT_LEVEL / n_events
