@@ -34,8 +34,8 @@ class PopulationShift(PlainData):
 def population_shift(further: Uncertainty, calibration: Uncertainty) -> PopulationShift:
     """Compare the uncertainties of two sets.
 
-    The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``, which errs on the side
-    of no difference for small sets and for ties.
+    The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``. For small sets and for
+    ties the small ones, which decide, are if anything too large.
 
     Parameters
     ----------

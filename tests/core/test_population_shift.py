@@ -1,0 +1,38 @@
+import numpy as np
+import pytest
+
+from service.core.population_shift import population_shift
+
+ONE = np.ones(1, dtype=np.float32)
+
+
+def test_equal_values_differ_in_nothing():
+    found = population_shift(np.repeat(ONE, 50), np.repeat(ONE, 70))
+
+    assert (found.distance, found.p_value, found.auroc) == (0.0, 1.0, 0.5)
+
+
+def test_sets_apart_differ_in_everything():
+    found = population_shift(np.repeat(ONE * 2, 500), np.repeat(ONE, 700))
+
+    assert (found.distance, found.auroc) == (1.0, 1.0)
+    assert found.p_value < 1e-100
+
+
+def test_single_samples_tell_nothing():
+    assert population_shift(ONE * 2, ONE).p_value > 0.5
+
+
+@pytest.mark.parametrize("sets", [(ONE[:0], ONE), (ONE, ONE[:0])])
+def test_empty_sets_are_refused(sets):
+    with pytest.raises(ValueError, match="at least one sample each"):
+        population_shift(*sets)
+
+
+def test_calls_of_like_sets_are_as_rare_as_said():
+    rng = np.random.default_rng(0)
+    calls = [
+        population_shift(*rng.random((2, 300)).astype(np.float32)).p_value < 0.05
+        for _ in range(1000)
+    ]
+    assert 0.02 < np.mean(calls) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
