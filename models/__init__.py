@@ -4,9 +4,11 @@ from models.artifact import Artifact, ArtifactRole
 from models.base import Base
 from models.bin import Bin
 from models.bin_table import BinTable
-from models.calibration import UNFINISHED, Calibration, CalibrationStatus
+from models.calibration import Calibration
 from models.calibration_name import CalibrationName
 from models.clock import database_now
+from models.evaluation import Evaluation
+from models.job import UNFINISHED, Job, JobStatus
 from models.score import Score, ScorePhase, SubjectKind
 from models.tenant import DEFAULT_TENANT, Tenant
 from models.utc_datetime import UtcDateTime
@@ -21,7 +23,9 @@ __all__ = [
     "BinTable",
     "Calibration",
     "CalibrationName",
-    "CalibrationStatus",
+    "Evaluation",
+    "Job",
+    "JobStatus",
     "Score",
     "ScorePhase",
     "SubjectKind",

@@ -1,9 +1,17 @@
-"""Artifacts: which stored files belong to a calibration."""
+"""Artifacts: which stored files belong to a calibration, or to a further set of it."""
 
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, String, Text
+from sqlalchemy import (
+    BigInteger,
+    CheckConstraint,
+    ForeignKeyConstraint,
+    Index,
+    String,
+    Text,
+    text,
+)
 from sqlalchemy.orm import Mapped, mapped_column
 
 from models.base import Base
@@ -17,7 +25,8 @@ ArtifactRole: TypeAlias = Literal[
 class Artifact(Base):
     """One stored file: the key is the server's, the label is what the client called it.
 
-    Several rows may share a key; the file goes when the last of them does.
+    It is a file of the calibration itself, or of the evaluation of it that is named. Several
+    calibrations may share a key; the file goes when the last row that names it does.
     """
 
     __tablename__ = "artifact"
@@ -27,7 +36,31 @@ class Artifact(Base):
             ["calibration.tenant_id", "calibration.id"],
             ondelete="CASCADE",
         ),
+        ForeignKeyConstraint(
+            ["tenant_id", "calibration_id", "evaluation_id"],
+            ["evaluation.tenant_id", "evaluation.calibration_id", "evaluation.id"],
+            ondelete="CASCADE",
+        ),
         Index(None, "tenant_id", "key"),
+        Index(
+            "uq_artifact_of_calibration",
+            "tenant_id",
+            "calibration_id",
+            "role",
+            "position",
+            unique=True,
+            sqlite_where=text("evaluation_id IS NULL"),
+            postgresql_where=text("evaluation_id IS NULL"),
+        ),
+        Index(
+            "uq_artifact_of_evaluation",
+            "tenant_id",
+            "calibration_id",
+            "evaluation_id",
+            "role",
+            "position",
+            unique=True,
+        ),
         CheckConstraint("position >= 0", name="position"),
         CheckConstraint("size >= 0", name="size"),
         CheckConstraint("length(sha256) = 64", name="sha256"),
@@ -35,12 +68,10 @@ class Artifact(Base):
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
     calibration_id: Mapped[UUID] = mapped_column(primary_key=True)
-    role: Mapped[ArtifactRole] = mapped_column(
-        one_of(ArtifactRole, name="role"),
-        primary_key=True,
-    )
-    position: Mapped[int] = mapped_column(primary_key=True)
+    key: Mapped[str] = mapped_column(String(500), primary_key=True)
+    evaluation_id: Mapped[UUID | None]
+    role: Mapped[ArtifactRole] = mapped_column(one_of(ArtifactRole, name="role"))
+    position: Mapped[int]
     label: Mapped[str] = mapped_column(Text)
-    key: Mapped[str] = mapped_column(String(500))
     sha256: Mapped[str] = mapped_column(String(64))
     size: Mapped[int] = mapped_column(BigInteger)

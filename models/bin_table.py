@@ -23,7 +23,11 @@ Lookup: TypeAlias = Literal["step", "interpolated"]
 
 
 class BinTable(Base):
-    """The bins of one (event, measure) of a calibration, and how they were made."""
+    """The bins of one (event, measure) of a calibration, how they were made and what they show.
+
+    ``quantile_bins`` are those before any were pooled: fewer than ``requested_bins`` where equal
+    values share one. The curves are long, and read only where they are asked for.
+    """
 
     __tablename__ = "bin_table"
     __table_args__ = (
@@ -45,6 +49,7 @@ class BinTable(Base):
         ),
         CheckConstraint("k >= 1", name="k"),
         CheckConstraint("requested_bins >= 1", name="requested_bins"),
+        CheckConstraint("quantile_bins >= 1", name="quantile_bins"),
         CheckConstraint("interval_level > 0 AND interval_level < 1", name="interval_level"),
         CheckConstraint("prior_accuracy > 0 AND prior_accuracy < 1", name="prior_accuracy"),
         CheckConstraint("prior_strength > 0", name="prior_strength"),
@@ -59,6 +64,7 @@ class BinTable(Base):
     column: Mapped[str] = mapped_column(String(100))
     served: Mapped[bool]
     requested_bins: Mapped[int]
+    quantile_bins: Mapped[int]
     lookup: Mapped[Lookup] = mapped_column(one_of(Lookup, name="lookup"))
     monotone: Mapped[bool]
     interval_method: Mapped[str] = mapped_column(String(50))
@@ -69,6 +75,10 @@ class BinTable(Base):
     prior_degenerate: Mapped[bool]
     n_samples: Mapped[int] = mapped_column(BigInteger)
     candidates: Mapped[list[dict[str, object]]] = mapped_column(JSON)
+    analysis: Mapped[dict[str, object]] = mapped_column(JSON, default=dict)
+    curves: Mapped[dict[str, object]] = mapped_column(
+        JSON, default=dict, deferred=True, deferred_raiseload=True
+    )
 
     bins: Mapped[list[Bin]] = relationship(
         lazy="raise", order_by=lambda: Bin.index, passive_deletes="all"

@@ -1,7 +1,5 @@
 """Calibrations: the resource, and at once the job that makes it."""
 
-from datetime import datetime
-from typing import Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import (
@@ -10,22 +8,21 @@ from sqlalchemy import (
     ForeignKeyConstraint,
     Index,
     String,
-    Text,
     UniqueConstraint,
+    and_,
 )
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
 from models.artifact import Artifact
 from models.base import Base
-from models.clock import database_now
-from models.one_of import one_of
-
-CalibrationStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-UNFINISHED: tuple[CalibrationStatus, ...] = ("queued", "running")
+from models.job import Job, job_rules
 
 
-class Calibration(Base):
-    """What one POST /calibrate makes; once finished it never changes."""
+class Calibration(Job, Base):
+    """What one POST /calibrate makes; once finished it never changes.
+
+    ``refit_of`` is the calibration whose records it was fitted to anew. That one may be gone.
+    """
 
     __tablename__ = "calibration"
     __table_args__ = (
@@ -35,42 +32,13 @@ class Calibration(Base):
         UniqueConstraint("tenant_id", "id"),
         UniqueConstraint("tenant_id", "name", "version"),
         Index(None, "tenant_id", "created_at", "id"),
-        Index(None, "status", "created_at"),
         CheckConstraint("version >= 1", name="version"),
-        CheckConstraint("attempt >= 0", name="attempt"),
-        CheckConstraint("progress_done BETWEEN 0 AND progress_total", name="progress"),
-        CheckConstraint(
-            "(status = 'running') = (lease_owner IS NOT NULL)"
-            " AND (status = 'running') = (lease_until IS NOT NULL)",
-            name="lease",
-        ),
-        CheckConstraint(
-            "(status IN ('queued', 'running')) = (finished_at IS NULL)",
-            name="finished_at",
-        ),
-        CheckConstraint("(status = 'failed') = (error IS NOT NULL)", name="error"),
+        *job_rules(),
     )
 
-    id: Mapped[UUID] = mapped_column(primary_key=True)
-    tenant_id: Mapped[UUID]
     name: Mapped[str] = mapped_column(String(100))
     version: Mapped[int]
-
-    status: Mapped[CalibrationStatus] = mapped_column(
-        one_of(CalibrationStatus, name="status"),
-        default="queued",
-    )
-    attempt: Mapped[int] = mapped_column(default=0)
-    lease_owner: Mapped[str | None] = mapped_column(String(200))
-    lease_until: Mapped[datetime | None]
-    cancel_requested: Mapped[bool] = mapped_column(default=False)
-    progress_stage: Mapped[str | None] = mapped_column(Text)
-    progress_done: Mapped[int] = mapped_column(default=0)
-    progress_total: Mapped[int] = mapped_column(default=0)
-
-    created_at: Mapped[datetime] = mapped_column(default=database_now())
-    started_at: Mapped[datetime | None]
-    finished_at: Mapped[datetime | None]
+    refit_of: Mapped[UUID | None]
 
     config: Mapped[dict[str, object]] = mapped_column(JSON)
     onnx_model: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
@@ -79,10 +47,19 @@ class Calibration(Base):
     accuracy: Mapped[dict[str, float] | None] = mapped_column(JSON(none_as_null=True))
     serve: Mapped[dict[str, str] | None] = mapped_column(JSON(none_as_null=True))
     warnings: Mapped[list[str]] = mapped_column(JSON)
-    error: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+
+    model_scores: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    verdicts: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    baselines: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    mislabelled: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
 
     artifacts: Mapped[list[Artifact]] = relationship(
         lazy="raise",
+        primaryjoin=lambda: and_(
+            Calibration.tenant_id == Artifact.tenant_id,
+            Calibration.id == Artifact.calibration_id,
+            Artifact.evaluation_id.is_(None),
+        ),
         order_by=lambda: [Artifact.role, Artifact.position],
         passive_deletes="all",
     )

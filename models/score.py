@@ -9,14 +9,16 @@ from sqlalchemy.orm import Mapped, mapped_column
 from models.base import Base
 from models.one_of import one_of
 
-SubjectKind: TypeAlias = Literal["measure", "baseline"]
+SubjectKind: TypeAlias = Literal["measure", "baseline", "oracle"]
 ScorePhase: TypeAlias = Literal["cross_validation", "evaluation"]
 
 
 class Score(Base):
     """One score of one subject; a null number is one that the data could not define.
 
-    ``position`` is the order in which a report lists scores.
+    ``position`` is the order in which a report lists scores. ``difference`` is this baseline's
+    score minus that of the served table, taken pair by pair (folds, or samples of the evaluation
+    set), with its standard error.
     """
 
     __tablename__ = "score"
@@ -31,6 +33,13 @@ class Score(Base):
         CheckConstraint("(phase = 'cross_validation') = (folds IS NOT NULL)", name="phase_folds"),
         CheckConstraint("phase = 'cross_validation' OR mean IS NULL", name="phase_mean"),
         CheckConstraint("phase = 'evaluation' OR value IS NULL", name="phase_value"),
+        CheckConstraint("subject_kind = 'baseline' OR difference IS NULL", name="difference"),
+        CheckConstraint(
+            "difference_error IS NULL OR difference IS NOT NULL", name="difference_error"
+        ),
+        CheckConstraint(
+            "(difference IS NULL) = (difference_pairs IS NULL)", name="difference_pairs"
+        ),
     )
 
     tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -52,3 +61,6 @@ class Score(Base):
     folds: Mapped[int | None]
     pooled: Mapped[float | None]
     value: Mapped[float | None]
+    difference: Mapped[float | None]
+    difference_error: Mapped[float | None]
+    difference_pairs: Mapped[int | None]

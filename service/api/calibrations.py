@@ -15,7 +15,7 @@ from service.operations import manage_calibrations as manage
 
 router = APIRouter(tags=["calibrations"])
 
-Status = models.CalibrationStatus
+Status = models.JobStatus
 
 
 class Progress(BaseModel):

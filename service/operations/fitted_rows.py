@@ -22,6 +22,7 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
                 measure=name,
                 column=found.column,
                 served=name == event.served,
+                quantile_bins=found.quantile_bins,
                 candidates=[asdict(candidate) for candidate in found.candidates],
             )
             for name, found in event.measures.items()

@@ -23,7 +23,7 @@ def list_calibrations(
     limit: int,
     cursor: str | None,
     name: str | None,
-    status: models.CalibrationStatus | None,
+    status: models.JobStatus | None,
 ) -> tuple[Sequence[models.Calibration], str | None]:
     """Return a page of calibrations, newest first, and the cursor of the next page."""
     with workspace.database.reading() as session:

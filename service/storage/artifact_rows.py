@@ -1,4 +1,4 @@
-"""The database's side of artifacts: which file belongs to which calibration."""
+"""The database's side of artifacts: which file belongs to what."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -14,7 +14,10 @@ MAX_LABEL_CHARACTERS = 255
 
 @dataclass(frozen=True)
 class NewArtifact:
-    """A stored file that is to belong to a calibration; ``label`` is the client's name for it."""
+    """A stored file that is to belong to a calibration, or to an evaluation of it.
+
+    ``label`` is the client's name for it.
+    """
 
     role: ArtifactRole
     position: int
@@ -23,7 +26,9 @@ class NewArtifact:
     sha256: str
     size: int
 
-    def row(self, tenant_id: UUID, calibration_id: UUID) -> Artifact:
+    def row(
+        self, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
+    ) -> Artifact:
         """Return the row of it.
 
         Raises
@@ -39,6 +44,7 @@ class NewArtifact:
         return Artifact(
             tenant_id=tenant_id,
             calibration_id=calibration_id,
+            evaluation_id=evaluation_id,
             role=self.role,
             position=self.position,
             label=self.label,
@@ -48,20 +54,54 @@ class NewArtifact:
         )
 
 
-def unshared_keys(session: Session, tenant_id: UUID, calibration_id: UUID) -> list[str]:
+def shared_copies(
+    session: Session, tenant_id: UUID, source_id: UUID, calibration_id: UUID
+) -> list[Artifact]:
+    """Return rows by which a calibration refers to the files of another, its evaluations' not."""
+    files = session.scalars(
+        select(Artifact).where(
+            Artifact.tenant_id == tenant_id,
+            Artifact.calibration_id == source_id,
+            Artifact.evaluation_id.is_(None),
+        )
+    )
+    return [
+        Artifact(
+            tenant_id=tenant_id,
+            calibration_id=calibration_id,
+            role=file.role,
+            position=file.position,
+            label=file.label,
+            key=file.key,
+            sha256=file.sha256,
+            size=file.size,
+        )
+        for file in files
+    ]
+
+
+def unshared_keys(
+    session: Session, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
+) -> list[str]:
     """Return the keys that no other calibration refers to, and keep others from changing that.
 
+    Those of the calibration and all evaluations of it, or of the one evaluation that is named:
+    within a calibration each row has a key of its own.
+
     The rows of all who share a key are locked, in one order: of two calibrations that are deleted
-    at once, the later one sees that it is the last.
+    at once, the later one sees that it is the last. Who shares is read once more after that: a
+    row that was added while the locks were waited for is seen then, even if the row that it was
+    copied from is gone by now.
     """
     own = select(Artifact.key).where(
         Artifact.tenant_id == tenant_id, Artifact.calibration_id == calibration_id
     )
-    sharing = session.execute(
-        select(Artifact.key, Artifact.calibration_id)
-        .where(Artifact.tenant_id == tenant_id, Artifact.key.in_(own))
-        .order_by(Artifact.key, Artifact.calibration_id, Artifact.role, Artifact.position)
-        .with_for_update()
-    ).all()
-    shared = {row.key for row in sharing if row.calibration_id != calibration_id}
-    return sorted({row.key for row in sharing} - shared)
+    if evaluation_id is not None:
+        own = own.where(Artifact.evaluation_id == evaluation_id)
+    sharing = select(Artifact.key, Artifact.calibration_id).where(
+        Artifact.tenant_id == tenant_id, Artifact.key.in_(own)
+    )
+    session.execute(sharing.order_by(Artifact.key, Artifact.calibration_id).with_for_update()).all()
+    rows = session.execute(sharing).all()
+    shared = {row.key for row in rows if row.calibration_id != calibration_id}
+    return sorted({row.key for row in rows} - shared)

@@ -2,11 +2,12 @@
 
 import math
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from uuid import UUID
 
 import numpy as np
-from sqlalchemy import select
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session, selectinload, undefer
 
 import models
 from service.core.bins.prior import BetaPrior
@@ -14,7 +15,7 @@ from service.core.bins.table import BinTable
 from service.core.intervals import IntervalOptions
 
 
-def bin_table_row(
+def bin_table_row(  # noqa: PLR0913 - the row has that many columns
     table: BinTable,
     *,
     tenant_id: UUID,
@@ -23,9 +24,16 @@ def bin_table_row(
     measure: str,
     column: str,
     served: bool,
+    quantile_bins: int,
     candidates: Sequence[Mapping[str, object]] = (),
+    analysis: Mapping[str, object] = MappingProxyType({}),
+    curves: Mapping[str, object] = MappingProxyType({}),
 ) -> models.BinTable:
-    """Return the rows of a fitted table; ``candidates`` are the numbers of bins that were tried."""
+    """Return the rows of a fitted table.
+
+    ``quantile_bins`` are those before any were pooled; ``candidates`` are the numbers of bins that
+    were tried; ``analysis`` and ``curves`` are plain data, and never a NaN.
+    """
     return models.BinTable(
         tenant_id=tenant_id,
         calibration_id=calibration_id,
@@ -34,6 +42,7 @@ def bin_table_row(
         column=column,
         served=served,
         requested_bins=table.requested_bins,
+        quantile_bins=quantile_bins,
         lookup=table.lookup,
         monotone=table.monotone,
         interval_method=table.interval.method,
@@ -44,6 +53,8 @@ def bin_table_row(
         prior_degenerate=table.prior.degenerate,
         n_samples=table.n_samples,
         candidates=[dict(candidate) for candidate in candidates],
+        analysis=dict(analysis),
+        curves=dict(curves),
         bins=_bin_rows(table),
     )
 
@@ -74,33 +85,36 @@ def core_table(row: models.BinTable) -> BinTable:
     )
 
 
-def tables_of(session: Session, tenant_id: UUID, calibration_id: UUID) -> Sequence[models.BinTable]:
-    """Return the tables of a calibration with their bins, by event and then as they were fitted."""
-    return session.scalars(
-        select(models.BinTable)
-        .where(
-            models.BinTable.tenant_id == tenant_id,
-            models.BinTable.calibration_id == calibration_id,
-        )
-        .order_by(models.BinTable.k, models.BinTable.id)
-        .options(selectinload(models.BinTable.bins))
-    ).all()
+def tables_of(
+    session: Session, tenant_id: UUID, calibration_id: UUID, *, with_curves: bool = False
+) -> Sequence[models.BinTable]:
+    """Return the tables of a calibration with their bins, by event and then as they were fitted.
+
+    Their curves are long: they can be read only if they were asked for.
+    """
+    query = _tables(tenant_id, calibration_id).order_by(models.BinTable.k, models.BinTable.id)
+    if with_curves:
+        query = query.options(undefer(models.BinTable.curves))
+    return session.scalars(query).all()
 
 
 def served_tables(
     session: Session, tenant_id: UUID, calibration_id: UUID
 ) -> Sequence[models.BinTable]:
     """Return the tables that /predict answers with, one per event, with their bins."""
-    return session.scalars(
+    query = _tables(tenant_id, calibration_id).where(models.BinTable.served)
+    return session.scalars(query.order_by(models.BinTable.k)).all()
+
+
+def _tables(tenant_id: UUID, calibration_id: UUID) -> Select[models.BinTable]:
+    return (
         select(models.BinTable)
         .where(
             models.BinTable.tenant_id == tenant_id,
             models.BinTable.calibration_id == calibration_id,
-            models.BinTable.served,
         )
-        .order_by(models.BinTable.k)
         .options(selectinload(models.BinTable.bins))
-    ).all()
+    )
 
 
 def _bin_rows(table: BinTable) -> list[models.Bin]:

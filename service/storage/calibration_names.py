@@ -32,6 +32,15 @@ def next_version(session: Session, tenant_id: UUID, name: str) -> int:
     ).one()
 
 
+def promote(session: Session, tenant_id: UUID, name: str, version: int) -> None:
+    """Let the name mean this version."""
+    session.execute(
+        update(CalibrationName)
+        .where(CalibrationName.tenant_id == tenant_id, CalibrationName.name == name)
+        .values(promoted_version=version)
+    )
+
+
 def withdraw_promotion(session: Session, tenant_id: UUID, name: str, version: int) -> None:
     """Let the name mean its newest version again, if it was promoted to this one."""
     session.execute(

@@ -1,29 +1,22 @@
 """Calibrations of one tenant: every query of theirs, except those of the queue."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVarTuple
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, delete, or_, select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session, selectinload
 
-from models import (
-    UNFINISHED,
-    Calibration,
-    CalibrationName,
-    CalibrationStatus,
-    database_now,
-)
-from service.errors import Conflict
-from service.storage.artifact_rows import NewArtifact, unshared_keys
-from service.storage.calibration_names import next_version, withdraw_promotion
+from models import Calibration, CalibrationName, JobStatus
+from service.storage.artifact_rows import NewArtifact, shared_copies, unshared_keys
+from service.storage.calibration_names import next_version, promote, withdraw_promotion
+from service.storage.calibration_queries import meant, older_than
 from service.storage.cursors import Cursor, decode_cursor
+from service.storage.evaluations import require_evaluations_finished
+from service.storage.job_states import request_end, require_finished, require_succeeded
 from service.storage.references import Reference, parse_reference
 
 __all__ = ["CalibrationRef", "CalibrationRepository", "NewArtifact"]
-
-_Columns = TypeVarTuple("_Columns")
 
 
 @dataclass(frozen=True)
@@ -67,10 +60,7 @@ class CalibrationRepository:
             warnings=list(warnings),
             artifacts=[artifact.row(self._tenant_id, calibration_id) for artifact in artifacts],
         )
-        self._session.add(row)
-        self._session.flush()
-        self._session.refresh(row, ["created_at"])
-        return row
+        return self._add(row)
 
     def get(self, calibration_id: UUID) -> Calibration:
         """Return the calibration of this id.
@@ -105,18 +95,18 @@ class CalibrationRepository:
             If it has not succeeded.
         """
         row = self.find(reference)
-        _require_succeeded(CalibrationRef(row.id, row.name, row.version), row.status)
+        require_succeeded(row.status, _title(row.name, row.version))
         return row
 
     def resolve(self, reference: str) -> CalibrationRef:
         """Return which calibration `find_ready` would, without reading the rest of it."""
         parsed = parse_reference(reference)
         columns = select(Calibration.id, Calibration.name, Calibration.version, Calibration.status)
-        found = self._session.execute(self._matching(columns, parsed)).first()
+        found = self._session.execute(meant(columns, self._tenant_id, parsed)).first()
         if found is None:
             raise parsed.not_found()
         ref = CalibrationRef(found.id, found.name, found.version)
-        _require_succeeded(ref, found.status)
+        require_succeeded(found.status, _title(ref.name, ref.version))
         return ref
 
     def page(
@@ -125,7 +115,7 @@ class CalibrationRepository:
         cursor: str | None = None,
         limit: int,
         name: str | None = None,
-        status: CalibrationStatus | None = None,
+        status: JobStatus | None = None,
     ) -> tuple[Sequence[Calibration], str | None]:
         """Return up to ``limit`` calibrations, newest first, and the cursor of the next page.
 
@@ -136,7 +126,7 @@ class CalibrationRepository:
         """
         query = select(Calibration).where(Calibration.tenant_id == self._tenant_id)
         if cursor is not None:
-            query = query.where(_older_than(decode_cursor(cursor)))
+            query = query.where(older_than(decode_cursor(cursor)))
         if name is not None:
             if not name.isprintable():
                 return [], None
@@ -161,15 +151,70 @@ class CalibrationRepository:
             If it has finished otherwise.
         """
         row = self._locked(calibration_id)
-        if row.status in ("succeeded", "failed"):
-            raise Conflict(f"Calibration {row.name}@{row.version} has already {row.status}.")
-        if row.status == "queued":
-            row.status = "cancelled"
-            row.finished_at = database_now()
-        row.cancel_requested = True
-        self._session.flush()
-        self._session.refresh(row, ["finished_at"])
+        request_end(self._session, row, _title(row.name, row.version))
         return row
+
+    def promote(self, calibration_id: UUID) -> Calibration:
+        """Let the name mean this version from now on, until another is promoted.
+
+        Raises
+        ------
+        NotFound
+            If there is no such calibration.
+        Conflict
+            If it has not succeeded.
+        """
+        row = self._locked(calibration_id)
+        require_succeeded(row.status, _title(row.name, row.version))
+        promote(self._session, self._tenant_id, row.name, row.version)
+        return row
+
+    def promoted_versions(self, names: Iterable[str]) -> dict[str, int]:
+        """Return which version each of the names was promoted to; those that were to none lack."""
+        found = self._session.execute(
+            select(CalibrationName.name, CalibrationName.promoted_version).where(
+                CalibrationName.tenant_id == self._tenant_id,
+                CalibrationName.name.in_(set(names)),
+                CalibrationName.promoted_version.is_not(None),
+            )
+        )
+        return {row.name: row.promoted_version for row in found}
+
+    def create_refit(
+        self,
+        source_id: UUID,
+        new_id: UUID,
+        *,
+        config: Mapping[str, object],
+        warnings: Sequence[str],
+    ) -> Calibration:
+        """Queue a calibration that fits the records of another anew: the next version of its name.
+
+        It refers to the same files, its records among them, so that it outlives the other.
+
+        Raises
+        ------
+        NotFound
+            If there is no such calibration.
+        Conflict
+            If it has not succeeded.
+        """
+        source = self._locked(source_id)
+        require_succeeded(source.status, _title(source.name, source.version))
+        row = Calibration(
+            id=new_id,
+            tenant_id=self._tenant_id,
+            name=source.name,
+            version=next_version(self._session, self._tenant_id, source.name),
+            refit_of=source_id,
+            config=dict(config),
+            data=source.data,
+            onnx_model=source.onnx_model,
+            versions=source.versions,
+            warnings=list(warnings),
+            artifacts=shared_copies(self._session, self._tenant_id, source_id, new_id),
+        )
+        return self._add(row)
 
     def delete(self, calibration_id: UUID) -> list[str]:
         """Delete a finished calibration; return the artifact keys that nothing refers to any more.
@@ -181,60 +226,39 @@ class CalibrationRepository:
         NotFound
             If there is no such calibration.
         Conflict
-            If it is queued or running.
+            If it is queued or running, or an evaluation of it is.
         """
         row = self._locked(calibration_id)
-        if row.status in UNFINISHED:
-            raise Conflict(
-                f"Calibration {row.name}@{row.version} is {row.status}: cancel it first."
-            )
+        title = _title(row.name, row.version)
+        require_finished(row.status, title)
+        require_evaluations_finished(self._session, self._tenant_id, calibration_id, title)
         keys = unshared_keys(self._session, self._tenant_id, calibration_id)
         withdraw_promotion(self._session, self._tenant_id, row.name, row.version)
         self._session.expunge(row)
         self._session.execute(delete(Calibration).where(Calibration.id == calibration_id))
         return keys
 
+    def _add(self, row: Calibration) -> Calibration:
+        self._session.add(row)
+        self._session.flush()
+        self._session.refresh(row, ["created_at"])
+        return row
+
     def _one(self, reference: Reference) -> Calibration:
         query = select(Calibration).options(selectinload(Calibration.artifacts))
-        row = self._session.scalars(self._matching(query, reference)).first()
+        row = self._session.scalars(meant(query, self._tenant_id, reference)).first()
         if row is None:
             raise reference.not_found()
         return row
 
     def _locked(self, calibration_id: UUID) -> Calibration:
         reference = Reference(str(calibration_id), id=calibration_id)
-        query = self._matching(select(Calibration), reference).with_for_update()
+        query = meant(select(Calibration), self._tenant_id, reference).with_for_update()
         row = self._session.scalars(query.execution_options(populate_existing=True)).first()
         if row is None:
             raise reference.not_found()
         return row
 
-    def _matching(self, query: Select[*_Columns], reference: Reference) -> Select[*_Columns]:
-        """Narrow the query to what is referred to, the calibration that is meant first."""
-        query = query.where(Calibration.tenant_id == self._tenant_id)
-        if reference.id is not None:
-            return query.where(Calibration.id == reference.id)
-        query = query.where(Calibration.name == reference.name)
-        if reference.version is not None:
-            return query.where(Calibration.version == reference.version)
-        promoted = select(CalibrationName.promoted_version).where(
-            CalibrationName.tenant_id == self._tenant_id, CalibrationName.name == reference.name
-        )
-        preference = case(
-            (Calibration.version == promoted.scalar_subquery(), 0),
-            (Calibration.status == "succeeded", 1),
-            else_=2,
-        )
-        return query.order_by(preference, Calibration.version.desc()).limit(1)
 
-
-def _require_succeeded(ref: CalibrationRef, status: CalibrationStatus) -> None:
-    if status != "succeeded":
-        raise Conflict(f"Calibration {ref.name}@{ref.version} is not ready: it is {status}.")
-
-
-def _older_than(cursor: Cursor) -> ColumnElement[bool]:
-    return or_(
-        Calibration.created_at < cursor.created_at,
-        and_(Calibration.created_at == cursor.created_at, Calibration.id < cursor.id),
-    )
+def _title(name: str, version: int) -> str:
+    return f"Calibration {name}@{version}"

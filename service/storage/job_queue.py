@@ -1,4 +1,4 @@
-"""The queue of calibrations: a calibration's row is its job, held by a lease that must be renewed.
+"""The queue of jobs of one kind: a row is its own job, held by a lease that must be renewed.
 
 Whoever claims a job gets an attempt number; owner and attempt together are the fencing token that
 every later statement carries, so that an owner whose lease was lost can change nothing.
@@ -7,14 +7,17 @@ every later statement carries, so that an owner whose lease was lost can change 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from typing import TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, or_, select, update
+from sqlalchemy import ColumnElement, and_, func, null, or_, select, update
 from sqlalchemy.orm import Session
 
-from models import Base, Calibration, database_now
+from models import Base, Calibration, Evaluation, Job, database_now
 from service.storage.artifact_rows import NewArtifact
 from service.storage.database import Database
+
+JobTable: TypeAlias = Calibration | Evaluation
 
 MAX_ATTEMPTS = 3
 
@@ -33,20 +36,37 @@ class JobSignal(Enum):
 
 @dataclass(frozen=True)
 class ClaimedJob:
-    """A calibration to run, and the right to do so."""
+    """A calibration to run, or an evaluation of it, and the right to do so."""
 
     calibration_id: UUID
     tenant_id: UUID
     attempt: int
+    evaluation_id: UUID | None = None
+
+    @property
+    def id(self) -> UUID:
+        """Of the row that is the job."""
+        return self.calibration_id if self.evaluation_id is None else self.evaluation_id
 
 
 class JobQueue:
-    """The queue as one owner sees it; owners must differ, also from one start to the next."""
+    """The queue as one owner sees it; owners must differ, also from one start to the next.
 
-    def __init__(self, database: Database, owner: str, lease_seconds: float) -> None:
+    Its jobs are those of ``table``.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        owner: str,
+        lease_seconds: float,
+        table: type[JobTable] = Calibration,
+    ) -> None:
         self.owner = owner
         self.lease_seconds = lease_seconds
         self._database = database
+        self._table: type[Job] = table
+        self._names = _job_names(table)
 
     def claim(self) -> ClaimedJob | None:
         """Take the oldest job that is queued, or whose owner gave no sign of life in time."""
@@ -54,27 +74,29 @@ class JobQueue:
             while True:
                 row = session.execute(
                     select(
-                        Calibration.id,
-                        Calibration.tenant_id,
-                        Calibration.attempt,
-                        Calibration.cancel_requested,
-                        Calibration.progress_stage,
+                        *self._names,
+                        self._table.attempt,
+                        self._table.cancel_requested,
+                        self._table.progress_stage,
                     )
-                    .where(_claimable())
-                    .order_by(Calibration.created_at, Calibration.id)
+                    .where(self._claimable())
+                    .order_by(self._table.created_at, self._table.id)
                     .limit(1)
                     .with_for_update(skip_locked=True)
                 ).first()
                 if row is None:
                     return None
+                job = ClaimedJob(
+                    row.calibration_id, row.tenant_id, row.attempt + 1, row.evaluation_id
+                )
                 if row.cancel_requested:
-                    _finish(session, row.id, status="cancelled")
+                    self._finish(session, job, status="cancelled")
                 elif row.attempt >= MAX_ATTEMPTS:
-                    error = _died(row.attempt, row.progress_stage)
-                    _finish(session, row.id, status="failed", error=error)
+                    error = _died(self._table, row.attempt, row.progress_stage)
+                    self._finish(session, job, status="failed", error=error)
                 else:
-                    self._lease(session, row.id, row.attempt + 1)
-                    return ClaimedJob(row.id, row.tenant_id, row.attempt + 1)
+                    self._lease(session, job)
+                    return job
 
     def take_over(self) -> int:
         """Let every running job be claimed at once; return how many there are.
@@ -82,9 +104,9 @@ class JobQueue:
         Only for the one process that may run jobs on a SQLite file: whoever ran them is dead.
         """
         with self._database.session() as session:
-            running = Calibration.status == "running"
+            running = self._table.status == "running"
             count = session.scalar(select(func.count()).where(running))
-            session.execute(update(Calibration).where(running).values(lease_until=database_now()))
+            session.execute(update(self._table).where(running).values(lease_until=database_now()))
         return count or 0
 
     def renew(self, job: ClaimedJob) -> JobSignal:
@@ -107,7 +129,7 @@ class JobQueue:
     ) -> None:
         """Publish the results and finish the job: all of it becomes visible at once, or nothing.
 
-        ``values`` are columns of the calibration, such as ``accuracy`` and ``serve``.
+        ``values`` are columns of the job's row, such as ``accuracy`` or ``result``.
 
         Raises
         ------
@@ -119,9 +141,10 @@ class JobQueue:
                 raise LeaseLost
             session.add_all(rows)
             session.add_all(
-                artifact.row(job.tenant_id, job.calibration_id) for artifact in artifacts
+                artifact.row(job.tenant_id, job.calibration_id, job.evaluation_id)
+                for artifact in artifacts
             )
-            _finish(session, job.calibration_id, status="succeeded", **values)
+            self._finish(session, job, status="succeeded", **values)
 
     def fail(self, job: ClaimedJob, error: dict[str, object]) -> bool:
         """Finish the job as failed, with the reason; False if it is no longer this owner's."""
@@ -140,18 +163,23 @@ class JobQueue:
         with self._database.session() as session:
             if self._held(session, job) is None:
                 return False
-            _set(session, job.calibration_id, status="queued", attempt=job.attempt - 1, **_NO_LEASE)
+            self._set(session, job, status="queued", attempt=job.attempt - 1, **_NO_LEASE)
             return True
 
-    def _lease(self, session: Session, calibration_id: UUID, attempt: int) -> None:
-        _set(
+    def _claimable(self) -> ColumnElement[bool]:
+        status = self._table.status
+        abandoned = and_(status == "running", self._table.lease_until <= database_now())
+        return or_(status == "queued", abandoned)
+
+    def _lease(self, session: Session, job: ClaimedJob) -> None:
+        self._set(
             session,
-            calibration_id,
+            job,
             status="running",
-            attempt=attempt,
+            attempt=job.attempt,
             lease_owner=self.owner,
             lease_until=database_now(self.lease_seconds),
-            started_at=func.coalesce(Calibration.started_at, database_now()),
+            started_at=func.coalesce(self._table.started_at, database_now()),
             progress_stage=None,
             progress_done=0,
             progress_total=0,
@@ -163,51 +191,56 @@ class JobQueue:
             if cancel_requested is None:
                 return JobSignal.LOST
             lease_until = database_now(self.lease_seconds)
-            _set(session, job.calibration_id, lease_until=lease_until, **progress)
+            self._set(session, job, lease_until=lease_until, **progress)
             return JobSignal.CANCEL if cancel_requested else JobSignal.GO_ON
 
     def _end(self, job: ClaimedJob, **values: object) -> bool:
         with self._database.session() as session:
             if self._held(session, job) is None:
                 return False
-            _finish(session, job.calibration_id, **values)
+            self._finish(session, job, **values)
             return True
 
     def _held(self, session: Session, job: ClaimedJob) -> bool | None:
         """Lock the job and return whether its end is wanted; None if it is not this owner's."""
         return session.scalars(
-            select(Calibration.cancel_requested)
+            select(self._table.cancel_requested)
             .where(
-                Calibration.id == job.calibration_id,
-                Calibration.status == "running",
-                Calibration.lease_owner == self.owner,
-                Calibration.attempt == job.attempt,
+                self._table.id == job.id,
+                self._table.status == "running",
+                self._table.lease_owner == self.owner,
+                self._table.attempt == job.attempt,
             )
             .with_for_update()
         ).one_or_none()
+
+    def _finish(self, session: Session, job: ClaimedJob, **values: object) -> None:
+        self._set(session, job, finished_at=database_now(), **_NO_LEASE, **values)
+
+    def _set(self, session: Session, job: ClaimedJob, **values: object) -> None:
+        session.execute(update(self._table).where(self._table.id == job.id).values(**values))
 
 
 _NO_LEASE: dict[str, object] = {"lease_owner": None, "lease_until": None}
 
 
-def _claimable() -> ColumnElement[bool]:
-    abandoned = and_(Calibration.status == "running", Calibration.lease_until <= database_now())
-    return or_(Calibration.status == "queued", abandoned)
+def _job_names(
+    table: type[JobTable],
+) -> tuple[ColumnElement[UUID], ColumnElement[UUID] | ColumnElement[None], ColumnElement[UUID]]:
+    """Return the columns that name a job: of which calibration, or of which evaluation of it."""
+    tenant_id = table.tenant_id.label("tenant_id")
+    if issubclass(table, Evaluation):
+        own, calibration_id = table.id.label("evaluation_id"), table.calibration_id
+        return calibration_id.label("calibration_id"), own, tenant_id
+    return table.id.label("calibration_id"), null().label("evaluation_id"), tenant_id
 
 
-def _set(session: Session, calibration_id: UUID, **values: object) -> None:
-    session.execute(update(Calibration).where(Calibration.id == calibration_id).values(**values))
-
-
-def _finish(session: Session, calibration_id: UUID, **values: object) -> None:
-    _set(session, calibration_id, finished_at=database_now(), **_NO_LEASE, **values)
-
-
-def _died(attempts: int, stage: str | None) -> dict[str, object]:
+def _died(table: type[Job], attempts: int, stage: str | None) -> dict[str, object]:
     where = "before its first stage" if stage is None else f"last seen in stage {stage!r}"
+    kind = "evaluation" if issubclass(table, Evaluation) else "calibration"
     return {
         "type": "urn:howsure:problem:worker-died",
         "title": "Worker died",
-        "detail": f"The process that ran this calibration died {attempts} times, {where}.",
+        "detail": f"The process that ran this {kind} died {attempts} times, {where}.",
         "errors": [],
     }

@@ -1,11 +1,11 @@
-"""Orphans: files that no calibration refers to and none is about to."""
+"""Orphans: files that nothing refers to and no job is about to."""
 
 from datetime import timedelta
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import select, union_all
 
-from models import UNFINISHED, Artifact, Calibration
+from models import UNFINISHED, Artifact, Calibration, Evaluation
 from service.storage.artifacts import ArtifactStore
 from service.storage.database import Database
 
@@ -13,16 +13,22 @@ from service.storage.database import Database
 def remove_orphans(
     database: Database, artifacts: ArtifactStore, *, older_than: timedelta = timedelta(days=1)
 ) -> list[str]:
-    """Delete the files that no calibration of any tenant refers to; return their keys.
+    """Delete the files that no row of any tenant refers to; return their keys.
 
     A process that dies between storing files and writing their row leaves such files, and so does
     one that dies while it deletes, or a result that could not be published. A file is written
-    before its row: young ones are left alone, and all of a calibration that may still publish.
+    before its row: young ones are left alone, and all of a calibration that may still publish,
+    or of which an evaluation may.
     """
     candidates = artifacts.keys(older_than=older_than)
     with database.reading() as session:
         unfinished = set(
-            session.scalars(select(Calibration.id).where(Calibration.status.in_(UNFINISHED)))
+            session.scalars(
+                union_all(
+                    select(Calibration.id).where(Calibration.status.in_(UNFINISHED)),
+                    select(Evaluation.calibration_id).where(Evaluation.status.in_(UNFINISHED)),
+                )
+            )
         )
         named = set(session.scalars(select(Artifact.key)))
     orphans = [

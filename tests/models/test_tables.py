@@ -15,6 +15,7 @@ BIN_TABLE = {
     "column": "margin",
     "served": True,
     "requested_bins": 1,
+    "quantile_bins": 1,
     "lookup": "step",
     "monotone": False,
     "interval_method": "wilson",

@@ -78,7 +78,13 @@ def bin_tables(draw):
 
 
 def keep(database, calibration, table, **names):
-    defaults = {"k": 1, "measure": "margin", "column": "margin", "served": True}
+    defaults = {
+        "k": 1,
+        "measure": "margin",
+        "column": "margin",
+        "served": True,
+        "quantile_bins": table.requested_bins,
+    }
     row = bin_table_row(
         table,
         tenant_id=calibration.tenant_id,

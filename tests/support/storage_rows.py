@@ -64,7 +64,7 @@ def queue_of(database: Database, owner: str = "owner", lease_seconds: float = 60
 
 
 def finish(
-    database: Database, calibration: models.Calibration, status: models.CalibrationStatus
+    database: Database, calibration: models.Calibration, status: models.JobStatus
 ) -> None:
     """Bring the only job of the queue to an end."""
     queue = queue_of(database)
@@ -83,7 +83,7 @@ def finished_calibration(
     database: Database,
     name: str = "digits",
     *,
-    status: models.CalibrationStatus = "succeeded",
+    status: models.JobStatus = "succeeded",
     tenant_id: uuid.UUID | None = None,
     artifacts: Sequence[NewArtifact] = (),
 ) -> models.Calibration:

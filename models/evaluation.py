@@ -1,0 +1,40 @@
+"""Evaluations: further sets on which a finished calibration is judged, each a job of its own."""
+
+from uuid import UUID
+
+from sqlalchemy import JSON, ForeignKeyConstraint, String, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column, relationship
+
+from models.artifact import Artifact
+from models.base import Base
+from models.job import Job, job_rules
+
+
+class Evaluation(Job, Base):
+    """A named further set, labelled or not, and what it says about the calibration."""
+
+    __tablename__ = "evaluation"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "calibration_id"],
+            ["calibration.tenant_id", "calibration.id"],
+            ondelete="CASCADE",
+        ),
+        UniqueConstraint("tenant_id", "calibration_id", "id"),
+        UniqueConstraint("tenant_id", "calibration_id", "name"),
+        *job_rules(),
+    )
+
+    calibration_id: Mapped[UUID]
+    name: Mapped[str] = mapped_column(String(100))
+    labelled: Mapped[bool]
+
+    data: Mapped[dict[str, object]] = mapped_column(JSON)
+    result: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+
+    artifacts: Mapped[list[Artifact]] = relationship(
+        lazy="raise",
+        order_by=lambda: [Artifact.role, Artifact.position],
+        passive_deletes="all",
+        overlaps="artifacts",
+    )

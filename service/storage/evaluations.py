@@ -1,0 +1,214 @@
+"""Evaluations of one tenant's calibrations: every query of theirs, except those of the queue."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from sqlalchemy import Select, delete, select
+from sqlalchemy.orm import Session, selectinload
+
+from models import UNFINISHED, Calibration, Evaluation
+from service.errors import Conflict, InvalidInput, NotFound
+from service.storage.artifact_rows import NewArtifact, unshared_keys
+from service.storage.job_states import request_end, require_finished, require_succeeded
+from service.storage.references import Reference, shown
+
+MAX_NAME_CHARACTERS = 100
+
+
+class EvaluationRepository:
+    """The evaluations of a tenant, within one session. Others' evaluations are not found."""
+
+    def __init__(self, session: Session, tenant_id: UUID) -> None:
+        self._session = session
+        self._tenant_id = tenant_id
+
+    def create(
+        self,
+        evaluation_id: UUID,
+        *,
+        calibration_id: UUID,
+        name: str,
+        labelled: bool,
+        data: Mapping[str, object],
+        artifacts: Sequence[NewArtifact],
+    ) -> Evaluation:
+        """Queue an evaluation of a calibration.
+
+        Raises
+        ------
+        InvalidInput
+            If the name is empty, too long, or has characters that cannot be shown.
+        NotFound
+            If there is no such calibration.
+        Conflict
+            If the calibration has not succeeded, or has an evaluation of this name.
+        """
+        if not _is_name(name):
+            raise InvalidInput.at(
+                "name", f"expected 1 to {MAX_NAME_CHARACTERS} printable characters"
+            )
+        title = self._lock_calibration(calibration_id, must_have_succeeded=True)
+        taken = self._of(calibration_id, name).with_only_columns(Evaluation.id)
+        if self._session.execute(taken).first() is not None:
+            raise Conflict(f"{title} already has an evaluation {shown(name)}.")
+        row = Evaluation(
+            id=evaluation_id,
+            tenant_id=self._tenant_id,
+            calibration_id=calibration_id,
+            name=name,
+            labelled=labelled,
+            data=dict(data),
+            artifacts=[
+                artifact.row(self._tenant_id, calibration_id, evaluation_id)
+                for artifact in artifacts
+            ],
+        )
+        self._session.add(row)
+        self._session.flush()
+        self._session.refresh(row, ["created_at"])
+        return row
+
+    def get(self, calibration_id: UUID, name: str) -> Evaluation:
+        """Return the evaluation of this name, whatever its status.
+
+        Raises
+        ------
+        NotFound
+            If the tenant has no such calibration, or that has no such evaluation.
+        """
+        if not _is_name(name):
+            raise _not_found(name)
+        query = self._of(calibration_id, name).options(selectinload(Evaluation.artifacts))
+        row = self._session.scalars(query).one_or_none()
+        if row is None:
+            raise _not_found(name)
+        return row
+
+    def of_calibration(self, calibration_id: UUID) -> Sequence[Evaluation]:
+        """Return the evaluations of a calibration, oldest first; none if there is none such."""
+        return self._session.scalars(
+            self._of(calibration_id).order_by(Evaluation.created_at, Evaluation.id)
+        ).all()
+
+    def by_id(self, evaluation_id: UUID) -> Evaluation:
+        """Return the evaluation of this id.
+
+        Raises
+        ------
+        NotFound
+            If the tenant has none.
+        """
+        row = self._session.scalars(
+            select(Evaluation)
+            .where(Evaluation.tenant_id == self._tenant_id, Evaluation.id == evaluation_id)
+            .options(selectinload(Evaluation.artifacts))
+        ).one_or_none()
+        if row is None:
+            raise _not_found(str(evaluation_id))
+        return row
+
+    def request_cancel(self, calibration_id: UUID, name: str) -> Evaluation:
+        """Cancel what is queued; ask the owner of what is running to stop.
+
+        Raises
+        ------
+        NotFound
+            If there is no such evaluation.
+        Conflict
+            If it has finished otherwise.
+        """
+        row = self._locked(calibration_id, name)
+        request_end(self._session, row, _title(name))
+        return row
+
+    def delete(self, calibration_id: UUID, name: str) -> list[str]:
+        """Delete a finished evaluation; return the artifact keys that nothing refers to any more.
+
+        Its name may be used again.
+
+        Raises
+        ------
+        NotFound
+            If there is no such evaluation.
+        Conflict
+            If it is queued or running.
+        """
+        # The calibration first, as who deletes that does: the other order could end in a deadlock.
+        self._lock_calibration(calibration_id)
+        row = self._locked(calibration_id, name)
+        require_finished(row.status, _title(name))
+        keys = unshared_keys(self._session, self._tenant_id, calibration_id, row.id)
+        self._session.expunge(row)
+        self._session.execute(delete(Evaluation).where(Evaluation.id == row.id))
+        return keys
+
+    def _lock_calibration(self, calibration_id: UUID, *, must_have_succeeded: bool = False) -> str:
+        """Keep the calibration, and its set of evaluations, as they are; return what it is called.
+
+        Its key is left to those who publish an evaluation of it: they refer to it, and hold the
+        evaluation that is waited for next.
+        """
+        row = self._session.execute(
+            select(Calibration.name, Calibration.version, Calibration.status)
+            .where(Calibration.tenant_id == self._tenant_id, Calibration.id == calibration_id)
+            .with_for_update(key_share=True)
+        ).one_or_none()
+        if row is None:
+            raise Reference(str(calibration_id)).not_found()
+        title = f"Calibration {row.name}@{row.version}"
+        if must_have_succeeded:
+            require_succeeded(row.status, title)
+        return title
+
+    def _locked(self, calibration_id: UUID, name: str) -> Evaluation:
+        if not _is_name(name):
+            raise _not_found(name)
+        query = self._of(calibration_id, name).with_for_update()
+        row = self._session.scalars(query.execution_options(populate_existing=True)).one_or_none()
+        if row is None:
+            raise _not_found(name)
+        return row
+
+    def _of(self, calibration_id: UUID, name: str | None = None) -> Select[Evaluation]:
+        query = select(Evaluation).where(
+            Evaluation.tenant_id == self._tenant_id, Evaluation.calibration_id == calibration_id
+        )
+        return query if name is None else query.where(Evaluation.name == name)
+
+
+def require_evaluations_finished(
+    session: Session, tenant_id: UUID, calibration_id: UUID, title: str
+) -> None:
+    """Refuse a calibration, locked and called ``title``, of which an evaluation is unfinished.
+
+    Raises
+    ------
+    Conflict
+        If one is queued or running.
+    """
+    unfinished = session.execute(
+        select(Evaluation.name, Evaluation.status)
+        .where(
+            Evaluation.tenant_id == tenant_id,
+            Evaluation.calibration_id == calibration_id,
+            Evaluation.status.in_(UNFINISHED),
+        )
+        .order_by(Evaluation.name)
+    ).first()
+    if unfinished is not None:
+        raise Conflict(
+            f"{title} has an evaluation that is {unfinished.status}: "
+            f"cancel {shown(unfinished.name)} first."
+        )
+
+
+def _is_name(name: str) -> bool:
+    return 0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
+
+
+def _title(name: str) -> str:
+    return f"Evaluation {shown(name)}"
+
+
+def _not_found(name: str) -> NotFound:
+    return NotFound.at("evaluation", f"there is no evaluation {shown(name)}")
