@@ -1,14 +1,18 @@
 """The scores, by name."""
 
 from service.core.scores import (
+    adaptive,
+    aupr,
     aurc,
     auroc,
     brier,
     conditional_entropy,
     ece,
     eor,
+    equal_mass,
     equal_range,
     nll,
+    smooth_ece,
 )
 from service.core.scores.judged import Judged
 from service.core.scores.score import Score
@@ -22,9 +26,13 @@ SCORES: dict[str, Score] = {
         *nll.SCORES,
         *ece.SCORES,
         *equal_range.SCORES,
+        *equal_mass.SCORES,
+        *adaptive.SCORES,
+        *smooth_ece.SCORES,
         *eor.SCORES,
         *conditional_entropy.SCORES,
         *auroc.SCORES,
+        *aupr.SCORES,
         *aurc.SCORES,
     )
 }

@@ -47,6 +47,12 @@ def _with(n_bins: int, compute: Callable[[Judged, int], float]) -> Callable[[Jud
 
 SCORES = (
     Score(
+        "ece_10",
+        "sum of w_i |p_i - q_i| over 10 bins of equal range on [0, 1], closed on the right",
+        _with(10, equal_range_ece),
+        groups_samples=True,
+    ),
+    Score(
         "ece_15",
         "sum of w_i |p_i - q_i| over 15 bins of equal range on [0, 1], closed on the right",
         _with(15, equal_range_ece),

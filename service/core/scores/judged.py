@@ -7,6 +7,7 @@ import numpy as np
 
 from service.core.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
 from service.core.bins.table import BinTable
+from service.core.scores.confidence_order import ConfidenceOrder, confidence_order
 from service.core.scores.tied_blocks import TiedBlocks, tied_blocks
 
 
@@ -94,3 +95,8 @@ class Judged:
     def blocks(self) -> TiedBlocks:
         """Samples grouped by equal uncertainty, most certain first."""
         return tied_blocks(self.uncertainty, self.hits)
+
+    @cached_property
+    def confidence_order(self) -> ConfidenceOrder:
+        """Samples by falling probability."""
+        return confidence_order(self.probability, self.hits)

@@ -1,12 +1,13 @@
 """Scores of a ranking: AUROC and the risk-coverage curve."""
 
+from dataclasses import replace
 from itertools import pairwise, permutations
 
 import numpy as np
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from score_strategies import judged_by_table
+from score_strategies import judged_by_table, judged_without_bins
 from sklearn.metrics import average_precision_score, roc_curve
 
 from service.core.scores import SCORES, Judged
@@ -145,3 +146,36 @@ def test_aurc_ranks_worsened_networks_where_auroc_and_aupr_rank_them_backwards()
     assert area == sorted(area)
     assert precision == sorted(precision)
     assert len(set(risk)) == len(set(area)) == len(set(precision)) == 4
+
+
+class TestAreasOverRanks:
+    @given(judged_by_table() | judged_without_bins())
+    def test_augrc_is_what_auroc_and_accuracy_make_it(self, judged):
+        """Traub et al. 2024: (1 - AUROC) a (1 - a) + (1 - a)^2 / 2, exactly."""
+        accuracy = judged.hits.mean()
+        area = SCORES["auroc"].compute(judged)
+        expected = (1 - accuracy) ** 2 / 2
+        if area is not None:
+            expected += (1 - area) * accuracy * (1 - accuracy)
+        assert SCORES["augrc"].compute(judged) == pytest.approx(expected, abs=1e-12)
+
+    @given(judged_by_table() | judged_without_bins())
+    def test_e_aurc_is_the_excess_over_the_best_ranking(self, judged):
+        oracle = replace(judged, uncertainty=(~judged.hits).astype(np.float64))
+        best = SCORES["aurc"].compute(oracle)
+        excess = SCORES["aurc"].compute(judged) - best
+        assert SCORES["e_aurc"].compute(judged) == pytest.approx(max(excess, 0.0), abs=1e-12)
+
+    def test_by_hand(self):
+        """Hits but for the fourth: risks 0, 0, 0, 1/4, 1/5; at best 0, 0, 0, 0, 1/5."""
+        judged = Judged(
+            uncertainty=np.arange(5.0),
+            hits=np.array([True, True, True, False, True]),
+            probability=np.full(5, 0.8),
+        )
+        assert SCORES["aurc"].compute(judged) == pytest.approx((1 / 4 + 1 / 5) / 5)
+        assert SCORES["e_aurc"].compute(judged) == pytest.approx(1 / 4 / 5)
+        # Errors kept: 0 up to coverage 3/5, then 1/5 of all at 4/5 and at 1.
+        area = 1 / 5 * (0 + 1 / 5) / 2 + 1 / 5 * 1 / 5
+        assert SCORES["augrc"].compute(judged) == pytest.approx(area)
+        assert SCORES["aupr"].compute(judged) == pytest.approx(1 / 2)
