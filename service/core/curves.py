@@ -29,7 +29,9 @@ class Curves(PlainData):
 
 
 def fit_curves(uncertainty: Uncertainty, hits: Hits) -> Curves:
-    """Return the curves of ranking samples by uncertainty.
+    """Return the curves of ranking samples by uncertainty, at most 200 points of each.
+
+    A point for every sample, of every measure and event, would outweigh the records themselves.
 
     Parameters
     ----------
@@ -43,4 +45,9 @@ def fit_curves(uncertainty: Uncertainty, hits: Hits) -> Curves:
         If there is no sample, shapes differ or a value is not finite.
     """
     points = cut_points(uncertainty, hits)
-    return Curves(risk_coverage_curve(points), roc_curve(points), precision_recall_curve(points))
+    roc, precision_recall = roc_curve(points), precision_recall_curve(points)
+    return Curves(
+        risk_coverage=risk_coverage_curve(points).thin(),
+        roc=None if roc is None else roc.thin(),
+        precision_recall=None if precision_recall is None else precision_recall.thin(),
+    )

@@ -29,13 +29,17 @@ class PrecisionRecallCurve:
     recall: Rates
 
     def as_dict(self) -> dict[str, Any]:
-        """Return at most 200 of the points, the ends among them; no threshold is None."""
-        kept = thinned(len(self.threshold))
+        """Return plain lists; no threshold is None."""
         return {
-            "threshold": [t if np.isfinite(t) else None for t in self.threshold[kept].tolist()],
-            "precision": self.precision[kept].tolist(),
-            "recall": self.recall[kept].tolist(),
+            "threshold": [t if np.isfinite(t) else None for t in self.threshold.tolist()],
+            "precision": self.precision.tolist(),
+            "recall": self.recall.tolist(),
         }
+
+    def thin(self) -> "PrecisionRecallCurve":
+        """Return at most 200 of the points, evenly far along the recall, the ends among them."""
+        kept = thinned(self.recall)
+        return PrecisionRecallCurve(self.threshold[kept], self.precision[kept], self.recall[kept])
 
 
 def precision_recall_curve(points: CutPoints) -> PrecisionRecallCurve | None:

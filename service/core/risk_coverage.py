@@ -1,15 +1,15 @@
 """The risk-coverage curve."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from service.core.arrays import Edges, Rates
 from service.core.cut_points import CutPoints
+from service.core.plain_data import PlainData
 from service.core.thinned import thinned
 
 
 @dataclass(frozen=True, eq=False)
-class RiskCoverageCurve:
+class RiskCoverageCurve(PlainData):
     """Error rate among the samples of ``U <= threshold``, for every threshold.
 
     Attributes
@@ -26,14 +26,10 @@ class RiskCoverageCurve:
     coverage: Rates
     risk: Rates
 
-    def as_dict(self) -> dict[str, Any]:
-        """Return at most 200 of the points, the ends among them, as plain lists."""
-        kept = thinned(len(self.threshold))
-        return {
-            "threshold": self.threshold[kept].tolist(),
-            "coverage": self.coverage[kept].tolist(),
-            "risk": self.risk[kept].tolist(),
-        }
+    def thin(self) -> "RiskCoverageCurve":
+        """Return at most 200 of the points, evenly far along the coverage, the ends among them."""
+        kept = thinned(self.coverage)
+        return RiskCoverageCurve(self.threshold[kept], self.coverage[kept], self.risk[kept])
 
 
 def risk_coverage_curve(points: CutPoints) -> RiskCoverageCurve:

@@ -29,13 +29,19 @@ class RocCurve:
     true_positive_rate: Rates
 
     def as_dict(self) -> dict[str, Any]:
-        """Return at most 200 of the points, the ends among them; no threshold is None."""
-        kept = thinned(len(self.threshold))
+        """Return plain lists; no threshold is None."""
         return {
-            "threshold": [t if np.isfinite(t) else None for t in self.threshold[kept].tolist()],
-            "false_positive_rate": self.false_positive_rate[kept].tolist(),
-            "true_positive_rate": self.true_positive_rate[kept].tolist(),
+            "threshold": [t if np.isfinite(t) else None for t in self.threshold.tolist()],
+            "false_positive_rate": self.false_positive_rate.tolist(),
+            "true_positive_rate": self.true_positive_rate.tolist(),
         }
+
+    def thin(self) -> "RocCurve":
+        """Return at most 200 of the points, evenly far along both axes, the ends among them."""
+        kept = thinned(self.false_positive_rate + self.true_positive_rate)
+        return RocCurve(
+            self.threshold[kept], self.false_positive_rate[kept], self.true_positive_rate[kept]
+        )
 
 
 def roc_curve(points: CutPoints) -> RocCurve | None:

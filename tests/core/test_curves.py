@@ -6,8 +6,18 @@ from core_strategies import judged_uncertainties
 from hypothesis import given
 
 from service.core.curves import fit_curves
+from service.core.cut_points import cut_points
+from service.core.precision_recall import precision_recall_curve
+from service.core.risk_coverage import risk_coverage_curve
+from service.core.roc import roc_curve
 from service.core.scores import SCORES, Judged
 from service.core.thinned import thinned
+
+WHOLE = {
+    "risk_coverage": risk_coverage_curve,
+    "roc": roc_curve,
+    "precision_recall": precision_recall_curve,
+}
 
 
 def test_risk_coverage_curve_of_eight_samples():
@@ -40,7 +50,7 @@ def test_without_ties_the_mean_risk_is_the_score():
     uncertainty, hits = rng.permutation(300).astype(np.float32), rng.random(300) < 0.8
     judged = Judged(uncertainty=uncertainty, hits=hits, probability=np.full(300, 0.5))
 
-    curve = fit_curves(uncertainty, hits).risk_coverage
+    curve = risk_coverage_curve(cut_points(uncertainty, hits))
     assert curve.risk.mean() == pytest.approx(SCORES["aurc"].compute(judged), rel=1e-12)
 
 
@@ -59,21 +69,30 @@ def test_one_sided_sets_have_no_roc_curve_and_no_gap(right, uncertainty):
 def test_stored_curves_are_thinned_and_keep_their_ends():
     rng = np.random.default_rng(0)
     uncertainty, hits = rng.random(5000).astype(np.float32), rng.random(5000) < 0.9
-    curves = fit_curves(uncertainty, hits)
-    stored = json.loads(json.dumps(curves.as_dict(), allow_nan=False))
+    points = cut_points(uncertainty, hits)
+    stored = json.loads(json.dumps(fit_curves(uncertainty, hits).as_dict(), allow_nan=False))
 
-    for name, arrays in stored.items():
-        assert {len(values) for values in arrays.values()} == {200}
-        for field, values in arrays.items():
-            whole = getattr(getattr(curves, name), field)
+    for name, compute in WHOLE.items():
+        assert 100 < len(stored[name]["threshold"]) <= 200
+        for field, values in stored[name].items():
+            whole = getattr(compute(points), field)
             assert values[0] == whole[0]
             assert values[-1] == (whole[-1] if np.isfinite(whole[-1]) else None)
+            assert np.isin(values[:-1], whole).all()
 
 
 @pytest.mark.parametrize("n_points", [1, 2, 199, 200, 201, 5000])
 def test_thinned_points_ascend_from_end_to_end(n_points):
-    kept = thinned(n_points)
+    kept = thinned(np.arange(n_points) / n_points)
 
     assert len(kept) == min(n_points, 200)
     assert (kept[0], kept[-1]) == (0, n_points - 1)
     assert (np.diff(kept) > 0).all()
+
+
+def test_points_that_crowd_together_are_the_first_to_go():
+    kept = thinned(np.append(np.full(1000, 0.5), np.linspace(0.5, 1.0, 300)))
+
+    assert (kept[0], kept[-1]) == (0, 1299)
+    assert np.count_nonzero((kept > 0) & (kept < 1000)) == 0
+    assert len(kept) <= 200

@@ -1,0 +1,70 @@
+"""Laws of all that is decided from uncertainties and hits."""
+
+import json
+
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.core.coarse import fit_coarse_table
+from service.core.curves import fit_curves
+from service.core.out_of_distribution import ood_thresholds
+from service.core.plain_data import as_plain
+from service.core.rank_grid import fit_rank_grid
+from service.core.selective import SelectiveTarget, fit_selective
+
+DECISIONS = {
+    "coarse": lambda u, h, _keys: fit_coarse_table(u, h, targets=(0.9, 0.5)),
+    "curves": lambda u, h, _keys: fit_curves(u, h),
+    "ood_thresholds": lambda u, _hits, _keys: ood_thresholds(u),
+    "rank_grid": lambda u, _hits, keys: fit_rank_grid(u, keys, n_bins=7),
+    "selective": lambda u, h, _keys: fit_selective(u, h, SelectiveTarget(0.4, 0.5)),
+    "selective_by_default": lambda u, h, _keys: fit_selective(u, h, SelectiveTarget(0.05)),
+}
+
+
+def keys_of(uncertainty):
+    return np.random.default_rng(0).integers(0, 2**32, len(uncertainty), dtype=np.uint32)
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+@given(judged_uncertainties())
+def test_result_is_plain_and_finite(name, sample):
+    uncertainty, hits = sample
+    found = DECISIONS[name](uncertainty, hits, keys_of(uncertainty))
+
+    plain = as_plain(found)
+    assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+@given(judged_uncertainties(), st.randoms(use_true_random=False))
+def test_order_of_the_samples_does_not_show(name, sample, random):
+    uncertainty, hits = sample
+    keys = keys_of(uncertainty)
+    order = list(range(len(hits)))
+    random.shuffle(order)
+
+    one = DECISIONS[name](uncertainty, hits, keys)
+    other = DECISIONS[name](uncertainty[order], hits[order], keys[order])
+    assert as_plain(one) == as_plain(other)
+
+
+@pytest.mark.parametrize("name", DECISIONS)
+@given(judged_uncertainties())
+def test_input_is_left_alone(name, sample):
+    uncertainty, hits = sample
+    before = uncertainty.copy(), hits.copy()
+    DECISIONS[name](uncertainty, hits, keys_of(uncertainty))
+
+    np.testing.assert_array_equal(uncertainty, before[0])
+    np.testing.assert_array_equal(hits, before[1])
+
+
+@pytest.mark.parametrize("name", [name for name in DECISIONS if name != "rank_grid"])
+def test_values_that_are_not_finite_are_refused(name):
+    uncertainty = np.float32([0.0, np.nan, 1.0])
+    with pytest.raises(ValueError, match="row 1 holds nan"):
+        DECISIONS[name](uncertainty, np.ones(3, dtype=bool), keys_of(uncertainty))
