@@ -1,4 +1,4 @@
-"""Labelled sets: one reader per format, chosen by what a file holds and never by its name."""
+"""Sets of samples: one reader per format, chosen by what a file holds and never by its name."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,9 @@ __all__ = [
 class OpenDataset(Protocol):
     """Open a file of one format."""
 
-    def __call__(self, path: Path, *, location: str, limits: DatasetLimits) -> Dataset: ...
+    def __call__(
+        self, path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+    ) -> Dataset: ...
 
 
 @dataclass(frozen=True)
@@ -44,11 +46,15 @@ FORMATS: dict[str, DatasetFormat] = {
 }
 
 
-def open_dataset(path: Path, *, location: str, limits: DatasetLimits) -> Dataset:
-    """Open a labelled set after checking all that can be checked without reading its values.
+def open_dataset(
+    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool = True
+) -> Dataset:
+    """Open a set of samples after checking all that can be checked without reading its values.
 
-    Shapes, dtypes, names, sizes and every label are checked here; the values of inputs and outputs
-    as their batches pass. ``location`` is the part or argument that begins every violation.
+    Shapes, dtypes, names, sizes and every label are checked here; the values of inputs, outputs
+    and supplied columns as their batches pass. ``location`` is the part or argument that begins
+    every violation. A set without labels is refused unless ``labels_required`` is false; labels
+    that are there are checked either way.
 
     Raises
     ------
@@ -63,5 +69,7 @@ def open_dataset(path: Path, *, location: str, limits: DatasetLimits) -> Dataset
         head = file.read(HEAD_BYTES)
     for known in FORMATS.values():
         if known.recognises(head):
-            return known.open(path, location=location, limits=limits)
+            return known.open(
+                path, location=location, limits=limits, labels_required=labels_required
+            )
     raise unsupported(head, location=location)

@@ -37,11 +37,15 @@ def is_csv(head: bytes) -> bool:
     return True
 
 
-def open_csv(path: Path, *, location: str, limits: DatasetLimits) -> TableDataset:
-    """Open a CSV file, having read its header, counted its rows and checked its labels."""
+def open_csv(
+    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+) -> TableDataset:
+    """Open a CSV file, having read its header, counted its rows and checked its labels, if any."""
     require_pyarrow(location)
     header = _read_header(path, location=location, limits=limits)
-    columns = table_columns(header, location=location, limits=limits)
+    columns = table_columns(
+        header, location=location, limits=limits, labels_required=labels_required
+    )
     read_columns = partial(_read_columns, path, header, location)
     n_samples = count_samples(read_columns, columns, location=location, limits=limits)
     return TableDataset(

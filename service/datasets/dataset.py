@@ -1,4 +1,4 @@
-"""A labelled set, whatever file it lies in: what it says of itself, its labels, its batches."""
+"""A set of samples, whatever file it lies in: what it says of itself, its labels, its batches."""
 
 import math
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from typing import Any, Literal, Protocol, Self, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.arrays import Labels
+from service.core.arrays import Floats, Labels
 
 DatasetKind: TypeAlias = Literal["inputs", "logits", "probabilities"]
 AnyArray: TypeAlias = NDArray[Any]
@@ -34,7 +34,8 @@ class DatasetInfo:
 
     ``arrays`` has what batches bring: the model's inputs by name, or the one array ``logits`` or
     ``probabilities``. ``n_classes`` is known for outputs alone. ``supplied`` names the columns
-    ``uncertainty_<name>`` that lie beside them, without the prefix.
+    ``uncertainty_<name>`` that lie beside them, without the prefix. ``labelled`` is false where the
+    file has no labels, which only a caller who does without them gets to see.
     """
 
     kind: DatasetKind
@@ -43,6 +44,7 @@ class DatasetInfo:
     n_samples: int
     n_classes: int | None
     supplied: tuple[str, ...]
+    labelled: bool
 
     @property
     def row_bytes(self) -> int:
@@ -52,22 +54,27 @@ class DatasetInfo:
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive samples from row ``start`` on; the arrays are the reader's own to keep."""
+    """Consecutive samples from row ``start`` on; the arrays are the reader's own to keep.
+
+    Labels of an unlabelled set are zeros, which mean nothing. ``supplied`` has the float64 values
+    of each column ``uncertainty_<name>`` by its name, finite in float32.
+    """
 
     start: int
     arrays: dict[str, AnyArray]
     labels: Labels
+    supplied: dict[str, Floats]
 
 
 class Dataset(Protocol):
-    """A labelled set that is open for reading, any number of times over."""
+    """A set of samples that is open for reading, any number of times over."""
 
     @property
     def info(self) -> DatasetInfo:
         """What the file holds."""
 
     def labels(self) -> Labels:
-        """Return the classes of all samples."""
+        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in their order, ``size`` at a time, the last batch maybe fewer.

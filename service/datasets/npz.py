@@ -1,4 +1,4 @@
-"""Labelled sets in .npz archives, read row by row from several members at once."""
+"""Sets in .npz archives, read row by row from several members at once."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
@@ -8,12 +8,13 @@ from typing import Self
 
 import numpy as np
 
-from service.core.arrays import Labels
+from service.core.arrays import Floats, Labels
 from service.datasets.checks import Places, check_inputs, check_labels, check_outputs
 from service.datasets.dataset import AnyArray, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader, read_npy_header
 from service.datasets.npz_layout import LABELS, npz_layout
+from service.datasets.supplied import SUPPLIED_PREFIX, check_supplied
 from service.datasets.zip_archive import MemberStream, ZipArchive
 from service.errors import InvalidDataset
 
@@ -26,18 +27,23 @@ def is_npz(head: bytes) -> bool:
     return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
-def open_npz(path: Path, *, location: str, limits: DatasetLimits) -> "NpzDataset":
-    """Open an .npz archive, having read its headers and checked its labels."""
+def open_npz(
+    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+) -> "NpzDataset":
+    """Open an .npz archive, having read its headers and checked its labels, if it has any."""
     with ExitStack() as stack:
         archive = stack.enter_context(closing(ZipArchive(path, location=location, limits=limits)))
         headers = {
             name: _header(archive, name, size, place=f"{location}.{name}")
             for name, size in archive.sizes.items()
         }
-        info = npz_layout(headers, location=location, limits=limits)
+        info = npz_layout(
+            headers, location=location, limits=limits, labels_required=labels_required
+        )
         dataset = NpzDataset(archive, headers, info, location=location, limits=limits)
-        for _ in dataset.label_slices():
-            pass
+        if info.labelled:
+            for _ in dataset.label_slices():
+                pass
         stack.pop_all()
         return dataset
 
@@ -61,11 +67,13 @@ class NpzDataset:
         self._limits = limits
 
     def labels(self) -> Labels:
-        """Return the classes of all samples."""
+        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
+        if not self.info.labelled:
+            return np.zeros(self.info.n_samples, np.int64)
         return np.concatenate(list(self.label_slices()))
 
     def label_slices(self) -> Iterator[Labels]:
-        """Yield the checked labels, a slice at a time."""
+        """Yield the checked labels of a labelled set, a slice at a time."""
         with closing(self._open(LABELS)) as stream:
             for start in range(0, self.info.n_samples, LABELS_PER_READ):
                 yield self._read_labels(stream, start, LABELS_PER_READ)
@@ -74,17 +82,27 @@ class NpzDataset:
         """Yield all samples in their order, ``size`` at a time."""
         if size < 1:
             raise ValueError(f"size must be at least 1, not {size}")
+        supplied = {name: f"{SUPPLIED_PREFIX}{name}" for name in self.info.supplied}
         with ExitStack() as stack:
             streams = {
                 name: stack.enter_context(closing(self._open(name)))
-                for name in (LABELS, *self.info.arrays)
+                for name in (*self.info.arrays, *supplied.values())
             }
+            if self.info.labelled:
+                streams[LABELS] = stack.enter_context(closing(self._open(LABELS)))
             for start in range(0, self.info.n_samples, size):
-                labels = self._read_labels(streams[LABELS], start, size)
-                arrays = {
-                    name: self._read(streams[name], name, start, size) for name in self.info.arrays
-                }
-                yield Batch(start, arrays, labels)
+                yield Batch(
+                    start,
+                    {
+                        name: self._read(streams[name], name, start, size)
+                        for name in self.info.arrays
+                    },
+                    self._read_labels(streams.get(LABELS), start, size),
+                    {
+                        name: self._read_supplied(streams[column], column, start, size)
+                        for name, column in supplied.items()
+                    },
+                )
 
     def close(self) -> None:
         """Let go of the file."""
@@ -117,7 +135,13 @@ class NpzDataset:
             check_outputs(values, kind=self.info.kind, places=places, start=start)
         return values
 
-    def _read_labels(self, stream: MemberStream, start: int, size: int) -> Labels:
+    def _read_supplied(self, stream: MemberStream, column: str, start: int, size: int) -> Floats:
+        values = self._rows(stream, column, start, size)
+        return check_supplied(values, place=f"{self._location}.{column}", start=start)
+
+    def _read_labels(self, stream: MemberStream | None, start: int, size: int) -> Labels:
+        if stream is None:
+            return np.zeros(min(size, self.info.n_samples - start), np.int64)
         return check_labels(
             self._rows(stream, LABELS, start, size),
             place=f"{self._location}.{LABELS}",

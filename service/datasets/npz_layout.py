@@ -9,42 +9,49 @@ from service.datasets.checks import check_n_classes, check_n_samples
 from service.datasets.dataset import ArrayInfo, DatasetInfo, DatasetKind
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader
+from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
 from service.errors import InvalidDataset, TooLarge
 
 LABELS = "labels"
-SUPPLIED_PREFIX = "uncertainty_"
 MATRIX_RANK = 2
 
 _OUTPUTS: tuple[Literal["logits", "probabilities"], ...] = ("logits", "probabilities")
 
 
 def npz_layout(
-    headers: Mapping[str, NpyHeader], *, location: str, limits: DatasetLimits
+    headers: Mapping[str, NpyHeader],
+    *,
+    location: str,
+    limits: DatasetLimits,
+    labels_required: bool,
 ) -> DatasetInfo:
     """Return what the arrays hold, by their names, shapes and dtypes alone.
 
     Raises
     ------
     InvalidDataset
-        If labels are missing or no integers, arrays differ in length, or inputs and outputs are
-        mixed.
+        If labels are required and missing, or no integers, arrays differ in length, inputs and
+        outputs are mixed, or a supplied column has no proper name.
     TooLarge
-        If there are more samples, classes or bytes a row than ``limits`` allow.
+        If there are more samples, classes, supplied columns or bytes a row than is allowed.
     """
-    _check_labels_header(headers, location=location, limits=limits)
-    n_samples = headers[LABELS].n_rows
-    supplied = tuple(name for name in headers if name.startswith(SUPPLIED_PREFIX))
-    data = [name for name in headers if name != LABELS and name not in supplied]
+    labelled = labels_required or LABELS in headers
+    if labelled:
+        _check_labels_header(headers, location=location)
+    supplied = supplied_names(headers, location=location)
+    data = [n for n in headers if n != LABELS and not n.startswith(SUPPLIED_PREFIX)]
     kind = _kind(data, location=location)
-    for name in (*data, *supplied):
-        if headers[name].n_rows != n_samples:
+    counted = LABELS if labelled else data[0]
+    n_samples = headers[counted].n_rows
+    check_n_samples(n_samples, place=f"{location}.{counted}", limits=limits)
+    for name, header in headers.items():
+        if header.n_rows != n_samples:
             raise InvalidDataset.at(
                 f"{location}.{name}",
-                f"expected {n_samples} rows, as many as there are labels, "
-                f"got {headers[name].n_rows}",
+                f"expected {n_samples} rows, as many as `{counted}` has, got {header.n_rows}",
             )
-    for name in supplied:
-        _check_supplied(headers[name], place=f"{location}.{name}")
+        if name.startswith(SUPPLIED_PREFIX):
+            _check_supplied_header(header, place=f"{location}.{name}")
     n_classes = None
     if kind != "inputs":
         _check_outputs_header(headers[kind], place=f"{location}.{kind}", limits=limits)
@@ -55,7 +62,8 @@ def npz_layout(
         arrays={name: ArrayInfo(headers[name].dtype.name, headers[name].shape) for name in data},
         n_samples=n_samples,
         n_classes=n_classes,
-        supplied=tuple(name.removeprefix(SUPPLIED_PREFIX) for name in supplied),
+        supplied=supplied,
+        labelled=labelled,
     )
     _check_rows(info, location=location, limits=limits)
     return info
@@ -66,8 +74,8 @@ def _kind(data: Sequence[str], *, location: str) -> DatasetKind:
     if not data:
         raise InvalidDataset.at(
             location,
-            "expected beside `labels` the model's inputs by name (or `inputs`), "
-            "or `logits`, or `probabilities`, got none",
+            "expected the model's inputs by name (or `inputs`), or `logits`, or `probabilities`, "
+            "got none of them",
         )
     if not outputs:
         return "inputs"
@@ -80,9 +88,7 @@ def _kind(data: Sequence[str], *, location: str) -> DatasetKind:
     return outputs[0]
 
 
-def _check_labels_header(
-    headers: Mapping[str, NpyHeader], *, location: str, limits: DatasetLimits
-) -> None:
+def _check_labels_header(headers: Mapping[str, NpyHeader], *, location: str) -> None:
     place = f"{location}.{LABELS}"
     if LABELS not in headers:
         found = ", ".join(f"`{name}`" for name in list(headers)[:10]) or "no array"
@@ -102,10 +108,9 @@ def _check_labels_header(
             place,
             f"expected integers, got {header.dtype.name}; write labels.astype('int64')",
         )
-    check_n_samples(header.n_rows, place=place, limits=limits)
 
 
-def _check_supplied(header: NpyHeader, *, place: str) -> None:
+def _check_supplied_header(header: NpyHeader, *, place: str) -> None:
     if len(header.shape) > 1 or not np.issubdtype(header.dtype, np.floating):
         raise InvalidDataset.at(
             place,

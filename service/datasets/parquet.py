@@ -31,14 +31,18 @@ def is_parquet(head: bytes) -> bool:
     return head.startswith(MAGIC)
 
 
-def open_parquet(path: Path, *, location: str, limits: DatasetLimits) -> TableDataset:
-    """Open a Parquet file, having judged its footer and checked its labels."""
+def open_parquet(
+    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+) -> TableDataset:
+    """Open a Parquet file, having judged its footer and checked its labels, if any."""
     require_pyarrow(location)
     _check_footer_size(path, location=location)
     with _refuse_damage(location), _open(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
     check_n_columns(metadata.num_columns, location=location, limits=limits)
-    columns = table_columns(schema.names, location=location, limits=limits)
+    columns = table_columns(
+        schema.names, location=location, limits=limits, labels_required=labels_required
+    )
     _check_sizes(metadata, location=location, limits=limits)
     dtype = _check_types(schema, columns, location=location)
     read_columns = partial(_read_columns, path, location)
@@ -90,19 +94,18 @@ def _check_types(schema: Any, columns: TableColumns, *, location: str) -> str:  
     """Refuse columns that hold no numbers of the right kind; return the dtype of the outputs."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
-    found = schema.field(LABEL).type
-    if not pa.types.is_integer(found):
-        raise InvalidDataset.at(
-            f"{location}.{LABEL}", f"expected integers, got {found}; cast the column to int64"
-        )
-    dtypes: set[str] = set()
-    for name in columns.classes:
+    for name in columns.all:
         found = schema.field(name).type
-        if not pa.types.is_floating(found):
+        if name == LABEL and not pa.types.is_integer(found):
+            raise InvalidDataset.at(
+                f"{location}.{name}", f"expected integers, got {found}; cast the column to int64"
+            )
+        if name != LABEL and not pa.types.is_floating(found):
             raise InvalidDataset.at(
                 f"{location}.{name}", f"expected floats, got {found}; cast the column to float32"
             )
-        dtypes.add(str(found.to_pandas_dtype().__name__))
+    classes = (schema.field(name).type for name in columns.classes)
+    dtypes = {str(found.to_pandas_dtype().__name__) for found in classes}
     return dtypes.pop() if len(dtypes) == 1 else "float64"
 
 

@@ -1,18 +1,19 @@
-"""Tables of labels and outputs: from streams of Arrow record batches to batches of samples."""
+"""Tables of outputs: from streams of Arrow record batches to batches of samples."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
 
-from service.core.arrays import Labels
+from service.core.arrays import Floats, Labels
 from service.datasets.checks import Places, check_labels, check_n_samples, check_outputs
 from service.datasets.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
+from service.datasets.supplied import SUPPLIED_PREFIX, check_supplied
 from service.datasets.table_columns import LABEL, TableColumns
+from service.datasets.table_slice import TableSlice, resized
 from service.errors import InvalidDataset, UnsupportedFormat
 
 LABELS_PER_READ = 65_536
@@ -35,7 +36,7 @@ def require_pyarrow(location: str) -> None:
 def count_samples(
     read_columns: ReadColumns, columns: TableColumns, *, location: str, limits: DatasetLimits
 ) -> int:
-    """Return the number of rows, having checked the label of each and held it to the limit."""
+    """Return the number of rows, having checked each label and held it to the limit."""
     n_samples = 0
     for labels in _label_slices(read_columns, columns, location=location, limits=limits):
         n_samples += len(labels)
@@ -43,14 +44,6 @@ def count_samples(
             break
     check_n_samples(n_samples, place=location, limits=limits)
     return n_samples
-
-
-@dataclass(frozen=True)
-class _Slice:
-    """Some consecutive rows, or all the rows a batch needs."""
-
-    labels: Labels
-    outputs: AnyArray
 
 
 class TableDataset:
@@ -74,6 +67,7 @@ class TableDataset:
             n_samples=n_samples,
             n_classes=columns.n_classes,
             supplied=columns.supplied,
+            labelled=columns.labelled,
         )
         self._columns = columns
         self._read_columns = read_columns
@@ -81,7 +75,9 @@ class TableDataset:
         self._limits = limits
 
     def labels(self) -> Labels:
-        """Return the classes of all samples."""
+        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
+        if not self.info.labelled:
+            return np.zeros(self.info.n_samples, np.int64)
         labels = np.concatenate(
             list(
                 _label_slices(
@@ -100,9 +96,10 @@ class TableDataset:
         if size < 1:
             raise ValueError(f"size must be at least 1, not {size}")
         start = 0
-        for found in _resized(self._slices(size), size):
-            yield Batch(start, {self._columns.kind: found.outputs}, found.labels)
-            start += len(found.labels)
+        for found in resized(self._slices(size), size):
+            arrays: dict[str, AnyArray] = {self._columns.kind: found.outputs}
+            yield Batch(start, arrays, found.labels, found.supplied)
+            start += len(found)
         self._check_count(start)
 
     def close(self) -> None:
@@ -119,12 +116,12 @@ class TableDataset:
     ) -> None:
         self.close()
 
-    def _slices(self, size: int) -> Iterator[_Slice]:
+    def _slices(self, size: int) -> Iterator[TableSlice]:
         names = self._columns.classes
         places = Places(self._location, self._columns.kind, self._columns.prefix)
         dtype = self.info.arrays[self._columns.kind].dtype
         start = 0
-        for record_batch in self._read_columns([LABEL, *names], size):
+        for record_batch in self._read_columns(self._columns.all, size):
             labels = _checked_labels(
                 record_batch, self._columns, start, location=self._location, limits=self._limits
             )
@@ -134,8 +131,17 @@ class TableDataset:
             # Columns become rows of samples, contiguous as those of an .npz.
             outputs = np.ascontiguousarray(outputs.T)
             check_outputs(outputs, kind=self._columns.kind, places=places, start=start)
-            yield _Slice(labels, outputs)
+            yield TableSlice(labels, outputs, self._supplied(record_batch, start))
             start += len(labels)
+
+    def _supplied(self, record_batch: Any, start: int) -> dict[str, Floats]:  # noqa: ANN401 - pyarrow has no types
+        supplied: dict[str, Floats] = {}
+        for name in self._columns.supplied:
+            column = f"{SUPPLIED_PREFIX}{name}"
+            values = _column(record_batch, column, start, location=self._location)
+            place = f"{self._location}.{column}"
+            supplied[name] = check_supplied(values, place=place, start=start)
+        return supplied
 
     def _check_count(self, n_rows: int) -> None:
         if n_rows != self.info.n_samples:
@@ -149,19 +155,21 @@ def _label_slices(
     read_columns: ReadColumns, columns: TableColumns, *, location: str, limits: DatasetLimits
 ) -> Iterator[Labels]:
     start = 0
-    for record_batch in read_columns([LABEL], LABELS_PER_READ):
+    for record_batch in read_columns([columns.counted], LABELS_PER_READ):
         yield _checked_labels(record_batch, columns, start, location=location, limits=limits)
         start += record_batch.num_rows
 
 
 def _checked_labels(
-    record_batch: Any,  # noqa: ANN401 - pyarrow has no types
+    record_batch: Any,  # noqa: ANN401 - as above
     columns: TableColumns,
     start: int,
     *,
     location: str,
     limits: DatasetLimits,
 ) -> Labels:
+    if not columns.labelled:
+        return np.zeros(record_batch.num_rows, np.int64)
     return check_labels(
         _column(record_batch, LABEL, start, location=location),
         place=f"{location}.{LABEL}",
@@ -178,28 +186,3 @@ def _column(record_batch: Any, name: str, start: int, *, location: str) -> AnyAr
         raise InvalidDataset.at(f"{location}.{name}[{row}]", "expected a number, got an empty cell")
     values: AnyArray = column.to_numpy(zero_copy_only=False)
     return values
-
-
-def _resized(slices: Iterable[_Slice], size: int) -> Iterator[_Slice]:
-    """Yield the same rows in slices of ``size``, the last maybe shorter."""
-    pending: list[_Slice] = []
-    n_pending = 0
-    for found in slices:
-        rest = found
-        while n_pending + len(rest.labels) >= size:
-            taken = size - n_pending
-            yield _joined([*pending, _Slice(rest.labels[:taken], rest.outputs[:taken])])
-            rest = _Slice(rest.labels[taken:], rest.outputs[taken:])
-            pending, n_pending = [], 0
-        if len(rest.labels):
-            pending.append(rest)
-            n_pending += len(rest.labels)
-    if pending:
-        yield _joined(pending)
-
-
-def _joined(slices: Sequence[_Slice]) -> _Slice:
-    return _Slice(
-        np.concatenate([found.labels for found in slices]),
-        np.concatenate([found.outputs for found in slices]),
-    )

@@ -7,10 +7,10 @@ from typing import Literal
 
 from service.datasets.checks import check_n_classes
 from service.datasets.limits import DatasetLimits
+from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
 from service.errors import InvalidDataset, TooLarge
 
 LABEL = "label"
-SUPPLIED_PREFIX = "uncertainty_"
 # Columns beside those of the classes: the label and what is supplied.
 MAX_OTHER_COLUMNS = 1_000
 
@@ -30,11 +30,23 @@ class TableColumns:
     prefix: str
     n_classes: int
     supplied: tuple[str, ...]
+    labelled: bool
 
     @property
     def classes(self) -> list[str]:
-        """Names of the columns, class 0 first."""
+        """Names of the columns of the classes, class 0 first."""
         return [f"{self.prefix}{index}" for index in range(self.n_classes)]
+
+    @property
+    def all(self) -> list[str]:
+        """Names of all columns that are read."""
+        supplied = [f"{SUPPLIED_PREFIX}{name}" for name in self.supplied]
+        return [*([LABEL] if self.labelled else []), *self.classes, *supplied]
+
+    @property
+    def counted(self) -> str:
+        """The one column that tells how many rows there are."""
+        return LABEL if self.labelled else self.classes[0]
 
 
 def check_n_columns(n_columns: int, *, location: str, limits: DatasetLimits) -> None:
@@ -44,31 +56,31 @@ def check_n_columns(n_columns: int, *, location: str, limits: DatasetLimits) -> 
         raise TooLarge.at(location, f"expected at most {most} columns, got {n_columns}")
 
 
-def table_columns(names: Sequence[str], *, location: str, limits: DatasetLimits) -> TableColumns:
+def table_columns(
+    names: Sequence[str], *, location: str, limits: DatasetLimits, labels_required: bool
+) -> TableColumns:
     """Return what the columns are.
 
     Raises
     ------
     InvalidDataset
-        If a name appears twice or means nothing here, the label is missing, logits and
-        probabilities are mixed, or a class between others has no column.
+        If a name appears twice or means nothing here, the label is required and missing, logits
+        and probabilities are mixed, or a class between others has no column.
     TooLarge
-        If there are more columns than ``limits`` allow.
+        If there are more columns than is allowed.
     """
     check_n_columns(len(names), location=location, limits=limits)
     _refuse_duplicates(names, location=location)
     indices: dict[str, set[int]] = {prefix: set() for prefix in _PREFIXES}
-    supplied: list[str] = []
     unknown: list[str] = []
     for name in names:
         match = _CLASS_COLUMN.fullmatch(name)
         if match:
             indices[match[1]].add(int(match[2]))
-        elif name.startswith(SUPPLIED_PREFIX) and name != SUPPLIED_PREFIX:
-            supplied.append(name.removeprefix(SUPPLIED_PREFIX))
-        elif name != LABEL:
+        elif name != LABEL and not name.startswith(SUPPLIED_PREFIX):
             unknown.append(name)
-    if LABEL not in names:
+    labelled = LABEL in names
+    if labels_required and not labelled:
         raise InvalidDataset.at(
             f"{location}.{LABEL}", f"expected a column `{LABEL}`, got {_listed(names)}"
         )
@@ -79,6 +91,7 @@ def table_columns(names: Sequence[str], *, location: str, limits: DatasetLimits)
             f"expected `{LABEL}`, `{prefix}0`, `{prefix}1`, … and `{SUPPLIED_PREFIX}<name>`, "
             f"got also {_listed(unknown)}; leave other columns out",
         )
+    supplied = supplied_names(names, location=location)
     n_classes = len(indices[prefix])
     gap = next((i for i in range(n_classes) if i not in indices[prefix]), None)
     if gap is not None:
@@ -88,7 +101,7 @@ def table_columns(names: Sequence[str], *, location: str, limits: DatasetLimits)
             f"got none for class {gap}",
         )
     check_n_classes(n_classes, place=location, limits=limits)
-    return TableColumns(_PREFIXES[prefix], prefix, n_classes, tuple(supplied))
+    return TableColumns(_PREFIXES[prefix], prefix, n_classes, supplied, labelled)
 
 
 def _prefix(indices: dict[str, set[int]], names: Sequence[str], *, location: str) -> str:

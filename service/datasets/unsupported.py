@@ -7,7 +7,7 @@ HEAD_BYTES = 4096
 
 _PICKLE = "a pickle, which is never loaded; write arrays with np.savez"
 _MISTAKES: tuple[tuple[bytes, str], ...] = (
-    (b"\x93NUMPY", "a single .npy array, which has no labels; write both with np.savez"),
+    (b"\x93NUMPY", "a single .npy array, which has no name and no labels; write it with np.savez"),
     (b"\x80\x02", _PICKLE),
     (b"\x80\x03", _PICKLE),
     (b"\x80\x04", _PICKLE),
@@ -25,7 +25,7 @@ _MISTAKES: tuple[tuple[bytes, str], ...] = (
 def unsupported(head: bytes, *, location: str) -> UnsupportedFormat:
     """Return the error for a file that no reader knows, by its first bytes."""
     if not head:
-        return UnsupportedFormat.at(location, "expected a labelled set, got an empty file")
+        return UnsupportedFormat.at(location, "expected a set of samples, got an empty file")
     for prefix, found in _MISTAKES:
         if head.startswith(prefix):
             return UnsupportedFormat.at(location, f"expected .npz, .parquet or .csv, got {found}")

@@ -10,7 +10,7 @@ import pytest
 from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_npz, write_parquet, write_text
 
 from service.datasets import FORMATS, open_dataset
-from service.errors import UnsupportedFormat
+from service.errors import InvalidDataset, UnsupportedFormat
 
 TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
 CSV = "label,logit_0,logit_1\n0,1,3\n1,2,4\n"
@@ -68,7 +68,7 @@ def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
     path = write_text(tmp_path / "set.csv", "")
     error = refusal(path, location="evaluation")
     assert type(error) is UnsupportedFormat
-    assert error.message == "evaluation: expected a labelled set, got an empty file"
+    assert error.message == "evaluation: expected a set of samples, got an empty file"
 
 
 def test_a_character_cut_by_the_end_of_the_head_is_text(tmp_path: Path) -> None:
@@ -76,7 +76,10 @@ def test_a_character_cut_by_the_end_of_the_head_is_text(tmp_path: Path) -> None:
     for n_bytes in range(4080, 4100):
         filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2)
         text = ",".join([filler + "x" * (n_bytes % 2), *names]) + "\n0,0,1,2\n"
-        read_all(write_text(tmp_path / "set.csv", text))
+        # Known as text, and then refused for the name of its column.
+        error = refusal(write_text(tmp_path / "set.csv", text))
+        assert type(error) is InvalidDataset
+        assert "ASCII letters" in error.message
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])

@@ -73,7 +73,7 @@ def test_outputs_come_back_with_their_classes(tmp_path: Path, kind: str, dtype: 
     np.testing.assert_array_equal(found[kind], outputs)
 
 
-def test_supplied_columns_are_noted_and_left_out(tmp_path: Path) -> None:
+def test_supplied_columns_are_no_inputs(tmp_path: Path) -> None:
     path = write_npz(
         tmp_path / "set.npz",
         inputs=np.zeros((5, 2), np.uint8),
@@ -84,6 +84,7 @@ def test_supplied_columns_are_noted_and_left_out(tmp_path: Path) -> None:
         assert dataset.info.supplied == ("human",)
         assert dataset.info.kind == "inputs"
         assert dataset.info.n_classes is None
+        assert dataset.info.labelled
         assert [set(batch.arrays) for batch in dataset.batches(5)] == [{"inputs"}]
 
 

@@ -67,7 +67,7 @@ CASES = {
     "fewer labels": (
         {"inputs": INPUTS, "labels": LABELS[:19]},
         "calibration.inputs",
-        "expected 19 rows, as many as there are labels, got 20",
+        "expected 19 rows, as many as `labels` has, got 20",
     ),
     "one label for all": (
         {"inputs": INPUTS, "labels": LABELS[:1]},

@@ -1,4 +1,4 @@
-"""Labelled sets as files: well-formed, and broken in every way a test asks for."""
+"""Sets of samples as files: well-formed, and broken in every way a test asks for."""
 
 import io
 import struct
@@ -88,9 +88,12 @@ def read_all(
     batch_size: int = 7,
     limits: DatasetLimits = LIMITS,
     location: str = "calibration",
+    labels_required: bool = True,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Read a whole set in batches and return its arrays and labels."""
-    with open_dataset(path, location=location, limits=limits) as dataset:
+    with open_dataset(
+        path, location=location, limits=limits, labels_required=labels_required
+    ) as dataset:
         batches = list(dataset.batches(batch_size))
         whole = dataset.labels()
     assert all(array.dtype.isnative for batch in batches for array in batch.arrays.values())
@@ -100,6 +103,20 @@ def read_all(
     assert [batch.start for batch in batches] == starts.tolist()
     names = dataset.info.arrays
     return {n: np.concatenate([batch.arrays[n] for batch in batches]) for n in names}, labels
+
+
+def read_supplied(path: Path, *, batch_size: int = 7) -> dict[str, np.ndarray]:
+    """Read a whole set in batches and return its supplied columns."""
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        batches = list(dataset.batches(batch_size))
+    assert all(
+        values.shape == batch.labels.shape
+        for batch in batches
+        for values in batch.supplied.values()
+    )
+    assert all(tuple(batch.supplied) == dataset.info.supplied for batch in batches)
+    names = dataset.info.supplied
+    return {name: np.concatenate([batch.supplied[name] for batch in batches]) for name in names}
 
 
 def refusal(path: Path, **options: object) -> InvalidInput:
