@@ -5,13 +5,14 @@ few; so it says something only beside its distribution in such a world: Bröcker
 labels that judge, here for those that fitted the table as well.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from service.core.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
 from service.core.bins.table import BinTable
+from service.core.plain_data import PlainData
 from service.core.scores.equal_range import equal_range_bins
 
 RESAMPLES = 1000
@@ -19,7 +20,7 @@ UPPER = 0.99
 
 
 @dataclass(frozen=True)
-class ConsistencyBand:
+class ConsistencyBand(PlainData):
     """A calibration error beside those of a world in which the probabilities served are true.
 
     Attributes
@@ -52,7 +53,7 @@ class ConsistencyBand:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data."""
-        return {**asdict(self), "consistent": self.consistent}
+        return {**super().as_dict(), "consistent": self.consistent}
 
 
 def evaluation_band(

@@ -8,6 +8,7 @@ import numpy as np
 from service.core.fit_baseline import fit_baselines
 from service.core.fit_measure import fit_measure
 from service.core.fit_options import FitOptions
+from service.core.fit_oracle import fit_oracle
 from service.core.fit_result import BaselineFit, EventFit, Fit, MeasureFit
 from service.core.fit_verdict import reach_verdict
 from service.core.fit_warnings import event_warnings, sample_warnings
@@ -86,6 +87,14 @@ def fit_calibration(
             baselines=baselines,
             served=served,
             verdict=reach_verdict(k, measures[k][served], baselines),
+            oracle=fit_oracle(
+                records,
+                k,
+                measures[k][served].table.requested_bins,
+                folds=folds[k],
+                options=options,
+                evaluation=evaluation,
+            ),
         )
     warnings = list(sample_warnings(records.n_samples, options))
     for event in events.values():

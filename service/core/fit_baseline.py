@@ -9,9 +9,10 @@ from service.core.bins.table import Lookup
 from service.core.calibrators import CALIBRATORS, Calibrator, Fitted
 from service.core.consistency import confidence_band
 from service.core.crossval import FoldScore, fold_scores, pooled_scores, splits
+from service.core.fit_measure import labelled
 from service.core.fit_options import FitOptions
 from service.core.fit_result import BaselineFit, MeasureFit
-from service.core.judged_table import LabelledUncertainty, fit_judged_table, judge_table
+from service.core.judged_table import fit_judged_table, judge_table
 from service.core.paired import PairedDifference, paired_difference
 from service.core.records import Records
 from service.core.scores import Judged, applicable, judge
@@ -100,11 +101,8 @@ def _fit_other_lookup(
     """Fit the served measure's bins with the lookup that is not served."""
     lookup: Lookup = "step" if options.lookup == "interpolated" else "interpolated"
     changed = replace(options, lookup=lookup, bins=served.table.requested_bins)
-    name = served.column
-    judging = None
-    if evaluation is not None:
-        judging = LabelledUncertainty(evaluation.uncertainty[name], evaluation.hits(k))
-    samples = LabelledUncertainty(records.uncertainty[name], records.hits(k))
+    judging = None if evaluation is None else labelled(evaluation, served.column, k)
+    samples = labelled(records, served.column, k)
     found = fit_judged_table(samples, folds=folds, options=changed, evaluation=judging)
     differences = {}
     if judging is not None and evaluation is not None:

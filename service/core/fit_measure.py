@@ -1,12 +1,25 @@
-"""Fit one uncertainty measure to one event: choose bins, cross-validate, judge."""
+"""Fit one uncertainty measure to one event: choose bins, judge, and say what may be decided."""
+
+import numpy as np
 
 from service.core.arrays import BinIndex
-from service.core.consistency import cross_validated_band, evaluation_band
+from service.core.coarse import fit_coarse_table
+from service.core.consistency import ConsistencyBand, cross_validated_band, evaluation_band
+from service.core.curves import fit_curves
 from service.core.fit_options import FitOptions
 from service.core.fit_result import MeasureFit
-from service.core.judged_table import LabelledUncertainty, fit_judged_table, judge_table
+from service.core.guarantee import Guarantee, guarantee
+from service.core.judged_table import (
+    JudgedTable,
+    LabelledUncertainty,
+    fit_judged_table,
+    judge_table,
+)
 from service.core.measures import column
+from service.core.out_of_distribution import OOD_LEVELS, ood_thresholds
+from service.core.rank_grid import fit_rank_grid
 from service.core.records import Records
+from service.core.selective import fit_selective
 
 __all__ = ["fit_measure", "judge_table"]
 
@@ -22,16 +35,10 @@ def fit_measure(
 ) -> MeasureFit:
     """Fit and judge the table of one measure for the Top-k event."""
     name = column(measure, k)
-    samples = LabelledUncertainty(records.uncertainty[name], records.hits(k))
-    judging = None
-    if evaluation is not None:
-        judging = LabelledUncertainty(evaluation.uncertainty[name], evaluation.hits(k))
+    samples = labelled(records, name, k)
+    judging = None if evaluation is None else labelled(evaluation, name, k)
     found = fit_judged_table(samples, folds=folds, options=options, evaluation=judging)
-    evaluation_ece_band = None
-    if judging is not None:
-        evaluation_ece_band = evaluation_band(
-            found.table, samples.uncertainty, judging.uncertainty, judging.hits, seed=options.seed
-        )
+    uncertainty, hits = samples.uncertainty, samples.hits
     return MeasureFit(
         measure=measure,
         column=name,
@@ -42,10 +49,50 @@ def fit_measure(
         candidates=found.candidates,
         ece_band=cross_validated_band(
             found.table,
-            samples.uncertainty,
+            uncertainty,
             folds,
             observed=found.scores["ece"].mean,
             seed=options.seed,
         ),
-        evaluation_ece_band=evaluation_ece_band,
+        evaluation_ece_band=_evaluation_band(found, samples, judging, options),
+        coarse=fit_coarse_table(
+            uncertainty, hits, targets=options.targets, level=options.interval.level
+        ),
+        ood_thresholds=ood_thresholds(uncertainty, sorted({*OOD_LEVELS, options.ood_level})),
+        selective=tuple(fit_selective(uncertainty, hits, target) for target in options.selective),
+        curves=fit_curves(uncertainty, hits),
+        guarantee=_guarantee(found, samples, k, options),
+        rank_grid=fit_rank_grid(uncertainty, records.tie_key, n_bins=found.table.requested_bins),
+    )
+
+
+def labelled(records: Records, name: str, k: int) -> LabelledUncertainty:
+    """Return one column of the records beside the hits of the Top-k event."""
+    return LabelledUncertainty(records.uncertainty[name], records.hits(k))
+
+
+def _evaluation_band(
+    found: JudgedTable,
+    samples: LabelledUncertainty,
+    judging: LabelledUncertainty | None,
+    options: FitOptions,
+) -> ConsistencyBand | None:
+    if judging is None:
+        return None
+    return evaluation_band(
+        found.table, samples.uncertainty, judging.uncertainty, judging.hits, seed=options.seed
+    )
+
+
+def _guarantee(
+    found: JudgedTable, samples: LabelledUncertainty, k: int, options: FitOptions
+) -> Guarantee:
+    measure_fixed = k in options.serve or len(options.measures) == 1
+    tried = sum(candidate.n_bins for candidate in found.candidates)
+    return guarantee(
+        found.table,
+        fixed=measure_fixed and options.bins != "auto",
+        n_candidate_bins=tried if measure_fixed else tried * len(options.measures),
+        alpha=1.0 - options.interval.level,
+        ties=len(np.unique(samples.uncertainty)) < len(samples.uncertainty),
     )

@@ -9,6 +9,7 @@ import numpy as np
 from service.core.bins.table import Lookup
 from service.core.intervals import IntervalOptions
 from service.core.measures import MEASURES
+from service.core.selective import DEFAULT_TARGETS, SelectiveTarget
 
 LEAST_FOLDS = 2
 
@@ -39,6 +40,8 @@ class FitOptions:
         The one the records' tie keys were made with; consistency bands draw labels with it.
     targets : tuple of float
         Probabilities of the coarse table, falling.
+    selective : tuple of SelectiveTarget
+        Bounds on the risk of what is accepted; one threshold is sought for each.
     ood_level : float
         Share of the calibration set that is not flagged as out of distribution.
 
@@ -59,6 +62,7 @@ class FitOptions:
     folds: int = 10
     seed: int = 0
     targets: tuple[float, ...] = (0.99, 0.95)
+    selective: tuple[SelectiveTarget, ...] = DEFAULT_TARGETS
     ood_level: float = 0.99
 
     def __post_init__(self) -> None:
@@ -76,8 +80,8 @@ class FitOptions:
             )
         if not _is_integer(self.folds) or self.folds < LEAST_FOLDS:
             raise ValueError(f"folds must be an integer from {LEAST_FOLDS}, not {self.folds!r}")
-        if not all(0.0 < target < 1.0 for target in self.targets):
-            raise ValueError(f"targets must lie in (0, 1), not {self.targets}")
+        if not self.targets or not all(0.0 < target < 1.0 for target in self.targets):
+            raise ValueError(f"targets must lie in (0, 1), at least one, not {self.targets}")
         if list(self.targets) != sorted(set(self.targets), reverse=True):
             raise ValueError(f"targets must fall, not {self.targets}")
         if not 0.0 < self.ood_level < 1.0:

@@ -1,22 +1,19 @@
 """What fitting a calibration gives."""
 
 from dataclasses import dataclass, field
-from typing import Any, Protocol
 
 from service.core.bins.table import BinTable
 from service.core.candidates import BinCandidate
+from service.core.coarse import CoarseTable
 from service.core.consistency import ConsistencyBand
 from service.core.crossval import FoldScore
+from service.core.curves import Curves
+from service.core.guarantee import Guarantee
 from service.core.model_scores import ModelScores
 from service.core.paired import PairedDifference
+from service.core.rank_grid import RankGrid
+from service.core.selective import SelectiveResult
 from service.core.verdict import Verdict
-
-
-class Detail(Protocol):
-    """A part of a result that can be stored as plain data."""
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +37,16 @@ class MeasureFit:
     ece_band, evaluation_ece_band : ConsistencyBand, optional
         The cross-validated ``ece``, and that of the evaluation set, beside what a perfectly
         calibrated table would score; None where there is no such score.
+    coarse : CoarseTable
+    ood_thresholds : dict of float to float
+        By level: the uncertainty that this share of the calibration set does not exceed.
+    selective : tuple of SelectiveResult
+        One for each target asked for.
+    curves : Curves
+        Of ranking the calibration set by this measure.
+    guarantee : Guarantee
+    rank_grid : RankGrid
+        Before equal values merged bins, for later tests.
     """
 
     measure: str
@@ -51,11 +58,12 @@ class MeasureFit:
     candidates: tuple[BinCandidate, ...]
     ece_band: ConsistencyBand | None = None
     evaluation_ece_band: ConsistencyBand | None = None
-    coarse: Detail | None = None
+    coarse: CoarseTable | None = None
     ood_thresholds: dict[float, float] = field(default_factory=dict)
-    selective: tuple[Detail, ...] = ()
-    curves: Detail | None = None
-    guarantee: Detail | None = None
+    selective: tuple[SelectiveResult, ...] = ()
+    curves: Curves | None = None
+    guarantee: Guarantee | None = None
+    rank_grid: RankGrid | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,10 +1,10 @@
 """What can be said of the model itself, whatever is fitted to it."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from service.core.plain_data import PlainData
 from service.core.records import Records
 
 CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
@@ -29,7 +29,7 @@ class ConfidenceRow:
 
 
 @dataclass(frozen=True)
-class ModelScores:
+class ModelScores(PlainData):
     """Scores of the model's own softmax: Ovadia et al., section 3.
 
     Attributes
@@ -53,14 +53,6 @@ class ModelScores:
     brier_multiclass: float
     mean_entropy: float | None
     by_confidence: tuple[ConfidenceRow, ...]
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data; JSON has text for keys."""
-        return {
-            **asdict(self),
-            "accuracy": {str(k): value for k, value in self.accuracy.items()},
-            "by_confidence": [asdict(row) for row in self.by_confidence],
-        }
 
 
 def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:

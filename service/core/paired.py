@@ -1,16 +1,16 @@
 """Differences between two ways to a probability, judged on the same folds or samples."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from service.core.arrays import Floats
+from service.core.plain_data import PlainData
 
 
 @dataclass(frozen=True)
-class PairedDifference:
+class PairedDifference(PlainData):
     """The mean of differences taken pair by pair, which shares out what both have in common.
 
     Attributes
@@ -32,10 +32,6 @@ class PairedDifference:
     def clear(self) -> bool:
         """Whether the mean is more than two standard errors away from 0."""
         return self.standard_error is not None and abs(self.mean) > 2.0 * self.standard_error
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)
 
 
 def paired_difference(

@@ -1,9 +1,9 @@
 """Which probability of an event is best."""
 
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from service.core.paired import PairedDifference
+from service.core.plain_data import PlainData
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Finding:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class Verdict(PlainData):
     """The verdict on one event.
 
     Attributes
@@ -47,7 +47,3 @@ class Verdict:
     sentence: str
     cross_validation: Finding | None = None
     evaluation: Finding | None = None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain data."""
-        return asdict(self)

@@ -35,6 +35,11 @@ def test_defaults():
         ({"prior_strength": float("nan")}, "prior_strength must be above 0"),
         ({"folds": 1}, "folds must be an integer from 2, not 1"),
         ({"folds": 2.0}, "folds must be an integer from 2"),
+        ({"targets": ()}, r"targets must lie in \(0, 1\), at least one, not \(\)"),
+        ({"targets": (0.9, 1.0)}, r"targets must lie in \(0, 1\)"),
+        ({"targets": (0.9, 0.95)}, r"targets must fall, not \(0.9, 0.95\)"),
+        ({"targets": (0.9, 0.9)}, "targets must fall"),
+        ({"ood_level": 1.0}, r"ood_level must lie in \(0, 1\), not 1.0"),
     ],
 )
 def test_a_broken_rule_is_named(wrong, message):

@@ -1,0 +1,106 @@
+"""What a fit says beside its scores: each part is that of its own function, on the same samples."""
+
+import json
+
+import numpy as np
+import pytest
+from score_strategies import records_with_ranks, simulated_records
+
+from service.core.coarse import fit_coarse_table
+from service.core.fit import FitOptions, fit_calibration
+from service.core.fit_oracle import loss
+from service.core.intervals import IntervalOptions
+from service.core.out_of_distribution import ood_thresholds
+from service.core.plain_data import as_plain
+from service.core.scores import SCORES
+from service.core.selective import SelectiveTarget, fit_selective
+
+
+@pytest.fixture(scope="module")
+def records():
+    return simulated_records(600, seed=2)
+
+
+@pytest.fixture(scope="module")
+def fit(records):
+    options = FitOptions(
+        targets=(0.9, 0.8),
+        ood_level=0.97,
+        selective=(SelectiveTarget(0.2, 0.1),),
+        interval=IntervalOptions(level=0.9),
+    )
+    return fit_calibration(records, options=options, evaluation=records)
+
+
+def test_decisions_are_fitted_as_asked(records, fit):
+    for k, event in fit.events.items():
+        for measure in event.measures.values():
+            uncertainty, hits = records.uncertainty[measure.column], records.hits(k)
+            expected = fit_coarse_table(uncertainty, hits, targets=(0.9, 0.8), level=0.9)
+            assert measure.coarse == expected
+            (selective,) = measure.selective
+            assert selective == fit_selective(uncertainty, hits, SelectiveTarget(0.2, 0.1))
+            assert measure.ood_thresholds == ood_thresholds(uncertainty, (0.9, 0.95, 0.97, 0.99))
+            assert measure.rank_grid.n_cells == measure.table.requested_bins
+            assert measure.guarantee.alpha == pytest.approx(0.1)
+
+
+def test_everything_found_is_plain_data(fit):
+    for event in fit.events.values():
+        for measure in event.measures.values():
+            for name in ("coarse", "selective", "curves", "guarantee", "ece_band", "rank_grid"):
+                assert json.dumps(as_plain(getattr(measure, name)), allow_nan=False)
+        assert json.dumps(as_plain(event.verdict), allow_nan=False)
+        for baseline in event.baselines.values():
+            assert json.dumps(as_plain(baseline), allow_nan=False)
+    assert json.dumps(as_plain(fit.model_scores), allow_nan=False)
+
+
+class TestGuarantee:
+    @staticmethod
+    def of(records, **options):
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), **options)).events[1]
+        return event.measures["entropy"].guarantee
+
+    def test_counts_the_bins_compared(self, records):
+        """Auto tries 1, 2, 5, 10, 15, 20 bins of 600 samples: 53 bins, of each measure."""
+        assert self.of(records).n_compared == 53 * 4
+        assert self.of(records, serve={1: "entropy"}).n_compared == 53
+        assert self.of(records, bins=6).n_compared == 6 * 4
+        assert self.of(records, bins=6, measures=("entropy",)).n_compared == 6
+        assert self.of(records, bins=6, serve={1: "entropy"}).n_compared == 6
+
+    def test_is_the_number_of_the_paper(self):
+        records = simulated_records(5000, seed=3)
+        found = self.of(records, bins=15, serve={1: "entropy"})
+        assert found.width == pytest.approx(0.09815, abs=5e-6)
+
+    def test_ties_and_pooling_are_named_in_its_place(self, records):
+        twice = records.take(np.repeat(np.arange(300), 2))
+        for found in (self.of(twice, bins=5), self.of(records, bins=5, monotone=True)):
+            assert found.width is None
+            assert found.reasons
+
+
+class TestOracle:
+    def test_knows_more_than_any_measure(self, fit):
+        for k, event in fit.events.items():
+            assert event.oracle.name == "loss"
+            assert event.oracle.scores["eor"].mean is not None
+            for name in ("auroc", "aurc", *(("brier", "nll") if k == 1 else ())):
+                others = [m.evaluation[name] for m in event.measures.values()]
+                best = max(others) if SCORES[name].larger_is_better else min(others)
+                mine = event.oracle.evaluation[name]
+                assert (mine > best) if SCORES[name].larger_is_better else (mine < best), name
+
+    def test_is_never_served(self, fit):
+        assert all("loss" not in event.measures for event in fit.events.values())
+
+    def test_an_infinite_loss_ranks_last(self):
+        records = records_with_ranks([0, 1, 2])
+        records.label_log_probability[1] = -np.inf
+        found = loss(records)
+        assert np.isfinite(found).all()
+        assert found.argmax() == 1
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), bins=2)).events[1]
+        assert event.oracle.scores["brier"].mean is not None
