@@ -4,10 +4,21 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from service.api import bins, calibrate, calibrations, errors, health, predict, problems, report
+from service.api import (
+    bins,
+    calibrate,
+    calibrations,
+    errors,
+    evaluations,
+    health,
+    predict,
+    problems,
+    refit,
+    report,
+)
 
-ROUTERS = (calibrate, calibrations, bins, predict, report, health)
-SCHEMAS = (problems.SCHEMAS, calibrate.SCHEMAS, predict.SCHEMAS)
+ROUTERS = (calibrate, calibrations, refit, evaluations, bins, predict, report, health)
+SCHEMAS = (problems.SCHEMAS, calibrate.SCHEMAS, refit.SCHEMAS, predict.SCHEMAS)
 
 
 def install(app: FastAPI) -> None:

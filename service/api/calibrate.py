@@ -1,8 +1,5 @@
 """``POST /calibrate``: upload a model and a labelled set."""
 
-import asyncio
-import re
-import uuid
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -20,18 +17,15 @@ from service.api.multipart import (
     spool_multipart,
 )
 from service.api.problems import UPLOAD_PROBLEMS
+from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
 from service.operations.config import CalibrationConfig
 from service.operations.manage_calibrations import get_calibration
 from service.operations.start_calibration import start_calibration
 from service.operations.uploads import CalibrationUpload, UploadedFile
-from service.operations.workspace import Workspace
 
 MAX_CONFIG_BYTES = 8 * 1024**2
 MAX_ONNX_MODELS = 64
-FINISHED = {"succeeded", "failed", "cancelled"}
-FIRST_POLL_SECONDS = 0.02
-LAST_POLL_SECONDS = 0.5
 
 router = APIRouter(tags=["calibrations"])
 
@@ -90,14 +84,7 @@ def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
     },
     openapi_extra={
         "requestBody": REQUEST_BODY,
-        "parameters": [
-            {
-                "name": "Prefer",
-                "in": "header",
-                "schema": {"type": "string", "examples": ["wait=30"]},
-                "description": "`wait=N`: wait up to N seconds for the calibration to finish.",
-            }
-        ],
+        "parameters": [PREFER_HEADER],
     },
 )
 async def post_calibrate(
@@ -108,7 +95,6 @@ async def post_calibrate(
     The upload streams to disk. What is wrong with it is answered at once and leaves nothing
     behind; what only a full run over the data can show ends the calibration as `failed`.
     """
-    wait_seconds = _wait_seconds(request.headers.get("prefer", ""))
     limits: UploadLimits = request.app.state.upload_limits
     spooled = await spool_multipart(
         request.headers.get("content-type", ""),
@@ -122,19 +108,16 @@ async def post_calibrate(
         calibration_id = await run_in_threadpool(start_calibration, workspace, tenant_id, upload)
     finally:
         await run_in_threadpool(spooled.discard)
-    wait_seconds = min(wait_seconds, request.app.state.max_wait_seconds)
-    answer = await _wait(request, workspace, tenant_id, calibration_id, wait_seconds)
+    seconds = wait_seconds(request)
+    row = await wait_until_finished(
+        request, lambda: get_calibration(workspace, tenant_id, str(calibration_id)), seconds
+    )
     response.headers["Location"] = f"/calibrations/{calibration_id}"
-    if wait_seconds:
-        response.headers["Preference-Applied"] = f"wait={wait_seconds:g}"
-    if answer.status in FINISHED:
+    if seconds:
+        response.headers["Preference-Applied"] = f"wait={seconds:g}"
+    if is_finished(row):
         response.status_code = HTTPStatus.CREATED
-    return answer
-
-
-def _wait_seconds(prefer: str) -> float:
-    found = re.search(r"(?:^|[\s,;])wait\s*=\s*(\d{1,6})", prefer, re.IGNORECASE)
-    return float(found[1]) if found else 0.0
+    return resource(row)
 
 
 def _upload(spooled: SpooledUpload) -> CalibrationUpload:
@@ -158,22 +141,3 @@ def _upload(spooled: SpooledUpload) -> CalibrationUpload:
 
 def _file(found: SpooledFile) -> UploadedFile:
     return UploadedFile(path=found.path, label=found.label, sha256=found.sha256)
-
-
-async def _wait(
-    request: Request,
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    calibration_id: uuid.UUID,
-    seconds: float,
-) -> Calibration:
-    """Poll until the calibration is finished, the time is up or the client has left."""
-    loop = asyncio.get_running_loop()
-    until, pause = loop.time() + seconds, FIRST_POLL_SECONDS
-    while True:
-        row = await run_in_threadpool(get_calibration, workspace, tenant_id, str(calibration_id))
-        left = until - loop.time()
-        if row.status in FINISHED or left <= 0 or await request.is_disconnected():
-            return resource(row)
-        await asyncio.sleep(min(pause, left))
-        pause = min(pause * 1.5, LAST_POLL_SECONDS)

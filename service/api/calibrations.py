@@ -35,6 +35,7 @@ class Calibration(BaseModel):
     name: str = Field(examples=["digits"])
     version: int = Field(examples=[1], description="Counted per name, never reused.")
     status: Status
+    refit_of: uuid.UUID | None = Field(description="Whose records it was fitted to.")
     progress: Progress | None
     created_at: datetime
     finished_at: datetime | None
@@ -60,19 +61,22 @@ class CalibrationPage(BaseModel):
     next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
 
 
+def progress_of(row: models.Job) -> Progress | None:
+    """Return how far a running job has come."""
+    if row.status != "running" or row.progress_stage is None:
+        return None
+    return Progress(stage=row.progress_stage, done=row.progress_done, total=row.progress_total)
+
+
 def resource(row: models.Calibration) -> Calibration:
     """Render a row."""
-    progress = None
-    if row.status == "running" and row.progress_stage is not None:
-        progress = Progress(
-            stage=row.progress_stage, done=row.progress_done, total=row.progress_total
-        )
     return Calibration(
         id=row.id,
         name=row.name,
         version=row.version,
         status=row.status,
-        progress=progress,
+        progress=progress_of(row),
+        refit_of=row.refit_of,
         created_at=row.created_at,
         finished_at=row.finished_at,
         config=row.config,

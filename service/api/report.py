@@ -9,6 +9,8 @@ from pydantic import BaseModel, Field
 from service.api.dependencies import TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import PROBLEMS
+from service.errors import InvalidInput
+from service.operations.compare import compare_calibrations
 from service.operations.report import collect_report
 from service.operations.report_csv import report_csv
 from service.operations.report_markdown import report_markdown
@@ -41,21 +43,51 @@ class ReportBin(BaseModel):
     odds_ratio: float
 
 
-class BaselineReport(BaseModel):
-    """Scores of what the bins are to beat."""
+class Scored(BaseModel):
+    """Scores by name: cross-validated, and on the evaluation set if one was sent."""
 
     scores: dict[str, FoldScore]
     evaluation: dict[str, float | None] | None
 
 
-class MeasureReport(BaselineReport):
+class Difference(BaseModel):
+    """A baseline's score minus that of the bins served; negative where the baseline is better."""
+
+    mean: float
+    standard_error: float | None
+    pairs: int
+
+
+class BaselineReport(Scored):
+    """What the bins are to beat: its scores, and how they differ from those of the bins."""
+
+    log_floor: float | None = Field(None, description="Where its probability is clipped for logs.")
+    parameters: dict[str, float] = Field({}, description="What was learnt from all samples.")
+    ece_band: dict[str, Any] | None = None
+    evaluation_ece_band: dict[str, Any] | None = None
+    difference: dict[str, dict[str, Difference]] = Field(
+        {}, description="By phase, `cross_validation` or `evaluation`, and score."
+    )
+
+
+class MeasureReport(Scored):
     """Scores and bins of one uncertainty measure."""
 
     lookup: Literal["step", "interpolated"]
     monotone: bool
     requested_bins: int
+    quantile_bins: int = Field(description="Bins before pooling; fewer than asked for by ties.")
     candidates: list[dict[str, Any]] = Field(description="Numbers of bins tried by `auto`.")
     bins: list[ReportBin]
+    coarse: dict[str, Any] | None = Field(None, description="The most samples at a hit rate.")
+    ood_thresholds: dict[str, float] = Field({}, description="Uncertainty at each level.")
+    selective: list[dict[str, Any]] = Field([], description="What may be accepted at each risk.")
+    guarantee: dict[str, Any] | None = Field(None, description="For all bins at once, or why not.")
+    ece_band: dict[str, Any] | None = Field(
+        None, description="The ECE beside that of a perfectly calibrated table."
+    )
+    evaluation_ece_band: dict[str, Any] | None = None
+    curves: dict[str, Any] = Field({}, description="Risk-coverage, ROC and precision-recall.")
 
 
 class EventReport(BaseModel):
@@ -63,8 +95,17 @@ class EventReport(BaseModel):
 
     accuracy: float
     served: str
+    verdict: dict[str, Any] | None = Field(
+        None, description="Which probability is best and by how much, in a sentence."
+    )
     measures: dict[str, MeasureReport]
     baselines: dict[str, BaselineReport]
+    oracle: Scored | None = Field(
+        None, description="Bins of the loss, which knows the label: never served."
+    )
+    mislabelled: list[dict[str, Any]] = Field(
+        [], description="Samples whose label is more likely wrong than the model."
+    )
 
 
 class Report(BaseModel):
@@ -72,14 +113,24 @@ class Report(BaseModel):
 
     calibration: dict[str, Any]
     events: dict[str, EventReport]
+    model_scores: dict[str, Any] = Field(description="Of the model's own softmax, by set.")
     warnings: list[str]
     provenance: dict[str, Any]
 
 
+class Comparisons(BaseModel):
+    """Several reports, and each calibration compared with the first."""
+
+    calibrations: list[Report]
+    comparisons: list[dict[str, Any]] = Field(
+        description="Paired differences by event, and what they say in a sentence each."
+    )
+
+
 @router.get(
     "/report",
-    summary="Read the scores of a calibration",
-    response_model=Report,
+    summary="Read the scores of a calibration, or compare several",
+    response_model=Report | Comparisons,
     responses={
         **PROBLEMS,
         200: {"content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["markdown"]: {}}},
@@ -89,7 +140,13 @@ def get_report(
     request: Request,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    calibration: Annotated[str, Query(description="An id, a name, or `name@version`.")],
+    calibration: Annotated[
+        list[str],
+        Query(
+            min_length=1,
+            description="An id, a name, or `name@version`; several are set side by side.",
+        ),
+    ],
     report_format: Annotated[
         Literal["json", "csv", "markdown"] | None,
         Query(alias="format", description="Instead of the Accept header."),
@@ -97,7 +154,11 @@ def get_report(
 ) -> Response:
     """Give scores, bins, baselines and provenance as JSON, CSV or Markdown."""
     chosen = report_format or chosen_format(request, MEDIA_TYPES)
-    report = collect_report(workspace, tenant_id, calibration)
+    if len(calibration) > 1:
+        if chosen != "json":
+            raise InvalidInput.at("format", "several calibrations are compared in JSON alone")
+        return JSONResponse(compare_calibrations(workspace, tenant_id, calibration))
+    report = collect_report(workspace, tenant_id, calibration[0])
     if chosen == "csv":
         return Response(report_csv(report), media_type=MEDIA_TYPES["csv"])
     if chosen == "markdown":

@@ -74,6 +74,14 @@ class CutPoints:
         return np.searchsorted(self.accepted, ranks, side="left").astype(np.int64, copy=False)
 
 
+def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
+    """Return the values with those below float32's normal range made one, as in quantile bins.
+
+    Some devices flush them to zero: told apart on one machine, they are equal on the next.
+    """
+    return np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+
+
 def cut_points(uncertainty: Uncertainty, hits: Hits) -> CutPoints:
     """Return every threshold between the samples.
 
@@ -94,7 +102,7 @@ def cut_points(uncertainty: Uncertainty, hits: Hits) -> CutPoints:
     hits = as_hits(hits, n_samples=values.size)
     if values.size == 0:
         raise ValueError("uncertainty must hold at least one sample")
-    values = np.where(np.abs(values) < UNDERFLOW, UNDERFLOW, values)
+    values = merge_underflow(values)
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     accepted = np.append(np.flatnonzero(ranked[1:] != ranked[:-1]) + 1, ranked.size)

@@ -6,6 +6,7 @@ import numpy as np
 from scipy.special import kolmogorov
 
 from service.core.arrays import Uncertainty
+from service.core.cut_points import merge_underflow
 from service.core.plain_data import PlainData
 from service.core.scores.auroc import auroc
 from service.core.scores.tied_blocks import tied_blocks
@@ -50,7 +51,8 @@ def population_shift(further: Uncertainty, calibration: Uncertainty) -> Populati
     if further.size == 0 or calibration.size == 0:
         raise ValueError("further and calibration must hold at least one sample each")
     is_further = np.repeat([True, False], [further.size, calibration.size])
-    blocks = tied_blocks(np.concatenate([further, calibration]), ~is_further)
+    values = merge_underflow(np.concatenate([further, calibration]))
+    blocks = tied_blocks(values, ~is_further)
     ours, theirs = blocks.errors, blocks.counts - blocks.errors
     steps = np.cumsum(ours) / further.size - np.cumsum(theirs) / calibration.size
     distance = float(np.abs(steps).max())

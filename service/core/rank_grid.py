@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from service.core.arrays import BinIndex, Counts, TieKeys, Uncertainty, as_uncertainty
+from service.core.cut_points import merge_underflow
 from service.core.plain_data import PlainData
 
 
@@ -90,10 +91,10 @@ def fit_rank_grid(uncertainty: Uncertainty, tie_keys: TieKeys, *, n_bins: int) -
 
 def _as_pairs(uncertainty: Uncertainty, tie_keys: TieKeys) -> np.ndarray:
     """Return one uint64 per sample that sorts by uncertainty and then by key."""
-    values = as_uncertainty(uncertainty)
+    values = merge_underflow(as_uncertainty(uncertainty))
     if tie_keys.shape != values.shape:
         raise ValueError(f"tie_keys must have shape {values.shape}, not {tie_keys.shape}")
-    bits = (values + np.float32(0.0)).view(np.uint32)  # the sum turns -0.0 into 0.0
+    bits = values.view(np.uint32)
     sign = np.uint32(0x80000000)
     ordered = np.where(bits & sign, ~bits, bits | sign).astype(np.uint64)
     return (ordered << np.uint64(32)) | tie_keys.astype(np.uint64)

@@ -1,34 +1,29 @@
-"""Threads that claim calibrations and run them."""
+"""Threads that claim jobs and run them."""
 
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 
 import structlog
 
 from service.errors import ServiceError
+from service.jobs.kinds import KINDS, JobKind
+from service.jobs.lease import renewed_lease
+from service.operations.job_progress import JobCancelled, JobInterrupted
 from service.operations.problem import problem_of
-from service.operations.run_calibration import (
-    CalibrationCancelled,
-    CalibrationInterrupted,
-    run_calibration,
-)
 from service.operations.workspace import Workspace
-from service.storage.job_queue import ClaimedJob, JobSignal, LeaseLost
+from service.storage.job_queue import ClaimedJob, JobQueue, LeaseLost
 from service.storage.orphans import remove_orphans
 from service.storage.owner_lock import OwnerLock
 
 POLL_SECONDS = 1.0
-RENEWALS_PER_LEASE = 3
 
 log = structlog.get_logger(__name__)
 
 
 class Workers:
-    """A few threads, each running one calibration at a time.
+    """A few threads, each running one job at a time.
 
-    On SQLite only the process that holds the owner lock runs calibrations; it takes over at once
-    what a dead predecessor left running. Elsewhere an expired lease is what frees a job.
+    On SQLite only the process that holds the owner lock runs jobs; it takes over at once what a
+    dead predecessor left running. Elsewhere an expired lease is what frees a job.
     """
 
     def __init__(
@@ -36,7 +31,7 @@ class Workers:
     ) -> None:
         self._workspace = workspace
         self._owner_lock = owner_lock
-        self._queue = workspace.job_queue(owner)
+        self._queues = [(kind, workspace.job_queue(owner, kind.table)) for kind in KINDS]
         self._stopping = threading.Event()
         self._threads = [
             threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
@@ -53,7 +48,7 @@ class Workers:
             threading.Thread(target=self._sweep, name="sweeper", daemon=True).start()
 
     def stop(self, timeout: float = 10.0) -> None:
-        """Hand running calibrations back to the queue and end the threads."""
+        """Hand running jobs back to the queue and end the threads."""
         self._stopping.set()
         for _ in self._threads:
             self._workspace.doorbell.release()
@@ -65,16 +60,16 @@ class Workers:
     def _work(self) -> None:
         while not self._stopping.is_set():
             try:
-                job = self._queue.claim() if self._may_run() else None
+                worked = self._may_run() and any(
+                    self._run_next(kind, queue) for kind, queue in self._queues
+                )
             except Exception:
                 # The database may be away for a while; a worker that died of it would never
                 # notice its return.
-                log.exception("claim_failed")
-                job = None
-            if job is None:
+                log.exception("worker_failed")
+                worked = False
+            if not worked:
                 self._workspace.doorbell.acquire(timeout=POLL_SECONDS)
-            else:
-                self._run(job)
 
     def _sweep(self) -> None:
         try:
@@ -91,57 +86,46 @@ class Workers:
             if not self._owns_store and self._owner_lock is not None:
                 self._owns_store = self._owner_lock.try_acquire()
                 if self._owns_store:
-                    self._queue.take_over()
+                    for _, queue in self._queues:
+                        queue.take_over()
             return self._owns_store
 
-    def _run(self, job: ClaimedJob) -> None:
-        logger = log.bind(calibration=str(job.calibration_id), attempt=job.attempt)
-        logger.info("calibration_started")
+    def _run_next(self, kind: JobKind, queue: JobQueue) -> bool:
+        """Run the next job of a kind; False if there is none."""
+        job = queue.claim()
+        if job is None:
+            return False
+        logger = log.bind(kind=kind.name, id=str(job.id), attempt=job.attempt)
+        logger.info("job_started")
         try:
-            with self._renewing(job) as lost:
-                run_calibration(self._workspace, self._queue, job, check=lambda: self._check(lost))
-            logger.info("calibration_succeeded")
-        except CalibrationCancelled:
-            self._queue.cancel(job)
-            logger.info("calibration_cancelled")
-        except CalibrationInterrupted:
-            self._queue.release(job)
-            logger.info("calibration_handed_back")
+            with renewed_lease(queue, job) as lost:
+                kind.run(self._workspace, queue, job, check=lambda: self._check(lost))
+            logger.info("job_succeeded")
+        except JobCancelled:
+            queue.cancel(job)
+            logger.info("job_cancelled")
+        except JobInterrupted:
+            queue.release(job)
+            logger.info("job_handed_back")
         except LeaseLost:
             logger.warning("lease_lost")
-        except ServiceError as error:
-            logger.info("calibration_failed", reason=error.message)
-            self._queue.fail(job, problem_of(error))
-        except Exception as error:
-            # Whatever it was, the caller waits for an answer and the queue for a free thread.
-            logger.exception("calibration_failed_unexpectedly")
-            self._queue.fail(job, problem_of(error))
+        except Exception as error:  # noqa: BLE001 - whoever waits is owed an end, whatever it was
+            self._fail(queue, job, error)
+        return True
+
+    def _fail(self, queue: JobQueue, job: ClaimedJob, error: Exception) -> None:
+        if self._stopping.is_set():
+            # Its model was taken from it by the stop: not its fault, and not its end.
+            queue.release(job)
+            return
+        if isinstance(error, ServiceError):
+            log.info("job_failed", id=str(job.id), reason=error.message)
+        else:
+            log.error("job_failed_unexpectedly", id=str(job.id), exc_info=error)
+        queue.fail(job, problem_of(error))
 
     def _check(self, lost: threading.Event) -> None:
         if self._stopping.is_set():
-            raise CalibrationInterrupted
+            raise JobInterrupted
         if lost.is_set():
             raise LeaseLost
-
-    @contextmanager
-    def _renewing(self, job: ClaimedJob) -> Iterator[threading.Event]:
-        """Renew the lease from a thread of its own while the block runs."""
-        done, lost = threading.Event(), threading.Event()
-
-        def renew() -> None:
-            while not done.wait(self._queue.lease_seconds / RENEWALS_PER_LEASE):
-                try:
-                    if self._queue.renew(job) is JobSignal.LOST:
-                        lost.set()
-                        return
-                except Exception:
-                    # Tried again at the next beat; the lease outlives two failures.
-                    log.exception("renewal_failed")
-
-        thread = threading.Thread(target=renew, name=f"lease-{job.calibration_id}", daemon=True)
-        thread.start()
-        try:
-            yield lost
-        finally:
-            done.set()
-            thread.join()

@@ -1,7 +1,7 @@
 """Read, list, cancel and delete calibrations."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import models
 from service.operations.workspace import Workspace
@@ -40,6 +40,23 @@ def cancel_calibration(
         repository = CalibrationRepository(session, tenant_id)
         row = repository.find(reference)
         return repository.request_cancel(row.id)
+
+
+def promote_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> models.Calibration:
+    """Let the name of a calibration mean this version of it."""
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        return repository.promote(repository.find(reference).id)
+
+
+def promoted_versions(
+    workspace: Workspace, tenant_id: uuid.UUID, names: Iterable[str]
+) -> dict[str, int]:
+    """Return which version each name was promoted to; names without a promotion are left out."""
+    with workspace.database.reading() as session:
+        return CalibrationRepository(session, tenant_id).promoted_versions(names)
 
 
 def delete_calibration(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> None:

@@ -4,7 +4,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from service.datasets import Batch
-from service.operations.config import DEFAULT_TOP_K, CalibrationConfig
+from service.operations.config import CalibrationConfig
+from service.operations.fit_config import DEFAULT_TOP_K
 from service.operations.uploads import CalibrationUpload
 from service.operations.workspace import Workspace
 from service.runner import OnnxModelFiles

@@ -3,6 +3,7 @@
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +21,8 @@ from service.runner import HeadOutputs
 
 SHOWN_CLASSES = 5
 
+Flags: TypeAlias = NDArray[np.bool_]
+
 
 @dataclass(frozen=True)
 class EventAnswer:
@@ -32,12 +35,18 @@ class EventAnswer:
 
 @dataclass(frozen=True)
 class PredictionBatch:
-    """Answers to one request: classes of shape (n_samples, n_shown), events by ascending k."""
+    """Answers to one request: classes of shape (n_samples, n_shown), events by ascending k.
+
+    The flags are by the measure that serves Top-1: None where Top-1 was not calibrated, and for a
+    risk that no threshold could be found for.
+    """
 
     calibration: ServedCalibration
     classes: Classes
     scores: NDArray[np.float32]
     events: list[EventAnswer]
+    out_of_distribution: Flags | None
+    abstain: Mapping[str, Flags | None]
 
 
 def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest) -> PredictionBatch:
@@ -58,12 +67,26 @@ def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest)
     else:
         outputs = _from_model(workspace, served.onnx_model, request)
     shown = min(SHOWN_CLASSES, outputs.top_classes.shape[1])
+    top1 = next((event for event in served.events if event.k == 1), None)
+    uncertainty = None if top1 is None else outputs.uncertainty[top1.column]
     return PredictionBatch(
         calibration=served,
         classes=outputs.top_classes[:, :shown],
         scores=outputs.top_scores[:, :shown],
         events=[_answer(event, outputs.uncertainty) for event in served.events],
+        out_of_distribution=_above(uncertainty, served.ood_threshold),
+        abstain={
+            risk: _above(uncertainty, threshold)
+            for risk, threshold in served.accept_thresholds.items()
+        },
     )
+
+
+def _above(uncertainty: NDArray[np.float32] | None, threshold: float | None) -> Flags | None:
+    """Return which samples lie beyond a threshold, which itself lies within."""
+    if uncertainty is None or threshold is None:
+        return None
+    return uncertainty > np.float32(threshold)
 
 
 def _answer(event: ServedEvent, columns: Mapping[str, NDArray[np.float32]]) -> EventAnswer:

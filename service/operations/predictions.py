@@ -13,6 +13,8 @@ def render_predictions(batch: PredictionBatch) -> dict[str, Any]:
     names = batch.calibration.class_names
     classes, scores = batch.classes.tolist(), batch.scores.tolist()
     events = {f"top{answer.event.k}": _event_rows(answer) for answer in batch.events}
+    flags = batch.out_of_distribution
+    abstain = {risk: found.tolist() for risk, found in batch.abstain.items() if found is not None}
     predictions = []
     for row, (ranked, ranked_scores) in enumerate(zip(classes, scores, strict=True)):
         prediction: dict[str, Any] = {
@@ -25,6 +27,10 @@ def render_predictions(batch: PredictionBatch) -> dict[str, Any]:
         }
         for name, rows in events.items():
             prediction[name] = rows[row]
+        prediction["out_of_distribution"] = None if flags is None else bool(flags[row])
+        prediction["abstain"] = {
+            risk: abstain[risk][row] if risk in abstain else None for risk in batch.abstain
+        }
         predictions.append(prediction)
     ref = batch.calibration.ref
     return {

@@ -2,7 +2,8 @@
 
 import uuid
 from collections.abc import Sequence
-from typing import Any
+from datetime import datetime
+from typing import Any, cast
 
 import models
 from service.operations.workspace import Workspace
@@ -23,25 +24,9 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     """
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        tables = tables_of(session, tenant_id, row.id)
+        tables = tables_of(session, tenant_id, row.id, with_curves=True)
         scores = scores_of(session, tenant_id, row.id)
     accuracy = row.accuracy or {}
-    events = {
-        k: {
-            "accuracy": accuracy[k],
-            "served": (row.serve or {}).get(k),
-            "measures": {
-                table.measure: _scores(scores, int(k), "measure", table.measure) | _table(table)
-                for table in tables
-                if table.k == int(k)
-            },
-            "baselines": {
-                name: _scores(scores, int(k), "baseline", name)
-                for name in _baselines(scores, int(k))
-            },
-        }
-        for k in sorted(accuracy, key=int)
-    }
     return {
         "calibration": {
             "id": str(row.id),
@@ -50,30 +35,61 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
             "created_at": _time(row.created_at),
             "finished_at": _time(row.finished_at),
         },
-        "events": events,
+        "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
+        "model_scores": row.model_scores or {},
         "warnings": row.warnings,
         "provenance": {
             "data": row.data,
             "model": row.onnx_model,
             "config": row.config,
             "versions": row.versions,
+            "refit_of": None if row.refit_of is None else str(row.refit_of),
         },
     }
 
 
-def _time(value: Any) -> str | None:  # noqa: ANN401 - a datetime or null
+def _event(
+    k: str,
+    row: models.Calibration,
+    tables: Sequence[models.BinTable],
+    scores: Sequence[models.Score],
+) -> dict[str, Any]:
+    found = [score for score in scores if score.k == int(k)]
+    baselines = cast("dict[str, Any]", row.baselines or {}).get(k, {})
+    oracle = next((s.subject for s in found if s.subject_kind == "oracle"), None)
+    return {
+        "accuracy": (row.accuracy or {})[k],
+        "served": (row.serve or {}).get(k),
+        "verdict": (row.verdicts or {}).get(k),
+        "measures": {
+            table.measure: _scores(found, "measure", table.measure) | _table(table)
+            for table in tables
+            if table.k == int(k)
+        },
+        "baselines": {
+            name: _scores(found, "baseline", name)
+            | baselines.get(name, {})
+            | {"difference": _differences(found, name)}
+            for name in _subjects(found, "baseline")
+        },
+        "oracle": None if oracle is None else _scores(found, "oracle", oracle),
+        "mislabelled": (row.mislabelled or {}).get(k, []),
+    }
+
+
+def _time(value: datetime | None) -> str | None:
     return None if value is None else value.isoformat()
 
 
-def _baselines(scores: Sequence[models.Score], k: int) -> list[str]:
-    return list(
-        dict.fromkeys(s.subject for s in scores if s.k == k and s.subject_kind == "baseline")
-    )
+def _subjects(scores: Sequence[models.Score], kind: models.SubjectKind) -> list[str]:
+    return list(dict.fromkeys(s.subject for s in scores if s.subject_kind == kind))
 
 
-def _scores(scores: Sequence[models.Score], k: int, kind: str, subject: str) -> dict[str, Any]:
+def _scores(
+    scores: Sequence[models.Score], kind: models.SubjectKind, subject: str
+) -> dict[str, Any]:
     """Return the cross-validated scores and, if a set was sent, those of the evaluation."""
-    found = [s for s in scores if s.k == k and s.subject_kind == kind and s.subject == subject]
+    found = [s for s in scores if s.subject_kind == kind and s.subject == subject]
     evaluation = {s.name: s.value for s in found if s.phase == "evaluation"}
     return {
         "scores": {
@@ -85,13 +101,29 @@ def _scores(scores: Sequence[models.Score], k: int, kind: str, subject: str) -> 
     }
 
 
+def _differences(scores: Sequence[models.Score], baseline: str) -> dict[str, Any]:
+    """Return the baseline's scores minus the served table's, pair by pair, by phase and score."""
+    differences: dict[str, Any] = {"cross_validation": {}, "evaluation": {}}
+    for s in scores:
+        if s.subject_kind == "baseline" and s.subject == baseline and s.difference is not None:
+            differences[s.phase][s.name] = {
+                "mean": s.difference,
+                "standard_error": s.difference_error,
+                "pairs": s.difference_pairs,
+            }
+    return differences
+
+
 def _table(table: models.BinTable) -> dict[str, Any]:
     return {
         "lookup": table.lookup,
         "monotone": table.monotone,
         "requested_bins": table.requested_bins,
+        "quantile_bins": table.quantile_bins,
         "candidates": table.candidates,
         "bins": [render_bin(found, table.n_samples) for found in table.bins],
+        **table.analysis,
+        "curves": table.curves,
     }
 
 

@@ -33,12 +33,19 @@ class ServedOnnxModel:
 
 @dataclass(frozen=True, eq=False)
 class ServedCalibration:
-    """All that answering needs."""
+    """All that answering needs.
+
+    The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
+    is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
+    answering it would break that risk. None where there is none.
+    """
 
     ref: CalibrationRef
     onnx_model: ServedOnnxModel | None
     class_names: Sequence[str]
     top_k: tuple[int, ...]
+    ood_threshold: float | None
+    accept_thresholds: Mapping[str, float | None]
     events: Sequence[ServedEvent]
 
 

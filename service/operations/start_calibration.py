@@ -11,6 +11,7 @@ from service.core.arrays import Labels
 from service.datasets import Batch, Dataset, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
 from service.operations.config import CalibrationConfig, parse_config
+from service.operations.label_range import check_label_range
 from service.operations.onnx_model import TRIAL_ROWS, inspect_onnx_model
 from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.versions import library_versions
@@ -31,7 +32,7 @@ def start_calibration(
     InvalidInput
         If a part breaks a rule; nothing is kept then.
     """
-    config = parse_config(upload.config)
+    config = parse_config(upload.config, CalibrationConfig)
     with ExitStack() as stack:
         limits = workspace.limits.datasets
         calibration = stack.enter_context(
@@ -49,9 +50,9 @@ def start_calibration(
         if evaluation is not None:
             evaluation_labels = _labels(evaluation, "evaluation", 1)
         onnx_model, n_classes, class_names = _classes(workspace, upload, config, calibration)
-    _in_range(labels, "calibration", n_classes)
+    check_label_range(labels, "calibration", n_classes)
     if evaluation_labels is not None:
-        _in_range(evaluation_labels, "evaluation", n_classes)
+        check_label_range(evaluation_labels, "evaluation", n_classes)
     top_k, warnings = config.events(n_classes)
     if not top_k:
         raise InvalidConfig.at("config.top_k", "no event is left to calibrate")
@@ -107,17 +108,6 @@ def _labels(dataset: Dataset, location: str, at_least: int) -> Labels:
             location, f"expected at least {at_least} samples, got {labels.size}"
         )
     return labels
-
-
-def _in_range(labels: Labels, location: str, n_classes: int) -> None:
-    bad = labels >= n_classes
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InvalidDataset.at(
-            f"{location}.labels[{row}]",
-            f"expected a class from 0 to {n_classes - 1}, got {int(labels[row])}; "
-            "labels count the classes from 0",
-        )
 
 
 def _classes(

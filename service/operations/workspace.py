@@ -8,7 +8,7 @@ from service.operations.served import ServedCache
 from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
 from service.storage.database import Database
-from service.storage.job_queue import JobQueue
+from service.storage.job_queue import JobQueue, JobTable
 from service.storage.spool_folder import SpoolFolder
 
 
@@ -38,6 +38,6 @@ class Workspace:
     served: ServedCache = field(default_factory=ServedCache)
     doorbell: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
-    def job_queue(self, owner: str) -> JobQueue:
-        """Return the queue as this owner sees it."""
-        return JobQueue(self.database, owner, lease_seconds=self.lease_seconds)
+    def job_queue(self, owner: str, table: type[JobTable]) -> JobQueue:
+        """Return the queue of a table's jobs as this owner sees it."""
+        return JobQueue(self.database, owner, self.lease_seconds, table)

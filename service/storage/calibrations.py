@@ -1,7 +1,6 @@
 """Calibrations of one tenant: every query of theirs, except those of the queue."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import delete, select
@@ -10,22 +9,13 @@ from sqlalchemy.orm import Session, selectinload
 from models import Calibration, CalibrationName, JobStatus
 from service.storage.artifact_rows import NewArtifact, shared_copies, unshared_keys
 from service.storage.calibration_names import next_version, promote, withdraw_promotion
-from service.storage.calibration_queries import meant, older_than
+from service.storage.calibration_queries import listed, meant
 from service.storage.cursors import Cursor, decode_cursor
 from service.storage.evaluations import require_evaluations_finished
 from service.storage.job_states import request_end, require_finished, require_succeeded
-from service.storage.references import Reference, parse_reference
+from service.storage.references import CalibrationRef, Reference, parse_reference
 
 __all__ = ["CalibrationRef", "CalibrationRepository", "NewArtifact"]
-
-
-@dataclass(frozen=True)
-class CalibrationRef:
-    """Which calibration answers: what a caller is told of it."""
-
-    id: UUID
-    name: str
-    version: int
 
 
 class CalibrationRepository:
@@ -119,21 +109,15 @@ class CalibrationRepository:
     ) -> tuple[Sequence[Calibration], str | None]:
         """Return up to ``limit`` calibrations, newest first, and the cursor of the next page.
 
+        What a fit found out about the model as a whole is long, and cannot be read from these rows.
+
         Raises
         ------
         InvalidInput
             If the cursor is none of ours.
         """
-        query = select(Calibration).where(Calibration.tenant_id == self._tenant_id)
-        if cursor is not None:
-            query = query.where(older_than(decode_cursor(cursor)))
-        if name is not None:
-            if not name.isprintable():
-                return [], None
-            query = query.where(Calibration.name == name)
-        if status is not None:
-            query = query.where(Calibration.status == status)
-        query = query.order_by(Calibration.created_at.desc(), Calibration.id.desc())
+        start = None if cursor is None else decode_cursor(cursor)
+        query = listed(self._tenant_id, after=start, name=name, status=status)
         rows = self._session.scalars(query.limit(limit + 1)).all()
         if len(rows) <= limit:
             return rows, None

@@ -12,6 +12,15 @@ _SHOWN_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
+class CalibrationRef:
+    """Which calibration answers: what a caller is told of it."""
+
+    id: UUID
+    name: str
+    version: int
+
+
+@dataclass(frozen=True)
 class Reference:
     """An id, or a name with a version, or a name alone."""
 

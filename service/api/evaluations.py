@@ -1,0 +1,204 @@
+"""``/calibrations/{id}/evaluations``: further sets on a finished calibration."""
+
+import uuid
+from datetime import datetime
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
+
+import models
+from service.api.calibrations import Progress, progress_of
+from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.multipart import PartRule, UploadLimits, spool_multipart
+from service.api.problems import PROBLEMS, UPLOAD_PROBLEMS
+from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
+from service.errors import InvalidInput
+from service.operations import further_sets
+from service.operations.uploads import UploadedFile
+
+MAX_NAME_BYTES = 1000
+
+router = APIRouter(tags=["evaluations"])
+
+REQUEST_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "multipart/form-data": {
+            "schema": {
+                "type": "object",
+                "required": ["evaluation", "name"],
+                "properties": {
+                    "evaluation": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "A set as for /calibrate; it may lack labels.",
+                    },
+                    "name": {"type": "string", "examples": ["rotated by 30 degrees"]},
+                },
+            }
+        }
+    },
+}
+
+
+class Evaluation(BaseModel):
+    """A further set, and what the calibration's tables say of it."""
+
+    id: uuid.UUID
+    name: str = Field(examples=["rotated by 30 degrees"])
+    labelled: bool
+    status: models.JobStatus
+    progress: Progress | None
+    created_at: datetime
+    finished_at: datetime | None
+    data: dict[str, Any] = Field(description="Digest and samples.")
+    result: dict[str, Any] | None = Field(
+        description="Scores and shift by event and measure; `sentence` says whether it is shifted."
+    )
+    error: dict[str, Any] | None
+
+
+class Evaluations(BaseModel):
+    """All further sets of a calibration, oldest first."""
+
+    evaluations: list[Evaluation]
+
+
+def resource(row: models.Evaluation) -> Evaluation:
+    """Render a row."""
+    return Evaluation(
+        id=row.id,
+        name=row.name,
+        labelled=row.labelled,
+        status=row.status,
+        progress=progress_of(row),
+        created_at=row.created_at,
+        finished_at=row.finished_at,
+        data=row.data,
+        result=row.result,
+        error=row.error,
+    )
+
+
+@router.post(
+    "/calibrations/{calibration_id}/evaluations",
+    summary="Judge a further set",
+    status_code=HTTPStatus.ACCEPTED,
+    responses={
+        **PROBLEMS,
+        **UPLOAD_PROBLEMS,
+        201: {"model": Evaluation, "description": "Done within `Prefer: wait`."},
+    },
+    openapi_extra={"requestBody": REQUEST_BODY, "parameters": [PREFER_HEADER]},
+)
+async def post_evaluation(
+    request: Request,
+    response: Response,
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: str,
+) -> Evaluation:
+    """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
+    limits: UploadLimits = request.app.state.upload_limits
+    spooled = await spool_multipart(
+        request.headers.get("content-type", ""),
+        request.stream(),
+        folder=workspace.spool.path,
+        limits=limits,
+        parts={
+            "evaluation": PartRule(
+                max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True
+            ),
+            "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
+        },
+    )
+    try:
+        name, files = spooled.text("name"), spooled.files("evaluation")
+        if not files:
+            raise InvalidInput.at("evaluation", "this part is required: a set to judge")
+        if name is None:
+            raise InvalidInput.at("name", "this part is required: what the set is called")
+        uploaded = UploadedFile(files[0].path, files[0].label, files[0].sha256)
+        row = await run_in_threadpool(
+            further_sets.start_evaluation,
+            workspace,
+            tenant_id,
+            calibration_id,
+            name=name,
+            uploaded=uploaded,
+        )
+    finally:
+        await run_in_threadpool(spooled.discard)
+    seconds = wait_seconds(request)
+    of_calibration = str(row.calibration_id)
+    row = await wait_until_finished(
+        request,
+        lambda: further_sets.get_evaluation(workspace, tenant_id, of_calibration, name),
+        seconds,
+    )
+    response.headers["Location"] = str(
+        request.app.url_path_for(
+            "get_evaluation", calibration_id=of_calibration, evaluation_name=name
+        )
+    )
+    if is_finished(row):
+        response.status_code = HTTPStatus.CREATED
+    return resource(row)
+
+
+@router.get(
+    "/calibrations/{calibration_id}/evaluations",
+    summary="List further sets",
+    responses=PROBLEMS,
+)
+def list_evaluations(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+) -> Evaluations:
+    """List the further sets of a calibration, oldest first."""
+    rows = further_sets.list_evaluations(workspace, tenant_id, calibration_id)
+    return Evaluations(evaluations=[resource(row) for row in rows])
+
+
+@router.get(
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name}",
+    summary="Read one further set",
+    responses=PROBLEMS,
+)
+def get_evaluation(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str, evaluation_name: str
+) -> Evaluation:
+    """Read what was found of a further set."""
+    return resource(
+        further_sets.get_evaluation(workspace, tenant_id, calibration_id, evaluation_name)
+    )
+
+
+@router.post(
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name}/cancel",
+    summary="Cancel a queued or running evaluation",
+    status_code=HTTPStatus.ACCEPTED,
+    responses=PROBLEMS,
+)
+def cancel_evaluation(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str, evaluation_name: str
+) -> Evaluation:
+    """Ask an evaluation to stop; it does so within a batch."""
+    return resource(
+        further_sets.cancel_evaluation(workspace, tenant_id, calibration_id, evaluation_name)
+    )
+
+
+@router.delete(
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name}",
+    summary="Delete a further set and what was found of it",
+    status_code=HTTPStatus.NO_CONTENT,
+    responses=PROBLEMS,
+)
+def delete_evaluation(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str, evaluation_name: str
+) -> None:
+    """Delete a further set that has ended; its name may be used again."""
+    further_sets.delete_evaluation(workspace, tenant_id, calibration_id, evaluation_name)

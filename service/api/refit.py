@@ -1,0 +1,77 @@
+"""New versions of a calibration without a new run, and which version a name means."""
+
+from http import HTTPStatus
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from starlette.concurrency import run_in_threadpool
+
+from service.api.body import read_body
+from service.api.calibrations import Calibration, resource
+from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.problems import PROBLEMS
+from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
+from service.operations import manage_calibrations as manage
+from service.operations.config import parse_config
+from service.operations.fit_config import FitConfig
+from service.operations.refit import start_refit
+
+MAX_BODY_BYTES = 1024**2
+
+router = APIRouter(tags=["calibrations"])
+
+SCHEMAS = {"FitConfig": FitConfig.model_json_schema(ref_template="#/components/schemas/{model}")}
+REQUEST_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {"$ref": "#/components/schemas/FitConfig"},
+            "example": {"bins": 20, "lookup": "interpolated"},
+        }
+    },
+}
+
+
+@router.post(
+    "/calibrations/{calibration_id}/refit",
+    summary="Fit it anew, without running the model",
+    status_code=HTTPStatus.ACCEPTED,
+    responses={
+        **PROBLEMS,
+        201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
+    },
+    openapi_extra={"requestBody": REQUEST_BODY, "parameters": [PREFER_HEADER]},
+)
+async def post_refit(
+    request: Request,
+    response: Response,
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: str,
+) -> Calibration:
+    """Queue the next version of its name, with these options changed and all others as they were.
+
+    It works from the stored records of each sample: bins, intervals, measures, serving, targets
+    and events that were recorded may change.
+    """
+    body = await read_body(request, max_bytes=MAX_BODY_BYTES)
+    changes = parse_config(body, FitConfig)
+    new_id = await run_in_threadpool(start_refit, workspace, tenant_id, calibration_id, changes)
+    seconds = wait_seconds(request)
+    row = await wait_until_finished(
+        request, lambda: manage.get_calibration(workspace, tenant_id, str(new_id)), seconds
+    )
+    response.headers["Location"] = f"/calibrations/{new_id}"
+    if is_finished(row):
+        response.status_code = HTTPStatus.CREATED
+    return resource(row)
+
+
+@router.post(
+    "/calibrations/{calibration_id}/promote",
+    summary="Let the name mean this version",
+    responses=PROBLEMS,
+)
+def post_promote(workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str) -> Calibration:
+    """From now on the name means this version, until another is promoted."""
+    return resource(manage.promote_calibration(workspace, tenant_id, calibration_id))

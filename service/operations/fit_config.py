@@ -1,0 +1,116 @@
+"""How a calibration is to be fitted: what may be changed later without running the model."""
+
+from typing import Annotated, Literal, Self
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from service.core.intervals import INTERVALS
+from service.core.measures import MEASURES
+
+DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
+DEFAULT_TOP_K = (1, 5)
+MAX_BINS = 10_000
+
+
+def _known_measure(name: str) -> str:
+    if name not in MEASURES:
+        raise ValueError(f"unknown measure {name!r}; known: {', '.join(MEASURES)}")
+    return name
+
+
+def _known_interval(name: str) -> str:
+    if name not in INTERVALS:
+        raise ValueError(f"unknown method {name!r}; known: {', '.join(INTERVALS)}")
+    return name
+
+
+MeasureName = Annotated[str, AfterValidator(_known_measure)]
+
+
+class Strict(BaseModel):
+    """Unknown keys and values of another type are refused."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class IntervalConfig(Strict):
+    """How the interval of a bin's probability is made."""
+
+    method: Annotated[str, AfterValidator(_known_interval)] = Field(
+        "clopper_pearson", description=f"One of {', '.join(INTERVALS)}."
+    )
+    level: float = Field(0.95, gt=0, lt=1, description="Probability that the interval holds.")
+    simultaneous: bool = Field(
+        default=False, description="Make all bins hold together, by dividing 1 - level by them."
+    )
+
+
+class SelectiveConfig(Strict):
+    """A bound on the error rate of what is accepted; `abstain` in /predict keeps to it."""
+
+    max_risk: float = Field(gt=0, lt=1, description="Error rate among accepted samples.")
+    delta: float = Field(0.05, gt=0, lt=1, description="Probability that the bound fails.")
+
+
+class OodConfig(Strict):
+    """When a sample is flagged as unlike the calibration set."""
+
+    level: float = Field(
+        0.99, gt=0, lt=1, description="Share of the calibration set that is not flagged."
+    )
+
+
+class FitConfig(Strict):
+    """The options of the fit; every key is optional."""
+
+    top_k: list[Annotated[int, Field(ge=1)]] | None = Field(
+        None, min_length=1, max_length=20, description="Events to calibrate; [1, 5] by default."
+    )
+    measures: list[MeasureName] = Field(
+        list(DEFAULT_MEASURES), min_length=1, description="Uncertainty measures to fit."
+    )
+    serve: dict[str, MeasureName] = Field(
+        {}, description='Measure that serves each event, such as {"1": "entropy"}.'
+    )
+    bins: Literal["auto"] | Annotated[int, Field(ge=1, le=MAX_BINS)] = Field(
+        "auto", description="Bins asked for, or `auto`: chosen by cross-validation."
+    )
+    lookup: Literal["step", "interpolated"] = Field(
+        "step", description="Probability constant in a bin, or linear between the bins' means."
+    )
+    prior_strength: float = Field(
+        1.0, gt=0, le=1e6, description="Pseudo-samples of the prior; it keeps odds finite."
+    )
+    interval: IntervalConfig = Field(IntervalConfig(), description="Interval of a probability.")
+    monotone: bool = Field(
+        default=False, description="Pool bins until the probability falls with the uncertainty."
+    )
+    folds: int = Field(10, ge=2, le=100, description="Folds of the cross-validation.")
+    targets: list[Annotated[float, Field(gt=0, lt=1)]] = Field(
+        [0.99, 0.95], min_length=1, max_length=20, description="Hit rates of the coarse table."
+    )
+    selective: list[SelectiveConfig] = Field(
+        [SelectiveConfig(max_risk=0.05), SelectiveConfig(max_risk=0.01)],
+        max_length=20,
+        description="Risks that selective prediction is to keep to.",
+    )
+    ood: OodConfig = Field(OodConfig(), description="Out-of-distribution flag.")
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Self:
+        if self.top_k is not None and len(set(self.top_k)) != len(self.top_k):
+            raise ValueError("top_k: the same event is named twice")
+        if len(set(self.measures)) != len(self.measures):
+            raise ValueError("measures: the same measure is named twice")
+        if self.targets != sorted(set(self.targets), reverse=True):
+            raise ValueError("targets: expected falling values, each once")
+        risks = [target.max_risk for target in self.selective]
+        if len(set(risks)) != len(risks):
+            raise ValueError("selective: the same max_risk is named twice")
+        events = {str(k) for k in self.top_k or DEFAULT_TOP_K}
+        for event, measure in self.serve.items():
+            if event not in events:
+                raise ValueError(f"serve: {event!r} is not an event of top_k")
+            if measure not in self.measures:
+                raise ValueError(f"serve: {measure!r} is not among the measures")
+        return self

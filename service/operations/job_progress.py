@@ -1,0 +1,42 @@
+"""How a running job tells how far it is, and is told to stop."""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from service.storage.job_queue import ClaimedJob, JobQueue, JobSignal, LeaseLost
+
+PROGRESS_SECONDS = 0.5
+
+
+class JobCancelled(Exception):
+    """Somebody asked the job to stop."""
+
+
+class JobInterrupted(Exception):
+    """The process is to stop; the job goes back to the queue."""
+
+
+@dataclass
+class JobProgress:
+    """Tells the database how far the job is, not more often than a person would look.
+
+    ``check`` is called each time and raises to stop the job.
+    """
+
+    queue: JobQueue
+    job: ClaimedJob
+    check: Callable[[], None]
+    said: float = field(default=float("-inf"))
+
+    def say(self, stage: str, done: int, total: int, *, now: bool = False) -> None:
+        """Report the stage, and stop the run when told to."""
+        self.check()
+        if not now and time.monotonic() - self.said < PROGRESS_SECONDS:
+            return
+        signal = self.queue.report_progress(self.job, stage, done, total)
+        self.said = time.monotonic()
+        if signal is JobSignal.CANCEL:
+            raise JobCancelled
+        if signal is JobSignal.LOST:
+            raise LeaseLost

@@ -1,0 +1,56 @@
+"""Fit a finished calibration anew from its records: a new version, without running the model."""
+
+import uuid
+from typing import Any, cast
+
+import models
+from service.errors import InvalidConfig, InvalidInput
+from service.operations.config import CalibrationConfig
+from service.operations.fit_config import FitConfig
+from service.operations.workspace import Workspace
+from service.storage.calibrations import CalibrationRepository
+
+
+def start_refit(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, changes: FitConfig
+) -> uuid.UUID:
+    """Queue a refit with these changes to the configuration; return the new calibration's id.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it has not succeeded.
+    InvalidInput
+        If nothing changes, or a change needs what the records do not hold.
+    """
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        source = repository.find_ready(reference)
+        config = _changed(source, changes)
+        calibration_id = uuid.uuid4()
+        repository.create_refit(source.id, calibration_id, config=config, warnings=[])
+    workspace.doorbell.release()
+    return calibration_id
+
+
+def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
+    before = cast("dict[str, Any]", source.config)
+    asked = changes.model_dump(mode="json", exclude_unset=True)
+    if not asked:
+        raise InvalidInput.at("body", "expected at least one option to change")
+    events = asked.get("top_k", before["top_k"])
+    missing = [k for k in events if k not in before["top_k"]]
+    if missing:
+        raise InvalidConfig.at(
+            "config.top_k",
+            f"the records hold the events {before['top_k']}, not {missing}; calibrate anew",
+        )
+    if "top_k" in asked and "serve" not in asked:
+        asked["serve"] = {k: m for k, m in before["serve"].items() if int(k) in events}
+    measures = asked.get("measures", before["measures"])
+    if "measures" in asked and "serve" not in asked:
+        kept = asked.get("serve", before["serve"])
+        asked["serve"] = {k: m for k, m in kept.items() if m in measures}
+    resolved = before | asked | {"top_k": sorted(events)}
+    CalibrationConfig.model_validate(resolved)
+    return resolved

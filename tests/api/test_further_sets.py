@@ -1,0 +1,243 @@
+"""Further sets, refits, promotions and comparisons over HTTP."""
+
+import io
+import json
+
+import httpx
+import numpy as np
+import pytest
+from running_service import calibrate, digits
+
+CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
+EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
+
+
+def npz(**arrays) -> bytes:
+    text = io.BytesIO()
+    np.savez(text, **arrays)
+    return text.getvalue()
+
+
+def evaluate(client, name: str | None, data: bytes | None, calibration: str = "digits"):
+    parts = []
+    if data is not None:
+        parts.append(("evaluation", ("set.npz", data)))
+    if name is not None:
+        parts.append(("name", (None, name)))
+    return client.post(
+        f"/calibrations/{calibration}/evaluations", files=parts, headers={"Prefer": "wait=60"}
+    )
+
+
+@pytest.fixture(scope="module")
+def clean(client, digits_calibration) -> dict:
+    answer = evaluate(client, "clean half", digits("evaluation.npz"))
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    assert answer.json()["status"] == "succeeded", answer.json()["error"]
+    return answer.json()
+
+
+@pytest.fixture(scope="module")
+def noisy(client, digits_calibration) -> dict:
+    rng = np.random.default_rng(4)
+    pixels = EVALUATION["inputs"] + rng.normal(0, 6, EVALUATION["inputs"].shape)
+    data = npz(inputs=np.clip(pixels, 0, 16).astype(np.float32), labels=EVALUATION["labels"])
+    return evaluate(client, "noisy", data).json()
+
+
+def test_a_clean_set_is_scored_as_the_evaluation_was(client, clean) -> None:
+    """The same samples, sent with the calibration or afterwards, get the same scores."""
+    report = client.get("/report", params={"calibration": "digits"}).json()
+    for k, event in report["events"].items():
+        for name, found in event["measures"].items():
+            scores = clean["result"]["events"][k]["measures"][name]["scores"]
+            assert scores == pytest.approx(found["evaluation"], rel=1e-12, nan_ok=False)
+    assert clean["labelled"] is True
+    assert clean["data"]["samples"] == 600
+
+
+def test_shift_is_said_in_words(clean, noisy) -> None:
+    assert clean["result"]["shifted"] is False
+    assert noisy["result"]["shifted"] is True
+    assert "shifted" in noisy["result"]["sentence"]
+    for k in ("1",):
+        served = noisy["result"]["events"][k]["served"]
+        scores = [s["result"]["events"][k]["measures"][served]["scores"] for s in (clean, noisy)]
+        assert scores[0]["nll"] < scores[1]["nll"]
+
+
+def test_without_labels_there_are_no_scores(client, digits_calibration) -> None:
+    answer = evaluate(client, "unlabelled", npz(inputs=EVALUATION["inputs"]))
+    found = answer.json()
+    assert found["status"] == "succeeded", found["error"]
+    assert found["labelled"] is False
+    event = found["result"]["events"]["1"]
+    assert event["accuracy"] is None
+    for measure in event["measures"].values():
+        assert measure["scores"] is None
+        assert sum(measure["occupancy"]) == 600
+    assert found["result"]["shifted"] is False
+
+
+def test_mislabelled_candidates_find_flipped_labels(client, digits_calibration) -> None:
+    rng = np.random.default_rng(6)
+    flipped = rng.choice(600, 12, replace=False)
+    labels = EVALUATION["labels"].copy()
+    labels[flipped] = (labels[flipped] + rng.integers(1, 10, 12)) % 10
+    found = evaluate(client, "flipped", npz(inputs=EVALUATION["inputs"], labels=labels)).json()
+    first = [row["index"] for row in found["result"]["mislabelled"]["1"][:12]]
+    assert len(set(first) & set(flipped.tolist())) >= 7
+
+
+def test_evaluations_are_listed_read_and_deleted(client, clean, noisy) -> None:
+    names = [
+        e["name"] for e in client.get("/calibrations/digits/evaluations").json()["evaluations"]
+    ]
+    assert names[:2] == ["clean half", "noisy"]
+    answer = evaluate(client, "to go", npz(inputs=EVALUATION["inputs"]))
+    where = answer.headers["location"]
+    assert client.get(where).json()["id"] == answer.json()["id"]
+    assert client.delete(where).status_code == httpx.codes.NO_CONTENT
+    assert client.get(where).status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "status", "part"),
+    [
+        (None, npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        ("", npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        ("no file", None, 422, "evaluation"),
+        ("other width", npz(inputs=EVALUATION["inputs"][:, :60]), 422, "evaluation"),
+        ("other kind", npz(logits=np.zeros((9, 10))), 422, "evaluation"),
+        (
+            "bad labels",
+            npz(inputs=EVALUATION["inputs"], labels=EVALUATION["labels"] + 1),
+            422,
+            "evaluation.labels",
+        ),
+        ("clean half", digits("evaluation.npz"), 409, ""),
+    ],
+)
+def test_bad_further_sets(client, clean, name, data, status: int, part: str) -> None:
+    answer = evaluate(client, name, data)
+
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert not part or any(e["location"].startswith(part) for e in answer.json()["errors"])
+
+
+def test_refit_is_the_calibration_that_would_have_been(client, digits_calibration) -> None:
+    """Other bins by refit and by a new run of the model give the same tables and scores."""
+    changes = {"bins": 5, "lookup": "interpolated", "interval": {"method": "wilson"}}
+    answer = client.post(
+        "/calibrations/digits@1/refit", json=changes, headers={"Prefer": "wait=60"}
+    )
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    refitted = answer.json()
+    assert refitted["status"] == "succeeded", refitted["error"]
+    assert refitted["name"] == "digits"
+    assert refitted["version"] > 1
+    assert refitted["refit_of"] == digits_calibration["id"]
+    assert refitted["config"]["bins"] == 5
+
+    anew = calibrate(
+        client,
+        model=digits("model.onnx"),
+        calibration=digits("calibration.npz"),
+        evaluation=digits("evaluation.npz"),
+        config=json.dumps(changes | {"name": "anew"}),
+    ).json()
+    reports = [
+        client.get("/report", params={"calibration": found["id"]}).json()
+        for found in (refitted, anew)
+    ]
+    assert reports[0]["events"] == reports[1]["events"]
+    client.delete(f"/calibrations/{anew['id']}")
+    body = {"calibration": refitted["id"], "inputs": EVALUATION["inputs"][:2].tolist()}
+    assert client.post("/predict", json=body).status_code == httpx.codes.OK
+    client.delete(f"/calibrations/{refitted['id']}")
+    assert client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
+    body["calibration"] = "digits"
+    assert client.post("/predict", json=body).status_code == httpx.codes.OK
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "part"),
+    [
+        ({}, 422, "body"),
+        ({"seed": 3}, 422, "config.seed"),
+        ({"top_k": [1, 3]}, 422, "config.top_k"),
+        ({"bins": 0}, 422, "config.bins"),
+        ({"serve": {"1": "energy"}}, 422, "config"),
+    ],
+)
+def test_bad_refits(client, digits_calibration, changes, status: int, part: str) -> None:
+    answer = client.post("/calibrations/digits@1/refit", json=changes)
+
+    assert answer.status_code == status, answer.text
+    assert any(e["location"].startswith(part) for e in answer.json()["errors"])
+
+
+def test_promotion_decides_what_a_name_means(client) -> None:
+    data = digits("calibration_logits.csv")
+    for _ in range(2):
+        calibrate(client, calibration=data, config='{"name": "promoted", "bins": 5}')
+
+    def meant() -> int:
+        body = {"calibration": "promoted", "logits": [[0.0] * 9 + [1.0]]}
+        return client.post("/predict", json=body).json()["calibration"]["version"]
+
+    assert meant() == 2
+    assert client.post("/calibrations/promoted@1/promote").status_code == httpx.codes.OK
+    assert meant() == 1
+    client.post("/calibrations/promoted@2/promote")
+    assert meant() == 2
+
+
+def test_comparison_is_paired_on_a_shared_evaluation_set(client, digits_calibration) -> None:
+    refitted = client.post(
+        "/calibrations/digits@1/refit", json={"bins": 2}, headers={"Prefer": "wait=60"}
+    ).json()
+    params = [("calibration", "digits@1"), ("calibration", refitted["id"])]
+    answer = client.get("/report", params=params)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    (comparison,) = answer.json()["comparisons"]
+    event = comparison["events"]["1"]
+    assert event["paired"] is True
+    assert event["differences"]["nll"]["pairs"] == 600
+    reports = answer.json()["calibrations"]
+    nll = [r["events"]["1"]["measures"][r["events"]["1"]["served"]]["evaluation"] for r in reports]
+    assert event["differences"]["nll"]["mean"] == pytest.approx(nll[1]["nll"] - nll[0]["nll"])
+    assert event["differences"]["accuracy"]["mean"] == 0
+    assert "digits@1" in comparison["sentences"][0]
+    client.delete(f"/calibrations/{refitted['id']}")
+
+
+def test_comparison_without_shared_samples(client, digits_calibration) -> None:
+    data = digits("calibration_logits.csv")
+    calibrate(client, calibration=data, config='{"name": "other", "bins": 5}')
+    params = [("calibration", "digits@1"), ("calibration", "other")]
+    (comparison,) = client.get("/report", params=params).json()["comparisons"]
+    assert comparison["events"]["1"]["paired"] is False
+
+
+def test_flags_follow_their_thresholds(client, digits_calibration) -> None:
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
+    event = report["events"]["1"]
+    served = event["measures"][event["served"]]
+    threshold = served["ood_thresholds"]["0.99"]
+    accept = {
+        f"{found['target']['max_risk']:g}": found["threshold"] for found in served["selective"]
+    }
+    assert set(accept) == {"0.05", "0.01"}
+    assert accept["0.05"] is not None
+    body = {"calibration": "digits@1", "inputs": CALIBRATION["inputs"].tolist()}
+    predictions = client.post("/predict", json=body).json()["predictions"]
+    flagged = [p["out_of_distribution"] for p in predictions]
+    assert 1 <= sum(flagged) <= 6, "one per cent of the calibration set lies beyond its 99 % point"
+    for prediction in predictions:
+        uncertainty = prediction["top1"]["uncertainty"]
+        assert prediction["out_of_distribution"] == (uncertainty > threshold)
+        for risk, limit in accept.items():
+            expected = None if limit is None else uncertainty > limit
+            assert prediction["abstain"][risk] == expected
