@@ -36,3 +36,9 @@ def test_calls_of_like_sets_are_as_rare_as_said():
         for _ in range(1000)
     ]
     assert 0.02 < np.mean(calls) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_what_one_device_flushes_to_zero_is_no_difference():
+    tiny = np.full(500, 1e-40, dtype=np.float32)
+
+    assert population_shift(tiny, tiny * 0).distance == 0.0

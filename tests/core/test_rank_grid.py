@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
+from service.core.cut_points import merge_underflow
 from service.core.rank_grid import fit_rank_grid
 
 
@@ -28,7 +29,8 @@ def test_cells_hold_equal_shares_whatever_the_ties(uncertainty, n_bins, seed):
 def test_grid_is_that_of_a_sort_by_value_and_key(uncertainty, n_bins):
     keys = distinct_keys(len(uncertainty))
     grid = fit_rank_grid(uncertainty, keys, n_bins=n_bins)
-    pairs = sorted(zip(uncertainty.tolist(), keys.tolist(), strict=True))
+    merged = merge_underflow(uncertainty)
+    pairs = sorted(zip(merged.tolist(), keys.tolist(), strict=True))
 
     found = list(zip(grid.uncertainty.tolist(), grid.tie_key.tolist(), strict=True))
     assert found == [pairs[rank - 1] for rank in grid.ranks]
