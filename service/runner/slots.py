@@ -70,6 +70,7 @@ class Slots:
             del self._slots[slot.key]
             slot.key = key
             self._slots[key] = slot
+            self._changed.notify_all()
             return True
 
     def close(self) -> None:
@@ -104,12 +105,14 @@ class Slots:
 
     def _wait(self, deadline: float) -> None:
         remaining = deadline - time.monotonic()
-        if remaining <= 0 or not self._changed.wait(remaining):
+        if remaining <= 0:
             raise Overloaded("Every process that runs ONNX models is busy with another one.")
+        self._changed.wait(remaining)
 
     def _leave(self, slot: Slot) -> None:
         with self._changed:
             slot.users -= 1
             if not slot.users and slot.process is None and self._slots.get(slot.key) is slot:
                 del self._slots[slot.key]
-            self._changed.notify()
+            # All who wait: many may want the one model that the next of them loads.
+            self._changed.notify_all()

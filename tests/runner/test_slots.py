@@ -1,0 +1,63 @@
+"""Who waits for a place gets one as soon as there is one."""
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from service.errors import Overloaded
+from service.runner.slots import Slots
+
+PATIENCE = 5.0
+SOON = 2.0
+
+
+def test_all_who_wait_for_a_model_share_the_place_that_one_of_them_gets() -> None:
+    slots = Slots(1)
+    let_go, together = threading.Event(), threading.Barrier(6)
+
+    def first() -> None:
+        with slots.hold("first", timeout=PATIENCE):
+            together.wait(PATIENCE)
+            let_go.wait(PATIENCE)
+
+    all_inside = threading.Barrier(5)
+
+    def second() -> None:
+        together.wait(PATIENCE)
+        with slots.hold("second", timeout=PATIENCE):
+            all_inside.wait(SOON)  # broken unless all five hold the place at the same time
+
+    with ThreadPoolExecutor(6) as threads:
+        holding = threads.submit(first)
+        waiting = [threads.submit(second) for _ in range(5)]
+        time.sleep(0.2)
+        let_go.set()
+        for future in [holding, *waiting]:
+            future.result(PATIENCE)
+
+
+def test_who_waits_for_a_key_enters_when_a_held_slot_is_given_it() -> None:
+    slots = Slots(1)
+
+    def wait_for_it() -> None:
+        with slots.hold("known", timeout=PATIENCE):
+            pass
+
+    with ThreadPoolExecutor(1) as threads, slots.hold(object(), timeout=PATIENCE) as slot:
+        waiting = threads.submit(wait_for_it)
+        time.sleep(0.2)
+        assert slots.rename(slot, "known")
+        waiting.result(SOON)
+
+
+def test_waiting_ends_when_the_time_is_up() -> None:
+    slots = Slots(1)
+    with slots.hold("first", timeout=PATIENCE):
+        began = time.monotonic()
+        with pytest.raises(Overloaded), slots.hold("second", timeout=0.2):
+            pass
+        assert 0.2 <= time.monotonic() - began < SOON
+    with slots.hold("second", timeout=0.2):
+        pass
