@@ -1,7 +1,6 @@
 """``howsure calibrate``: upload a model and a labelled set, wait, print the scores."""
 
 import json
-import time
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -9,15 +8,14 @@ from typing import Annotated, Any
 import httpx
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
 
 from service.cli.connection import connect
-from service.cli.failure import CommandFailed, check
-from service.cli.options import UrlOption
+from service.cli.failure import check
+from service.cli.following import follow, print_warnings
+from service.cli.given_config import given_config
+from service.cli.options import BinsOption, ConfigOption, UrlOption
+from service.cli.references import address_of
 from service.cli.score_table import print_scores
-
-POLL_SECONDS = 0.1
-FINISHED = {"succeeded", "failed", "cancelled"}
 
 
 def calibrate(
@@ -39,15 +37,13 @@ def calibrate(
         typer.Option(help="Companion with external weights.", exists=True, dir_okay=False),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name; versions are counted per name.")] = None,
-    bins: Annotated[str | None, typer.Option(help="Number of bins, or auto.")] = None,
-    config: Annotated[
-        str | None, typer.Option(help="Configuration: JSON, or a file that holds it.")
-    ] = None,
+    bins: BinsOption = None,
+    config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
     """Calibrate an ONNX classifier on a labelled set and print its scores."""
     model, calibration = _split(files)
-    settings = _config(config, name=name, bins=bins)
+    settings = given_config(config, name=name, bins=bins)
     with connect(url) as client:
         resource = upload_and_wait(
             client,
@@ -93,41 +89,8 @@ def upload_and_wait(
         parts.append(("config", (None, json.dumps(config or {}))))
         response = check(client.post("/calibrate", files=parts, timeout=None))
     resource: dict[str, Any] = response.json()
-    try:
-        resource = _follow(client, resource)
-    except KeyboardInterrupt:
-        client.post(f"/calibrations/{resource['id']}/cancel")
-        raise
-    for warning in resource["warnings"]:
-        Console(stderr=True).print(
-            f"warning: {warning}", style="yellow", markup=False, soft_wrap=True
-        )
-    if resource["status"] != "succeeded":
-        error = resource["error"] or {"title": "Cancelled", "detail": "it was asked to stop"}
-        raise CommandFailed(f"{error['title']}: {error['detail']}")
-    return resource
-
-
-def _follow(client: httpx.Client, resource: dict[str, Any]) -> dict[str, Any]:
-    columns = (
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TaskProgressColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(resource["status"], total=None)
-        while resource["status"] not in FINISHED:
-            time.sleep(POLL_SECONDS)
-            resource = check(client.get(f"/calibrations/{resource['id']}")).json()
-            shown = resource["progress"]
-            if shown is not None:
-                progress.update(
-                    task,
-                    description=shown["stage"],
-                    completed=shown["done"],
-                    total=shown["total"] or None,
-                )
+    resource = follow(client, address_of(resource["id"]), resource)
+    print_warnings(resource)
     return resource
 
 
@@ -137,20 +100,3 @@ def _split(files: list[Path]) -> tuple[Path | None, Path]:
     if len(files) == 2:  # noqa: PLR2004 - a model and a set
         return files[0], files[1]
     raise typer.BadParameter("expected a model and a calibration set, or a set of outputs alone")
-
-
-def _config(text: str | None, *, name: str | None, bins: str | None) -> dict[str, Any]:
-    if text is not None and not text.lstrip().startswith("{"):
-        try:
-            text = Path(text).read_text(encoding="utf-8")
-        except OSError as error:
-            raise CommandFailed(f"--config: cannot read {text}: {error.strerror}") from error
-    try:
-        config: dict[str, Any] = json.loads(text or "{}")
-    except ValueError as error:
-        raise CommandFailed(f"--config is no JSON: {error}") from error
-    if name is not None:
-        config["name"] = name
-    if bins is not None:
-        config["bins"] = int(bins) if bins.isdigit() else bins
-    return config

@@ -12,3 +12,7 @@ UrlOption = Annotated[
         help="Address of a running service; without it, work in this process.",
     ),
 ]
+ConfigOption = Annotated[
+    str | None, typer.Option("--config", help="Configuration: JSON, or a file that holds it.")
+]
+BinsOption = Annotated[str | None, typer.Option("--bins", help="Number of bins, or auto.")]

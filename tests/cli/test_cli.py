@@ -70,6 +70,8 @@ def test_the_whole_job_without_a_server(folder) -> None:
     assert {row["subject"] for row in scores} >= {"entropy", "raw_softmax"}
     assert "# digits@1" in howsure("report", "digits", "--format", "markdown", folder=folder).stdout
 
+    for mistaken in ("digits", "digits#@1", "digits?@1", "digits@1#2"):
+        assert howsure("delete", mistaken, "--yes", folder=folder).returncode == 1, mistaken
     deleted = howsure("delete", "digits@1", "--yes", folder=folder)
     assert deleted.stdout.strip() == "deleted digits@1"
     assert howsure("report", "digits", folder=folder).returncode == 1
@@ -102,7 +104,8 @@ def test_beside_a_running_service_on_the_same_folder(tmp_path) -> None:
     [
         (("predict", "nobody", DIGITS / "request.json"), "nobody"),
         (("report", "nobody"), "nobody"),
-        (("delete", "nobody", "--yes"), "nobody"),
+        (("delete", "nobody@1", "--yes"), "nobody"),
+        (("delete", "nobody", "--yes"), "any of its versions"),
         (("calibrate", DIGITS / "README.md"), "label"),
         (("calibrate", DIGITS / "calibration.npz"), "model"),
         (("calibrate", DIGITS / "calibration_logits.csv", "--bins", "many"), "bins"),

@@ -1,0 +1,63 @@
+"""Following a job until it ends."""
+
+import time
+from typing import Any
+
+import httpx
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn, TextColumn
+
+from service.cli.failure import CommandFailed, check
+
+POLL_SECONDS = 0.1
+FINISHED = {"succeeded", "failed", "cancelled"}
+
+
+def follow(client: httpx.Client, address: str, resource: dict[str, Any]) -> dict[str, Any]:
+    """Show progress until the job at ``address`` ends, and return its resource; Ctrl-C cancels it.
+
+    Raises
+    ------
+    CommandFailed
+        If it does not succeed.
+    """
+    try:
+        resource = _poll(client, address, resource)
+    except KeyboardInterrupt:
+        client.post(f"{address}/cancel")
+        raise
+    if resource["status"] != "succeeded":
+        print_warnings(resource)
+        error = resource["error"] or {"title": "Cancelled", "detail": "it was asked to stop"}
+        raise CommandFailed(f"{error['title']}: {error['detail']}")
+    return resource
+
+
+def print_warnings(resource: dict[str, Any]) -> None:
+    """Print the warnings of a calibration to standard error; an evaluation has none."""
+    console = Console(stderr=True)
+    for warning in resource.get("warnings", []):
+        console.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
+
+
+def _poll(client: httpx.Client, address: str, resource: dict[str, Any]) -> dict[str, Any]:
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TaskProgressColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(resource["status"], total=None)
+        while resource["status"] not in FINISHED:
+            time.sleep(POLL_SECONDS)
+            resource = check(client.get(address)).json()
+            shown = resource["progress"]
+            if shown is not None:
+                progress.update(
+                    task,
+                    description=shown["stage"],
+                    completed=shown["done"],
+                    total=shown["total"] or None,
+                )
+    return resource
