@@ -1,0 +1,135 @@
+"""How often the intervals of a bin table hold the truth, by simulation.
+
+    python benchmarks/interval_coverage.py [--runs 400]
+
+Uncertainties are uniform on (0, 1] and the event holds with a probability that falls from 1 to
+0.4, so the true probability of any bin is an integral that is known. Each run draws a calibration
+set, fits a table on it and asks, bin by bin, whether its interval holds the truth of that very
+bin: edges and counts come from the same samples. For the interpolated lookup the truth is the
+probability at each sample's own uncertainty, which no interval of a bin promises to hold.
+"""
+
+import argparse
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.bins.fit_table import fit_bin_table
+from service.core.bins.table import BinTable
+from service.core.intervals import IntervalOptions
+
+DROP = 0.6
+SIZES = (500, 1000, 5000)
+BINS = (10, 50)
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """Share of runs whose interval held the truth: of each bin, and of all bins at once."""
+
+    by_bin: np.ndarray
+    together: float
+    runs: int
+
+    @property
+    def mean(self) -> float:
+        """Over the bins."""
+        return float(self.by_bin.mean())
+
+    @property
+    def worst(self) -> float:
+        """Of the bins."""
+        return float(self.by_bin.min())
+
+
+def probability(uncertainty: np.ndarray) -> np.ndarray:
+    """Return the true probability of the event: convex, falling from 1 to ``1 - DROP``."""
+    return 1.0 - DROP * np.sqrt(uncertainty)
+
+
+def bin_truth(table: BinTable) -> np.ndarray:
+    """Return the true probability of each bin, the mean of `probability` over it."""
+    edges = np.clip(table.edges.astype(np.float64), 0.0, 1.0)
+    integral = edges - DROP * edges**1.5 / 1.5
+    return np.diff(integral) / np.diff(edges)
+
+
+def simulate(
+    *,
+    n_samples: int,
+    n_bins: int,
+    interval: IntervalOptions,
+    runs: int,
+    seed: int = 0,
+    lookup: str = "step",
+    monotone: bool = False,
+) -> Coverage:
+    """Return the coverage over this many runs; pooled tables count each sample's bin."""
+    rng = np.random.default_rng(seed)
+    held, together = [], 0
+    for _ in range(runs):
+        uncertainty = 1.0 - rng.random(n_samples, dtype=np.float32)
+        hits = rng.random(n_samples) < probability(uncertainty.astype(np.float64))
+        table = fit_bin_table(
+            uncertainty, hits, n_bins=n_bins, interval=interval, lookup=lookup, monotone=monotone
+        )
+        if lookup == "step" and not monotone:
+            truth = bin_truth(table)
+            inside = (table.lower <= truth) & (truth <= table.upper)
+        else:
+            inside = _by_place(table, n_bins)
+        held.append(inside)
+        together += bool(inside.all())
+    return Coverage(np.mean(held, axis=0), together / runs, runs)
+
+
+def _by_place(table: BinTable, n_bins: int) -> np.ndarray:
+    """Return whether the truth is held at evenly spaced uncertainties, as many as bins."""
+    places = ((np.arange(n_bins) + 0.5) / n_bins).astype(np.float32)
+    found = table.look_up(places)
+    truth = probability(places.astype(np.float64))
+    if table.lookup == "step":
+        truth = bin_truth(table)[found.bin]
+    return (found.lower <= truth) & (truth <= found.upper)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=400)
+    runs = parser.parse_args().runs
+    print(f"{runs} runs each, nominal 0.90\n")
+    print("| interval | table | n | bins | mean over bins | worst bin | all bins at once |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for method, simultaneous in (
+        ("clopper_pearson", False),
+        ("hoeffding", False),
+        ("clopper_pearson", True),
+        ("beta", False),
+        ("jeffreys", False),
+        ("wilson", False),
+    ):
+        interval = IntervalOptions(method, 0.9, simultaneous=simultaneous)
+        name = f"{method}, simultaneous" if simultaneous else method
+        kinds = [("step", False)]
+        if method == "clopper_pearson" and not simultaneous:
+            kinds += [("step", True), ("interpolated", True)]
+        for lookup, monotone in kinds:
+            table = f"{lookup}, monotone" if monotone else lookup
+            for n_samples in SIZES:
+                for n_bins in BINS:
+                    found = simulate(
+                        n_samples=n_samples,
+                        n_bins=n_bins,
+                        interval=interval,
+                        runs=runs,
+                        lookup=lookup,
+                        monotone=monotone,
+                    )
+                    print(
+                        f"| {name} | {table} | {n_samples} | {n_bins} | {found.mean:.3f} "
+                        f"| {found.worst:.3f} | {found.together:.3f} |"
+                    )
+
+
+if __name__ == "__main__":
+    main()
