@@ -25,7 +25,6 @@ from service.operations.start_calibration import start_calibration
 from service.operations.uploads import CalibrationUpload, UploadedFile
 
 MAX_CONFIG_BYTES = 8 * 1024**2
-MAX_ONNX_MODELS = 64
 
 router = APIRouter(tags=["calibrations"])
 
@@ -117,7 +116,7 @@ async def post_calibrate(
         response.headers["Preference-Applied"] = f"wait={seconds:g}"
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED
-    return resource(row)
+    return await run_in_threadpool(resource, workspace, tenant_id, row)
 
 
 def _upload(spooled: SpooledUpload) -> CalibrationUpload:

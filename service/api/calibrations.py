@@ -1,6 +1,7 @@
 """``/calibrations``: the resource that POST /calibrate makes."""
 
 import uuid
+from collections.abc import Mapping
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -12,6 +13,7 @@ import models
 from service.api.dependencies import TenantDep, WorkspaceDep
 from service.api.problems import PROBLEMS
 from service.operations import manage_calibrations as manage
+from service.operations.workspace import Workspace
 
 router = APIRouter(tags=["calibrations"])
 
@@ -35,6 +37,7 @@ class Calibration(BaseModel):
     name: str = Field(examples=["digits"])
     version: int = Field(examples=[1], description="Counted per name, never reused.")
     status: Status
+    promoted: bool = Field(description="Whether the name was told to mean this version.")
     refit_of: uuid.UUID | None = Field(description="Whose records it was fitted to.")
     progress: Progress | None
     created_at: datetime
@@ -68,13 +71,18 @@ def progress_of(row: models.Job) -> Progress | None:
     return Progress(stage=row.progress_stage, done=row.progress_done, total=row.progress_total)
 
 
-def resource(row: models.Calibration) -> Calibration:
-    """Render a row."""
+def resource(workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration) -> Calibration:
+    """Render a row; asks the database which version its name was promoted to."""
+    return _render(row, manage.promoted_versions(workspace, tenant_id, [row.name]))
+
+
+def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration:
     return Calibration(
         id=row.id,
         name=row.name,
         version=row.version,
         status=row.status,
+        promoted=promoted.get(row.name) == row.version,
         progress=progress_of(row),
         refit_of=row.refit_of,
         created_at=row.created_at,
@@ -103,7 +111,10 @@ def list_calibrations(
     rows, next_cursor = manage.list_calibrations(
         workspace, tenant_id, limit=limit, cursor=cursor, name=name, status=status
     )
-    return CalibrationPage(calibrations=[resource(row) for row in rows], next_cursor=next_cursor)
+    promoted = manage.promoted_versions(workspace, tenant_id, {row.name for row in rows})
+    return CalibrationPage(
+        calibrations=[_render(row, promoted) for row in rows], next_cursor=next_cursor
+    )
 
 
 @router.get("/calibrations/{calibration_id}", summary="Read one calibration", responses=PROBLEMS)
@@ -111,7 +122,8 @@ def get_calibration(
     workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
 ) -> Calibration:
     """Read a calibration by id, by name or by `name@version`."""
-    return resource(manage.get_calibration(workspace, tenant_id, calibration_id))
+    row = manage.get_calibration(workspace, tenant_id, calibration_id)
+    return resource(workspace, tenant_id, row)
 
 
 @router.post(
@@ -124,7 +136,8 @@ def cancel_calibration(
     workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
 ) -> Calibration:
     """Ask a calibration to stop; it does so within a batch."""
-    return resource(manage.cancel_calibration(workspace, tenant_id, calibration_id))
+    row = manage.cancel_calibration(workspace, tenant_id, calibration_id)
+    return resource(workspace, tenant_id, row)
 
 
 @router.delete(

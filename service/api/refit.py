@@ -64,7 +64,7 @@ async def post_refit(
     response.headers["Location"] = f"/calibrations/{new_id}"
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED
-    return resource(row)
+    return await run_in_threadpool(resource, workspace, tenant_id, row)
 
 
 @router.post(
@@ -74,4 +74,5 @@ async def post_refit(
 )
 def post_promote(workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str) -> Calibration:
     """From now on the name means this version, until another is promoted."""
-    return resource(manage.promote_calibration(workspace, tenant_id, calibration_id))
+    row = manage.promote_calibration(workspace, tenant_id, calibration_id)
+    return resource(workspace, tenant_id, row)

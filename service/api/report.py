@@ -1,5 +1,6 @@
 """``GET /report``: the scores of a calibration."""
 
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
@@ -108,12 +109,37 @@ class EventReport(BaseModel):
     )
 
 
+class FurtherEvent(BaseModel):
+    """What the served table says of a further set, for one event."""
+
+    accuracy: float | None = Field(description="Null without labels.")
+    served: str = Field(description="The measure that answers, whose table this is about.")
+    shifted: bool = Field(description="Whether the set is told from the calibration set.")
+    scores: dict[str, float | None] | None = Field(description="Null without labels.")
+    discarded: dict[str, float] = Field(
+        description="Share of its samples above each out-of-distribution threshold."
+    )
+
+
+class FurtherSet(BaseModel):
+    """A further set that has been judged; all that was found is at `/evaluations/{name}`."""
+
+    name: str = Field(description="As it was sent with.")
+    labelled: bool = Field(description="Whether it came with labels.")
+    finished_at: datetime = Field(description="When it had been judged, in UTC.")
+    samples: int = Field(description="How many it holds.")
+    shifted: bool = Field(description="Whether it is in any event.")
+    sentence: str = Field(description="The same in words.")
+    events: dict[str, FurtherEvent] = Field(description="By event, `1` for Top-1.")
+
+
 class Report(BaseModel):
     """Everything that was learned, and from what."""
 
     calibration: dict[str, Any]
     events: dict[str, EventReport]
     model_scores: dict[str, Any] = Field(description="Of the model's own softmax, by set.")
+    evaluations: list[FurtherSet] = Field(description="Further sets, the oldest first.")
     warnings: list[str]
     provenance: dict[str, Any]
 

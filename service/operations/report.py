@@ -1,4 +1,4 @@
-"""The report of a calibration: what was stored when it finished; nothing is computed anew."""
+"""The report of a calibration: what was stored of it; nothing is computed anew."""
 
 import uuid
 from collections.abc import Sequence
@@ -9,6 +9,7 @@ import models
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import tables_of
 from service.storage.calibrations import CalibrationRepository
+from service.storage.evaluations import EvaluationRepository
 from service.storage.scores import scores_of
 
 
@@ -26,6 +27,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         tables = tables_of(session, tenant_id, row.id, with_curves=True)
         scores = scores_of(session, tenant_id, row.id)
+        further = EvaluationRepository(session, tenant_id).of_calibration(row.id)
     accuracy = row.accuracy or {}
     return {
         "calibration": {
@@ -37,6 +39,9 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         },
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
+        "evaluations": [
+            _further_set(found, found.result) for found in further if found.result is not None
+        ],
         "warnings": row.warnings,
         "provenance": {
             "data": row.data,
@@ -74,6 +79,24 @@ def _event(
         },
         "oracle": None if oracle is None else _scores(found, "oracle", oracle),
         "mislabelled": (row.mislabelled or {}).get(k, []),
+    }
+
+
+def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:
+    """Return what the served tables say of a finished further set; all else is its resource's."""
+    events = {}
+    for k, event in result["events"].items():
+        served = event["measures"][event["served"]]
+        events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
+        events[k] |= {name: served[name] for name in ("scores", "discarded")}
+    return {
+        "name": found.name,
+        "labelled": found.labelled,
+        "finished_at": _time(found.finished_at),
+        "samples": result["n_samples"],
+        "shifted": result["shifted"],
+        "sentence": result["sentence"],
+        "events": events,
     }
 
 

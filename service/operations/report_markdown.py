@@ -1,14 +1,26 @@
 """The report as Markdown."""
 
-from collections.abc import Iterable
 from typing import Any
 
-SHOWN = ("ece", "ece_15", "brier", "nll", "auroc", "aurc", "eor", "conditional_entropy")
+from service.operations.markdown_event import event_lines
+from service.operations.markdown_table import edge, number, plain, table_lines
+
+FURTHER_SCORES = ("ece", "brier", "nll", "auroc")
 
 
 def report_markdown(report: dict[str, Any]) -> str:
-    """Return the report as a Markdown document: scores and served bins of each event."""
-    found, provenance = report["calibration"], report["provenance"]
+    """Return the report as a Markdown document: every event, the model, further sets, warnings."""
+    lines = _head(report["calibration"], report["provenance"])
+    for k, event in report["events"].items():
+        lines += event_lines(k, event)
+    lines += _model_scores(report["model_scores"])
+    lines += _further_sets(report["evaluations"])
+    if report["warnings"]:
+        lines += ["## Warnings", "", *(f"- {plain(text)}" for text in report["warnings"]), ""]
+    return "\n".join(lines)
+
+
+def _head(found: dict[str, Any], provenance: dict[str, Any]) -> list[str]:
     data, onnx_model = provenance["data"], provenance["model"]
     lines = [f"# {found['name']}@{found['version']}", ""]
     lines += [
@@ -17,65 +29,60 @@ def report_markdown(report: dict[str, Any]) -> str:
     ]
     if onnx_model is not None:
         lines.append(f"- ONNX model: SHA-256 `{onnx_model['sha256']}`")
+    if provenance["refit_of"] is not None:
+        lines.append(f"- fitted anew from the records of `{provenance['refit_of']}`")
     versions = ", ".join(f"{name} {number}" for name, number in provenance["versions"].items())
-    lines += [f"- versions: {versions}", ""]
-    for k, event in report["events"].items():
-        lines += _event(k, event)
-    if report["warnings"]:
-        lines += ["## Warnings", "", *(f"- {warning}" for warning in report["warnings"]), ""]
-    return "\n".join(lines)
+    return [*lines, f"- versions: {versions}", ""]
 
 
-def _event(k: str, event: dict[str, Any]) -> list[str]:
-    served = event["served"]
-    lines = [f"## Top-{k}", "", f"Right {event['accuracy']:.4f} of the time on the data.", ""]
-    lines += ["Cross-validated scores, mean ± standard deviation over folds:", ""]
-    rows = [
-        [f"**{name}** (served)" if name == served else name, *(_fold(found, s) for s in SHOWN)]
-        for name, found in {**event["measures"], **event["baselines"]}.items()
-    ]
-    lines += [*_rows(["", *SHOWN], rows), ""]
-    judged = {**event["measures"], **event["baselines"]}
-    if any(found["evaluation"] for found in judged.values()):
-        lines += ["Scores on the evaluation set:", ""]
-        rows = [
-            [name, *(_number((found["evaluation"] or {}).get(s)) for s in SHOWN)]
-            for name, found in judged.items()
-        ]
-        lines += [*_rows(["", *SHOWN], rows), ""]
-    lines += [f"Bins of {served}, which serves:", ""]
-    columns = ["uncertainty above", "up to", "samples", "right", "probability", "interval"]
+def _model_scores(by_set: dict[str, Any]) -> list[str]:
+    sets = {name: found for name, found in by_set.items() if found is not None}
+    if not sets:
+        return []
+    events = list(next(iter(sets.values()))["accuracy"])
+    header = ["set", "samples", *(f"Top-{k} right" for k in events)]
     rows = [
         [
-            _edge(row["lower"]),
-            _edge(row["upper"]),
-            str(row["count"]),
-            str(row["hits"]),
-            f"{row['probability']:.4f}",
-            f"{row['interval'][0]:.4f} to {row['interval'][1]:.4f}",
+            name,
+            str(found["n_samples"]),
+            *(number(found["accuracy"][k]) for k in events),
+            number(found["nll"]),
+            number(found["brier_multiclass"]),
+            number(found["mean_entropy"]),
         ]
-        for row in event["measures"][served]["bins"]
+        for name, found in sets.items()
     ]
-    return [*lines, *_rows(columns, rows), ""]
+    return [
+        "## The model itself",
+        "",
+        "Its own softmax, over all classes and before any calibration:",
+        "",
+        *table_lines([*header, "nll", "brier_multiclass", "mean entropy"], rows),
+        "",
+    ]
 
 
-def _rows(header: list[str], rows: Iterable[list[str]]) -> list[str]:
-    def line(cells: list[str]) -> str:
-        return "| " + " | ".join(cells) + " |"
-
-    return [line(header), "|" + "---|" * len(header), *(line(row) for row in rows)]
-
-
-def _fold(found: dict[str, Any], score: str) -> str:
-    fold = found["scores"].get(score)
-    if fold is None or fold["mean"] is None:
-        return ""
-    return f"{fold['mean']:.4f} ± {fold['std']:.4f}"
+def _further_sets(evaluations: list[dict[str, Any]]) -> list[str]:
+    if not evaluations:
+        return []
+    lines = ["## Further sets", ""]
+    for found in evaluations:
+        labelled = "labelled" if found["labelled"] else "without labels"
+        lines += [f"### {plain(found['name'])}", "", f"{found['samples']} samples, {labelled}."]
+        lines += [found["sentence"], "", *_further_table(found), ""]
+    return lines
 
 
-def _number(value: float | None) -> str:
-    return "" if value is None else f"{value:.4f}"
-
-
-def _edge(value: float | None) -> str:
-    return "" if value is None else f"{value:.6g}"
+def _further_table(found: dict[str, Any]) -> list[str]:
+    levels = list(next(iter(found["events"].values()))["discarded"])
+    header = [*(f"discarded at {level}" for level in levels)]
+    if found["labelled"]:
+        header = ["right", *FURTHER_SCORES, *header]
+    rows = []
+    for k, event in found["events"].items():
+        cells = [edge(event["discarded"][level]) for level in levels]
+        if found["labelled"]:
+            scores = [number(event["scores"].get(score)) for score in FURTHER_SCORES]
+            cells = [number(event["accuracy"]), *scores, *cells]
+        rows.append([f"Top-{k}", *cells])
+    return table_lines(["", *header], rows)

@@ -66,6 +66,23 @@ def test_shift_is_said_in_words(clean, noisy) -> None:
         assert scores[0]["nll"] < scores[1]["nll"]
 
 
+def test_report_tells_of_further_sets(client, clean, noisy) -> None:
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
+    found = {row["name"]: row for row in report["evaluations"]}
+    assert list(found)[:2] == ["clean half", "noisy"]
+    for resource in (clean, noisy):
+        row, result = found[resource["name"]], resource["result"]
+        assert row["samples"] == resource["data"]["samples"]
+        assert (row["shifted"], row["sentence"]) == (result["shifted"], result["sentence"])
+        for k, event in row["events"].items():
+            served = result["events"][k]["measures"][report["events"][k]["served"]]
+            assert event["scores"] == served["scores"]
+            assert event["discarded"] == served["discarded"]
+    markdown = client.get("/report", params={"calibration": "digits@1", "format": "markdown"}).text
+    assert "## Further sets" in markdown
+    assert noisy["result"]["sentence"] in markdown
+
+
 def test_without_labels_there_are_no_scores(client, digits_calibration) -> None:
     answer = evaluate(client, "unlabelled", npz(inputs=EVALUATION["inputs"]))
     found = answer.json()
@@ -187,11 +204,23 @@ def test_promotion_decides_what_a_name_means(client) -> None:
         body = {"calibration": "promoted", "logits": [[0.0] * 9 + [1.0]]}
         return client.post("/predict", json=body).json()["calibration"]["version"]
 
+    def marked() -> list[bool]:
+        page = client.get("/calibrations", params={"name": "promoted"}).json()
+        listed = {row["version"]: row["promoted"] for row in page["calibrations"]}
+        read = [client.get(f"/calibrations/promoted@{v}").json()["promoted"] for v in (1, 2)]
+        assert [listed[1], listed[2]] == read
+        return read
+
     assert meant() == 2
-    assert client.post("/calibrations/promoted@1/promote").status_code == httpx.codes.OK
+    assert marked() == [False, False]
+    promoted = client.post("/calibrations/promoted@1/promote")
+    assert promoted.status_code == httpx.codes.OK
+    assert promoted.json()["promoted"] is True
     assert meant() == 1
+    assert marked() == [True, False]
     client.post("/calibrations/promoted@2/promote")
     assert meant() == 2
+    assert marked() == [False, True]
 
 
 def test_comparison_is_paired_on_a_shared_evaluation_set(client, digits_calibration) -> None:

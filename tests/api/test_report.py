@@ -89,6 +89,34 @@ def test_markdown(client, report) -> None:
     assert f"{ece:.4f}" in answer.text
 
 
+def test_markdown_has_the_verdict_and_the_decisions(client, report) -> None:
+    text = client.get("/report", params={"calibration": "digits", "format": "markdown"}).text
+    for event in report["events"].values():
+        found = event["measures"][event["served"]]
+        assert event["verdict"]["sentence"] in text
+        assert found["guarantee"]["sentence"] in text
+        assert found["coarse"]["note"] in text
+        for threshold in found["ood_thresholds"].values():
+            assert f"| {threshold:.6g} |" in text
+        for target in found["selective"]:
+            if target["threshold"] is not None:
+                assert f"| {target['threshold']:.6g} | {target['coverage']:.4f} |" in text
+        difference = event["baselines"]["temperature"]["difference"]["evaluation"]["nll"]
+        assert f"{difference['mean']:+.5f} ± {difference['standard_error']:.5f}" in text
+        for row in event["mislabelled"][:10]:
+            assert f"| {row['index']} | {row['label']} | {row['predicted']} |" in text
+    model = report["model_scores"]["evaluation"]
+    assert f"{model['nll']:.4f} | {model['brier_multiclass']:.4f}" in text
+
+
+def test_markdown_tables_have_as_many_cells_as_columns(client, report) -> None:
+    text = client.get("/report", params={"calibration": "digits", "format": "markdown"}).text
+    blocks = [block for block in text.split("\n\n") if block.startswith("|")]
+    assert len(blocks) > len(report["events"]) * 5
+    for block in blocks:
+        assert len({line.count("|") for line in block.splitlines()}) == 1, block
+
+
 @pytest.mark.parametrize(
     ("accept", "media_type"),
     [
