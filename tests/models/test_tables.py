@@ -7,7 +7,7 @@ from sqlalchemy.orm import configure_mappers
 from storage_rows import add_tenant, new_artifact, queue_calibration
 
 import models
-from models import Artifact, Base, Bin, BinTable, Calibration, CalibrationName, Score
+from models import Artifact, Base, Bin, BinTable, Calibration, CalibrationName, Evaluation, Score
 
 BIN_TABLE = {
     "k": 1,
@@ -51,6 +51,12 @@ SCORE = {
     "folds": 10,
     "pooled": 0.1,
 }
+EVALUATION = {
+    "name": "rotated",
+    "labelled": True,
+    "data": {},
+}
+OTHER_SET = {"id": uuid.UUID(int=2), "name": "shifted"}
 ARTIFACT = {
     "role": "model",
     "position": 0,
@@ -97,7 +103,13 @@ def test_no_relationship_loads_by_itself():
             assert relationship.lazy == "raise", relationship
 
 
-@pytest.mark.usefixtures("names")
+@pytest.fixture
+def evaluation_id(database, names):
+    return store(database, Evaluation, id=uuid.uuid4(), **names, **EVALUATION)[0]
+
+
+@pytest.mark.usefixtures("evaluation_id")
+@pytest.mark.parametrize("job", [Calibration, Evaluation])
 @pytest.mark.parametrize(
     "change",
     [
@@ -109,21 +121,45 @@ def test_no_relationship_loads_by_itself():
         {"lease_owner": "me", "lease_until": models.database_now()},
         {"finished_at": models.database_now()},
         {"attempt": -1},
-        {"version": 0},
         {"progress_done": 2, "progress_total": 1},
         {"progress_done": -1},
-        {"name": "unheard-of"},
     ],
 )
-def test_a_calibration_in_two_minds_is_refused(database, change):
+def test_a_job_in_two_minds_is_refused(database, job, change):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.execute(update(job).values(**change))
+
+
+@pytest.mark.usefixtures("evaluation_id")
+@pytest.mark.parametrize(
+    "statement",
+    ["UPDATE calibration SET status = 'done'", "UPDATE evaluation SET status = 'done'"],
+)
+def test_a_status_of_no_kind_is_refused_by_the_database(database, statement):
+    with pytest.raises(IntegrityError), database.session() as session:
+        session.connection().exec_driver_sql(statement)
+
+
+@pytest.mark.usefixtures("names")
+@pytest.mark.parametrize("change", [{"version": 0}, {"name": "unheard-of"}])
+def test_a_calibration_that_breaks_a_rule_is_refused(database, change):
     with pytest.raises(IntegrityError), database.session() as session:
         session.execute(update(Calibration).values(**change))
 
 
-@pytest.mark.usefixtures("names")
-def test_a_status_of_no_kind_is_refused_by_the_database(database):
-    with pytest.raises(IntegrityError), database.session() as session:
-        session.connection().exec_driver_sql("UPDATE calibration SET status = 'done'")
+@pytest.mark.usefixtures("evaluation_id")
+@pytest.mark.parametrize("change", [{}, {"name": "second", "calibration_id": uuid.uuid4()}])
+def test_an_evaluation_that_breaks_a_rule_is_refused(database, names, change):
+    with pytest.raises(IntegrityError):
+        store(database, Evaluation, **(names | {"id": uuid.uuid4()} | EVALUATION | change))
+
+
+def test_both_kinds_of_jobs_have_the_columns_of_a_job():
+    """Written once: a column of one that is a column of the other is the same."""
+    shared = set(Calibration.__table__.columns.keys()) & set(Evaluation.__table__.columns.keys())
+    assert shared - {"name", "data"} == set(models.Job.__annotations__)
+    for table in (Calibration.__table__, Evaluation.__table__):
+        assert any([c.name for c in i.columns] == ["status", "created_at"] for i in table.indexes)
 
 
 @pytest.mark.usefixtures("names")
@@ -145,6 +181,7 @@ def test_a_version_that_never_was_cannot_be_promoted(database, version):
     [
         {"k": 0},
         {"requested_bins": 0},
+        {"quantile_bins": 0},
         {"interval_level": 0.0},
         {"interval_level": 1.0},
         {"prior_accuracy": 0.0},
@@ -196,6 +233,11 @@ def test_a_bin_that_breaks_a_rule_is_refused(database, names, change):
         {"folds": None},
         {"phase": "evaluation"},
         {"value": 0.5},
+        {"difference": 0.5, "difference_pairs": 10},
+        {"subject_kind": "oracle", "difference": 0.5, "difference_pairs": 10},
+        {"subject_kind": "baseline", "difference": 0.5},
+        {"subject_kind": "baseline", "difference_pairs": 10},
+        {"subject_kind": "baseline", "difference_error": 0.5},
         {"calibration_id": uuid.uuid4()},
     ],
 )
@@ -204,23 +246,65 @@ def test_a_score_that_breaks_a_rule_is_refused(database, names, change):
         store(database, Score, **(names | SCORE | change))
 
 
+@pytest.mark.parametrize("error", [None, 0.0, 0.25])
+def test_a_baseline_may_differ_with_and_without_a_standard_error(database, names, error):
+    difference = {"difference": -0.5, "difference_error": error, "difference_pairs": 1}
+    store(database, Score, **(names | SCORE | {"subject_kind": "baseline"} | difference))
+
+
 @pytest.mark.parametrize(
     "change",
-    [{"position": -1}, {"size": -1}, {"sha256": "0" * 63}, {"calibration_id": uuid.uuid4()}],
+    [
+        {"position": -1},
+        {"size": -1},
+        {"sha256": "0" * 63},
+        {"calibration_id": uuid.uuid4()},
+        {"evaluation_id": uuid.uuid4()},
+    ],
 )
 def test_an_artifact_that_breaks_a_rule_is_refused(database, names, change):
     with pytest.raises(IntegrityError):
         store(database, Artifact, **(names | ARTIFACT | change))
 
 
+def test_a_calibration_and_each_evaluation_have_a_file_of_a_role_and_position_once(
+    database, names, evaluation_id
+):
+    other_id = store(database, Evaluation, **(names | EVALUATION | OTHER_SET))[0]
+    for i, owner in enumerate((None, evaluation_id, other_id)):
+        file = names | ARTIFACT | {"evaluation_id": owner}
+        store(database, Artifact, **(file | {"key": f"{i}"}))
+        store(database, Artifact, **(file | {"key": f"{i}-1", "position": 1}))
+        with pytest.raises(IntegrityError):
+            store(database, Artifact, **(file | {"key": f"{i}-again"}))
+
+
+def test_a_calibration_and_its_evaluations_refer_to_a_file_once(database, names, evaluation_id):
+    store(database, Artifact, **names, **ARTIFACT)
+    for change in ({"position": 1}, {"evaluation_id": evaluation_id}):
+        with pytest.raises(IntegrityError):
+            store(database, Artifact, **(names | ARTIFACT | change))
+    other = queue_calibration(database)
+    store(database, Artifact, **(names | {"calibration_id": other.id}), **ARTIFACT)
+
+
+def test_a_file_of_an_evaluation_is_one_of_its_own_calibration(database, names, evaluation_id):
+    other = queue_calibration(database)
+    stray = names | ARTIFACT | {"calibration_id": other.id, "evaluation_id": evaluation_id}
+    with pytest.raises(IntegrityError):
+        store(database, Artifact, **stray)
+
+
 @pytest.mark.parametrize(
-    ("table", "columns"), [(BinTable, BIN_TABLE), (Score, SCORE), (Artifact, ARTIFACT)]
+    ("table", "columns"),
+    [(BinTable, BIN_TABLE), (Score, SCORE), (Artifact, ARTIFACT), (Evaluation, EVALUATION)],
 )
 def test_a_child_cannot_point_to_the_parent_of_another_tenant(database, names, table, columns):
     other = add_tenant(database, "other")
-    store(database, table, **names, **columns)
-    with pytest.raises(IntegrityError):
-        store(database, table, **(names | {"tenant_id": other}), **columns)
+    made = [{"id": uuid.uuid4()} if table is Evaluation else {} for _ in range(2)]
+    store(database, table, **names, **columns, **made[0])
+    with pytest.raises(IntegrityError, match=r"(?i)foreign key"):
+        store(database, table, **(names | {"tenant_id": other}), **columns, **made[1])
 
 
 @pytest.mark.usefixtures("names")
@@ -236,11 +320,27 @@ def test_what_belongs_to_a_calibration_goes_with_it(database):
     (table_id,) = store(database, BinTable, **names, **BIN_TABLE)
     store(database, Bin, tenant_id=row.tenant_id, bin_table_id=table_id, **BIN)
     store(database, Score, **names, **SCORE)
+    (evaluation_id,) = store(database, Evaluation, id=uuid.uuid4(), **names, **EVALUATION)
+    store(database, Artifact, **names, **ARTIFACT, evaluation_id=evaluation_id)
     with database.session() as session:
         session.execute(delete(Calibration))
-    for table in (BinTable, Bin, Score, Artifact):
+    for table in (BinTable, Bin, Score, Artifact, Evaluation):
         assert count(database, table) == 0
     assert count(database, CalibrationName) == 1
+
+
+def test_what_belongs_to_an_evaluation_goes_with_it_and_nothing_else(database):
+    made = uuid.uuid4()
+    row = queue_calibration(database, artifacts=[new_artifact(made)], calibration_id=made)
+    names = {"tenant_id": row.tenant_id, "calibration_id": row.id}
+    (evaluation_id,) = store(database, Evaluation, id=uuid.uuid4(), **names, **EVALUATION)
+    store(database, Artifact, **names, **ARTIFACT, evaluation_id=evaluation_id)
+    with database.session() as session:
+        session.execute(delete(Evaluation))
+    with database.reading() as session:
+        left = session.scalars(select(Artifact)).all()
+    assert [(file.evaluation_id, file.role) for file in left] == [(None, "calibration")]
+    assert count(database, Calibration) == 1
 
 
 def test_names_of_constraints_fit_into_postgresql():

@@ -7,7 +7,14 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from storage_rows import finished_calibration, new_artifact, queue_calibration
+from storage_rows import (
+    evaluation_queue_of,
+    finished_calibration,
+    finished_evaluation,
+    new_artifact,
+    queue_calibration,
+    queue_evaluation,
+)
 from storage_threads import at_once
 
 from service.errors import ArtifactDamaged, StorageFull
@@ -224,3 +231,20 @@ def test_files_without_a_calibration_are_removed_and_no_others(database, store):
     removed = remove_orphans(database, store, older_than=timedelta(0))
     assert sorted(removed) == sorted(orphans)
     assert store.keys() == sorted([shared, shard])
+
+
+def test_the_files_of_an_evaluation_are_left_while_it_is_there_or_may_publish(database, store):
+    calibration = finished_calibration(database)
+    folder = f"calibrations/{calibration.id}/evaluations"
+    kept = new_artifact(calibration.id, "evaluation", key=f"{folder}/a/set")
+    finished_evaluation(database, calibration, "a", artifacts=[kept])
+    lost = f"{folder}/a/records-of-a-lost-attempt"
+    queue_evaluation(database, calibration, "b")
+    to_be_published = f"{folder}/b/records"
+    for key in (kept.key, lost, to_be_published):
+        store.put_bytes(key, b"x")
+    assert remove_orphans(database, store, older_than=timedelta(0)) == []
+    queue = evaluation_queue_of(database)
+    queue.fail(queue.claim(), {"title": "Test"})
+    assert remove_orphans(database, store, older_than=timedelta(0)) == [lost, to_be_published]
+    assert store.keys() == [kept.key]

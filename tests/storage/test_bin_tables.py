@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import IntegrityError, InvalidRequestError, StatementError
 from storage_rows import add_tenant, queue_calibration, tenant_of
 
 import models
@@ -96,9 +96,9 @@ def keep(database, calibration, table, **names):
     return row.id
 
 
-def read(database, calibration):
+def read(database, calibration, **options):
     with database.reading() as session:
-        return tables_of(session, tenant_of(database), calibration.id)
+        return tables_of(session, tenant_of(database), calibration.id, **options)
 
 
 def assert_same(found, expected):
@@ -165,6 +165,55 @@ def test_the_candidates_stand_beside_the_table(database):
     candidates = [{"bins": 5, "mean": 0.2, "std": None}, {"bins": 10, "mean": 0.1, "std": 0.01}]
     keep(database, calibration, table_of(), candidates=candidates)
     assert read(database, calibration)[0].candidates == candidates
+
+
+def test_the_bins_before_pooling_are_kept_beside_those_asked_for(database):
+    calibration = queue_calibration(database)
+    keep(database, calibration, table_of(requested_bins=9), quantile_bins=7)
+    (row,) = read(database, calibration)
+    assert (row.requested_bins, row.quantile_bins, len(row.bins)) == (9, 7, 2)
+    assert core_table(row).requested_bins == 9
+
+
+def test_what_a_table_shows_stands_beside_it(database):
+    calibration = queue_calibration(database)
+    analysis = {
+        "ood_thresholds": {"0.99": 0.1 + 2**-55},
+        "selective": [{"threshold": None}],
+        "guarantee": None,
+    }
+    keep(database, calibration, table_of(), analysis=analysis)
+    keep(database, calibration, table_of(), k=5)
+    assert [row.analysis for row in read(database, calibration)] == [analysis, {}]
+    with database.reading() as session:
+        served = served_tables(session, tenant_of(database), calibration.id)
+    assert [row.analysis for row in served] == [analysis, {}]
+
+
+def test_curves_are_read_where_they_are_asked_for_and_never_by_accident(database):
+    calibration = queue_calibration(database)
+    curves = {"risk_coverage": {"coverage": [0.5, 1.0], "risk": [0.0, 0.25]}}
+    keep(database, calibration, table_of(), curves=curves)
+    keep(database, calibration, table_of(), k=5)
+    found = read(database, calibration, with_curves=True)
+    assert [row.curves for row in found] == [curves, {}]
+    with database.reading() as session:
+        tenant_id = tenant_of(database)
+        cheap = [
+            *served_tables(session, tenant_id, calibration.id),
+            *tables_of(session, tenant_id, calibration.id),
+        ]
+        for row in cheap:
+            with pytest.raises(InvalidRequestError, match="raiseload"):
+                _ = row.curves
+
+
+@pytest.mark.parametrize("column", ["analysis", "curves"])
+def test_numbers_that_json_does_not_know_are_refused(database, column):
+    calibration = queue_calibration(database)
+    with pytest.raises((ValueError, StatementError), match="JSON"):
+        keep(database, calibration, table_of(), **{column: {"auroc": math.nan}})
+    assert list(read(database, calibration)) == []
 
 
 def test_another_tenant_reads_no_tables(database):

@@ -6,6 +6,7 @@ import pytest
 from sqlalchemy.exc import InvalidRequestError, StatementError
 from storage_rows import (
     add_tenant,
+    claimed,
     finished_calibration,
     new_artifact,
     promote,
@@ -328,6 +329,21 @@ def test_numbers_that_json_does_not_know_are_refused(database):
             warnings=[],
         )
     assert versions(database, "digits") == []
+
+
+def test_a_page_carries_no_long_columns_and_a_calibration_does(database):
+    row = queue_calibration(database)
+    long = {"model_scores": {"x": 1}, "verdicts": {}, "baselines": {"1": {}}, "mislabelled": None}
+    queue = queue_of(database)
+    queue.publish(claimed(queue), rows=[], artifacts=[], **long)
+    found = find(database, "digits")
+    assert {name: getattr(found, name) for name in long} == long
+    with database.reading() as session:
+        rows, _ = CalibrationRepository(session, tenant_of(database)).page(limit=1)
+        assert (rows[0].id, rows[0].status) == (row.id, "succeeded")
+        for name in long:
+            with pytest.raises(InvalidRequestError, match="raiseload"):
+                getattr(rows[0], name)
 
 
 def test_relationships_are_never_loaded_by_accident(database):

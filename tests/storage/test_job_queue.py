@@ -1,41 +1,35 @@
 import time
-import uuid
 from functools import partial
 
 import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
-from storage_rows import (
-    claimed,
-    new_artifact,
-    queue_calibration,
-    queue_of,
-    stored,
-    tenant_of,
-)
+from storage_jobs import JOB_KINDS, CalibrationJobs, EvaluationJobs
+from storage_rows import add_tenant, claimed, new_artifact
 from storage_threads import at_once
 
 import models
 from service.storage.calibrations import CalibrationRepository
-from service.storage.job_queue import ClaimedJob, JobSignal, LeaseLost
+from service.storage.evaluations import EvaluationRepository
+from service.storage.job_queue import JobSignal, LeaseLost
 
 EXPIRED = -1.0
 
 
-def request_cancel(database, calibration_id):
-    with database.session() as session:
-        CalibrationRepository(session, tenant_of(database)).request_cancel(calibration_id)
+@pytest.fixture(params=JOB_KINDS, ids=lambda kind: kind.kind)
+def jobs(request, database):
+    return request.param(database)
 
 
-def count(database, table):
-    with database.reading() as session:
+def count(jobs, table):
+    with jobs.database.reading() as session:
         return session.scalar(select(func.count()).select_from(table))
 
 
-def score(row, **columns):
+def score(jobs, row, **columns):
     defaults = {
         "tenant_id": row.tenant_id,
-        "calibration_id": row.id,
+        "calibration_id": jobs.calibration_id(row),
         "k": 1,
         "subject_kind": "measure",
         "subject": "margin",
@@ -46,175 +40,222 @@ def score(row, **columns):
     return models.Score(**(defaults | columns))
 
 
-def test_an_empty_queue_gives_nothing(database):
-    assert queue_of(database).claim() is None
+def test_an_empty_queue_gives_nothing(jobs):
+    assert jobs.queue_of().claim() is None
 
 
-def test_the_oldest_is_claimed_first_and_each_once(database):
-    rows = [queue_calibration(database) for _ in range(3)]
+def test_the_oldest_is_claimed_first_and_each_once(jobs):
+    rows = [jobs.put() for _ in range(3)]
     rows.sort(key=lambda row: (row.created_at, row.id.hex))
-    queue = queue_of(database)
-    jobs = [claimed(queue) for _ in range(3)]
-    assert [job.calibration_id for job in jobs] == [row.id for row in rows]
-    assert jobs[0] == ClaimedJob(rows[0].id, rows[0].tenant_id, attempt=1)
+    queue = jobs.queue_of()
+    found = [claimed(queue) for _ in range(3)]
+    assert [job.id for job in found] == [row.id for row in rows]
+    assert found[0] == jobs.first_claim(rows[0])
     assert queue.claim() is None
 
 
-def test_a_claim_marks_the_row_and_leases_it_by_the_databases_clock(database):
-    row = queue_calibration(database)
-    queue_of(database, "me", lease_seconds=30).claim()
-    row = stored(database, row.id)
+def test_a_claim_marks_the_row_and_leases_it_by_the_databases_clock(jobs):
+    row = jobs.put()
+    jobs.queue_of("me", lease_seconds=30).claim()
+    row = jobs.stored(row.id)
     assert (row.status, row.lease_owner, row.attempt) == ("running", "me", 1)
     lease = (row.lease_until - row.started_at).total_seconds()
     assert lease == pytest.approx(30, abs=0.5)
 
 
-def test_claims_that_race_take_each_job_once(database):
-    created = {queue_calibration(database).id for _ in range(24)}
+def test_claims_that_race_take_each_job_once(jobs):
+    created = {jobs.put().id for _ in range(24)}
 
     def work(number):
-        queue = queue_of(database, f"worker-{number}")
+        queue = jobs.queue_of(f"worker-{number}")
         return list(iter(queue.claim, None))
 
-    jobs = [job for found in at_once([partial(work, i) for i in range(8)]) for job in found]
-    assert sorted(job.calibration_id for job in jobs) == sorted(created)
-    assert {job.attempt for job in jobs} == {1}
+    taken = [job for found in at_once([partial(work, i) for i in range(8)]) for job in found]
+    assert sorted(job.id for job in taken) == sorted(created)
+    assert {job.attempt for job in taken} == {1}
 
 
-def test_a_job_whose_lease_runs_is_not_claimed_and_one_whose_lease_expired_is(database):
-    queue_calibration(database)
-    first = claimed(queue_of(database, "first", lease_seconds=60))
-    assert queue_of(database, "second").claim() is None
-    with database.session() as session:
-        session.execute(update(models.Calibration).values(lease_until=models.database_now(-0.01)))
-    second = claimed(queue_of(database, "second"))
-    assert second.calibration_id == first.calibration_id
+def test_a_job_whose_lease_runs_is_not_claimed_and_one_whose_lease_expired_is(jobs):
+    jobs.put()
+    first = claimed(jobs.queue_of("first", lease_seconds=60))
+    assert jobs.queue_of("second").claim() is None
+    with jobs.database.session() as session:
+        session.execute(update(jobs.table).values(lease_until=models.database_now(-0.01)))
+    second = claimed(jobs.queue_of("second"))
+    assert second.id == first.id
     assert second.attempt == 2
 
 
-def test_a_lease_expires_as_time_passes(database):
-    queue_calibration(database)
-    claimed(queue_of(database, "first", lease_seconds=0.3))
-    other = queue_of(database, "second")
+def test_a_lease_expires_as_time_passes(jobs):
+    jobs.put()
+    claimed(jobs.queue_of("first", lease_seconds=0.3))
+    other = jobs.queue_of("second")
     assert other.claim() is None
     time.sleep(0.35)
     assert claimed(other).attempt == 2
 
 
-def test_renewing_prolongs_the_lease(database):
-    row = queue_calibration(database)
-    queue = queue_of(database, "me", lease_seconds=30)
+def test_renewing_prolongs_the_lease(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of("me", lease_seconds=30)
     job = claimed(queue)
-    with database.session() as session:
-        session.execute(update(models.Calibration).values(lease_until=models.database_now(EXPIRED)))
-    before = stored(database, row.id).lease_until
+    with jobs.database.session() as session:
+        session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
+    before = jobs.stored(row.id).lease_until
     assert queue.renew(job) is JobSignal.GO_ON
-    assert (stored(database, row.id).lease_until - before).total_seconds() > 30
-    assert queue_of(database, "other").claim() is None
+    assert (jobs.stored(row.id).lease_until - before).total_seconds() > 30
+    assert jobs.queue_of("other").claim() is None
 
 
-def test_progress_is_seen_and_prolongs_the_lease(database):
-    row = queue_calibration(database)
-    queue = queue_of(database)
+def test_progress_is_seen_and_prolongs_the_lease(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
     job = claimed(queue)
-    before = stored(database, row.id).lease_until
+    before = jobs.stored(row.id).lease_until
     time.sleep(0.002)
     assert queue.report_progress(job, "records", 3, 10) is JobSignal.GO_ON
-    row = stored(database, row.id)
+    row = jobs.stored(row.id)
     assert (row.progress_stage, row.progress_done, row.progress_total) == ("records", 3, 10)
     assert row.lease_until > before
 
 
-def test_a_second_attempt_starts_without_the_progress_of_the_first(database):
-    row = queue_calibration(database)
-    first = queue_of(database, "first", EXPIRED)
+def test_a_second_attempt_starts_without_the_progress_of_the_first(jobs):
+    row = jobs.put()
+    first = jobs.queue_of("first", EXPIRED)
     first.report_progress(claimed(first), "fit", 3, 10)
-    claimed(queue_of(database, "second"))
-    row = stored(database, row.id)
+    claimed(jobs.queue_of("second"))
+    row = jobs.stored(row.id)
     assert (row.progress_stage, row.progress_done, row.progress_total) == (None, 0, 0)
 
 
-def test_the_owner_is_told_that_the_end_is_wanted(database):
-    row = queue_calibration(database)
-    queue = queue_of(database)
+def test_the_owner_is_told_that_the_end_is_wanted(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
     job = claimed(queue)
-    request_cancel(database, row.id)
+    jobs.request_cancel(row)
     assert queue.renew(job) is JobSignal.CANCEL
     assert queue.report_progress(job, "fit", 1, 2) is JobSignal.CANCEL
     assert queue.cancel(job)
-    row = stored(database, row.id)
+    row = jobs.stored(row.id)
     assert (row.status, row.lease_owner, row.lease_until) == ("cancelled", None, None)
     assert row.finished_at is not None
 
 
-def test_a_cancelled_job_whose_owner_died_is_not_run_again(database):
-    row = queue_calibration(database)
-    claimed(queue_of(database, "first", EXPIRED))
-    request_cancel(database, row.id)
-    assert queue_of(database, "second").claim() is None
-    assert stored(database, row.id).status == "cancelled"
+def test_a_cancelled_job_whose_owner_died_is_not_run_again(jobs):
+    row = jobs.put()
+    claimed(jobs.queue_of("first", EXPIRED))
+    jobs.request_cancel(row)
+    assert jobs.queue_of("second").claim() is None
+    assert jobs.stored(row.id).status == "cancelled"
 
 
-def test_a_job_that_died_three_times_fails_and_the_next_one_is_claimed(database):
-    row = queue_calibration(database)
+def test_a_job_that_died_three_times_fails_and_the_next_one_is_claimed(jobs):
+    row = jobs.put()
     for attempt in (1, 2, 3):
-        queue = queue_of(database, f"owner-{attempt}", EXPIRED)
+        queue = jobs.queue_of(f"owner-{attempt}", EXPIRED)
         job = claimed(queue)
         assert job.attempt == attempt
         queue.report_progress(job, "records", 1, 2)
-    healthy = queue_calibration(database)
-    assert claimed(queue_of(database)).calibration_id == healthy.id
-    row = stored(database, row.id)
+    healthy = jobs.put()
+    assert claimed(jobs.queue_of()).id == healthy.id
+    row = jobs.stored(row.id)
     assert (row.status, row.attempt, row.lease_owner) == ("failed", 3, None)
     assert row.error["detail"] == (
-        "The process that ran this calibration died 3 times, last seen in stage 'records'."
+        f"The process that ran this {jobs.kind} died 3 times, last seen in stage 'records'."
     )
 
 
-def test_publishing_shows_everything_at_once(database):
-    row = queue_calibration(database)
-    queue = queue_of(database)
+def test_publishing_shows_everything_at_once(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
     job = claimed(queue)
-    queue.publish(
-        job,
-        rows=[score(row)],
-        artifacts=[new_artifact(row.id, "records")],
-        accuracy={"1": 0.9},
-        serve={"1": "margin"},
-        warnings=["few samples"],
-    )
-    row = stored(database, row.id)
-    assert (row.status, row.accuracy, row.serve) == ("succeeded", {"1": 0.9}, {"1": "margin"})
-    assert (row.warnings, row.error, row.lease_owner) == (["few samples"], None, None)
+    file = new_artifact(jobs.calibration_id(row), "records")
+    queue.publish(job, rows=[score(jobs, row)], artifacts=[file], **jobs.result)
+    row = jobs.stored(row.id)
+    assert {name: getattr(row, name) for name in jobs.result} == jobs.result
+    assert (row.status, row.error, row.lease_owner) == ("succeeded", None, None)
     assert row.finished_at >= row.started_at >= row.created_at
-    assert (count(database, models.Score), count(database, models.Artifact)) == (1, 1)
+    assert (count(jobs, models.Score), count(jobs, models.Artifact)) == (1, 1)
     assert queue.claim() is None
 
 
-def test_a_result_that_breaks_a_rule_leaves_nothing_behind(database):
-    row = queue_calibration(database)
-    queue = queue_of(database)
+def test_every_column_of_a_calibration_may_be_published(database):
+    jobs = CalibrationJobs(database)
+    row = jobs.put()
+    queue = jobs.queue_of()
+    values = {
+        "accuracy": {"1": 0.9},
+        "serve": {"1": "margin"},
+        "warnings": ["few samples"],
+        "model_scores": {"calibration": {"nll": 0.5}},
+        "verdicts": {"1": {"best": "served"}},
+        "baselines": {"1": {"temperature": {"parameters": {"temperature": 1.5}}}},
+        "mislabelled": {"1": [{"index": 3}]},
+    }
+    queue.publish(claimed(queue), rows=[], artifacts=[], **values)
+    row = jobs.stored(row.id)
+    assert {name: getattr(row, name) for name in values} == values
+
+
+def test_what_a_job_publishes_belongs_to_it(database):
+    """The files of an evaluation are no files of its calibration."""
+    calibrations, evaluations = CalibrationJobs(database), EvaluationJobs(database)
+    row = calibrations.put()
+    queue = calibrations.queue_of()
+    queue.publish(claimed(queue), rows=[], artifacts=[new_artifact(row.id, "records")])
+    evaluations.calibration = calibrations.stored(row.id)
+    further = evaluations.put()
+    queue = evaluations.queue_of()
+    file = new_artifact(further.id, "evaluation_records")
+    queue.publish(claimed(queue), rows=[], artifacts=[file])
+    with database.reading() as session:
+        ours = CalibrationRepository(session, row.tenant_id).get(row.id).artifacts
+        theirs = EvaluationRepository(session, row.tenant_id).by_id(further.id).artifacts
+    assert [(found.role, found.evaluation_id) for found in ours] == [("records", None)]
+    assert [(found.role, found.evaluation_id) for found in theirs] == [
+        ("evaluation_records", further.id)
+    ]
+    assert theirs[0].calibration_id == row.id
+
+
+def test_each_queue_claims_jobs_of_its_own_kind(database):
+    calibrations, evaluations = CalibrationJobs(database), EvaluationJobs(database)
+    further = evaluations.put()
+    assert calibrations.queue_of().claim() is None
+    row = calibrations.put()
+    assert claimed(evaluations.queue_of()) == evaluations.first_claim(further)
+    assert evaluations.queue_of().claim() is None
+    job = claimed(calibrations.queue_of())
+    assert job == calibrations.first_claim(row)
+    assert evaluations.queue_of().renew(job) is JobSignal.LOST
+    assert evaluations.queue_of("new").take_over() == 1
+    assert calibrations.queue_of().renew(job) is JobSignal.GO_ON
+
+
+def test_a_result_that_breaks_a_rule_leaves_nothing_behind(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
     job = claimed(queue)
     with pytest.raises(IntegrityError, match="ck_score_k"):
-        queue.publish(job, rows=[score(row), score(row, name="ece", k=0)], artifacts=[])
-    assert stored(database, row.id).status == "running"
-    assert count(database, models.Score) == 0
+        queue.publish(job, rows=[score(jobs, row), score(jobs, row, name="ece", k=0)], artifacts=[])
+    assert jobs.stored(row.id).status == "running"
+    assert count(jobs, models.Score) == 0
     assert queue.fail(job, {"title": "Internal error"})
 
 
-def test_failing_keeps_the_reason(database):
-    row = queue_calibration(database)
-    queue = queue_of(database)
+def test_failing_keeps_the_reason(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
     assert queue.fail(claimed(queue), {"title": "Deadline exceeded"})
-    row = stored(database, row.id)
+    row = jobs.stored(row.id)
     assert (row.status, row.error) == ("failed", {"title": "Deadline exceeded"})
 
 
-def test_a_stale_owner_changes_nothing(database):
-    row = queue_calibration(database)
-    stale_queue = queue_of(database, "stale", EXPIRED)
+def test_a_stale_owner_changes_nothing(jobs):
+    row = jobs.put()
+    stale_queue = jobs.queue_of("stale", EXPIRED)
     stale = claimed(stale_queue)
-    queue = queue_of(database, "new")
+    queue = jobs.queue_of("new")
     job = claimed(queue)
     assert stale_queue.renew(stale) is JobSignal.LOST
     assert stale_queue.report_progress(stale, "fit", 9, 9) is JobSignal.LOST
@@ -222,41 +263,41 @@ def test_a_stale_owner_changes_nothing(database):
     assert not stale_queue.cancel(stale)
     assert not stale_queue.release(stale)
     with pytest.raises(LeaseLost):
-        stale_queue.publish(stale, rows=[score(row)], artifacts=[], accuracy={})
-    now = stored(database, row.id)
+        stale_queue.publish(stale, rows=[score(jobs, row)], artifacts=[], **jobs.result)
+    now = jobs.stored(row.id)
     assert (now.status, now.lease_owner, now.progress_stage) == ("running", "new", None)
-    assert count(database, models.Score) == 0
-    queue.publish(job, rows=[score(row)], artifacts=[], accuracy={"1": 1.0})
+    assert count(jobs, models.Score) == 0
+    queue.publish(job, rows=[score(jobs, row)], artifacts=[], **jobs.result)
     assert not stale_queue.fail(stale, {"title": "Stale"})
-    assert stored(database, row.id).status == "succeeded"
+    assert jobs.stored(row.id).status == "succeeded"
 
 
-def test_the_same_owner_with_an_older_attempt_is_stale_too(database):
-    queue_calibration(database)
-    queue = queue_of(database, "same", EXPIRED)
+def test_the_same_owner_with_an_older_attempt_is_stale_too(jobs):
+    jobs.put()
+    queue = jobs.queue_of("same", EXPIRED)
     first, second = claimed(queue), claimed(queue)
     assert queue.renew(first) is JobSignal.LOST
     assert queue.renew(second) is JobSignal.GO_ON
 
 
-def test_a_job_that_is_handed_back_is_claimable_and_counts_no_death(database):
-    row = queue_calibration(database)
+def test_a_job_that_is_handed_back_is_claimable_and_counts_no_death(jobs):
+    row = jobs.put()
     for owner in ("a", "b", "c", "d", "e"):
-        queue = queue_of(database, owner)
+        queue = jobs.queue_of(owner)
         job = claimed(queue)
         assert job.attempt == 1
         assert queue.release(job)
         assert queue.renew(job) is JobSignal.LOST
-    row = stored(database, row.id)
+    row = jobs.stored(row.id)
     assert (row.status, row.attempt, row.lease_owner) == ("queued", 0, None)
 
 
-def test_an_owner_that_handed_a_job_back_is_stale_though_its_number_is_given_out_again(database):
-    queue_calibration(database)
-    first = queue_of(database, "first")
+def test_an_owner_that_handed_a_job_back_is_stale_though_its_number_is_given_out_again(jobs):
+    jobs.put()
+    first = jobs.queue_of("first")
     handed_back = claimed(first)
     first.release(handed_back)
-    second = queue_of(database, "second")
+    second = jobs.queue_of("second")
     job = claimed(second)
     assert job == handed_back
     assert first.renew(handed_back) is JobSignal.LOST
@@ -264,22 +305,17 @@ def test_an_owner_that_handed_a_job_back_is_stale_though_its_number_is_given_out
     assert second.renew(job) is JobSignal.GO_ON
 
 
-def test_a_successor_takes_over_what_a_dead_owner_ran(database):
-    running, queued = queue_calibration(database), queue_calibration(database)
-    dead = queue_of(database, "dead", lease_seconds=3600)
+def test_a_successor_takes_over_what_a_dead_owner_ran(jobs):
+    running, queued = jobs.put(), jobs.put()
+    dead = jobs.queue_of("dead", lease_seconds=3600)
     job = claimed(dead)
-    successor = queue_of(database, "successor")
+    successor = jobs.queue_of("successor")
     assert successor.take_over() == 1
-    jobs = {claimed(successor).calibration_id, claimed(successor).calibration_id}
-    assert jobs == {running.id, queued.id}
-    assert stored(database, job.calibration_id).attempt == 2
+    assert {claimed(successor).id, claimed(successor).id} == {running.id, queued.id}
+    assert jobs.stored(job.id).attempt == 2
     assert dead.renew(job) is JobSignal.LOST
 
 
-def test_jobs_of_every_tenant_are_claimed(database):
-    other = uuid.uuid4()
-    with database.session() as session:
-        session.add(models.Tenant(id=other, name="other"))
-    row = queue_calibration(database, tenant_id=other)
-    job = claimed(queue_of(database))
-    assert (job.calibration_id, job.tenant_id) == (row.id, other)
+def test_jobs_of_every_tenant_are_claimed(jobs):
+    row = jobs.put(tenant_id=add_tenant(jobs.database, "other"))
+    assert claimed(jobs.queue_of()) == jobs.first_claim(row)

@@ -1,7 +1,9 @@
+import pytest
 from storage_rows import add_tenant, queue_calibration, tenant_of
 
 from service.core.crossval import FoldScore
 from service.core.fit_result import BaselineFit
+from service.core.paired import PairedDifference
 from service.storage.scores import score_rows, scores_of
 
 
@@ -9,7 +11,7 @@ def judged(scores=None, evaluation=None):
     return BaselineFit("any", 0.001, scores or {}, evaluation)
 
 
-def keep(database, calibration, **events):
+def keep(database, calibration, oracle=None, **events):
     rows = []
     for k, (measures, baselines) in events.items():
         rows += score_rows(
@@ -18,6 +20,7 @@ def keep(database, calibration, **events):
             k=int(k[1:]),
             measures=measures,
             baselines=baselines,
+            oracle=oracle,
         )
     with database.session() as session:
         session.add_all(rows)
@@ -55,6 +58,65 @@ def test_scores_come_back_in_the_order_of_the_fit(database):
     assert FoldScore(second.mean, second.std, second.folds, second.pooled) == undefined
     assert (third.value, third.mean, third.folds) == (0.5, None, None)
     assert fourth.value is None
+
+
+def differing(**differences):
+    scores = {name: FoldScore(0.1, 0.01, 10, 0.1) for name in ("nll", "brier", "ece")}
+    evaluation = {"nll": 0.2, "brier": 0.3}
+    return BaselineFit("any", 0.001, scores, evaluation, **differences)
+
+
+def test_paired_differences_stand_beside_the_scores_they_are_of(database):
+    calibration = queue_calibration(database)
+    folds = {
+        "nll": PairedDifference(-0.125, 0.0625, 10),
+        "brier": PairedDifference(1e-300, None, 1),
+    }
+    samples = {"nll": PairedDifference(0.5, 0.25, 5000)}
+    baseline = differing(difference=folds, evaluation_difference=samples)
+    keep(database, calibration, k1=({"margin": judged(baseline.scores)}, {"raw": baseline}))
+    found = {
+        (row.subject_kind, row.phase, row.name): (
+            row.difference,
+            row.difference_error,
+            row.difference_pairs,
+        )
+        for row in read(database, calibration)
+    }
+    none = (None, None, None)
+    assert found == {
+        ("measure", "cross_validation", "nll"): none,
+        ("measure", "cross_validation", "brier"): none,
+        ("measure", "cross_validation", "ece"): none,
+        ("baseline", "cross_validation", "nll"): (-0.125, 0.0625, 10),
+        ("baseline", "cross_validation", "brier"): (1e-300, None, 1),
+        ("baseline", "cross_validation", "ece"): none,
+        ("baseline", "evaluation", "nll"): (0.5, 0.25, 5000),
+        ("baseline", "evaluation", "brier"): none,
+    }
+
+
+@pytest.mark.parametrize("field", ["difference", "evaluation_difference"])
+def test_a_difference_of_no_score_is_not_dropped_in_silence(database, field):
+    calibration = queue_calibration(database)
+    baseline = differing(**{field: {"unheard_of": PairedDifference(0.1, None, 1)}})
+    with pytest.raises(KeyError, match="unheard_of"):
+        keep(database, calibration, k1=({}, {"raw": baseline}))
+
+
+def test_the_oracle_comes_last_and_is_no_baseline(database):
+    calibration = queue_calibration(database)
+    nll = FoldScore(0.1, 0.01, 10, 0.1)
+    oracle = BaselineFit("loss", 0.001, {"nll": nll}, {"nll": 0.2})
+    keep(database, calibration, oracle, k1=({"margin": judged({"nll": nll})}, {"loss": oracle}))
+    found = [(row.subject_kind, row.subject, row.phase) for row in read(database, calibration)]
+    assert found == [
+        ("measure", "margin", "cross_validation"),
+        ("baseline", "loss", "cross_validation"),
+        ("baseline", "loss", "evaluation"),
+        ("oracle", "loss", "cross_validation"),
+        ("oracle", "loss", "evaluation"),
+    ]
 
 
 def test_scores_of_others_are_not_read(database):

@@ -1,4 +1,4 @@
-"""Calibrations of tests: queued, claimed, finished."""
+"""Calibrations and evaluations of tests: queued, claimed, finished."""
 
 import hashlib
 import uuid
@@ -9,6 +9,7 @@ from sqlalchemy import select, update
 import models
 from service.storage.calibrations import CalibrationRepository, NewArtifact
 from service.storage.database import Database
+from service.storage.evaluations import EvaluationRepository
 from service.storage.job_queue import ClaimedJob, JobQueue
 from service.storage.tenants import default_tenant_id
 
@@ -59,20 +60,48 @@ def queue_calibration(
         )
 
 
+def queue_evaluation(
+    database: Database,
+    calibration: models.Calibration,
+    name: str = "rotated",
+    *,
+    artifacts: Sequence[NewArtifact] = (),
+    evaluation_id: uuid.UUID | None = None,
+) -> models.Evaluation:
+    with database.session() as session:
+        return EvaluationRepository(session, calibration.tenant_id).create(
+            evaluation_id or uuid.uuid4(),
+            calibration_id=calibration.id,
+            name=name,
+            labelled=True,
+            data={"samples": 50},
+            artifacts=artifacts,
+        )
+
+
 def queue_of(database: Database, owner: str = "owner", lease_seconds: float = 60.0) -> JobQueue:
     return JobQueue(database, owner, lease_seconds)
 
 
-def finish(
-    database: Database, calibration: models.Calibration, status: models.JobStatus
-) -> None:
+def evaluation_queue_of(
+    database: Database, owner: str = "owner", lease_seconds: float = 60.0
+) -> JobQueue:
+    return JobQueue(database, owner, lease_seconds, table=models.Evaluation)
+
+
+def finish(database: Database, calibration: models.Calibration, status: models.JobStatus) -> None:
     """Bring the only job of the queue to an end."""
-    queue = queue_of(database)
-    job = queue.claim()
-    assert job is not None
-    assert job.calibration_id == calibration.id
+    values = {"accuracy": {"1": 0.9}, "serve": {"1": "margin"}}
+    _finish(queue_of(database), calibration.id, status, values)
+
+
+def _finish(
+    queue: JobQueue, job_id: uuid.UUID, status: models.JobStatus, values: dict[str, object]
+) -> None:
+    job = claimed(queue)
+    assert job.id == job_id
     if status == "succeeded":
-        queue.publish(job, rows=[], artifacts=[], accuracy={"1": 0.9}, serve={"1": "margin"})
+        queue.publish(job, rows=[], artifacts=[], **values)
     elif status == "failed":
         assert queue.fail(job, {"title": "Test"})
     else:
@@ -92,10 +121,30 @@ def finished_calibration(
     return stored(database, row.id)
 
 
+def finished_evaluation(
+    database: Database,
+    calibration: models.Calibration,
+    name: str = "rotated",
+    *,
+    status: models.JobStatus = "succeeded",
+    artifacts: Sequence[NewArtifact] = (),
+) -> models.Evaluation:
+    row = queue_evaluation(database, calibration, name, artifacts=artifacts)
+    _finish(evaluation_queue_of(database), row.id, status, {"result": {"shifted": False}})
+    return stored_evaluation(database, row.id)
+
+
 def stored(database: Database, calibration_id: uuid.UUID) -> models.Calibration:
     with database.reading() as session:
         return session.scalars(
             select(models.Calibration).where(models.Calibration.id == calibration_id)
+        ).one()
+
+
+def stored_evaluation(database: Database, evaluation_id: uuid.UUID) -> models.Evaluation:
+    with database.reading() as session:
+        return session.scalars(
+            select(models.Evaluation).where(models.Evaluation.id == evaluation_id)
         ).one()
 
 
