@@ -13,7 +13,7 @@ from service.core.fit_result import BaselineFit, EventFit, Fit, MeasureFit
 from service.core.fit_verdict import reach_verdict
 from service.core.fit_warnings import event_warnings, sample_warnings
 from service.core.folds import stratified_folds
-from service.core.measures import column
+from service.core.measures import check_measures, column, is_supplied
 from service.core.model_scores import ModelScores, model_scores
 from service.core.records import Records
 
@@ -70,7 +70,9 @@ def fit_calibration(
             on_progress(done, len(tasks))
     events = {}
     for k in options.top_k:
-        served = options.serve.get(k) or least_nll(measures[k])
+        served = options.serve.get(k) or least_nll(
+            {name: found for name, found in measures[k].items() if not is_supplied(name)}
+        )
         baselines = fit_baselines(
             records,
             k,
@@ -113,6 +115,7 @@ def _model_scores(
 
 
 def _check_columns(records: Records, name: str, options: FitOptions) -> None:
+    check_measures(options.measures, logits="energy" in records.uncertainty)
     for k in options.top_k:
         for measure in (*options.measures, "neg_log_topk_mass"):
             if column(measure, k) not in records.uncertainty:

@@ -8,7 +8,7 @@ import numpy as np
 
 from service.core.bins.table import Lookup
 from service.core.intervals import IntervalOptions
-from service.core.measures import MEASURES
+from service.core.measures import DEFAULT_MEASURES, MEASURES, SUPPLIED, is_supplied
 from service.core.selective import DEFAULT_TARGETS, SelectiveTarget
 
 LEAST_FOLDS = 2
@@ -23,10 +23,11 @@ class FitOptions:
     top_k : tuple of int
         Events: the label is among the ``k`` top classes.
     measures : tuple of str
-        Names in `MEASURES`; each is fitted to each event.
+        Names in `MEASURES`, or ``supplied:<name>``; each is fitted to each event.
     serve : mapping of int to str
         Measure whose table answers for event ``k``; by default the one of least cross-validated
-        negative log-likelihood, the earlier in ``measures`` on ties.
+        negative log-likelihood, the earlier in ``measures`` on ties. One that is supplied serves
+        only where it is named.
     bins : int or "auto"
         ``auto`` chooses by cross-validation (`service.core.candidates`).
     lookup : {"step", "interpolated"}
@@ -52,7 +53,7 @@ class FitOptions:
     """
 
     top_k: tuple[int, ...] = (1, 5)
-    measures: tuple[str, ...] = tuple(MEASURES)
+    measures: tuple[str, ...] = DEFAULT_MEASURES
     serve: Mapping[int, str] = field(default_factory=dict)
     bins: int | Literal["auto"] = "auto"
     lookup: Lookup = "step"
@@ -98,8 +99,11 @@ class FitOptions:
         if not self.measures or len(set(self.measures)) != len(self.measures):
             raise ValueError(f"measures must be distinct, at least one, not {self.measures}")
         for name in self.measures:
-            if name not in MEASURES:
-                raise ValueError(f"measures must be among {', '.join(MEASURES)}, not {name!r}")
+            if name not in MEASURES and not is_supplied(name):
+                raise ValueError(
+                    f"measures must be among {', '.join(MEASURES)}, or {SUPPLIED}<name>, "
+                    f"not {name!r}"
+                )
         for k, name in self.serve.items():
             if k not in self.top_k:
                 raise ValueError(f"serve must name events of top_k {self.top_k}, not {k!r}")
@@ -107,6 +111,13 @@ class FitOptions:
                 raise ValueError(
                     f"serve must name one of the measures {', '.join(self.measures)}, not {name!r}"
                 )
+        if all(is_supplied(name) for name in self.measures):
+            for k in self.top_k:
+                if k not in self.serve:
+                    raise ValueError(
+                        f"serve must name a measure for Top-{k}: one that is supplied serves only "
+                        "where it is named"
+                    )
 
 
 def _is_integer(value: object) -> bool:

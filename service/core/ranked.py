@@ -21,6 +21,8 @@ class RankedScores:
     ----------
     top_classes : ndarray of int64, shape (n_samples, m)
         Classes of highest score, ties to the lower index.
+    largest : ndarray of float64, shape (n_samples,)
+        ``z_(1)``; of ``log p``, which differs from the logits by a constant, it says nothing.
     relative : ndarray of float64, shape (n_samples, n_classes)
         ``z - z_(1)``: at most 0; ``-inf`` for a class that is ruled out.
     weights : ndarray of float64, shape (n_samples, n_classes)
@@ -32,6 +34,7 @@ class RankedScores:
     """
 
     top_classes: Classes
+    largest: Floats
     relative: Floats
     weights: Floats
     heads: Floats
@@ -85,8 +88,9 @@ def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
     # C order, so that each row is summed in one order whatever the layout or size of the block.
     scores = np.ascontiguousarray(scores)
     top = top_classes(scores, n_top)
+    largest = np.take_along_axis(scores, top[:, :1], axis=1)
     with np.errstate(over="ignore"):  # finite logits further apart than float64 reaches: -inf
-        relative = scores - np.take_along_axis(scores, top[:, :1], axis=1)
+        relative = scores - largest
     weights = np.exp(relative)
     top_weights = np.take_along_axis(weights, top, axis=1)
     np.put_along_axis(weights, top, 0.0, axis=1)
@@ -95,6 +99,7 @@ def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
     ascending = np.concatenate([last_tail, top_weights[:, :0:-1]], axis=1)
     return RankedScores(
         top_classes=top,
+        largest=largest[:, 0],
         relative=relative,
         weights=weights,
         heads=np.cumsum(top_weights, axis=1),

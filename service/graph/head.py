@@ -33,7 +33,8 @@ def add_head(
 
     NaN, +inf and rows of -inf alone give NaN in every float output, for the caller to see; finite
     rows give neither NaN nor -0. Measures: entropy, -log p_(1) and -log of the top-k mass as in
-    Finlay & Oberman, section 6.1, and the margin 1 - (p_(1) - p_(2)).
+    Finlay & Oberman, section 6.1, the margin 1 - (p_(1) - p_(2)) and, of logits alone, the energy
+    -log sum exp(z) of Liu et al. 2020.
     """
     top, top_classes = build.top(scores, n_top)
     ratios, log_ratios, top_ratios = _ratios(build, kind, scores, top)
@@ -56,6 +57,9 @@ def add_head(
         "neg_log_pmax": neg_log_pmax,
         "margin": build.add("Div", build.add("Add", below_first, second), total),
     }
+    if kind == "logits":
+        log_sum_exp = build.add("Add", build.columns(top, 0, 1), neg_log_pmax)
+        measures["energy"] = _without_minus_zero(build, build.add("Neg", log_sum_exp))
     for k in top_k:
         mass = build.row_sums(build.columns(top_ratios, 0, k))
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
@@ -73,6 +77,12 @@ def _ratios(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str
     ratios = build.add("Div", positive, first)
     log_ratios = build.add("Log", _at_least(build, ratios, LEAST_RATIO))
     return ratios, log_ratios, build.add("Div", _at_least(build, top, 0.0), first)
+
+
+def _without_minus_zero(build: GraphBuilder, values: str) -> str:
+    """Return 0 in place of -0, and of what would round to it in float32."""
+    is_tiny = build.add("Less", build.add("Abs", values), build.number(LEAST_RATIO))
+    return build.add("Where", is_tiny, build.number(0), values)
 
 
 def _at_least(build: GraphBuilder, values: str, bound: float) -> str:

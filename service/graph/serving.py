@@ -28,9 +28,9 @@ def build_serving_graph(
     The outputs become, and are nothing but, in this order: ``howsure_top_classes`` int64 (n, m)
     and ``howsure_top_scores`` float32 (n, m), the softmax probabilities of the top classes,
     m = min(K, max(5, *top_k)); per measure ``howsure_<column>`` float32 (n,): entropy,
-    neg_log_pmax, margin, and neg_log_topk_mass_<k> for each k; with ``with_scores`` also
-    ``howsure_scores`` (n, K) in the head's precision, logits or probabilities as ``choice.kind``
-    says.
+    neg_log_pmax, margin, energy (of logits alone) and neg_log_topk_mass_<k> for each k; with
+    ``with_scores`` also ``howsure_scores`` (n, K) in the head's precision, logits or probabilities
+    as ``choice.kind`` says.
 
     Parameters
     ----------

@@ -108,10 +108,16 @@ def _from_scores(
     )
     ranked = rank_scores(scores, n_top=recorded_classes(scores.shape[1], served.top_k))
     top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
+    uncertainty = score_uncertainty(scores, top_k=served.top_k, logits=kind == "logits")
+    for event in served.events:
+        if event.column not in uncertainty:
+            raise InvalidInput.at(
+                kind, f"Top-{event.k} is answered by {event.measure}, which {kind} do not give"
+            )
     return HeadOutputs(
         top_classes=ranked.top_classes,
         top_scores=(top_weights / ranked.total[:, None]).astype(np.float32),
-        uncertainty=score_uncertainty(scores, top_k=served.top_k),
+        uncertainty=uncertainty,
     )
 
 

@@ -13,6 +13,7 @@ from service.core.tie_keys import tie_keys
 from service.datasets import Batch, open_dataset
 from service.operations.job_progress import JobProgress
 from service.operations.load_served import open_files
+from service.operations.retrying import until_possible
 from service.operations.workspace import Workspace
 from service.runner import OnnxModelFiles, RunnerPool
 
@@ -39,7 +40,7 @@ def record_set(
     """
     parts: list[Records] = []
     with ExitStack() as opened:
-        recorder = _recorder(workspace, calibration, opened)
+        recorder = _recorder(workspace, calibration, opened, progress.say_again)
         path = opened.enter_context(workspace.artifacts.local_path(artifact.key, artifact.sha256))
         dataset = opened.enter_context(
             open_dataset(
@@ -57,22 +58,35 @@ def record_set(
     return concatenate(parts)
 
 
-def _recorder(workspace: Workspace, calibration: models.Calibration, opened: ExitStack) -> Recorder:
+def _recorder(
+    workspace: Workspace,
+    calibration: models.Calibration,
+    opened: ExitStack,
+    while_waiting: Callable[[], None],
+) -> Recorder:
     config = cast("dict[str, Any]", calibration.config)
     if calibration.onnx_model is None:
         return _scores_recorder(top_k=config["top_k"], seed=config["seed"])
     files = open_files(workspace.artifacts, calibration, opened)
     resolved = cast("dict[str, Any]", calibration.onnx_model)["resolved"]
-    return _model_recorder(workspace.runners, files, resolved, seed=config["seed"])
+    recorder = _model_recorder(
+        workspace.runners, files, resolved, seed=config["seed"], while_waiting=while_waiting
+    )
+    return until_possible(recorder, while_waiting)
 
 
 def _model_recorder(
-    runners: RunnerPool, files: OnnxModelFiles, resolved: Mapping[str, Any], *, seed: int
+    runners: RunnerPool,
+    files: OnnxModelFiles,
+    resolved: Mapping[str, Any],
+    *,
+    seed: int,
+    while_waiting: Callable[[], None],
 ) -> Recorder:
     """Return what makes records by running an ONNX model in a child process."""
 
     def record(batch: Batch, location: str) -> Records:
-        return runners.record(
+        records = runners.record(
             files,
             resolved,
             batch.arrays,
@@ -80,7 +94,9 @@ def _model_recorder(
             start=batch.start,
             seed=seed,
             location=location,
+            while_waiting=while_waiting,
         )
+        return records.with_supplied(batch.supplied)
 
     return record
 
@@ -99,6 +115,7 @@ def _scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
             batch.labels,
             tie_keys=tie_keys(values, seed),
             top_k=top_k,
-        )
+            logits=kind == "logits",
+        ).with_supplied(batch.supplied)
 
     return record

@@ -39,6 +39,7 @@ class Expected:
     """What answers about a model look like."""
 
     n_classes: int
+    gives_logits: bool
     top_k: tuple[int, ...]
     fixed_batch: int | None
 
@@ -54,8 +55,10 @@ class Expected:
         try:
             top_k = tuple(integer(k, least=1) for k in items(resolved["top_k"]))
             batch = resolved["fixed_batch"]
+            choice = read_choice(resolved["output"])
             return cls(
-                n_classes=read_choice(resolved["output"]).n_classes,
+                n_classes=choice.n_classes,
+                gives_logits=choice.kind == "logits",
                 top_k=top_k,
                 fixed_batch=None if batch is None else integer(batch, least=1),
             )
@@ -70,7 +73,7 @@ class Expected:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties each row has."""
-        return tuple(name for name, _, _ in columns(self.top_k))
+        return tuple(name for name, _, _ in columns(self.top_k, logits=self.gives_logits))
 
     def most_bytes(self, n_rows: int) -> int:
         """Return the size of the largest answer that can be right."""

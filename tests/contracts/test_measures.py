@@ -6,7 +6,14 @@ from core_strategies import logit_blocks, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.measures import MEASURES, column, columns
+from service.core.measures import (
+    DEFAULT_MEASURES,
+    MEASURES,
+    check_measures,
+    column,
+    columns,
+    is_supplied,
+)
 from service.core.ranked import rank_scores
 
 EVENTS = [
@@ -15,6 +22,12 @@ EVENTS = [
     for k in ((1, 2, 5) if measure.per_event else (1,))
 ]
 EACH = pytest.mark.parametrize(("name", "k"), EVENTS)
+OF_SOFTMAX = pytest.mark.parametrize(
+    ("name", "k"), [(name, k) for name, k in EVENTS if not MEASURES[name].needs_logits]
+)
+OF_LOGITS = pytest.mark.parametrize(
+    ("name", "k"), [(name, k) for name, k in EVENTS if MEASURES[name].needs_logits]
+)
 
 
 def measure(name, logits, k):
@@ -23,7 +36,7 @@ def measure(name, logits, k):
     return MEASURES[name].compute(rank_scores(logits, n_top=n_classes), min(k, n_classes))
 
 
-@EACH
+@OF_SOFTMAX
 @quick
 @given(logits=logit_blocks())
 def test_it_is_finite_and_never_negative_nor_minus_zero(name, k, logits):
@@ -44,7 +57,7 @@ def test_the_order_of_classes_does_not_show(name, k, logits, data):
     )
 
 
-@EACH
+@OF_SOFTMAX
 @quick
 @given(logits=logit_blocks(), shift=st.integers(-1000, 1000))
 def test_adding_a_constant_to_the_logits_does_not_show(name, k, logits, shift):
@@ -53,7 +66,7 @@ def test_adding_a_constant_to_the_logits_does_not_show(name, k, logits, shift):
     np.testing.assert_array_equal(measure(name, grid + shift, k), measure(name, grid, k))
 
 
-@EACH
+@OF_SOFTMAX
 @pytest.mark.parametrize("n_classes", [6, 10, 100])
 def test_it_rises_from_one_hot_to_uniform(name, k, n_classes):
     """Larger = less certain, all the way from a certain answer to none."""
@@ -65,7 +78,7 @@ def test_it_rises_from_one_hot_to_uniform(name, k, n_classes):
     assert (np.diff(values) > 0).all()
 
 
-@EACH
+@OF_SOFTMAX
 @quick
 @given(logits=logit_blocks(ruled_out=False), data=st.data())
 def test_mixing_with_the_uniform_never_lowers_it(name, k, logits, data):
@@ -76,7 +89,7 @@ def test_mixing_with_the_uniform_never_lowers_it(name, k, logits, data):
     assert (measure(name, np.log(mixed), k) >= measure(name, logits, k) * (1 - 1e-9) - 1e-12).all()
 
 
-@EACH
+@OF_SOFTMAX
 def test_it_keeps_apart_the_most_certain_samples(name, k):
     """No two share zero while the tail is above 1e-37: gaps up to 85 nats."""
     gaps = np.linspace(40, 84, 500)
@@ -87,7 +100,7 @@ def test_it_keeps_apart_the_most_certain_samples(name, k):
     assert (values > 0).all()
 
 
-@EACH
+@OF_SOFTMAX
 def test_logits_as_far_apart_as_float64_allows_are_certain(name, k):
     logits = np.full((1, 7), -1.7e308)
     logits[0, :k] = 1.7e308
@@ -121,6 +134,40 @@ def test_each_column_is_made_once():
         "neg_log_topk_mass_5",
         "margin",
     ]
+    with_logits = [name for name, _, _ in columns((1, 5), logits=True)]
+    assert set(with_logits) - {name for name, _, _ in columns((1, 5))} == {"energy"}
+
+
+@OF_LOGITS
+@quick
+@given(logits=logit_blocks(), shift=st.integers(-1000, 1000))
+def test_what_needs_logits_moves_with_a_constant_added_to_them(name, k, logits, shift):
+    grid = np.round(logits * 16) / 16
+    moved = measure(name, grid + shift, k)
+    np.testing.assert_allclose(moved, measure(name, grid, k) - shift, atol=1e-9)
+
+
+@OF_LOGITS
+@quick
+@given(logits=logit_blocks())
+def test_what_needs_logits_is_finite_and_never_minus_zero(name, k, logits):
+    values = measure(name, logits, k)
+    assert np.isfinite(values).all()
+    assert not (np.signbit(values) & (values == 0)).any()
+
+
+def test_a_supplied_measure_has_a_column_of_its_own():
+    assert column("supplied:learned", 1) == column("supplied:learned", 5) == "supplied_learned"
+    assert is_supplied("supplied:learned")
+    assert not is_supplied("supplied:")
+    assert not is_supplied("entropy")
+
+
+def test_measures_that_need_logits_are_refused_for_probabilities():
+    check_measures(["entropy", "energy", "supplied:x"], logits=True)
+    check_measures([*DEFAULT_MEASURES, "supplied:x"], logits=False)
+    with pytest.raises(ValueError, match="energy needs logits: of probabilities the logits are"):
+        check_measures(["entropy", "energy"], logits=False)
 
 
 def test_an_unknown_measure_is_refused():

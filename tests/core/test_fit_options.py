@@ -1,13 +1,13 @@
 import pytest
 
 from service.core.fit import FitOptions
-from service.core.measures import MEASURES
+from service.core.measures import DEFAULT_MEASURES, MEASURES
 
 
 def test_defaults():
     options = FitOptions()
     assert options.top_k == (1, 5)
-    assert options.measures == tuple(MEASURES)
+    assert options.measures == DEFAULT_MEASURES == tuple(MEASURES)[:4]
     assert (options.bins, options.lookup, options.monotone) == ("auto", "step", False)
     assert (options.prior_strength, options.folds, options.seed) == (1.0, 10, 0)
     assert dict(options.serve) == {}
@@ -24,6 +24,11 @@ def test_defaults():
         ({"measures": ("margin", "margin")}, "measures must be distinct"),
         ({"measures": ("confidence",)}, "measures must be among entropy, .*, not 'confidence'"),
         ({"serve": {2: "entropy"}}, r"serve must name events of top_k \(1, 5\), not 2"),
+        ({"measures": ("supplied:",)}, "measures must be among .*, or supplied:<name>, not"),
+        (
+            {"measures": ("supplied:x",)},
+            "serve must name a measure for Top-1: one",
+        ),
         ({"serve": {1: "energy"}}, "serve must name one of the measures .*, not 'energy'"),
         ({"measures": ("margin",), "serve": {1: "entropy"}}, "serve must name one of the measures"),
         ({"bins": 0}, 'bins must be "auto" or an integer from 1, not 0'),

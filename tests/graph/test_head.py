@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from graph_models import OPSETS, make_model, node, passthrough, reference, serve, value
 from onnx import TensorProto
+from scipy.special import logsumexp
 
 from service.core.records import score_uncertainty
 
@@ -11,6 +12,7 @@ COLUMNS = (
     "entropy",
     "neg_log_pmax",
     "margin",
+    "energy",
     "neg_log_topk_mass_1",
     "neg_log_topk_mass_5",
 )
@@ -94,6 +96,30 @@ def test_any_events_may_be_asked_for(top_k):
     }
 
 
+@pytest.mark.parametrize("opset", [11, 17, 26])
+@pytest.mark.parametrize("element_type", [TensorProto.FLOAT, TensorProto.DOUBLE])
+def test_energy_is_that_of_the_logits(opset, element_type):
+    dtype = np.float32 if element_type == TensorProto.FLOAT else np.float64
+    rng = np.random.default_rng(11)
+    logits = (5 * rng.normal(size=(40, 10)) + 20 * rng.normal(size=(40, 1))).astype(dtype)
+    logits[0] = -np.inf
+    logits[0, 3] = 0  # one class is left: energy 0, and no -0
+    served = serve(
+        passthrough(opset=opset, element_type=element_type), {"x": logits}, kind="logits"
+    )
+    expected = -logsumexp(logits.astype(np.float64), axis=1)
+    np.testing.assert_allclose(served["energy"], expected, rtol=1e-5, atol=1e-5)
+    assert served["energy"][0] == 0
+    assert not np.signbit(served["energy"][0])
+
+
+def test_probabilities_have_no_energy():
+    rows = np.random.default_rng(12).dirichlet(np.ones(6), size=20).astype(np.float32)
+    served = serve(passthrough(), {"x": rows})
+    assert served.choice.kind == "probabilities"
+    assert "energy" not in served.outputs
+
+
 def test_on_top_1_the_mass_is_the_largest_probability():
     logits = (20 * np.random.default_rng(4).normal(size=(30, 10))).astype(np.float32)
     served = serve(passthrough(), {"x": logits})
@@ -113,7 +139,7 @@ def test_ties_go_to_the_lower_class(n_classes):
 def test_the_head_and_the_statistics_compute_the_same_columns():
     logits = (6 * np.random.default_rng(9).normal(size=(50, 20))).astype(np.float32)
     served = serve(passthrough(), {"x": logits}, top_k=(1, 5))
-    columns = score_uncertainty(logits, top_k=(1, 5))
+    columns = score_uncertainty(logits, top_k=(1, 5), logits=True)
     assert set(columns) == {*COLUMNS}
     for column, expected in columns.items():
         np.testing.assert_allclose(served[column], expected, rtol=1e-5, err_msg=column)
@@ -139,7 +165,7 @@ def test_one_class_left_is_certain_with_a_positive_zero():
     logits = np.full((1, 6), -np.inf, np.float32)
     logits[0, 3] = 7
     served = serve(passthrough(), {"x": logits}, kind="logits")
-    for column in COLUMNS:
+    for column in set(COLUMNS) - {"energy"}:
         assert served[column][0] == 0, column
         assert not np.signbit(served[column][0]), column
     assert served["top_classes"][0, 0] == 3
@@ -187,7 +213,7 @@ def test_probabilities_keep_what_their_tails_still_say(n_classes, opset):
 def test_a_certain_probability_is_a_positive_zero_and_an_empty_row_is_not_finite():
     rows = np.array([[0, 1, 0, 0, 0, 0], [0.5, 0.5, 0, 0, 0, 0], [0] * 6], np.float32)
     served = serve(passthrough(), {"x": rows}, trial={"x": rows[:2]})
-    for column in COLUMNS:
+    for column in set(COLUMNS) - {"energy"}:
         assert served[column][0] == 0, column
         assert not np.signbit(served[column][0]), column
         assert np.isnan(served[column][2]), column

@@ -26,7 +26,14 @@ from service.graph.serving import build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)
 CHOICE = OutputChoice("y", "logits", "y", "a test", n_classes=10)
-COLUMNS = ["entropy", "neg_log_pmax", "margin", "neg_log_topk_mass_1", "neg_log_topk_mass_5"]
+COLUMNS = [
+    "entropy",
+    "neg_log_pmax",
+    "margin",
+    "energy",
+    "neg_log_topk_mass_1",
+    "neg_log_topk_mass_5",
+]
 
 
 def test_the_outputs_are_the_heads_and_nothing_else():
@@ -37,7 +44,7 @@ def test_the_outputs_are_the_heads_and_nothing_else():
         *(f"howsure_{column}" for column in COLUMNS),
     ]
     types = [output.type.tensor_type.elem_type for output in model.graph.output]
-    assert types == [TensorProto.INT64] + [FLOAT] * 6
+    assert types == [TensorProto.INT64] + [FLOAT] * 7
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 23, 26])

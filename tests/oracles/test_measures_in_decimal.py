@@ -23,6 +23,7 @@ def exact_measures(logits, top_k):
             "entropy": -sum(share * share.ln() for share in p),
             "neg_log_pmax": -p[0].ln(),
             "margin": 1 - (p[0] - p[1]),
+            "energy": -total.ln(),
         }
         for k in top_k:
             exact[f"neg_log_topk_mass_{k}"] = -sum(p[:k]).ln()
@@ -38,11 +39,11 @@ def test_measures_agree_with_exact_arithmetic(n_classes, n_samples, top_k, scale
     logits = np.random.default_rng(n_classes).normal(scale=scale, size=(n_samples, n_classes))
     exact = [exact_measures(row, top_k) for row in logits]
     ranked = rank_scores(logits, n_top=recorded_classes(n_classes, top_k))
-    stored = score_uncertainty(logits, top_k=top_k)
-    for name, measure, k in columns(top_k):
+    stored = score_uncertainty(logits, top_k=top_k, logits=True)
+    for name, measure, k in columns(top_k, logits=True):
         expected = np.array([row[name] for row in exact])
         np.testing.assert_allclose(measure.compute(ranked, k), expected, rtol=1e-12)
-        seen = expected >= 1e-37
+        seen = np.abs(expected) >= 1e-37
         np.testing.assert_allclose(stored[name][seen], expected[seen], rtol=1.3e-7)
 
 
@@ -65,6 +66,7 @@ def test_a_uniform_answer_has_the_known_values(n_classes):
             "neg_log_pmax": np.log(n_classes),
             "neg_log_topk_mass": np.log(n_classes),
             "margin": 1.0,
+            "energy": -np.log(n_classes),
         },
         rel=1e-12,
     )

@@ -50,7 +50,11 @@ def head():
 
 def records():
     return build_records(
-        np.eye(N_ROWS, 4), LABELS, tie_keys=np.zeros(N_ROWS, dtype=np.uint32), top_k=(1, 2)
+        np.eye(N_ROWS, 4),
+        LABELS,
+        tie_keys=np.zeros(N_ROWS, dtype=np.uint32),
+        top_k=(1, 2),
+        logits=True,
     ).to_arrays()
 
 
@@ -64,6 +68,7 @@ def test_right_answers_are_taken():
         "neg_log_topk_mass_1",
         "neg_log_topk_mass_2",
         "margin",
+        "energy",
     )
     assert EXPECTED.head_outputs(head(), N_ROWS).top_classes.shape == (N_ROWS, 4)
     assert EXPECTED.records(records(), LABELS).n_samples == N_ROWS

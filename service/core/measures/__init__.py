@@ -2,10 +2,19 @@
 
 from collections.abc import Iterator, Sequence
 
-from service.core.measures import entropy, margin, neg_log_pmax, neg_log_topk_mass
+from service.core.measures import energy, entropy, margin, neg_log_pmax, neg_log_topk_mass
 from service.core.measures.measure import Measure
 
-__all__ = ["MEASURES", "Measure", "column", "columns"]
+__all__ = [
+    "DEFAULT_MEASURES",
+    "MEASURES",
+    "SUPPLIED",
+    "Measure",
+    "check_measures",
+    "column",
+    "columns",
+    "is_supplied",
+]
 
 MEASURES: dict[str, Measure] = {
     measure.name: measure
@@ -14,25 +23,61 @@ MEASURES: dict[str, Measure] = {
         neg_log_pmax.MEASURE,
         neg_log_topk_mass.MEASURE,
         margin.MEASURE,
+        energy.MEASURE,
     )
 }
+DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
+SUPPLIED = "supplied:"
+
+
+def is_supplied(measure: str) -> bool:
+    """Tell whether a measure is a column that came with the samples: ``supplied:<name>``."""
+    return measure.startswith(SUPPLIED) and len(measure) > len(SUPPLIED)
 
 
 def column(measure: str, k: int) -> str:
-    """Return the name under which a measure of the Top-k event is kept: ``neg_log_topk_mass_5``.
+    """Return the name under which a measure of the Top-k event is kept.
+
+    ``neg_log_topk_mass_5``, ``entropy``; ``supplied_<name>`` for ``supplied:<name>``.
 
     Raises
     ------
     ValueError
         If there is no such measure.
     """
+    if is_supplied(measure):
+        return f"supplied_{measure.removeprefix(SUPPLIED)}"
     if measure not in MEASURES:
-        raise ValueError(f"measure must be one of {', '.join(MEASURES)}, not {measure!r}")
+        raise ValueError(
+            f"measure must be one of {', '.join(MEASURES)}, or {SUPPLIED}<name>, not {measure!r}"
+        )
     return f"{measure}_{k}" if MEASURES[measure].per_event else measure
 
 
-def columns(top_k: Sequence[int]) -> Iterator[tuple[str, Measure, int]]:
-    """Yield each column these events need, once, as (name, measure, k)."""
+def columns(top_k: Sequence[int], *, logits: bool = False) -> Iterator[tuple[str, Measure, int]]:
+    """Yield each column these events have, once, as (name, measure, k).
+
+    ``logits`` tells whether the model gives logits: measures that need them are left out where it
+    gives probabilities.
+    """
     for measure in MEASURES.values():
+        if measure.needs_logits and not logits:
+            continue
         for k in top_k if measure.per_event else top_k[:1]:
             yield column(measure.name, k), measure, k
+
+
+def check_measures(measures: Sequence[str], *, logits: bool) -> None:
+    """Check that a model's answer can have these measures.
+
+    Raises
+    ------
+    ValueError
+        If one needs logits, and the model gives probabilities.
+    """
+    for name in measures:
+        if name in MEASURES and MEASURES[name].needs_logits and not logits:
+            raise ValueError(
+                f"{name} needs logits: of probabilities the logits are known but for a constant, "
+                f"and {name} is that constant"
+            )

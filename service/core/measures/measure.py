@@ -20,8 +20,11 @@ class Measure:
         ``k`` is the Top-k event asked about, ``1 <= k <= m``.
     per_event : bool
         Whether ``k`` matters.
+    needs_logits : bool
+        Whether adding a constant to the logits shows, so that probabilities do not have it.
     """
 
     name: str
     compute: Callable[[RankedScores, int], Floats]
     per_event: bool = False
+    needs_logits: bool = False

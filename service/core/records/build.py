@@ -24,7 +24,9 @@ from service.core.topk import label_ranks
 BLOCK_ELEMENTS = 2**21
 
 
-def score_uncertainty(scores: ArrayLike, *, top_k: Sequence[int]) -> dict[str, Uncertainty]:
+def score_uncertainty(
+    scores: ArrayLike, *, top_k: Sequence[int], logits: bool = False
+) -> dict[str, Uncertainty]:
     """Compute every measure of every event.
 
     Parameters
@@ -33,6 +35,8 @@ def score_uncertainty(scores: ArrayLike, *, top_k: Sequence[int]) -> dict[str, U
         Logits, or ``log p``.
     top_k : sequence of int
         Distinct, ``1 <= k < n_classes``.
+    logits : bool
+        Whether the scores are known to be logits: then there is ``energy``, too.
 
     Returns
     -------
@@ -44,10 +48,11 @@ def score_uncertainty(scores: ArrayLike, *, top_k: Sequence[int]) -> dict[str, U
     ValueError
         If scores or ``top_k`` break their rules.
     """
-    logits = as_scores(scores)
-    n_top = recorded_classes(logits.shape[1], top_k)
+    checked = as_scores(scores)
+    n_top = recorded_classes(checked.shape[1], top_k)
     parts = [
-        _measure(rank_scores(logits[rows], n_top=n_top), top_k) for rows in _row_blocks(logits)
+        _measure(rank_scores(checked[rows], n_top=n_top), top_k, logits=logits)
+        for rows in _row_blocks(checked)
     ]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
@@ -59,6 +64,7 @@ def build_records(
     tie_keys: TieKeys,
     uncertainty: Mapping[str, Uncertainty] | None = None,
     top_k: Sequence[int],
+    logits: bool = False,
 ) -> Records:
     """Make one record per sample.
 
@@ -72,18 +78,20 @@ def build_records(
     labels : array_like of int, shape (n_samples,)
     tie_keys : ndarray of uint32, shape (n_samples,)
     uncertainty : mapping of str to ndarray of float32, shape (n_samples,), optional
-        Measures made elsewhere, by column, and then the only ones kept; all measures of
+        Measures made elsewhere, by column, and then the only ones kept; those of
         `service.core.measures` are computed where it is absent.
     top_k : sequence of int
         Distinct, ``1 <= k < n_classes``.
+    logits : bool
+        Whether the scores are known to be logits: then there is ``energy``, too.
 
     Raises
     ------
     ValueError
         If an array's shape, dtype or range, or ``top_k``, breaks its rule.
     """
-    logits = as_scores(scores)
-    n_samples, n_classes = logits.shape
+    rankable = as_scores(scores)
+    n_samples, n_classes = rankable.shape
     n_top = recorded_classes(n_classes, top_k)
     checked = as_labels(labels, n_samples=n_samples, n_classes=n_classes)
     if tie_keys.shape != (n_samples,):
@@ -93,12 +101,12 @@ def build_records(
         if values.shape != (n_samples,):
             raise ValueError(f"{name} must have shape ({n_samples},), not {values.shape}")
     parts = []
-    for rows in _row_blocks(logits):
-        ranked = rank_scores(logits[rows], n_top=n_top)
+    for rows in _row_blocks(rankable):
+        ranked = rank_scores(rankable[rows], n_top=n_top)
         measured = {name: values[rows] for name, values in given.items()}
         if uncertainty is None:
-            measured = _measure(ranked, top_k)
-        ranks = label_ranks(logits[rows], checked[rows])
+            measured = _measure(ranked, top_k, logits=logits)
+        ranks = label_ranks(rankable[rows], checked[rows])
         parts.append(_record(ranked, checked[rows], ranks, tie_keys[rows], measured))
     return concatenate(parts)
 
@@ -111,9 +119,10 @@ def _row_blocks(logits: Logits) -> Iterator[slice]:
         yield slice(start, start + step)
 
 
-def _measure(ranked: RankedScores, top_k: Sequence[int]) -> dict[str, Uncertainty]:
+def _measure(ranked: RankedScores, top_k: Sequence[int], *, logits: bool) -> dict[str, Uncertainty]:
     return {
-        name: measure.compute(ranked, k).astype(np.float32) for name, measure, k in columns(top_k)
+        name: measure.compute(ranked, k).astype(np.float32)
+        for name, measure, k in columns(top_k, logits=logits)
     }
 
 

@@ -1,14 +1,14 @@
 """The per-sample record: all that is kept of a model's output, a few hundred bytes a sample."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Floats, Hits, TieKeys, Uncertainty, as_uncertainty
-from service.core.measures import column
+from service.core.measures import SUPPLIED, column
 from service.core.records.temperatures import TEMPERATURES
 
 UNCERTAINTY_PREFIX = "uncertainty_"
@@ -110,6 +110,20 @@ class Records:
         if name not in self.uncertainty:
             raise ValueError(f"k must be a recorded event: there is no {name}")
         return np.exp(-self.uncertainty[name].astype(np.float64))
+
+    def with_supplied(self, supplied: Mapping[str, NDArray[np.floating]]) -> "Records":
+        """Return the records with columns that came with the samples, by name.
+
+        Raises
+        ------
+        ValueError
+            If one has another length, or a value that is not finite in float32.
+        """
+        added = {
+            column(f"{SUPPLIED}{name}", 1): as_uncertainty(values)
+            for name, values in supplied.items()
+        }
+        return replace(self, uncertainty={**self.uncertainty, **added})
 
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Records":
         """Return the records at ``index``, positions or a mask."""

@@ -36,7 +36,8 @@ class LoadedModel:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties."""
-        return tuple(name for name, _, _ in columns(self.top_k))
+        logits = self.choice.kind == "logits"
+        return tuple(name for name, _, _ in columns(self.top_k, logits=logits))
 
     def answer(
         self, inputs: Mapping[str, Array], *, location: str, start: int, refuse: bool = True
