@@ -124,7 +124,9 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
 
 def _stop(workspace: Workspace, workers: Workers) -> None:
     workers.stop()
+    # Jobs still at a model are let go by the end of its process.
     workspace.runners.close()
+    workers.finish()
     workspace.database.dispose()
     workspace.spool.remove()
 

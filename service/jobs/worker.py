@@ -1,14 +1,15 @@
 """Threads that claim jobs and run them."""
 
 import threading
+import time
 
 import structlog
 
-from service.errors import ServiceError
+from service.errors import Overloaded
+from service.jobs.endings import JobEnding
 from service.jobs.kinds import KINDS, JobKind
 from service.jobs.lease import renewed_lease
-from service.operations.job_progress import JobCancelled, JobInterrupted
-from service.operations.problem import problem_of
+from service.operations.job_progress import JobInterrupted
 from service.operations.workspace import Workspace
 from service.storage.job_queue import ClaimedJob, JobQueue, LeaseLost
 from service.storage.orphans import remove_orphans
@@ -39,6 +40,7 @@ class Workers:
         ]
         self._owns_store = owner_lock is None
         self._ownership = threading.Lock()
+        self._running: dict[ClaimedJob, JobQueue] = {}
 
     def start(self) -> None:
         """Start the threads."""
@@ -47,27 +49,45 @@ class Workers:
         if self._threads:
             threading.Thread(target=self._sweep, name="sweeper", daemon=True).start()
 
-    def stop(self, timeout: float = 10.0) -> None:
-        """Hand running jobs back to the queue and end the threads."""
+    def stop(self, timeout: float = 2.0) -> None:
+        """Ask the threads to hand their jobs back, and give them a moment to do so.
+
+        A job that waits for a model's answer hears of it when its process is taken away: then
+        call `finish`.
+        """
         self._stopping.set()
         for _ in self._threads:
             self._workspace.doorbell.release()
-        for thread in self._threads:
-            thread.join(timeout)
+        self._join(timeout)
+
+    def finish(self, timeout: float = 3.0) -> None:
+        """Wait for the threads, then hand back what is still running and let others own it.
+
+        A thread that computes on is cut off: it can publish nothing any more.
+        """
+        self._join(timeout)
+        for job, queue in list(self._running.items()):
+            JobEnding(queue, job, self._stopping).hand_back()
         if self._owner_lock is not None:
             self._owner_lock.release()
 
+    def _join(self, timeout: float) -> None:
+        until = time.monotonic() + timeout
+        for thread in self._threads:
+            thread.join(max(until - time.monotonic(), 0.0))
+
     def _work(self) -> None:
         while not self._stopping.is_set():
+            worked = False
             try:
                 worked = self._may_run() and any(
                     self._run_next(kind, queue) for kind, queue in self._queues
                 )
+            except Overloaded as error:
+                log.warning("database_away", reason=error.message)
             except Exception:
-                # The database may be away for a while; a worker that died of it would never
-                # notice its return.
+                # A worker that died of it would never notice that its cause is gone.
                 log.exception("worker_failed")
-                worked = False
             if not worked:
                 self._workspace.doorbell.acquire(timeout=POLL_SECONDS)
 
@@ -83,11 +103,16 @@ class Workers:
 
     def _may_run(self) -> bool:
         with self._ownership:
-            if not self._owns_store and self._owner_lock is not None:
-                self._owns_store = self._owner_lock.try_acquire()
-                if self._owns_store:
-                    for _, queue in self._queues:
-                        queue.take_over()
+            if self._stopping.is_set():
+                return False
+            if (
+                not self._owns_store
+                and self._owner_lock is not None
+                and self._owner_lock.try_acquire()
+            ):
+                for _, queue in self._queues:
+                    queue.take_over()
+                self._owns_store = True
             return self._owns_store
 
     def _run_next(self, kind: JobKind, queue: JobQueue) -> bool:
@@ -95,34 +120,18 @@ class Workers:
         job = queue.claim()
         if job is None:
             return False
-        logger = log.bind(kind=kind.name, id=str(job.id), attempt=job.attempt)
-        logger.info("job_started")
+        self._running[job] = queue
+        log.info("job_started", kind=kind.name, id=str(job.id), attempt=job.attempt)
         try:
             with renewed_lease(queue, job) as lost:
                 kind.run(self._workspace, queue, job, check=lambda: self._check(lost))
-            logger.info("job_succeeded")
-        except JobCancelled:
-            queue.cancel(job)
-            logger.info("job_cancelled")
-        except JobInterrupted:
-            queue.release(job)
-            logger.info("job_handed_back")
-        except LeaseLost:
-            logger.warning("lease_lost")
         except Exception as error:  # noqa: BLE001 - whoever waits is owed an end, whatever it was
-            self._fail(queue, job, error)
-        return True
-
-    def _fail(self, queue: JobQueue, job: ClaimedJob, error: Exception) -> None:
-        if self._stopping.is_set():
-            # Its model was taken from it by the stop: not its fault, and not its end.
-            queue.release(job)
-            return
-        if isinstance(error, ServiceError):
-            log.info("job_failed", id=str(job.id), reason=error.message)
+            JobEnding(queue, job, self._stopping).after(error)
         else:
-            log.error("job_failed_unexpectedly", id=str(job.id), exc_info=error)
-        queue.fail(job, problem_of(error))
+            log.info("job_succeeded", kind=kind.name, id=str(job.id))
+        finally:
+            self._running.pop(job, None)
+        return True
 
     def _check(self, lost: threading.Event) -> None:
         if self._stopping.is_set():

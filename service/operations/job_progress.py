@@ -28,10 +28,12 @@ class JobProgress:
     job: ClaimedJob
     check: Callable[[], None]
     said: float = field(default=float("-inf"))
+    last: tuple[str, int, int] = field(default=("start", 0, 0))
 
     def say(self, stage: str, done: int, total: int, *, now: bool = False) -> None:
         """Report the stage, and stop the run when told to."""
         self.check()
+        self.last = (stage, done, total)
         if not now and time.monotonic() - self.said < PROGRESS_SECONDS:
             return
         signal = self.queue.report_progress(self.job, stage, done, total)
@@ -40,3 +42,7 @@ class JobProgress:
             raise JobCancelled
         if signal is JobSignal.LOST:
             raise LeaseLost
+
+    def say_again(self) -> None:
+        """Report what was reported last, while the run waits for something."""
+        self.say(*self.last)

@@ -8,8 +8,11 @@ from service.errors import OnnxModelCrashed, Overloaded
 from service.runner.asking import Question, ask
 from service.runner.description import LoadedOnnxModel
 from service.runner.frames import Array, Frame
+from service.runner.patience import Patience
 from service.runner.slots import CLOSED, Slot, Slots
 from service.runner.spawner import Spawner
+
+MODEL_BUSY = "The ONNX model is busy with other requests."
 
 T = TypeVar("T")
 
@@ -26,8 +29,12 @@ class KeptModels:
         """Kill all children; who waits for one gets `Overloaded`."""
         self._slots.close()
 
+    def patience(self) -> Patience:
+        """Return the patience of a request."""
+        return Patience(self._queue_timeout)
+
     @contextmanager
-    def hold(self, key: Hashable) -> Iterator[Slot]:
+    def hold(self, key: Hashable, patience: Patience) -> Iterator[Slot]:
         """Keep the place of a model while the block runs.
 
         Raises
@@ -35,7 +42,7 @@ class KeptModels:
         Overloaded
             If none becomes free in time, or the pool is closed.
         """
-        with self._slots.hold(key, timeout=self._queue_timeout) as slot:
+        with self._slots.hold(key, patience) as slot:
             yield slot
 
     def load_new(
@@ -48,7 +55,7 @@ class KeptModels:
         ServiceError
             Whatever came in the way.
         """
-        with self.hold(object()) as slot, self._locked(slot):
+        with self.hold(object(), self.patience()) as slot, slot.lock:
             loaded = self._load(slot, question)
             if not self._slots.rename(slot, key_of(loaded)):
                 slot.drop()  # it is kept already
@@ -60,6 +67,7 @@ class KeptModels:
         loading: Callable[[], Question],
         question: Question,
         read: Callable[[Mapping[str, Array]], T],
+        patience: Patience,
     ) -> T:
         """Ask the slot's child, which is given the model first if it does not have it.
 
@@ -68,7 +76,7 @@ class KeptModels:
         ServiceError
             Whatever came in the way.
         """
-        with self._locked(slot):
+        with self._locked(slot, patience):
             if slot.process is None or not slot.process.is_alive():
                 self._load(slot, loading())
             return self._ask(slot, question, lambda answer: read(answer.tensors))
@@ -101,9 +109,9 @@ class KeptModels:
                 slot.drop()
 
     @contextmanager
-    def _locked(self, slot: Slot) -> Iterator[None]:
-        if not slot.lock.acquire(timeout=self._queue_timeout):
-            raise Overloaded("The ONNX model is busy with other requests.")
+    def _locked(self, slot: Slot, patience: Patience) -> Iterator[None]:
+        while not slot.lock.acquire(timeout=patience.beat()):
+            patience.go_on(MODEL_BUSY)
         try:
             yield
         finally:

@@ -14,6 +14,7 @@ from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFi
 from service.runner.device import Device, DeviceFinder
 from service.runner.frames import Array
 from service.runner.kept_models import KeptModels
+from service.runner.patience import Patience
 from service.runner.questions import Questions
 from service.runner.spawner import Spawner
 
@@ -188,11 +189,13 @@ class RunnerPool:
         seed: int,
         start: int = 0,
         location: str = "calibration",
+        while_waiting: Callable[[], None] | None = None,
     ) -> Records:
         """Return the record of each row; the same for a row whatever rows come with it.
 
         As `predict`; ``start`` also tells a row's place in its batch, and ``seed`` is that of the
-        tie keys.
+        tie keys. With ``while_waiting``, which is called again and again and may raise, there is
+        no end to the waiting for a child that others use.
 
         Raises
         ------
@@ -227,7 +230,9 @@ class RunnerPool:
             return expected.records(answer, checked[rows])
 
         parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
-        return concatenate(self._ask(files, resolved, parts, question, read))
+        return concatenate(
+            self._ask(files, resolved, parts, question, read, while_waiting=while_waiting)
+        )
 
     def _ask(
         self,
@@ -236,14 +241,21 @@ class RunnerPool:
         parts: Iterable[tuple[slice, dict[str, Array]]],
         question: Callable[[slice, dict[str, Array]], Question],
         read: Callable[[slice, Mapping[str, Array]], T],
+        *,
+        while_waiting: Callable[[], None] | None = None,
     ) -> list[T]:
         """Ask about some rows after the others; between two parts others get their turn."""
 
         def loading() -> Question:
             return self._questions.load(files, resolved, device=self.device().name)
 
-        with self._kept.hold(files.key(resolved)) as slot:
+        def patience() -> Patience:
+            if while_waiting is None:
+                return self._kept.patience()
+            return Patience(float("inf"), while_waiting)
+
+        with self._kept.hold(files.key(resolved), patience()) as slot:
             return [
-                self._kept.ask(slot, loading, question(rows, part), partial(read, rows))
+                self._kept.ask(slot, loading, question(rows, part), partial(read, rows), patience())
                 for rows, part in parts
             ]

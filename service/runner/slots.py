@@ -1,15 +1,16 @@
 """Places for loaded ONNX models: a fixed number, the one longest unused gives way."""
 
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
 
 from service.errors import Overloaded
+from service.runner.patience import Patience
 from service.runner.process import RunnerProcess
 
 CLOSED = "The service is shutting down."
+ALL_BUSY = "Every process that runs ONNX models is busy with another one."
 
 
 class Slot:
@@ -46,15 +47,15 @@ class Slots:
         return self._closed
 
     @contextmanager
-    def hold(self, key: Hashable, *, timeout: float) -> Iterator[Slot]:
+    def hold(self, key: Hashable, patience: Patience) -> Iterator[Slot]:
         """Keep the slot of ``key`` from giving way while the block runs.
 
         Raises
         ------
         Overloaded
-            If all slots are in use for ``timeout`` seconds, or the pool is closed.
+            If all slots are in use for too long, or the pool is closed.
         """
-        slot, evicted = self._enter(key, time.monotonic() + timeout)
+        slot, evicted = self._enter(key, patience)
         try:
             if evicted is not None:
                 evicted.drop()
@@ -86,28 +87,31 @@ class Slots:
         for slot in slots:
             slot.drop()
 
-    def _enter(self, key: Hashable, deadline: float) -> tuple[Slot, Slot | None]:
-        with self._changed:
-            while True:
-                if self._closed:
-                    raise Overloaded(CLOSED)
-                evicted = None
-                if key not in self._slots and len(self._slots) >= self._size:
-                    evicted = next((s for s in self._slots.values() if not s.users), None)
-                    if evicted is None:
-                        self._wait(deadline)
-                        continue
-                    del self._slots[evicted.key]
-                slot = self._slots.setdefault(key, Slot(key))
-                self._slots.move_to_end(key)
-                slot.users += 1
-                return slot, evicted
+    def _enter(self, key: Hashable, patience: Patience) -> tuple[Slot, Slot | None]:
+        while True:
+            with self._changed:
+                entered = self._try_enter(key)
+                if entered is None:
+                    self._changed.wait(patience.beat())
+                    entered = self._try_enter(key)
+            if entered is not None:
+                return entered
+            patience.go_on(ALL_BUSY)
 
-    def _wait(self, deadline: float) -> None:
-        remaining = deadline - time.monotonic()
-        if remaining <= 0:
-            raise Overloaded("Every process that runs ONNX models is busy with another one.")
-        self._changed.wait(remaining)
+    def _try_enter(self, key: Hashable) -> tuple[Slot, Slot | None] | None:
+        """Return the slot of ``key`` and the one that gave way to it; None while all are in use."""
+        if self._closed:
+            raise Overloaded(CLOSED)
+        evicted = None
+        if key not in self._slots and len(self._slots) >= self._size:
+            evicted = next((slot for slot in self._slots.values() if not slot.users), None)
+            if evicted is None:
+                return None
+            del self._slots[evicted.key]
+        slot = self._slots.setdefault(key, Slot(key))
+        self._slots.move_to_end(key)
+        slot.users += 1
+        return slot, evicted
 
     def _leave(self, slot: Slot) -> None:
         with self._changed:

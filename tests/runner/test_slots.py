@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from service.errors import Overloaded
+from service.runner.patience import Patience
 from service.runner.slots import Slots
 
 PATIENCE = 5.0
@@ -18,7 +19,7 @@ def test_all_who_wait_for_a_model_share_the_place_that_one_of_them_gets() -> Non
     let_go, together = threading.Event(), threading.Barrier(6)
 
     def first() -> None:
-        with slots.hold("first", timeout=PATIENCE):
+        with slots.hold("first", Patience(PATIENCE)):
             together.wait(PATIENCE)
             let_go.wait(PATIENCE)
 
@@ -26,7 +27,7 @@ def test_all_who_wait_for_a_model_share_the_place_that_one_of_them_gets() -> Non
 
     def second() -> None:
         together.wait(PATIENCE)
-        with slots.hold("second", timeout=PATIENCE):
+        with slots.hold("second", Patience(PATIENCE)):
             all_inside.wait(SOON)  # broken unless all five hold the place at the same time
 
     with ThreadPoolExecutor(6) as threads:
@@ -42,10 +43,10 @@ def test_who_waits_for_a_key_enters_when_a_held_slot_is_given_it() -> None:
     slots = Slots(1)
 
     def wait_for_it() -> None:
-        with slots.hold("known", timeout=PATIENCE):
+        with slots.hold("known", Patience(PATIENCE)):
             pass
 
-    with ThreadPoolExecutor(1) as threads, slots.hold(object(), timeout=PATIENCE) as slot:
+    with ThreadPoolExecutor(1) as threads, slots.hold(object(), Patience(PATIENCE)) as slot:
         waiting = threads.submit(wait_for_it)
         time.sleep(0.2)
         assert slots.rename(slot, "known")
@@ -54,10 +55,28 @@ def test_who_waits_for_a_key_enters_when_a_held_slot_is_given_it() -> None:
 
 def test_waiting_ends_when_the_time_is_up() -> None:
     slots = Slots(1)
-    with slots.hold("first", timeout=PATIENCE):
+    with slots.hold("first", Patience(PATIENCE)):
         began = time.monotonic()
-        with pytest.raises(Overloaded), slots.hold("second", timeout=0.2):
+        with pytest.raises(Overloaded), slots.hold("second", Patience(0.2)):
             pass
         assert 0.2 <= time.monotonic() - began < SOON
-    with slots.hold("second", timeout=0.2):
+    with slots.hold("second", Patience(0.2)):
+        pass
+
+
+def test_who_waits_is_asked_again_and_again_whether_to_go_on() -> None:
+    slots = Slots(1)
+    asked = 0
+
+    def stop_at_the_third_time() -> None:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            raise InterruptedError
+
+    with slots.hold("first", Patience(PATIENCE)):
+        endless = Patience(float("inf"), stop_at_the_third_time)
+        with pytest.raises(InterruptedError), slots.hold("second", endless):
+            pass
+    with slots.hold("second", Patience(0.2)):
         pass

@@ -1,0 +1,157 @@
+"""Workers on a real database, real files and real child processes, without HTTP."""
+
+import hashlib
+import io
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from runner_models import N_FEATURES, rows
+from storage_rows import tenant_of
+
+import models
+from service.datasets import DatasetLimits
+from service.jobs.worker import Workers
+from service.operations.further_sets import get_evaluation, start_evaluation
+from service.operations.manage_calibrations import get_calibration
+from service.operations.start_calibration import start_calibration
+from service.operations.uploads import CalibrationUpload, UploadedFile
+from service.operations.workspace import Limits, Workspace
+from service.runner import RunnerPool
+from service.storage.artifacts import open_artifact_store
+from service.storage.database import Database
+from service.storage.spool_folder import SpoolFolder
+
+TOO_LARGE = 1e6
+TRIAL_ROWS = 256
+
+
+@contextmanager
+def workspace_on(
+    database: Database,
+    folder: Path,
+    *,
+    kind: type[Workspace] = Workspace,
+    lease_seconds: float = 30.0,
+    max_processes: int = 2,
+    run_timeout_s: float = 60.0,
+    queue_timeout_s: float = 60.0,
+) -> Iterator[Workspace]:
+    runners = RunnerPool(
+        device="cpu",
+        threads=1,
+        max_processes=max_processes,
+        run_timeout_s=run_timeout_s,
+        queue_timeout_s=queue_timeout_s,
+    )
+    with runners:
+        yield kind(
+            database=database,
+            artifacts=open_artifact_store(str(folder / "artifacts")),
+            runners=runners,
+            spool=SpoolFolder.within(folder / "spool"),
+            lease_seconds=lease_seconds,
+            limits=Limits(DatasetLimits(), max_predict_bytes=2**20, max_predict_rows=1000),
+        )
+
+
+@contextmanager
+def working(workspace: Workspace, *, count: int = 1) -> Iterator[Workers]:
+    """Run workers until the block ends; on SQLite nobody else is there to own the file."""
+    workers = Workers(workspace, count=count, owner=uuid.uuid4().hex, owner_lock=None)
+    workers.start()
+    try:
+        yield workers
+    finally:
+        workers.stop(0.1)
+        workers.finish(10.0)
+
+
+def uploaded(folder: Path, content: bytes, label: str) -> UploadedFile:
+    path = folder / uuid.uuid4().hex
+    path.write_bytes(content)
+    return UploadedFile(path, label, hashlib.sha256(content).hexdigest())
+
+
+def packed(**arrays: np.ndarray) -> bytes:
+    stream = io.BytesIO()
+    np.savez(stream, **arrays)
+    return stream.getvalue()
+
+
+def logits_set(n_samples: int = 200, n_classes: int = 3, *, seed: int = 0) -> bytes:
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(size=(n_samples, n_classes))
+    return packed(logits=logits, labels=generator.integers(0, n_classes, n_samples))
+
+
+def inputs_set(
+    n_samples: int = 600, *, ends: bool = True, defined: bool = True, seed: int = 1
+) -> bytes:
+    """Inputs that pass the trial.
+
+    The row after it runs the model of `endless_above` for ever if not ``ends``; for that of
+    `undefined_below_zero` it is the first that breaks a rule if not ``defined``.
+    """
+    inputs = rows(n_samples, seed=seed)
+    if not defined:
+        inputs[:TRIAL_ROWS] = abs(inputs[:TRIAL_ROWS])
+        inputs[TRIAL_ROWS] = -1
+    assert inputs.shape == (n_samples, N_FEATURES)
+    if not ends:
+        inputs[TRIAL_ROWS] = TOO_LARGE
+    return packed(inputs=inputs, labels=np.arange(n_samples) % 10)
+
+
+def calibrate(workspace: Workspace, content: bytes, *, onnx_model: bytes | None = None):
+    """Queue a calibration and return its row."""
+    folder = workspace.spool.path
+    onnx_models = [] if onnx_model is None else [uploaded(folder, onnx_model, "model.onnx")]
+    upload = CalibrationUpload(
+        uploaded(folder, content, "calibration.npz"), '{"bins": 5}', onnx_models
+    )
+    tenant_id = tenant_of(workspace.database)
+    made = start_calibration(workspace, tenant_id, upload)
+    return get_calibration(workspace, tenant_id, str(made))
+
+
+def evaluate(
+    workspace: Workspace, calibration: models.Calibration, content: bytes, name: str = "further"
+) -> models.Evaluation:
+    """Queue an evaluation and return its row."""
+    return start_evaluation(
+        workspace,
+        calibration.tenant_id,
+        str(calibration.id),
+        name=name,
+        uploaded=uploaded(workspace.spool.path, content, "evaluation.npz"),
+    )
+
+
+Job = models.Calibration | models.Evaluation
+
+
+def reread(workspace: Workspace, job: Job) -> Job:
+    if isinstance(job, models.Evaluation):
+        return get_evaluation(workspace, job.tenant_id, str(job.calibration_id), job.name)
+    return get_calibration(workspace, job.tenant_id, str(job.id))
+
+
+def wait_for(
+    workspace: Workspace, job: Job, wanted: Callable[[Job], bool], *, seconds: float = 30.0
+) -> Job:
+    """Return the job's row as soon as it is as wanted."""
+    until = time.monotonic() + seconds
+    while True:
+        row = reread(workspace, job)
+        if wanted(row):
+            return row
+        assert time.monotonic() < until, (row.status, row.progress_stage, row.attempt, row.error)
+        time.sleep(0.02)
+
+
+def ended(job: Job) -> bool:
+    return job.status not in models.UNFINISHED
