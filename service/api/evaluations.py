@@ -4,6 +4,7 @@ import uuid
 from datetime import datetime
 from http import HTTPStatus
 from typing import Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
@@ -21,6 +22,7 @@ from service.operations.uploads import UploadedFile
 
 MAX_NAME_BYTES = 1000
 
+# Names may hold a slash: servers decode paths before they are matched.
 router = APIRouter(tags=["evaluations"])
 
 REQUEST_BODY: dict[str, Any] = {
@@ -139,10 +141,8 @@ async def post_evaluation(
         lambda: further_sets.get_evaluation(workspace, tenant_id, of_calibration, name),
         seconds,
     )
-    response.headers["Location"] = str(
-        request.app.url_path_for(
-            "get_evaluation", calibration_id=of_calibration, evaluation_name=name
-        )
+    response.headers["Location"] = (
+        f"/calibrations/{of_calibration}/evaluations/{quote(name, safe='')}"
     )
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED
@@ -163,7 +163,7 @@ def list_evaluations(
 
 
 @router.get(
-    "/calibrations/{calibration_id}/evaluations/{evaluation_name}",
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}",
     summary="Read one further set",
     responses=PROBLEMS,
 )
@@ -177,7 +177,7 @@ def get_evaluation(
 
 
 @router.post(
-    "/calibrations/{calibration_id}/evaluations/{evaluation_name}/cancel",
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/cancel",
     summary="Cancel a queued or running evaluation",
     status_code=HTTPStatus.ACCEPTED,
     responses=PROBLEMS,
@@ -192,7 +192,7 @@ def cancel_evaluation(
 
 
 @router.delete(
-    "/calibrations/{calibration_id}/evaluations/{evaluation_name}",
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}",
     summary="Delete a further set and what was found of it",
     status_code=HTTPStatus.NO_CONTENT,
     responses=PROBLEMS,

@@ -8,7 +8,20 @@ import httpx
 import typer
 from rich.console import Console
 
-from service.cli import calibrate, database, delete, demo, list_, predict, report, serve
+from service.cli import (
+    calibrate,
+    compare,
+    database,
+    delete,
+    demo,
+    evaluate,
+    list_,
+    predict,
+    promote,
+    refit,
+    report,
+    serve,
+)
 from service.cli.failure import CommandFailed
 
 app = typer.Typer(
@@ -20,6 +33,10 @@ app.command("serve")(serve.serve)
 app.command("calibrate")(calibrate.calibrate)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)
+app.command("evaluate")(evaluate.evaluate)
+app.command("refit")(refit.refit)
+app.command("promote")(promote.promote)
+app.command("compare")(compare.compare)
 app.command("list")(list_.list_calibrations)
 app.command("delete")(delete.delete)
 app.command("demo")(demo.demo)

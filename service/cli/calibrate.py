@@ -15,7 +15,7 @@ from service.cli.following import follow, print_warnings
 from service.cli.given_config import given_config
 from service.cli.options import BinsOption, ConfigOption, UrlOption
 from service.cli.references import address_of
-from service.cli.score_table import print_scores
+from service.cli.score_table import print_calibration
 
 
 def calibrate(
@@ -53,13 +53,7 @@ def calibrate(
             evaluation=evaluation,
             config=settings,
         )
-        console = Console()
-        console.print(
-            f"[bold]{resource['name']}@{resource['version']}[/bold]  {resource['id']}",
-            highlight=False,
-        )
-        scores = check(client.get("/report", params={"calibration": resource["id"]})).json()
-        print_scores(console, scores)
+        print_calibration(Console(), client, resource)
 
 
 def upload_and_wait(

@@ -3,14 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from service.cli.connection import connect
 from service.cli.failure import check
 from service.cli.options import UrlOption
-
-WIDTH = 200
+from service.cli.wide_console import wide_console
 
 
 def list_calibrations(
@@ -36,8 +34,7 @@ def list_calibrations(
             row["created_at"][:10],
             row["id"],
         )
-    # A name or an id cut short is of no use: a line too long for the window wraps there.
-    console = Console(width=WIDTH)
+    console = wide_console()
     console.print(table)
     if page["next_cursor"] is not None:
         console.print("there are more; raise --limit", style="dim")

@@ -2,16 +2,29 @@
 
 from typing import Any
 
+import httpx
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+
+from service.cli.failure import check
 
 SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
 INSTEAD = {"ece": "ece_15"}
 
 
+def print_calibration(console: Console, client: httpx.Client, resource: dict[str, Any]) -> None:
+    """Print what a calibration is called, and its scores."""
+    console.print(
+        f"[bold]{resource['name']}@{resource['version']}[/bold]  {resource['id']}",
+        highlight=False,
+    )
+    answer = client.get("/report", params={"calibration": resource["id"]})
+    print_scores(console, check(answer).json())
+
+
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print one table an event: measures first, then the baselines they are to beat.
+    """Print one table an event, measures first, then baselines; and which of them is best.
 
     A measure's ``ece`` is over its own bins; a baseline has none, and shows that of 15 equal
     ranges (``ece_15``).
@@ -34,6 +47,10 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
         for name, found in event["baselines"].items():
             table.add_row(name, "", *_cells(found), style="dim")
         console.print(table)
+        if event["verdict"] is not None:
+            sentence = event["verdict"]["sentence"]
+            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            console.print()
     console.print("* answers /predict; the ece of a baseline is over 15 equal ranges", style="dim")
 
 

@@ -203,7 +203,9 @@ def require_evaluations_finished(
 
 
 def _is_name(name: str) -> bool:
-    return 0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
+    # A path cannot end in a dot or two: clients take them for folders.
+    fits = 0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
+    return fits and name not in (".", "..")
 
 
 def _title(name: str) -> str:

@@ -111,9 +111,15 @@ def test_evaluations_are_listed_read_and_deleted(client, clean, noisy) -> None:
         e["name"] for e in client.get("/calibrations/digits/evaluations").json()["evaluations"]
     ]
     assert names[:2] == ["clean half", "noisy"]
-    answer = evaluate(client, "to go", npz(inputs=EVALUATION["inputs"]))
+
+
+@pytest.mark.parametrize("name", ["to go", "a/b", "/", "50% #1?", "x/cancel", "été", "a/"])
+def test_every_name_has_an_address(client, digits_calibration, name: str) -> None:
+    answer = evaluate(client, name, npz(inputs=EVALUATION["inputs"]))
+    assert answer.status_code == httpx.codes.CREATED, answer.text
     where = answer.headers["location"]
-    assert client.get(where).json()["id"] == answer.json()["id"]
+    assert client.get(where).json()["name"] == name
+    assert client.post(f"{where}/cancel").status_code == httpx.codes.CONFLICT
     assert client.delete(where).status_code == httpx.codes.NO_CONTENT
     assert client.get(where).status_code == httpx.codes.NOT_FOUND
 
@@ -123,6 +129,7 @@ def test_evaluations_are_listed_read_and_deleted(client, clean, noisy) -> None:
     [
         (None, npz(inputs=EVALUATION["inputs"]), 422, "name"),
         ("", npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        ("..", npz(inputs=EVALUATION["inputs"]), 422, "name"),
         ("no file", None, 422, "evaluation"),
         ("other width", npz(inputs=EVALUATION["inputs"][:, :60]), 422, "evaluation"),
         ("other kind", npz(logits=np.zeros((9, 10))), 422, "evaluation"),

@@ -9,9 +9,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from running_service import DIGITS
 from served_process import ServedProcess
+
+SCORES_SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
 
 
 @pytest.fixture(scope="module")
@@ -75,6 +78,67 @@ def test_the_whole_job_without_a_server(folder) -> None:
     deleted = howsure("delete", "digits@1", "--yes", folder=folder)
     assert deleted.stdout.strip() == "deleted digits@1"
     assert howsure("report", "digits", folder=folder).returncode == 1
+
+
+def table_cells(text: str, *row: str) -> list[str]:
+    """Return the cells of the printed line that begins with these words."""
+    (line,) = [line for line in text.splitlines() if line.split()[: len(row)] == [*row]]
+    return line.split()[len(row) :]
+
+
+def test_further_sets_refits_promotion_and_comparison(tmp_path) -> None:
+    with np.load(DIGITS / "evaluation.npz") as evaluation:
+        np.savez(tmp_path / "unlabelled.npz", inputs=evaluation["inputs"])
+    with ServedProcess(tmp_path) as client:
+
+        def command(*arguments: object) -> str:
+            done = howsure(*arguments, "--url", client.base_url, folder=tmp_path)
+            assert done.returncode == 0, done.stderr
+            return done.stdout
+
+        files = [DIGITS / "model.onnx", DIGITS / "calibration.npz"]
+        made = command(
+            "calibrate", *files, "--name", "digits", "--evaluation", DIGITS / "evaluation.npz"
+        )
+        report = client.get("/report", params={"calibration": "digits@1"}).json()
+        for event in report["events"].values():
+            assert event["verdict"]["sentence"] in made
+
+        shown = command("evaluate", "digits", DIGITS / "evaluation.npz", "--name", "a/b #1")
+        (found,) = client.get("/calibrations/digits/evaluations").json()["evaluations"]
+        assert found["name"] == "a/b #1"
+        for k, event in found["result"]["events"].items():
+            assert event["sentence"] in shown
+            scores = event["measures"][event["served"]]["scores"]
+            numbers = [event["accuracy"], *(scores[name] for name in SCORES_SHOWN)]
+            cells = table_cells(shown, f"Top-{k}", event["served"])
+            assert cells == [f"{number:.4f}" for number in numbers]
+
+        shown = command("evaluate", "digits", tmp_path / "unlabelled.npz", "--name", "later")
+        found = client.get("/calibrations/digits/evaluations/later").json()
+        event = found["result"]["events"]["1"]
+        discarded = event["measures"][event["served"]]["discarded"].values()
+        cells = table_cells(shown, "Top-1", event["served"])
+        assert cells == [f"{share:.4f}" for share in discarded]
+
+        shown = command("refit", "digits", "--bins", "5", "--lookup", "interpolated")
+        assert "digits@2" in shown
+        config = client.get("/calibrations/digits@2").json()["config"]
+        assert (config["bins"], config["lookup"]) == (5, "interpolated")
+
+        assert command("promote", "digits@1").strip() == "digits now means digits@1"
+        assert client.get("/calibrations/digits").json()["version"] == 1
+
+        shown = command("compare", "digits@1", "digits@2")
+        params = [("calibration", "digits@1"), ("calibration", "digits@2")]
+        answer = client.get("/report", params=params).json()
+        for sentence in answer["comparisons"][0]["sentences"]:
+            assert sentence in shown
+        event = answer["calibrations"][1]["events"]["1"]
+        judged = event["measures"][event["served"]]["evaluation"]
+        lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["digits@2"]]
+        assert lines[0][1:3] == [event["served"], "evaluation"]
+        assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece", "brier", "nll")]
 
 
 def test_a_running_service_by_url(tmp_path) -> None:
