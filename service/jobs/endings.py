@@ -63,7 +63,10 @@ class JobEnding:
             try:
                 held = write()
             except Exception as error:  # noqa: BLE001 - the worker outlives whatever it was
-                self._log.warning("end_not_written", end=event, exc_info=error)
+                unexpected = None if isinstance(error, ServiceError) else error
+                self._log.warning(
+                    "end_not_written", end=event, reason=str(error), exc_info=unexpected
+                )
             else:
                 self._log.info(event if held else "lease_lost")
                 return

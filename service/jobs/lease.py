@@ -24,9 +24,10 @@ def renewed_lease(queue: JobQueue, job: ClaimedJob) -> Iterator[threading.Event]
                 if queue.renew(job) is JobSignal.LOST:
                     lost.set()
                     return
-            except Exception:
-                # Tried again at the next beat; the lease outlives two failures.
-                log.exception("renewal_failed")
+            except Exception as error:  # noqa: BLE001 - it must try again, whatever it was
+                # At the next beat: the lease outlives two failures. A traceback would take
+                # its time to be written.
+                log.warning("renewal_failed", id=str(job.id), error=repr(error))
 
     thread = threading.Thread(target=renew, name=f"lease-{job.id}", daemon=True)
     thread.start()
