@@ -148,21 +148,21 @@ class _Cells:
     """Samples of one set in the bins of a table.
 
     ``shares[b, c]`` is by how much the probability of bin ``c`` moves the mean probability served
-    to the samples of bin ``b``: the identity, unless the lookup interpolates.
+    to the samples of bin ``b``: None where they are the bin's own, as a step table serves.
     """
 
     bins: BinIndex
     counts: Counts
-    shares: Floats
+    shares: Floats | None
     mean: Rates
 
     @classmethod
     def of(cls, table: BinTable, uncertainty: Uncertainty) -> "_Cells":
         bins = table.look_up(uncertainty).bin
         counts = np.bincount(bins, minlength=table.n_bins)
-        shares = np.eye(table.n_bins)
-        if table.lookup == "interpolated":
-            shares = _hat_shares(table, uncertainty, bins, counts)
+        if table.lookup == "step":
+            return cls(bins, counts, None, table.probability)
+        shares = _hat_shares(table, uncertainty, bins, counts)
         return cls(bins, counts, shares, shares @ table.probability)
 
     def draw(self, rng: np.random.Generator, resamples: int) -> Counts:
@@ -171,7 +171,8 @@ class _Cells:
 
     def errors(self, hits: Counts, probability: Rates) -> Floats:
         """Return the calibration error of each resample."""
-        gaps = np.abs(hits - self.counts[:, np.newaxis] * (self.shares @ probability))
+        served = probability if self.shares is None else self.shares @ probability
+        gaps = np.abs(hits - self.counts[:, np.newaxis] * served)
         return np.asarray(gaps.sum(axis=0) / max(int(self.counts.sum()), 1), dtype=np.float64)
 
 

@@ -5,6 +5,7 @@ from itertools import product
 
 import numpy as np
 
+from service.core.arrays import BinIndex
 from service.core.fit_baseline import fit_baselines
 from service.core.fit_measure import fit_measure
 from service.core.fit_options import FitOptions
@@ -68,40 +69,49 @@ def fit_calibration(
         )
         if on_progress is not None:
             on_progress(done, len(tasks))
-    events = {}
-    for k in options.top_k:
-        served = options.serve.get(k) or least_nll(
-            {name: found for name, found in measures[k].items() if not is_supplied(name)}
-        )
-        baselines = fit_baselines(
-            records,
-            k,
-            measures[k][served],
-            folds=folds[k],
-            options=options,
-            evaluation=evaluation,
-        )
-        events[k] = EventFit(
-            k=k,
-            accuracy=float(np.mean(records.hits(k))),
-            n_samples=records.n_samples,
-            measures=measures[k],
-            baselines=baselines,
-            served=served,
-            verdict=reach_verdict(k, measures[k][served], baselines),
-            oracle=fit_oracle(
-                records,
-                k,
-                measures[k][served].table.requested_bins,
-                folds=folds[k],
-                options=options,
-                evaluation=evaluation,
-            ),
-        )
+    events = {
+        k: _fit_event(records, k, measures[k], folds[k], options=options, evaluation=evaluation)
+        for k in options.top_k
+    }
     warnings = list(sample_warnings(records.n_samples, options))
     for event in events.values():
         warnings.extend(event_warnings(event, options))
     return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))
+
+
+def _fit_event(
+    records: Records,
+    k: int,
+    measures: dict[str, MeasureFit],
+    folds: BinIndex,
+    *,
+    options: FitOptions,
+    evaluation: Records | None,
+) -> EventFit:
+    """Choose the measure that serves, and set baselines and the oracle beside it."""
+    served = options.serve.get(k) or least_nll(
+        {name: found for name, found in measures.items() if not is_supplied(name)}
+    )
+    baselines = fit_baselines(
+        records, k, measures[served], folds=folds, options=options, evaluation=evaluation
+    )
+    return EventFit(
+        k=k,
+        accuracy=float(np.mean(records.hits(k))),
+        n_samples=records.n_samples,
+        measures=measures,
+        baselines=baselines,
+        served=served,
+        verdict=reach_verdict(k, measures[served], baselines),
+        oracle=fit_oracle(
+            records,
+            k,
+            measures[served].table.requested_bins,
+            folds=folds,
+            options=options,
+            evaluation=evaluation,
+        ),
+    )
 
 
 def _model_scores(

@@ -127,10 +127,9 @@ def _fold_differences(
 
 
 def _sample_differences(one: Judged, other: Judged) -> dict[str, PairedDifference]:
-    found = {
-        "nll": paired_difference(log_losses(one), log_losses(other)),
-        "brier": paired_difference(squared_errors(one), squared_errors(other)),
-    }
+    with np.errstate(invalid="ignore"):  # both infinite: no number, and left out below
+        nll = paired_difference(log_losses(one), log_losses(other))
+    found = {"nll": nll, "brier": paired_difference(squared_errors(one), squared_errors(other))}
     return {
         name: difference
         for name, difference in found.items()

@@ -46,11 +46,13 @@ def paired_difference(
     """
     if len(one) != len(other):
         raise ValueError(f"pairs must be as many on both sides, not {len(one)} and {len(other)}")
-    found = [a - b for a, b in zip(one, other, strict=True) if a is not None and b is not None]
-    if not found:
+    if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
+        both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
+        one, other = np.array(both, dtype=np.float64).reshape(-1, 2).T
+    differences = one - other
+    if differences.size == 0:
         return None
-    differences = np.array(found, dtype=np.float64)
     error = None
-    if len(found) > 1:
-        error = float(differences.std(ddof=1) / np.sqrt(len(found)))
-    return PairedDifference(float(differences.mean()), error, len(found))
+    if differences.size > 1:
+        error = float(differences.std(ddof=1) / np.sqrt(differences.size))
+    return PairedDifference(float(differences.mean()), error, differences.size)
