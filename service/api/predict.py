@@ -5,12 +5,12 @@ from typing import Any
 
 import msgspec
 from fastapi import APIRouter, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 from service.api.body import read_body
 from service.api.dependencies import TenantDep, WorkspaceDep
-from service.api.problems import PREDICT_PROBLEMS
+from service.api.problems import problems
 from service.errors import UnsupportedFormat
 from service.operations.predict import predict
 from service.operations.predict_request import parse_predict_request
@@ -39,56 +39,81 @@ class PredictBody(BaseModel):
     probabilities: list[list[float]] | None = Field(
         None, description="For a calibration of uploaded outputs."
     )
+    supplied: dict[str, list[float]] | None = Field(
+        None,
+        description="Uncertainties of your own, by name, one a row: where one answers an event.",
+    )
 
 
 class CalibrationName(BaseModel):
     """Which calibration answered."""
 
-    id: uuid.UUID
-    name: str
-    version: int
+    id: uuid.UUID = Field(description="Of this version.")
+    name: str = Field(description="Its name.")
+    version: int = Field(description="The version that the reference meant.")
 
 
 class ScoredClass(BaseModel):
     """One class with the model's own softmax score, which is not calibrated."""
 
-    class_: int = Field(alias="class", examples=[3])
-    label: str = Field(examples=["3"])
-    score: float = Field(examples=[0.93])
+    class_: int = Field(alias="class", examples=[3], description="Its index.")
+    label: str = Field(examples=["3"], description="Its name.")
+    score: float = Field(examples=[0.93], description="The model's own softmax.")
 
 
 class EventProbability(BaseModel):
     """The calibrated probability that the label is among the k most probable classes."""
 
-    probability: float = Field(examples=[0.987])
-    interval: tuple[float, float] = Field(examples=[(0.971, 0.995)])
-    measure: str = Field(examples=["neg_log_pmax"])
-    uncertainty: float = Field(examples=[0.072])
-    bin: int = Field(examples=[4])
+    probability: float = Field(examples=[0.987], description="That the event holds, calibrated.")
+    interval: tuple[float, float] = Field(
+        examples=[(0.971, 0.995)], description="Of the probability, at the configured level."
+    )
+    measure: str = Field(examples=["neg_log_pmax"], description="What the bins are of.")
+    uncertainty: float = Field(examples=[0.072], description="Its value for this row.")
+    bin: int = Field(examples=[4], description="Where that lies; 0 is the most certain bin.")
 
 
 class Prediction(BaseModel):
     """The answer for one row; one ``top{k}`` for each event that was calibrated."""
 
-    class_: int = Field(alias="class", examples=[3])
-    label: str = Field(examples=["3"])
+    model_config = ConfigDict(
+        json_schema_extra={
+            "patternProperties": {
+                r"^top[1-9]\d*$": {"$ref": "#/components/schemas/EventProbability"}
+            }
+        }
+    )
+
+    class_: int = Field(alias="class", examples=[3], description="The most probable class.")
+    label: str = Field(examples=["3"], description="Its name.")
     classes: list[ScoredClass] = Field(description="Five at most, most probable first.")
-    top1: EventProbability
-    top5: EventProbability | None = None
+    top1: EventProbability | None = Field(
+        None, description="That `class` is right; absent where Top-1 is no event."
+    )
+    top5: EventProbability | None = Field(
+        None, description="That the label is among five; absent where Top-5 is no event."
+    )
+    out_of_distribution: bool | None = Field(
+        description="Whether the row is less certain than nearly all of the calibration set."
+    )
+    abstain: dict[str, bool | None] = Field(
+        description="By `max_risk`: whether to leave the row to somebody else; null where no "
+        "threshold keeps to that risk."
+    )
 
 
 class PredictAnswer(BaseModel):
     """One prediction a row, in the order they were sent."""
 
-    calibration: CalibrationName
-    predictions: list[Prediction]
+    calibration: CalibrationName = Field(description="Which calibration answered.")
+    predictions: list[Prediction] = Field(description="One a row, in the order sent.")
 
 
 @router.post(
     "/predict",
     summary="Predict, with calibrated probabilities",
     response_model=PredictAnswer,
-    responses=PREDICT_PROBLEMS,
+    responses=problems(400, 404, 409, 413, 415, 422, 504),
     openapi_extra={
         "requestBody": {
             "required": True,

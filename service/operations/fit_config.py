@@ -1,20 +1,25 @@
 """How a calibration is to be fitted: what may be changed later without running the model."""
 
+import re
 from typing import Annotated, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from service.core.intervals import INTERVALS
-from service.core.measures import MEASURES
+from service.core.measures import DEFAULT_MEASURES, MEASURES, SUPPLIED
 
-DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
 DEFAULT_TOP_K = (1, 5)
 MAX_BINS = 10_000
 
+_SUPPLIED = re.compile(rf"{SUPPLIED}[A-Za-z0-9_]{{1,50}}")
+
 
 def _known_measure(name: str) -> str:
-    if name not in MEASURES:
-        raise ValueError(f"unknown measure {name!r}; known: {', '.join(MEASURES)}")
+    if name not in MEASURES and not _SUPPLIED.fullmatch(name):
+        raise ValueError(
+            f"unknown measure {name!r}; known: {', '.join(MEASURES)}, and {SUPPLIED}<name> for a "
+            "column uncertainty_<name> of the set"
+        )
     return name
 
 

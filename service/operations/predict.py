@@ -10,11 +10,17 @@ from numpy.typing import NDArray
 
 from service.core.arrays import Classes
 from service.core.bins.table import BinLookup
+from service.core.measures import SUPPLIED, is_supplied
 from service.core.ranked import rank_scores, recorded_classes
 from service.core.records import score_uncertainty
 from service.errors import InvalidInput
 from service.operations.load_served import load_served
-from service.operations.predict_request import PredictRequest, read_inputs, read_scores
+from service.operations.predict_request import (
+    PredictRequest,
+    read_inputs,
+    read_scores,
+    read_supplied,
+)
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.workspace import Workspace
 from service.runner import HeadOutputs
@@ -66,20 +72,34 @@ def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest)
         outputs = _from_scores(workspace, served, request)
     else:
         outputs = _from_model(workspace, served.onnx_model, request)
+    columns = {**outputs.uncertainty} | _supplied(served, request, len(outputs.top_classes))
     shown = min(SHOWN_CLASSES, outputs.top_classes.shape[1])
     top1 = next((event for event in served.events if event.k == 1), None)
-    uncertainty = None if top1 is None else outputs.uncertainty[top1.column]
+    uncertainty = None if top1 is None else columns[top1.column]
     return PredictionBatch(
         calibration=served,
         classes=outputs.top_classes[:, :shown],
         scores=outputs.top_scores[:, :shown],
-        events=[_answer(event, outputs.uncertainty) for event in served.events],
+        events=[_answer(event, columns) for event in served.events],
         out_of_distribution=_above(uncertainty, served.ood_threshold),
         abstain={
             risk: _above(uncertainty, threshold)
             for risk, threshold in served.accept_thresholds.items()
         },
     )
+
+
+def _supplied(
+    served: ServedCalibration, request: PredictRequest, n_rows: int
+) -> dict[str, NDArray[np.float32]]:
+    """Return the columns that came with the request, for the events they answer."""
+    columns = {
+        event.measure.removeprefix(SUPPLIED): event.column
+        for event in served.events
+        if is_supplied(event.measure)
+    }
+    found = read_supplied(bytes(request.supplied), columns, n_rows=n_rows)
+    return {columns[name]: values for name, values in found.items()}
 
 
 def _above(uncertainty: NDArray[np.float32] | None, threshold: float | None) -> Flags | None:
@@ -110,7 +130,7 @@ def _from_scores(
     top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
     uncertainty = score_uncertainty(scores, top_k=served.top_k, logits=kind == "logits")
     for event in served.events:
-        if event.column not in uncertainty:
+        if event.column not in uncertainty and not is_supplied(event.measure):
             raise InvalidInput.at(
                 kind, f"Top-{event.k} is answered by {event.measure}, which {kind} do not give"
             )

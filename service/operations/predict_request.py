@@ -1,6 +1,6 @@
 """The JSON body of POST /predict."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import msgspec
 import numpy as np
@@ -14,12 +14,16 @@ SUM_TOLERANCE = 1e-3
 
 
 class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One request; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+    """One request; exactly one of ``inputs``, ``logits`` and ``probabilities``.
+
+    ``supplied`` has the rows' own uncertainties, by name, where one of them answers.
+    """
 
     calibration: str
     inputs: msgspec.Raw = msgspec.Raw()
     logits: msgspec.Raw = msgspec.Raw()
     probabilities: msgspec.Raw = msgspec.Raw()
+    supplied: msgspec.Raw = msgspec.Raw()
 
 
 _decoder = msgspec.json.Decoder(PredictRequest)
@@ -105,6 +109,37 @@ def read_scores(text: bytes, kind: str, *, n_classes: int, max_rows: int) -> NDA
         )
     with np.errstate(divide="ignore"):
         return np.log(scores)
+
+
+def read_supplied(
+    text: bytes, names: Iterable[str], *, n_rows: int
+) -> dict[str, NDArray[np.float32]]:
+    """Return the supplied uncertainties that are needed, by name, one a row.
+
+    Raises
+    ------
+    InvalidInput
+        If one is missing or unknown, is no list of numbers, or has another length.
+    """
+    try:
+        parts = _by_name.decode(text) if text else {}
+    except msgspec.DecodeError as error:
+        raise InvalidInput.at("supplied", str(error)) from error
+    needed = list(names)
+    for name in parts:
+        if name not in needed:
+            known = ", ".join(needed) or "none"
+            raise InvalidInput.at("supplied", f"no event is answered by {name!r}; used: {known}")
+    found = {}
+    for name in needed:
+        place = f"supplied.{name}"
+        if name not in parts:
+            raise InvalidInput.at(place, "an event is answered by this measure; send one a row")
+        values = read_tensor(bytes(parts[name]), location=place)
+        if values.shape != (n_rows,):
+            raise InvalidInput.at(place, f"expected {n_rows} numbers, one a row")
+        found[name] = values.astype(np.float32)
+    return found
 
 
 def _rows(text: bytes, location: str, max_rows: int) -> NDArray[np.float64]:

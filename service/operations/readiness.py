@@ -1,5 +1,8 @@
 """Whether this process can do its work."""
 
+import uuid
+
+from obstore.exceptions import BaseError
 from sqlalchemy.exc import SQLAlchemyError
 
 from service.errors import ServiceError
@@ -8,7 +11,7 @@ from service.storage.schema import is_current
 
 
 def readiness(workspace: Workspace) -> tuple[bool, dict[str, str]]:
-    """Check the database, its schema and the device; return the verdict and each finding."""
+    """Check database, schema, artifact store and device; return the verdict and each finding."""
     checks: dict[str, str] = {}
     try:
         current = is_current(workspace.database)
@@ -17,10 +20,25 @@ def readiness(workspace: Workspace) -> tuple[bool, dict[str, str]]:
     except SQLAlchemyError as error:
         checks["database"] = f"does not answer ({type(error).__name__})"
         checks["schema"] = "unknown"
-    ready = checks["database"] == "ok" and checks["schema"] == "ok"
+    checks["artifacts"] = _artifacts(workspace)
+    ready = all(found == "ok" for found in checks.values())
     try:
         checks["device"] = workspace.runners.device().name
     except ServiceError as error:
         checks["device"] = error.message
         ready = False
     return ready, checks
+
+
+def _artifacts(workspace: Workspace) -> str:
+    """Store, read and delete a few bytes: a full or read-only disk shows in nothing less."""
+    key = f"calibrations/{uuid.uuid4()}/readiness"
+    try:
+        stored = workspace.artifacts.put_bytes(key, b"ready")
+        workspace.artifacts.get_bytes(key, stored.sha256)
+        workspace.artifacts.delete([key])
+    except ServiceError as error:
+        return error.message.replace(key, "")
+    except (BaseError, OSError) as error:
+        return f"cannot be written ({type(error).__name__})"
+    return "ok"

@@ -1,11 +1,13 @@
 """Fit a finished calibration anew from its records: a new version, without running the model."""
 
+import json
 import uuid
 from typing import Any, cast
 
 import models
 from service.errors import InvalidConfig, InvalidInput
-from service.operations.config import CalibrationConfig
+from service.operations.available_measures import checked_options
+from service.operations.config import CalibrationConfig, parse_config
 from service.operations.fit_config import FitConfig
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
@@ -52,5 +54,18 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
         kept = asked.get("serve", before["serve"])
         asked["serve"] = {k: m for k, m in kept.items() if m in measures}
     resolved = before | asked | {"top_k": sorted(events)}
-    CalibrationConfig.model_validate(resolved)
+    data = cast("dict[str, Any]", source.data)
+    onnx_model = cast("dict[str, Any] | None", source.onnx_model)
+    kind = data["kind"] if onnx_model is None else onnx_model["output"]["kind"]
+    checked_options(
+        _validated(resolved),
+        tuple(resolved["top_k"]),
+        logits=kind == "logits",
+        supplied=data.get("supplied", []),
+    )
     return resolved
+
+
+def _validated(resolved: dict[str, Any]) -> CalibrationConfig:
+    """Check the options as they stand together, changed and unchanged ones."""
+    return parse_config(json.dumps(resolved), CalibrationConfig)

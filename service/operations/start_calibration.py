@@ -10,6 +10,7 @@ import models
 from service.core.arrays import Labels
 from service.datasets import Batch, Dataset, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.operations.available_measures import checked_options
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.label_range import check_label_range
 from service.operations.onnx_model import TRIAL_ROWS, inspect_onnx_model
@@ -60,6 +61,13 @@ def start_calibration(
         raise InvalidConfig.at(
             "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"
         )
+    checked_options(
+        config,
+        top_k,
+        logits=calibration.info.kind == "logits"
+        or (onnx_model is not None and onnx_model["output"]["kind"] == "logits"),
+        supplied=calibration.info.supplied,
+    )
     resolved = config.model_dump(mode="json") | {
         "name": config.name or FALLBACK_NAME,
         "top_k": list(top_k),
@@ -69,6 +77,7 @@ def start_calibration(
         "kind": calibration.info.kind,
         "format": calibration.info.format,
         "samples": int(labels.size),
+        "supplied": list(calibration.info.supplied),
         "class_counts": np.bincount(labels, minlength=n_classes).tolist(),
         "evaluation_samples": None if evaluation_labels is None else int(evaluation_labels.size),
     }
@@ -86,6 +95,12 @@ def _same_layout(calibration: Dataset, evaluation: Dataset) -> None:
             "evaluation",
             f"expected the arrays of calibration, {', '.join(ours.arrays)}, "
             f"got {', '.join(theirs.arrays)}",
+        )
+    if set(ours.supplied) - set(theirs.supplied):
+        raise InvalidDataset.at(
+            "evaluation",
+            "expected the columns of calibration, "
+            f"{', '.join(f'uncertainty_{name}' for name in ours.supplied)}",
         )
     for name, array in ours.arrays.items():
         if array.shape[1:] != theirs.arrays[name].shape[1:]:
