@@ -1,5 +1,6 @@
 """The composition root: settings in, a running service out."""
 
+import asyncio
 import logging
 import os
 import socket
@@ -55,7 +56,12 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
             await run_in_threadpool(_stop, workspace, workers)
 
     app = FastAPI(
-        title="Howsure", version=version("howsure"), description=DESCRIPTION, lifespan=lifespan
+        title="Howsure",
+        version=version("howsure"),
+        description=DESCRIPTION,
+        lifespan=lifespan,
+        docs_url=None,  # ours needs no network, FastAPI's two do
+        redoc_url=None,
     )
     app.state.upload_limits = UploadLimits(
         max_model_bytes=settings.max_model_bytes,
@@ -63,6 +69,8 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         max_dataset_bytes=settings.max_dataset_bytes,
     )
     app.state.max_wait_seconds = settings.max_wait_seconds
+    # Set by the server when it begins to shut down.
+    app.state.stopping = asyncio.Event()
     api.install(app)
     return app
 

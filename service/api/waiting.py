@@ -3,6 +3,7 @@
 import asyncio
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Protocol, TypeVar
 
 from fastapi import Request
@@ -46,13 +47,16 @@ def is_finished(row: HasStatus) -> bool:
 
 
 async def wait_until_finished(request: Request, read: Callable[[], Row], seconds: float) -> Row:
-    """Read the row until its job has ended, the time is up or the client has left."""
+    """Read the row until its job has ended, the time is up, the client or the service leaves."""
     loop = asyncio.get_running_loop()
+    stopping: asyncio.Event = request.app.state.stopping
     until, pause = loop.time() + seconds, FIRST_POLL_SECONDS
     while True:
+        is_last = stopping.is_set()
         row = await run_in_threadpool(read)
         left = until - loop.time()
-        if is_finished(row) or left <= 0 or await request.is_disconnected():
+        if is_finished(row) or is_last or left <= 0 or await request.is_disconnected():
             return row
-        await asyncio.sleep(min(pause, left))
+        with suppress(TimeoutError):
+            await asyncio.wait_for(stopping.wait(), min(pause, left))
         pause = min(pause * 1.5, LAST_POLL_SECONDS)

@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-import uvicorn
 
 from service.app import configure_logging, create_app
 from service.cli.failure import CommandFailed
+from service.cli.server import Server
 from service.settings import Settings
 
 TIMEOUT_SECONDS = 60.0
@@ -55,9 +55,7 @@ def running(
     settings: Settings, *, uds: str | None = None, sockets: list[socket.socket] | None = None
 ) -> Iterator[None]:
     """Run the service in a thread of this process until the block ends."""
-    server = uvicorn.Server(
-        uvicorn.Config(create_app(settings), uds=uds, log_config=None, access_log=False)
-    )
+    server = Server(create_app(settings), uds=uds)
     failures: list[BaseException] = []
 
     def serve() -> None:
@@ -77,7 +75,7 @@ def running(
 
 
 def _wait_until_started(
-    server: uvicorn.Server, thread: threading.Thread, failures: list[BaseException]
+    server: Server, thread: threading.Thread, failures: list[BaseException]
 ) -> None:
     until = time.monotonic() + START_SECONDS
     while not server.started:

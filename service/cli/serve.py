@@ -5,15 +5,13 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-import uvicorn
 from rich.console import Console
 
 from service.app import configure_logging, create_app
 from service.cli.failure import CommandFailed
+from service.cli.server import Server
 from service.cli.settings_help import settings_help
 from service.settings import Settings
-
-GRACE_SECONDS = 30
 
 
 def serve(
@@ -29,14 +27,8 @@ def serve(
     configure_logging(settings.log_format)
     listener = bind(settings.host, settings.port)
     address = f"http://{settings.host}:{listener.getsockname()[1]}"
-    config = uvicorn.Config(
-        create_app(settings, on_ready=lambda: _announce(address, settings)),
-        log_config=None,
-        access_log=False,
-        server_header=False,
-        timeout_graceful_shutdown=GRACE_SECONDS,
-    )
-    uvicorn.Server(config).run(sockets=[listener])
+    app = create_app(settings, on_ready=lambda: _announce(address, settings))
+    Server(app).run(sockets=[listener])
 
 
 # typer shows the docstring as the command's help; the settings come from their one definition.

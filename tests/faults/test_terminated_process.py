@@ -1,0 +1,44 @@
+"""A service that is asked to end answers who waits, hands its job back and is gone soon."""
+
+import signal
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+from job_workspaces import inputs_set
+from runner_children import wait_until
+from runner_models import endless_above
+from running_service import calibrate
+from served_process import ServedProcess
+
+CLIENTS = 2
+EXIT_SECONDS = 8.0
+
+
+def test_clients_that_wait_get_the_resource_as_it_stands(tmp_path) -> None:
+    parts = {
+        "model": endless_above(1000.0).SerializeToString(),
+        "calibration": inputs_set(ends=False),
+    }
+    served = ServedProcess(tmp_path)
+    with served as client, ThreadPoolExecutor(CLIENTS) as threads:
+        waiting = [threads.submit(calibrate, client, **parts, wait=60) for _ in range(CLIENTS)]
+
+        def both_are_queued_and_one_runs() -> bool:
+            listed = client.get("/calibrations").json()["calibrations"]
+            return len(listed) == CLIENTS and any(c["status"] == "running" for c in listed)
+
+        assert wait_until(both_are_queued_and_one_runs, seconds=40)
+        began = time.monotonic()
+        served.process.send_signal(signal.SIGTERM)
+        answers = [future.result(30) for future in waiting]
+        served.process.wait(30)
+        assert time.monotonic() - began < EXIT_SECONDS
+
+    assert [answer.status_code for answer in answers] == [httpx.codes.ACCEPTED] * CLIENTS
+    assert {answer.json()["status"] for answer in answers} == {"queued", "running"}
+
+    with ServedProcess(tmp_path, workers="0") as client:
+        for answer in answers:
+            found = client.get(answer.headers["Location"]).json()
+            assert (found["status"], found["error"]) == ("queued", None)
