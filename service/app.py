@@ -14,6 +14,7 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from service import api
+from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
 from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
@@ -27,6 +28,7 @@ from service.storage.schema import upgrade
 from service.storage.spool_folder import SpoolFolder
 from service.storage.tenants import default_tenant_id
 
+UPLOAD_QUEUE = 256
 DESCRIPTION = """\
 Upload an ONNX classifier and a labelled calibration set; get back, with every prediction, the
 calibrated probability that it is right, with an interval.
@@ -69,6 +71,10 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         max_dataset_bytes=settings.max_dataset_bytes,
     )
     app.state.max_wait_seconds = settings.max_wait_seconds
+    app.state.lanes = Lanes(
+        predict=Lane("predictions", threads=settings.predict_threads, queue=settings.predict_queue),
+        upload=Lane("uploads", threads=settings.upload_threads, queue=UPLOAD_QUEUE),
+    )
     # Set by the server when it begins to shut down.
     app.state.stopping = asyncio.Event()
     api.install(app)

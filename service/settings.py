@@ -63,6 +63,15 @@ class Settings(BaseSettings):
     max_classes: int = Field(100_000, gt=1, description="Most classes of an ONNX model.")
     max_predict_bytes: int = Field(32 * MEBIBYTE, gt=0, description="Largest /predict body.")
     max_predict_rows: int = Field(10_000, gt=0, description="Most rows in one /predict request.")
+    predict_threads: int = Field(
+        16, ge=1, le=1024, description="Requests to /predict worked on at a time."
+    )
+    predict_queue: int = Field(
+        64, ge=0, description="Further ones that may wait; the next is answered 503 at once."
+    )
+    upload_threads: int = Field(
+        4, ge=1, le=1024, description="Received uploads checked at a time; up to 256 more wait."
+    )
     max_wait_seconds: float = Field(
         600.0, ge=0, description="Longest time `Prefer: wait=N` is honoured."
     )

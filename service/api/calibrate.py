@@ -8,7 +8,7 @@ from fastapi import APIRouter, Request, Response
 from starlette.concurrency import run_in_threadpool
 
 from service.api.calibrations import Calibration, resource
-from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
 from service.api.multipart import (
     PartRule,
     SpooledFile,
@@ -87,7 +87,11 @@ def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
     },
 )
 async def post_calibrate(
-    request: Request, response: Response, workspace: WorkspaceDep, tenant_id: TenantDep
+    request: Request,
+    response: Response,
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    lanes: LanesDep,
 ) -> Calibration:
     """Check the upload, queue the calibration and answer with its resource.
 
@@ -104,7 +108,7 @@ async def post_calibrate(
     )
     try:
         upload = _upload(spooled)
-        calibration_id = await run_in_threadpool(start_calibration, workspace, tenant_id, upload)
+        calibration_id = await lanes.upload.run(start_calibration, workspace, tenant_id, upload)
     finally:
         await run_in_threadpool(spooled.discard)
     seconds = wait_seconds(request)

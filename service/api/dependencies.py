@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Request
 
+from service.api.lane import Lanes
 from service.operations.workspace import Workspace
 
 
@@ -20,5 +21,12 @@ def _tenant_id(request: Request) -> uuid.UUID:
     return tenant_id
 
 
+def _lanes(request: Request) -> Lanes:
+    lanes = request.app.state.lanes
+    assert isinstance(lanes, Lanes)  # noqa: S101 - set by the composition root
+    return lanes
+
+
+LanesDep = Annotated[Lanes, Depends(_lanes)]
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]

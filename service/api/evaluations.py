@@ -12,7 +12,7 @@ from starlette.concurrency import run_in_threadpool
 
 import models
 from service.api.calibrations import Progress, progress_of
-from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
 from service.api.multipart import PartRule, UploadLimits, spool_multipart
 from service.api.problems import PROBLEMS, UPLOAD_PROBLEMS
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
@@ -102,6 +102,7 @@ async def post_evaluation(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: str,
+    lanes: LanesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
     limits: UploadLimits = request.app.state.upload_limits
@@ -124,7 +125,7 @@ async def post_evaluation(
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
         uploaded = UploadedFile(files[0].path, files[0].label, files[0].sha256)
-        row = await run_in_threadpool(
+        row = await lanes.upload.run(
             further_sets.start_evaluation,
             workspace,
             tenant_id,

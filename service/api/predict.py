@@ -6,10 +6,9 @@ from typing import Any
 import msgspec
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
-from starlette.concurrency import run_in_threadpool
 
 from service.api.body import read_body
-from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
 from service.api.problems import problems
 from service.errors import UnsupportedFormat
 from service.operations.predict import predict
@@ -121,13 +120,15 @@ class PredictAnswer(BaseModel):
         }
     },
 )
-async def post_predict(request: Request, workspace: WorkspaceDep, tenant_id: TenantDep) -> Response:
+async def post_predict(
+    request: Request, workspace: WorkspaceDep, tenant_id: TenantDep, lanes: LanesDep
+) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
         raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
     body = await read_body(request, max_bytes=workspace.limits.max_predict_bytes)
-    answer = await run_in_threadpool(_answer, workspace, tenant_id, body)
+    answer = await lanes.predict.run(_answer, workspace, tenant_id, body)
     return Response(answer, media_type=JSON)
 
 

@@ -1,0 +1,67 @@
+"""Slow models hold up who asks them, and nobody else."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import httpx
+import pytest
+from job_workspaces import TOO_LARGE, inputs_set
+from runner_models import endless_above, rows
+from running_service import calibrate, service_on
+
+THREADS, QUEUE = 2, 3
+AT_ONCE = 45
+SOON = 2.0
+PATHS = ["/healthz", "/readyz", "/calibrations", "/report?calibration=slow"]
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("crowded")
+    with service_on(
+        folder, predict_threads=THREADS, predict_queue=QUEUE, run_timeout_seconds=2.0
+    ) as client:
+        made = calibrate(
+            client,
+            model=endless_above(1000.0).SerializeToString(),
+            calibration=inputs_set(),
+            config='{"name": "slow", "bins": 5}',
+        )
+        assert made.json()["status"] == "succeeded", made.text
+        body = {"calibration": "slow", "inputs": (rows(1) + TOO_LARGE).tolist()}
+
+        def ask() -> tuple[httpx.Response, float]:
+            began = time.monotonic()
+            return client.post("/predict", json=body, timeout=60), time.monotonic() - began
+
+        with ThreadPoolExecutor(AT_ONCE) as threads:
+            asked = [threads.submit(ask) for _ in range(AT_ONCE)]
+            time.sleep(0.5)
+            yield client, asked
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_everything_else_is_answered_meanwhile(crowded, path) -> None:
+    client, asked = crowded
+    began = time.monotonic()
+    answer = client.get(path)
+    assert answer.status_code == httpx.codes.OK
+    assert time.monotonic() - began < SOON
+    assert sum(not future.done() for future in asked) > THREADS
+
+
+def test_who_finds_no_room_to_wait_is_told_so_at_once(crowded) -> None:
+    _, asked = crowded
+    answers = [future.result(60) for future in asked]
+    refused = [
+        (answer, seconds)
+        for answer, seconds in answers
+        if answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+    ]
+    served = [answer for answer, _ in answers if answer.status_code == 504]
+    assert len(served) == THREADS + QUEUE
+    assert len(refused) == AT_ONCE - len(served)
+    for answer, seconds in refused:
+        assert seconds < SOON
+        assert answer.json()["type"] == "urn:howsure:problem:overloaded"
+        assert int(answer.headers["Retry-After"]) > 0
