@@ -1,14 +1,14 @@
 """``GET /calibrations/{id}/bins``: the bin tables."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
-from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
-from service.api.problems import PROBLEMS
+from service.api.problems import problems
 from service.api.report import ReportBin
 from service.operations.report import collect_report
 from service.operations.report_csv import bins_csv
@@ -21,36 +21,39 @@ router = APIRouter(tags=["calibrations"])
 class Table(BaseModel):
     """The bins of one measure for one event."""
 
-    event: int
-    measure: str
-    served: bool
-    lookup: Literal["step", "interpolated"]
-    monotone: bool
-    requested_bins: int
-    bins: list[ReportBin]
+    event: int = Field(description="k of Top-k.")
+    measure: str = Field(description="The uncertainty measure whose values are binned.")
+    served: bool = Field(description="Whether this table answers for the event.")
+    lookup: Literal["step", "interpolated"] = Field(description="How it is read between edges.")
+    monotone: bool = Field(description="Whether bins were pooled to make it fall.")
+    requested_bins: int = Field(description="Bins asked for, or chosen by `auto`.")
+    bins: list[ReportBin] = Field(description="From the most certain to the least.")
 
 
 class Tables(BaseModel):
     """All bin tables of a calibration."""
 
-    tables: list[Table]
+    tables: list[Table] = Field(description="One for each event and measure.")
 
 
 @router.get(
     "/calibrations/{calibration_id}/bins",
     summary="Read the bin tables",
     response_model=Tables,
-    responses={**PROBLEMS, 200: {"content": {MEDIA_TYPES["csv"]: {}}}},
+    responses={**problems(404, 406, 409, 422), 200: {"content": {MEDIA_TYPES["csv"]: {}}}},
 )
 def get_bins(
     request: Request,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    calibration_id: str,
-    format: Literal["json", "csv"] | None = None,  # noqa: A002 - the query parameter's name
+    calibration_id: CalibrationRef,
+    bins_format: Annotated[
+        Literal["json", "csv"] | None,
+        Query(alias="format", description="Instead of the Accept header."),
+    ] = None,
 ) -> Response:
     """Give every bin of every table, as JSON or CSV."""
-    chosen = format or chosen_format(request, MEDIA_TYPES)
+    chosen = bins_format or chosen_format(request, MEDIA_TYPES)
     report = collect_report(workspace, tenant_id, calibration_id)
     if chosen == "csv":
         return Response(bins_csv(report), media_type=MEDIA_TYPES["csv"])

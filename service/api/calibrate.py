@@ -16,7 +16,7 @@ from service.api.multipart import (
     UploadLimits,
     spool_multipart,
 )
-from service.api.problems import UPLOAD_PROBLEMS
+from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
 from service.operations.config import CalibrationConfig
@@ -78,7 +78,7 @@ def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
     summary="Calibrate a classifier",
     status_code=HTTPStatus.ACCEPTED,
     responses={
-        **UPLOAD_PROBLEMS,
+        **problems(400, 413, 415, 422, 504, 507),
         201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
     },
     openapi_extra={

@@ -10,8 +10,8 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 import models
-from service.api.dependencies import TenantDep, WorkspaceDep
-from service.api.problems import PROBLEMS
+from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.problems import problems
 from service.operations import manage_calibrations as manage
 from service.operations.workspace import Workspace
 
@@ -23,9 +23,9 @@ Status = models.JobStatus
 class Progress(BaseModel):
     """How far a running calibration has come."""
 
-    stage: str = Field(examples=["calibration"])
-    done: int = Field(examples=[2560])
-    total: int = Field(examples=[5000])
+    stage: str = Field(examples=["calibration"], description="What it is at.")
+    done: int = Field(examples=[2560], description="How much of the stage is done.")
+    total: int = Field(examples=[5000], description="How much there is; 0 where not known.")
 
 
 class Calibration(BaseModel):
@@ -33,34 +33,37 @@ class Calibration(BaseModel):
 
     model_config = ConfigDict(from_attributes=True)
 
-    id: uuid.UUID
-    name: str = Field(examples=["digits"])
+    id: uuid.UUID = Field(description="Of this version, for good.")
+    name: str = Field(examples=["digits"], description="Shared by the versions.")
     version: int = Field(examples=[1], description="Counted per name, never reused.")
-    status: Status
+    status: Status = Field(description="Where the job stands.")
     promoted: bool = Field(description="Whether the name was told to mean this version.")
     refit_of: uuid.UUID | None = Field(description="Whose records it was fitted to.")
-    progress: Progress | None
-    created_at: datetime
-    finished_at: datetime | None
+    progress: Progress | None = Field(description="While it runs; null else.")
+    created_at: datetime = Field(description="When it was accepted, in UTC.")
+    finished_at: datetime | None = Field(description="When it ended, in UTC.")
     config: dict[str, Any] = Field(description="The configuration as resolved.")
     model: dict[str, Any] | None = Field(
         description="The ONNX model as found; null when its outputs were uploaded."
     )
     data: dict[str, Any] = Field(description="Digest, samples and class counts.")
     versions: dict[str, str] = Field(description="Versions of the runtime and the libraries.")
-    accuracy: dict[str, float] | None = Field(examples=[{"1": 0.95, "5": 0.998}])
+    accuracy: dict[str, float] | None = Field(
+        examples=[{"1": 0.95, "5": 0.998}],
+        description="Share of the calibration set for which each event holds.",
+    )
     serve: dict[str, str] | None = Field(
         examples=[{"1": "neg_log_pmax", "5": "entropy"}],
         description="The uncertainty measure that serves each event.",
     )
-    warnings: list[str]
+    warnings: list[str] = Field(description="Sentences worth reading.")
     error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
 
 
 class CalibrationPage(BaseModel):
     """A page of calibrations, newest first."""
 
-    calibrations: list[Calibration]
+    calibrations: list[Calibration] = Field(description="Of this page, newest first.")
     next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
 
 
@@ -98,14 +101,14 @@ def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration
     )
 
 
-@router.get("/calibrations", summary="List calibrations", responses=PROBLEMS)
+@router.get("/calibrations", summary="List calibrations", responses=problems(422))
 def list_calibrations(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    limit: Annotated[int, Query(ge=1, le=200)] = 50,
-    cursor: str | None = None,
-    name: str | None = None,
-    status: Status | None = None,
+    limit: Annotated[int, Query(ge=1, le=200, description="Most of a page.")] = 50,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
+    status: Annotated[Status | None, Query(description="Only those in this state.")] = None,
 ) -> CalibrationPage:
     """List calibrations, newest first, filtered by name and status."""
     rows, next_cursor = manage.list_calibrations(
@@ -117,9 +120,11 @@ def list_calibrations(
     )
 
 
-@router.get("/calibrations/{calibration_id}", summary="Read one calibration", responses=PROBLEMS)
+@router.get(
+    "/calibrations/{calibration_id}", summary="Read one calibration", responses=problems(404)
+)
 def get_calibration(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
 ) -> Calibration:
     """Read a calibration by id, by name or by `name@version`."""
     row = manage.get_calibration(workspace, tenant_id, calibration_id)
@@ -130,10 +135,10 @@ def get_calibration(
     "/calibrations/{calibration_id}/cancel",
     summary="Cancel a queued or running calibration",
     status_code=HTTPStatus.ACCEPTED,
-    responses=PROBLEMS,
+    responses=problems(404, 409),
 )
 def cancel_calibration(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
 ) -> Calibration:
     """Ask a calibration to stop; it does so within a batch."""
     row = manage.cancel_calibration(workspace, tenant_id, calibration_id)
@@ -144,8 +149,10 @@ def cancel_calibration(
     "/calibrations/{calibration_id}",
     summary="Delete a calibration and all it keeps",
     status_code=HTTPStatus.NO_CONTENT,
-    responses=PROBLEMS,
+    responses=problems(404, 409),
 )
-def delete_calibration(workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str) -> None:
+def delete_calibration(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+) -> None:
     """Delete a finished calibration: its row, its tables and its files."""
     manage.delete_calibration(workspace, tenant_id, calibration_id)

@@ -3,7 +3,7 @@
 import uuid
 from typing import Annotated
 
-from fastapi import Depends, Request
+from fastapi import Depends, Path, Request
 
 from service.api.lane import Lanes
 from service.operations.workspace import Workspace
@@ -30,3 +30,5 @@ def _lanes(request: Request) -> Lanes:
 LanesDep = Annotated[Lanes, Depends(_lanes)]
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
+CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
+EvaluationName = Annotated[str, Path(description="What the further set is called.")]

@@ -35,18 +35,24 @@ log = structlog.get_logger(__name__)
 class ProblemDetail(BaseModel):
     """One broken rule and where it is."""
 
-    location: str = Field(examples=["calibration.labels[17]"])
-    message: str = Field(examples=["expected an integer from 0 to 9, got 10"])
+    location: str = Field(
+        examples=["calibration.labels[17]"], description="Part, array, row or field at fault."
+    )
+    message: str = Field(
+        examples=["expected an integer from 0 to 9, got 10"], description="What was expected."
+    )
 
 
 class Problem(BaseModel):
     """What every failed request is answered with."""
 
-    type: str = Field(examples=["urn:howsure:problem:invalid-dataset"])
-    title: str = Field(examples=["Invalid dataset"])
-    status: int = Field(examples=[422])
-    detail: str
-    errors: list[ProblemDetail] = []
+    type: str = Field(
+        examples=["urn:howsure:problem:invalid-dataset"], description="Stable; for programs."
+    )
+    title: str = Field(examples=["Invalid dataset"], description="The same for a reader.")
+    status: int = Field(examples=[422], description="The HTTP status.")
+    detail: str = Field(description="What happened, in a sentence.")
+    errors: list[ProblemDetail] = Field([], description="Each broken rule, if it was one.")
 
 
 def status_of(error: ServiceError) -> HTTPStatus:

@@ -12,9 +12,15 @@ from starlette.concurrency import run_in_threadpool
 
 import models
 from service.api.calibrations import Progress, progress_of
-from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.dependencies import (
+    CalibrationRef,
+    EvaluationName,
+    LanesDep,
+    TenantDep,
+    WorkspaceDep,
+)
 from service.api.multipart import PartRule, UploadLimits, spool_multipart
-from service.api.problems import PROBLEMS, UPLOAD_PROBLEMS
+from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
 from service.operations import further_sets
@@ -38,7 +44,11 @@ REQUEST_BODY: dict[str, Any] = {
                         "format": "binary",
                         "description": "A set as for /calibrate; it may lack labels.",
                     },
-                    "name": {"type": "string", "examples": ["rotated by 30 degrees"]},
+                    "name": {
+                        "type": "string",
+                        "examples": ["rotated by 30 degrees"],
+                        "description": "What the set is called, once per calibration.",
+                    },
                 },
             }
         }
@@ -49,24 +59,24 @@ REQUEST_BODY: dict[str, Any] = {
 class Evaluation(BaseModel):
     """A further set, and what the calibration's tables say of it."""
 
-    id: uuid.UUID
-    name: str = Field(examples=["rotated by 30 degrees"])
-    labelled: bool
-    status: models.JobStatus
-    progress: Progress | None
-    created_at: datetime
-    finished_at: datetime | None
+    id: uuid.UUID = Field(description="Of this evaluation, for good.")
+    name: str = Field(examples=["rotated by 30 degrees"], description="Once per calibration.")
+    labelled: bool = Field(description="Whether the set came with labels.")
+    status: models.JobStatus = Field(description="Where the job stands.")
+    progress: Progress | None = Field(description="While it runs; null else.")
+    created_at: datetime = Field(description="When it was accepted, in UTC.")
+    finished_at: datetime | None = Field(description="When it ended, in UTC.")
     data: dict[str, Any] = Field(description="Digest and samples.")
     result: dict[str, Any] | None = Field(
         description="Scores and shift by event and measure; `sentence` says whether it is shifted."
     )
-    error: dict[str, Any] | None
+    error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
 
 
 class Evaluations(BaseModel):
     """All further sets of a calibration, oldest first."""
 
-    evaluations: list[Evaluation]
+    evaluations: list[Evaluation] = Field(description="Oldest first.")
 
 
 def resource(row: models.Evaluation) -> Evaluation:
@@ -90,8 +100,7 @@ def resource(row: models.Evaluation) -> Evaluation:
     summary="Judge a further set",
     status_code=HTTPStatus.ACCEPTED,
     responses={
-        **PROBLEMS,
-        **UPLOAD_PROBLEMS,
+        **problems(404, 409, 400, 413, 415, 422, 504, 507),
         201: {"model": Evaluation, "description": "Done within `Prefer: wait`."},
     },
     openapi_extra={"requestBody": REQUEST_BODY, "parameters": [PREFER_HEADER]},
@@ -101,7 +110,7 @@ async def post_evaluation(
     response: Response,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    calibration_id: str,
+    calibration_id: CalibrationRef,
     lanes: LanesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
@@ -153,10 +162,10 @@ async def post_evaluation(
 @router.get(
     "/calibrations/{calibration_id}/evaluations",
     summary="List further sets",
-    responses=PROBLEMS,
+    responses=problems(404),
 )
 def list_evaluations(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
 ) -> Evaluations:
     """List the further sets of a calibration, oldest first."""
     rows = further_sets.list_evaluations(workspace, tenant_id, calibration_id)
@@ -166,10 +175,13 @@ def list_evaluations(
 @router.get(
     "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}",
     summary="Read one further set",
-    responses=PROBLEMS,
+    responses=problems(404),
 )
 def get_evaluation(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str, evaluation_name: str
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    evaluation_name: EvaluationName,
 ) -> Evaluation:
     """Read what was found of a further set."""
     return resource(
@@ -181,10 +193,13 @@ def get_evaluation(
     "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/cancel",
     summary="Cancel a queued or running evaluation",
     status_code=HTTPStatus.ACCEPTED,
-    responses=PROBLEMS,
+    responses=problems(404, 409),
 )
 def cancel_evaluation(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str, evaluation_name: str
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    evaluation_name: EvaluationName,
 ) -> Evaluation:
     """Ask an evaluation to stop; it does so within a batch."""
     return resource(
@@ -196,10 +211,13 @@ def cancel_evaluation(
     "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}",
     summary="Delete a further set and what was found of it",
     status_code=HTTPStatus.NO_CONTENT,
-    responses=PROBLEMS,
+    responses=problems(404, 409),
 )
 def delete_evaluation(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str, evaluation_name: str
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    evaluation_name: EvaluationName,
 ) -> None:
     """Delete a further set that has ended; its name may be used again."""
     further_sets.delete_evaluation(workspace, tenant_id, calibration_id, evaluation_name)

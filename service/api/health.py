@@ -14,15 +14,16 @@ router = APIRouter(tags=["health"])
 class Health(BaseModel):
     """The process answers."""
 
-    status: str = Field(examples=["alive"])
+    status: str = Field(examples=["alive"], description="Always `alive`.")
 
 
 class Readiness(BaseModel):
     """What the service needs, and whether each works."""
 
-    ready: bool
+    ready: bool = Field(description="Whether all of it works.")
     checks: dict[str, str] = Field(
-        examples=[{"database": "ok", "schema": "ok", "artifacts": "ok", "device": "cpu"}]
+        examples=[{"database": "ok", "schema": "ok", "artifacts": "ok", "device": "cpu"}],
+        description="What was found of each; `device` is the one that models run on.",
     )
 
 

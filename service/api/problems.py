@@ -6,8 +6,9 @@ from service.api.errors import MEDIA_TYPE, Problem
 
 _MEANING = {
     400: "The request cannot be read.",
-    404: "There is no such calibration.",
-    409: "The calibration is not in a state that allows this.",
+    404: "There is no such thing.",
+    406: "It is offered in none of the formats that `Accept` names.",
+    409: "Something is not in a state that allows this.",
     413: "Something is above its limit.",
     415: "The media type or file format is not read here.",
     422: "Something breaks a rule; `errors` says where and which.",
@@ -24,13 +25,9 @@ def _entry(status: int) -> dict[str, Any]:
     }
 
 
-PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _entry(status) for status in (404, 409, 422, 503)
-}
-UPLOAD_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _entry(status) for status in (400, 413, 415, 422, 503, 504, 507)
-}
-PREDICT_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    status: _entry(status) for status in (400, 404, 409, 413, 415, 422, 503, 504)
-}
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """Return the entries of a route that can fail in these ways; 503 is always one of them."""
+    return {status: _entry(status) for status in sorted({*statuses, 503})}
+
+
 SCHEMAS = {"Problem": Problem.model_json_schema(ref_template="#/components/schemas/{model}")}

@@ -8,8 +8,8 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.body import read_body
 from service.api.calibrations import Calibration, resource
-from service.api.dependencies import TenantDep, WorkspaceDep
-from service.api.problems import PROBLEMS
+from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.operations import manage_calibrations as manage
 from service.operations.config import parse_config
@@ -37,7 +37,7 @@ REQUEST_BODY: dict[str, Any] = {
     summary="Fit it anew, without running the model",
     status_code=HTTPStatus.ACCEPTED,
     responses={
-        **PROBLEMS,
+        **problems(404, 409, 413, 415, 422),
         201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
     },
     openapi_extra={"requestBody": REQUEST_BODY, "parameters": [PREFER_HEADER]},
@@ -47,7 +47,7 @@ async def post_refit(
     response: Response,
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    calibration_id: str,
+    calibration_id: CalibrationRef,
 ) -> Calibration:
     """Queue the next version of its name, with these options changed and all others as they were.
 
@@ -70,9 +70,11 @@ async def post_refit(
 @router.post(
     "/calibrations/{calibration_id}/promote",
     summary="Let the name mean this version",
-    responses=PROBLEMS,
+    responses=problems(404, 409),
 )
-def post_promote(workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: str) -> Calibration:
+def post_promote(
+    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+) -> Calibration:
     """From now on the name means this version, until another is promoted."""
     row = manage.promote_calibration(workspace, tenant_id, calibration_id)
     return resource(workspace, tenant_id, row)

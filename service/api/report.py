@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from service.api.dependencies import TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
-from service.api.problems import PROBLEMS
+from service.api.problems import problems
 from service.errors import InvalidInput
 from service.operations.compare import compare_calibrations
 from service.operations.report import collect_report
@@ -24,8 +24,8 @@ router = APIRouter(tags=["report"])
 class FoldScore(BaseModel):
     """A score over the folds of the cross-validation; null where no fold defines it."""
 
-    mean: float | None
-    std: float | None
+    mean: float | None = Field(description="Over the folds.")
+    std: float | None = Field(description="Between the folds.")
     folds: int = Field(description="Folds that define the score.")
     pooled: float | None = Field(description="The score of all out-of-fold answers together.")
 
@@ -35,28 +35,30 @@ class ReportBin(BaseModel):
 
     lower: float | None = Field(description="Null: no limit.")
     upper: float | None = Field(description="Null: no limit.")
-    count: int
-    hits: int
-    weight: float
-    probability: float
-    interval: tuple[float, float]
-    mean_uncertainty: float | None
-    odds_ratio: float
+    count: int = Field(description="Calibration samples in it.")
+    hits: int = Field(description="Those for which the event holds.")
+    weight: float = Field(description="Its share of the calibration samples.")
+    probability: float = Field(description="What is served: hits / count, regularised.")
+    interval: tuple[float, float] = Field(description="Of the probability.")
+    mean_uncertainty: float | None = Field(description="Of its samples; null without any.")
+    odds_ratio: float = Field(description="Its odds against those of the whole set.")
 
 
 class Scored(BaseModel):
     """Scores by name: cross-validated, and on the evaluation set if one was sent."""
 
-    scores: dict[str, FoldScore]
-    evaluation: dict[str, float | None] | None
+    scores: dict[str, FoldScore] = Field(description="Cross-validated, by name.")
+    evaluation: dict[str, float | None] | None = Field(
+        description="On the evaluation set, by name; null without one."
+    )
 
 
 class Difference(BaseModel):
     """A baseline's score minus that of the bins served; negative where the baseline is better."""
 
-    mean: float
-    standard_error: float | None
-    pairs: int
+    mean: float = Field(description="Over the pairs.")
+    standard_error: float | None = Field(description="Of the mean; null of a single pair.")
+    pairs: int = Field(description="Folds, or samples of the evaluation set.")
 
 
 class BaselineReport(Scored):
@@ -64,8 +66,12 @@ class BaselineReport(Scored):
 
     log_floor: float | None = Field(None, description="Where its probability is clipped for logs.")
     parameters: dict[str, float] = Field({}, description="What was learnt from all samples.")
-    ece_band: dict[str, Any] | None = None
-    evaluation_ece_band: dict[str, Any] | None = None
+    ece_band: dict[str, Any] | None = Field(
+        None, description="The ECE beside that of a perfectly calibrated baseline."
+    )
+    evaluation_ece_band: dict[str, Any] | None = Field(
+        None, description="The same on the evaluation set."
+    )
     difference: dict[str, dict[str, Difference]] = Field(
         {}, description="By phase, `cross_validation` or `evaluation`, and score."
     )
@@ -74,12 +80,12 @@ class BaselineReport(Scored):
 class MeasureReport(Scored):
     """Scores and bins of one uncertainty measure."""
 
-    lookup: Literal["step", "interpolated"]
-    monotone: bool
-    requested_bins: int
+    lookup: Literal["step", "interpolated"] = Field(description="How it is read between edges.")
+    monotone: bool = Field(description="Whether bins were pooled to make it fall.")
+    requested_bins: int = Field(description="Bins asked for, or chosen by `auto`.")
     quantile_bins: int = Field(description="Bins before pooling; fewer than asked for by ties.")
     candidates: list[dict[str, Any]] = Field(description="Numbers of bins tried by `auto`.")
-    bins: list[ReportBin]
+    bins: list[ReportBin] = Field(description="From the most certain to the least.")
     coarse: dict[str, Any] | None = Field(None, description="The most samples at a hit rate.")
     ood_thresholds: dict[str, float] = Field({}, description="Uncertainty at each level.")
     selective: list[dict[str, Any]] = Field([], description="What may be accepted at each risk.")
@@ -87,20 +93,22 @@ class MeasureReport(Scored):
     ece_band: dict[str, Any] | None = Field(
         None, description="The ECE beside that of a perfectly calibrated table."
     )
-    evaluation_ece_band: dict[str, Any] | None = None
+    evaluation_ece_band: dict[str, Any] | None = Field(
+        None, description="The same on the evaluation set."
+    )
     curves: dict[str, Any] = Field({}, description="Risk-coverage, ROC and precision-recall.")
 
 
 class EventReport(BaseModel):
     """One event: the label is among the k most probable classes."""
 
-    accuracy: float
-    served: str
+    accuracy: float = Field(description="Share of the calibration set for which it holds.")
+    served: str = Field(description="The measure that answers.")
     verdict: dict[str, Any] | None = Field(
         None, description="Which probability is best and by how much, in a sentence."
     )
-    measures: dict[str, MeasureReport]
-    baselines: dict[str, BaselineReport]
+    measures: dict[str, MeasureReport] = Field(description="By name.")
+    baselines: dict[str, BaselineReport] = Field(description="By name.")
     oracle: Scored | None = Field(
         None, description="Bins of the loss, which knows the label: never served."
     )
@@ -136,18 +144,18 @@ class FurtherSet(BaseModel):
 class Report(BaseModel):
     """Everything that was learned, and from what."""
 
-    calibration: dict[str, Any]
-    events: dict[str, EventReport]
+    calibration: dict[str, Any] = Field(description="What it is called, and when it was made.")
+    events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
     model_scores: dict[str, Any] = Field(description="Of the model's own softmax, by set.")
     evaluations: list[FurtherSet] = Field(description="Further sets, the oldest first.")
-    warnings: list[str]
-    provenance: dict[str, Any]
+    warnings: list[str] = Field(description="Sentences worth reading.")
+    provenance: dict[str, Any] = Field(description="Digests, counts, configuration and versions.")
 
 
 class Comparisons(BaseModel):
     """Several reports, and each calibration compared with the first."""
 
-    calibrations: list[Report]
+    calibrations: list[Report] = Field(description="In the order asked for.")
     comparisons: list[dict[str, Any]] = Field(
         description="Paired differences by event, and what they say in a sentence each."
     )
@@ -158,7 +166,7 @@ class Comparisons(BaseModel):
     summary="Read the scores of a calibration, or compare several",
     response_model=Report | Comparisons,
     responses={
-        **PROBLEMS,
+        **problems(404, 406, 409, 422),
         200: {"content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["markdown"]: {}}},
     },
 )
