@@ -96,6 +96,9 @@ class MeasureReport(Scored):
     evaluation_ece_band: dict[str, Any] | None = Field(
         None, description="The same on the evaluation set."
     )
+    rank_grid: dict[str, Any] | None = Field(
+        None, description="The unmerged quantiles with their tie keys, for exact tests on traffic."
+    )
     curves: dict[str, Any] = Field({}, description="Risk-coverage, ROC and precision-recall.")
 
 

@@ -72,6 +72,7 @@ def _analysis(found: MeasureFit) -> dict[str, Any]:
             "guarantee",
             "ece_band",
             "evaluation_ece_band",
+            "rank_grid",
         )
     }
 
