@@ -7,7 +7,7 @@ from typing import Any
 import models
 from service.core.compare import Comparison, Served, compare_on_folds, compare_on_samples
 from service.core.crossval import FoldScore
-from service.errors import InvalidInput
+from service.errors import ArtifactDamaged, InvalidInput
 from service.operations.report import collect_report
 from service.operations.stored_records import load_records
 from service.operations.workspace import Workspace
@@ -73,7 +73,13 @@ def _served(
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).get(calibration_id)
         tables: Sequence[models.BinTable] = served_tables(session, tenant_id, calibration_id)
-    records = load_records(workspace, row, "evaluation_records")
+    try:
+        records = load_records(workspace, row, "evaluation_records")
+    except ArtifactDamaged:
+        with workspace.database.reading() as session:
+            # Not found, if it was deleted meanwhile.
+            CalibrationRepository(session, tenant_id).get(calibration_id)
+        raise
     if records is None:
         raise RuntimeError(f"calibration {calibration_id} lacks its evaluation records")
     return {str(table.k): Served(core_table(table), table.column, records) for table in tables}

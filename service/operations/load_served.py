@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, cast
 
 import models
+from service.errors import ArtifactDamaged, NotFound
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.workspace import Workspace
 from service.runner import OnnxModelFiles
@@ -20,24 +21,41 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
     """Return the calibration that the reference means, from memory where it is held.
 
     What a name means is asked of the database each time, so that a new version, a promotion or a
-    deletion takes effect at once; the calibration itself never changes.
+    deletion takes effect at once; the calibration itself never changes. One that is deleted while
+    it is loaded is as one that was deleted before.
 
     Raises
     ------
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
+    while True:
+        with workspace.database.reading() as session:
+            repository = CalibrationRepository(session, tenant_id)
+            ref = repository.resolve(reference)
+            held = workspace.served.get(ref.id)
+            if held is not None:
+                return held
+            row = repository.get(ref.id)
+            tables = served_tables(session, tenant_id, ref.id)
+        try:
+            served = _build(workspace.artifacts, ref, row, tables)
+        except ArtifactDamaged:
+            if not is_deleted(workspace, tenant_id, ref.id):
+                raise
+        else:
+            workspace.served.put(served)
+            return served
+
+
+def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> bool:
+    """Tell whether a calibration that there was is there no more; no id is given out again."""
     with workspace.database.reading() as session:
-        repository = CalibrationRepository(session, tenant_id)
-        ref = repository.resolve(reference)
-        held = workspace.served.get(ref.id)
-        if held is not None:
-            return held
-        row = repository.get(ref.id)
-        tables = served_tables(session, tenant_id, ref.id)
-    served = _build(workspace.artifacts, ref, row, tables)
-    workspace.served.put(served)
-    return served
+        try:
+            CalibrationRepository(session, tenant_id).get(calibration_id)
+        except NotFound:
+            return True
+    return False
 
 
 def _build(

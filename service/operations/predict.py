@@ -13,8 +13,8 @@ from service.core.bins.table import BinLookup
 from service.core.measures import SUPPLIED, is_supplied
 from service.core.ranked import rank_scores, recorded_classes
 from service.core.records import score_uncertainty
-from service.errors import InvalidInput
-from service.operations.load_served import load_served
+from service.errors import InferenceFailed, InvalidInput
+from service.operations.load_served import is_deleted, load_served
 from service.operations.predict_request import (
     PredictRequest,
     read_inputs,
@@ -67,7 +67,19 @@ def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest)
     InferenceFailed
         If the model did not answer.
     """
-    served = load_served(workspace, tenant_id, request.calibration)
+    while True:
+        served = load_served(workspace, tenant_id, request.calibration)
+        try:
+            return _predict(workspace, served, request)
+        except InferenceFailed:
+            # The model's files go with a calibration that is deleted while it answers.
+            if not is_deleted(workspace, tenant_id, served.ref.id):
+                raise
+
+
+def _predict(
+    workspace: Workspace, served: ServedCalibration, request: PredictRequest
+) -> PredictionBatch:
     if served.onnx_model is None:
         outputs = _from_scores(workspace, served, request)
     else:

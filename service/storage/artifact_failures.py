@@ -5,12 +5,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import structlog
 from obstore.exceptions import BaseError
 
 from service.errors import ArtifactDamaged, StorageFull
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+
+log = structlog.get_logger(__name__)
 
 
 @contextmanager
@@ -19,11 +22,17 @@ def artifact_failures(key: str) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise ArtifactDamaged(f"The stored file {key} is missing.") from error
+        raise damaged(key, "missing") from error
     except (BaseError, OSError) as error:
         if _error_number(error) not in _NO_SPACE:
             raise
         raise StorageFull("No space is left for artifacts.") from error
+
+
+def damaged(key: str, found: str) -> ArtifactDamaged:
+    """Return the error for a caller; which file it is stands in the log alone."""
+    log.warning("artifact_damaged", key=key, found=found)
+    return ArtifactDamaged(f"A stored file is {found}.")
 
 
 def _error_number(error: BaseException) -> int | None:

@@ -13,8 +13,7 @@ from typing import TypeAlias
 import obstore
 from obstore.store import LocalStore, MemoryStore
 
-from service.errors import ArtifactDamaged
-from service.storage.artifact_failures import artifact_failures
+from service.storage.artifact_failures import artifact_failures, damaged
 from service.storage.durable import flush_to_disk
 
 ObjectStore: TypeAlias = LocalStore | MemoryStore
@@ -181,4 +180,4 @@ def _checked(key: str) -> str:
 
 def _verify(key: str, found: str, expected: str) -> None:
     if found != expected:
-        raise ArtifactDamaged(f"The stored file {key} is not what was stored.")
+        raise damaged(key, "not what was stored")

@@ -15,7 +15,12 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        reading = engine.execution_options(**{READ_ONLY: True, "postgresql_readonly": True})
+        options: dict[str, object] = {READ_ONLY: True, "postgresql_readonly": True}
+        if engine.dialect.name == "postgresql":
+            # One state of the database for all statements, as SQLite gives by itself: a row that
+            # is deleted between two of them would otherwise be read in part.
+            options["isolation_level"] = "REPEATABLE READ"
+        reading = engine.execution_options(**options)
         self._writing = sessionmaker(engine, expire_on_commit=False)
         self._reading = sessionmaker(reading, expire_on_commit=False)
 
@@ -30,7 +35,7 @@ class Database:
 
     @contextmanager
     def reading(self) -> Iterator[Session]:
-        """Open a transaction that only reads, and that waits for no writer."""
+        """Open a transaction that only reads, one state of all rows, and waits for no writer."""
         with database_failures(), self._reading.begin() as session:
             yield session
 

@@ -93,6 +93,7 @@ def test_a_missing_file_is_told_without_a_path_of_this_machine(store, tmp_path):
     with pytest.raises(ArtifactDamaged, match="missing") as caught:
         store.get_bytes(KEY, "0" * 64)
     assert str(tmp_path) not in caught.value.message
+    assert KEY not in caught.value.message
     with pytest.raises(ArtifactDamaged, match="missing"), store.local_path(KEY, "0" * 64):
         pytest.fail("a missing file was handed out")
 

@@ -73,6 +73,15 @@ def test_a_reader_waits_for_no_writer_and_sees_one_state(database):
     assert tenants(database) == 2
 
 
+def test_a_reader_sees_one_state_from_its_first_statement_to_its_last(database):
+    with database.reading() as session:
+        count = select(func.count()).select_from(models.Tenant)
+        assert session.scalar(count) == 1
+        add_tenant(database, "second")
+        assert session.scalar(count) == 1
+    assert tenants(database) == 2
+
+
 def test_a_sqlite_writer_that_read_first_does_not_fail_for_another_writer(sqlite_database):
     """With a deferred transaction the second to write would be refused without waiting."""
     patient = open_database(str(sqlite_database.engine.url).replace("timeout=0.1", "timeout=20"))

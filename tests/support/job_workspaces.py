@@ -106,12 +106,21 @@ def inputs_set(
     return packed(inputs=inputs, labels=np.arange(n_samples) % 10)
 
 
-def calibrate(workspace: Workspace, content: bytes, *, onnx_model: bytes | None = None):
+def calibrate(
+    workspace: Workspace,
+    content: bytes,
+    *,
+    onnx_model: bytes | None = None,
+    evaluation: bytes | None = None,
+) -> models.Calibration:
     """Queue a calibration and return its row."""
     folder = workspace.spool.path
     onnx_models = [] if onnx_model is None else [uploaded(folder, onnx_model, "model.onnx")]
     upload = CalibrationUpload(
-        uploaded(folder, content, "calibration.npz"), '{"bins": 5}', onnx_models
+        uploaded(folder, content, "calibration.npz"),
+        '{"bins": 5}',
+        onnx_models,
+        evaluation=None if evaluation is None else uploaded(folder, evaluation, "evaluation.npz"),
     )
     tenant_id = tenant_of(workspace.database)
     made = start_calibration(workspace, tenant_id, upload)
