@@ -51,7 +51,8 @@ class ServiceError(Exception):
     @classmethod
     def title(cls) -> str:
         """Return the same name for a reader, such as ``Invalid dataset``."""
-        return cls.code().replace("-", " ").replace("onnx", "ONNX").capitalize()
+        words = cls.code().replace("-", " ").replace("onnx", "ONNX")
+        return words[0].upper() + words[1:]
 
     @classmethod
     def at(cls, location: str, message: str) -> Self:
@@ -97,8 +98,6 @@ class Conflict(ServiceError):
 
 class Overloaded(ServiceError):
     """A limit of the server; the same request may succeed later."""
-
-    retry_after_seconds = 5
 
 
 class StorageFull(Overloaded):

@@ -1,6 +1,5 @@
 """From exceptions to ``application/problem+json`` (RFC 9457); the one place that knows statuses."""
 
-from collections.abc import Sequence
 from http import HTTPStatus
 
 import structlog
@@ -14,6 +13,7 @@ from starlette.requests import ClientDisconnect
 
 from service import errors
 from service.errors import ServiceError, Violation
+from service.operations.problem import problem, problem_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
@@ -64,21 +64,14 @@ def status_of(error: ServiceError) -> HTTPStatus:
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def problem_response(
-    status: int, *, code: str, title: str, detail: str, violations: Sequence[Violation] = ()
-) -> JSONResponse:
+def problem_response(status: int, found: dict[str, object]) -> JSONResponse:
     """Render one problem."""
-    problem = {
-        "type": f"urn:howsure:problem:{code}",
-        "title": title,
-        "status": int(status),
-        "detail": detail,
-        "errors": [{"location": v.location, "message": v.message} for v in violations],
-    }
     retry = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
     retry = retry or status == HTTPStatus.INSUFFICIENT_STORAGE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if retry else None
-    return JSONResponse(problem, status_code=status, headers=headers, media_type=MEDIA_TYPE)
+    return JSONResponse(
+        found | {"status": int(status)}, status_code=status, headers=headers, media_type=MEDIA_TYPE
+    )
 
 
 def install(app: FastAPI) -> None:
@@ -93,13 +86,7 @@ def install(app: FastAPI) -> None:
 
 async def _service_error(_: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)  # noqa: S101 - the registration above says so
-    return problem_response(
-        status_of(error),
-        code=error.code(),
-        title=error.title(),
-        detail=error.message,
-        violations=error.violations,
-    )
+    return problem_response(status_of(error), problem_of(error))
 
 
 async def _request_validation(_: Request, error: Exception) -> JSONResponse:
@@ -110,10 +97,12 @@ async def _request_validation(_: Request, error: Exception) -> JSONResponse:
     ]
     return problem_response(
         HTTPStatus.UNPROCESSABLE_ENTITY,
-        code="invalid-input",
-        title="Invalid input",
-        detail="; ".join(f"{v.location}: {v.message}" for v in violations[:3]),
-        violations=violations,
+        problem(
+            "invalid-input",
+            "Invalid input",
+            "; ".join(f"{v.location}: {v.message}" for v in violations[:3]),
+            violations,
+        ),
     )
 
 
@@ -122,9 +111,7 @@ async def _http_exception(_: Request, error: Exception) -> JSONResponse:
     status = HTTPStatus(error.status_code)
     response = problem_response(
         status,
-        code=status.phrase.lower().replace(" ", "-"),
-        title=status.phrase,
-        detail=str(error.detail),
+        problem(status.phrase.lower().replace(" ", "-"), status.phrase, str(error.detail)),
     )
     response.headers.update(error.headers or {})
     return response
@@ -134,9 +121,11 @@ async def _database_unavailable(_: Request, error: Exception) -> JSONResponse:
     log.error("database_unavailable", error=type(error).__name__)
     return problem_response(
         HTTPStatus.SERVICE_UNAVAILABLE,
-        code="database-unavailable",
-        title="Database unavailable",
-        detail="The database does not answer; try again.",
+        problem(
+            "database-unavailable",
+            "Database unavailable",
+            "The database does not answer; try again.",
+        ),
     )
 
 
@@ -148,9 +137,4 @@ async def _client_left(request: Request, _: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected_error", path=request.url.path, exc_info=error)
-    return problem_response(
-        HTTPStatus.INTERNAL_SERVER_ERROR,
-        code="internal-error",
-        title="Internal error",
-        detail="The service failed in a way it should not; its log holds the reason.",
-    )
+    return problem_response(HTTPStatus.INTERNAL_SERVER_ERROR, problem_of(error))

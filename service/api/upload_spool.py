@@ -11,7 +11,11 @@ from pathlib import Path
 from typing import BinaryIO
 
 from python_multipart.exceptions import FormParserError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import (
+    DEFAULT_MAX_HEADER_SIZE,
+    MultipartParser,
+    parse_options_header,
+)
 
 from service.api.upload import PartRule, SpooledFile, SpooledUpload, UploadLimits, file_label
 from service.errors import (
@@ -103,6 +107,12 @@ class UploadSpool:
             with _full_storage():
                 self._parser.write(data)
         except FormParserError as error:
+            if "header size" in str(error):
+                raise TooLarge.at(
+                    BODY,
+                    f"expected headers of a part of at most {DEFAULT_MAX_HEADER_SIZE} bytes each; "
+                    "is a file name too long?",
+                ) from error
             raise MalformedRequest.at(
                 BODY, "expected multipart/form-data with the boundary its header names"
             ) from error

@@ -36,7 +36,7 @@ Row = TypeVar("Row", bound=HasStatus)
 def wait_seconds(request: Request) -> float:
     """Return how long the caller prefers to wait, up to the service's limit."""
     prefer = request.headers.get("prefer", "")
-    found = re.search(r"(?:^|[\s,;])wait\s*=\s*(\d{1,6})", prefer, re.IGNORECASE)
+    found = re.search(r'(?:^|[\s,;])wait\s*=\s*"?(\d{1,6})', prefer, re.IGNORECASE)
     asked = float(found[1]) if found else 0.0
     return min(asked, float(request.app.state.max_wait_seconds))
 

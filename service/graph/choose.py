@@ -8,10 +8,11 @@ from numpy.typing import NDArray
 from service.errors import InvalidConfig, InvalidOnnxModel
 from service.graph.confirm import is_confirmed
 from service.graph.kinds import SUM_TOLERANCE, finite_rows, kind_of_values
-from service.graph.output import Kind, OutputChoice
+from service.graph.output import LIKE_PROBABILITIES, Kind, OutputChoice
 from service.graph.plan import OutputPlan
-from service.graph.probe import HOOK, OUTPUT
+from service.graph.probe import HOOK, OUTPUT, SCALAR
 from service.graph.quote import quote
+from service.graph.scalars import check_values
 from service.graph.softmax import Hook
 
 Floats = NDArray[np.float64]
@@ -35,8 +36,11 @@ def choose_output(
         If the output's shape is not (samples, classes), it is not finite, or its values are
         neither logits nor a distribution.
     InvalidConfig
-        If the caller says probabilities, and values are negative or above 1.
+        If the caller says probabilities, and values are negative or above 1; or a scalar output is
+        none.
     """
+    for position, name in enumerate(plan.scalars):
+        check_values(name, trial[f"{SCALAR}{position}"], n_samples)
     scores = _as_rows(trial[OUTPUT], n_samples, plan.name)
     n_classes = max(scores.shape[1], 2)
     if plan.kind == "probabilities":
@@ -86,7 +90,7 @@ def _kind(plan: OutputPlan, scores: Floats) -> tuple[Kind, str]:
     if plan.kind == "probabilities":
         return "probabilities", _claimed_probabilities(scores)
     if plan.kind == "logits":
-        return "logits", "the caller says that it holds logits"
+        return "logits", _claimed_logits(scores)
     found = kind_of_values(scores)
     kind: Kind = "probabilities" if found == "probabilities" else "logits"
     by_value = f"by its values on {len(scores)} rows"
@@ -114,6 +118,14 @@ def _check_probabilities(scores: Floats) -> None:
             f"the output is said to hold probabilities, but its values reach from "
             f"{values.min():.4g} to {values.max():.4g}",
         )
+
+
+def _claimed_logits(scores: Floats) -> str:
+    said = "the caller says that it holds logits"
+    distances = np.abs(scores.sum(axis=1) - 1)
+    if scores.shape[1] > 1 and scores.min() >= 0 and distances.max() <= SUM_TOLERANCE:
+        said += f"; on {len(scores)} rows {LIKE_PROBABILITIES}"
+    return said
 
 
 def _claimed_probabilities(scores: Floats) -> str:

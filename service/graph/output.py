@@ -5,6 +5,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 Kind: TypeAlias = Literal["logits", "probabilities"]
+# In `inferred` where the caller says logits and the values say otherwise.
+LIKE_PROBABILITIES = "no value is negative and every row sums to 1, as probabilities do"
 Precision: TypeAlias = Literal["float32", "float64"]
 
 

@@ -8,7 +8,8 @@ from pydantic import AfterValidator, Field, ValidationError
 from service.core.fit import FitOptions
 from service.core.intervals import IntervalOptions
 from service.core.selective import SelectiveTarget
-from service.errors import InvalidConfig, Violation
+from service.errors import InvalidConfig
+from service.operations.config_rules import violations_of
 from service.operations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
@@ -98,12 +99,6 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
     try:
         return kind.model_validate_json(text or "{}")
     except ValidationError as error:
-        violations = [
-            Violation(
-                ".".join(["config", *(str(part) for part in found["loc"])]),
-                found["msg"].removeprefix("Value error, "),
-            )
-            for found in error.errors(include_url=False, include_context=False)
-        ]
+        violations = violations_of(error, kind)
         summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
         raise InvalidConfig(summary, violations) from error

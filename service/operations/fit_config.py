@@ -10,6 +10,7 @@ from service.core.measures import DEFAULT_MEASURES, MEASURES, SUPPLIED
 
 DEFAULT_TOP_K = (1, 5)
 MAX_BINS = 10_000
+TINY = 1e-9  # nearer to an end of (0, 1) a probability is lost to rounding on its way
 
 _SUPPLIED = re.compile(rf"{SUPPLIED}[A-Za-z0-9_]{{1,50}}")
 
@@ -44,7 +45,9 @@ class IntervalConfig(Strict):
     method: Annotated[str, AfterValidator(_known_interval)] = Field(
         "clopper_pearson", description=f"One of {', '.join(INTERVALS)}."
     )
-    level: float = Field(0.95, gt=0, lt=1, description="Probability that the interval holds.")
+    level: float = Field(
+        0.95, gt=0, le=1 - TINY, description="Probability that the interval holds."
+    )
     simultaneous: bool = Field(
         default=False, description="Make all bins hold together, by dividing 1 - level by them."
     )
@@ -53,8 +56,8 @@ class IntervalConfig(Strict):
 class SelectiveConfig(Strict):
     """A bound on the error rate of what is accepted; `abstain` in /predict keeps to it."""
 
-    max_risk: float = Field(gt=0, lt=1, description="Error rate among accepted samples.")
-    delta: float = Field(0.05, gt=0, lt=1, description="Probability that the bound fails.")
+    max_risk: float = Field(ge=TINY, lt=1, description="Error rate among accepted samples.")
+    delta: float = Field(0.05, ge=TINY, lt=1, description="Probability that the bound fails.")
 
 
 class OodConfig(Strict):

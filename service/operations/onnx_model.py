@@ -4,22 +4,25 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from service.datasets import Batch
+from service.graph.output import LIKE_PROBABILITIES
+from service.graph.quote import quote_all
 from service.operations.config import CalibrationConfig
 from service.operations.fit_config import DEFAULT_TOP_K
 from service.operations.uploads import CalibrationUpload
 from service.operations.workspace import Workspace
-from service.runner import OnnxModelFiles
+from service.runner import LoadedOnnxModel, OnnxModelFiles
 
 TRIAL_ROWS = 256
 
 
 @dataclass(frozen=True)
 class InspectedOnnxModel:
-    """The model as the resource shows it, the number of its classes, and their names."""
+    """The model as the resource shows it, its number of classes, their names, and doubts."""
 
     description: dict[str, Any]
     n_classes: int
     class_names: list[str]
+    warnings: list[str]
 
 
 def inspect_onnx_model(
@@ -76,4 +79,20 @@ def inspect_onnx_model(
         },
         n_classes=loaded.n_classes,
         class_names=[str(label) for label in labels],
+        warnings=_warnings(loaded, upload),
     )
+
+
+def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
+    warnings = []
+    if LIKE_PROBABILITIES in loaded.output.inferred:
+        warnings.append(
+            f"output.kind says logits, but {LIKE_PROBABILITIES}: a softmax of probabilities "
+            "is no classifier's; leave the kind out, or say probabilities."
+        )
+    unused = {found.label for found in upload.companions} - {*loaded.description.external_files}
+    if unused:
+        warnings.append(
+            f"model_data: the model refers to no file named {quote_all(sorted(unused))}."
+        )
+    return warnings

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from service.errors import InvalidInput, MalformedRequest, TooLarge
 from service.operations.tensors import read_tensor
+from service.storage.references import shown
 
 Arrays = Mapping[str, NDArray[np.generic]]
 SUM_TOLERANCE = 1e-3
@@ -43,8 +44,11 @@ def parse_predict_request(body: bytes) -> PredictRequest:
     try:
         request = _decoder.decode(body)
     except msgspec.ValidationError as error:
-        raise InvalidInput.at("body", str(error)) from error
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        # It quotes names of fields as they were sent.
+        raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
+    except RecursionError as error:
+        raise MalformedRequest.at("body", "the lists are nested too deeply") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
     given = [field for field in ("inputs", "logits", "probabilities") if getattr(request, field)]
     if len(given) != 1:
@@ -76,7 +80,8 @@ def read_inputs(text: bytes, names: list[str], *, max_rows: int) -> Arrays:
     for name in parts:
         if name not in names:
             raise InvalidInput.at(
-                f"inputs.{name}", f"the model has no such input; it has {', '.join(names)}"
+                f"inputs.{shown(name)[1:-1]}",
+                f"the model has no such input; it has {', '.join(names)}",
             )
     for name in names:
         if name not in parts:

@@ -1,22 +1,28 @@
-"""A failure as it is kept with a calibration."""
+"""A failure as plain data: what a calibration keeps, and callers are answered with."""
 
-from service.errors import ServiceError
+from collections.abc import Sequence
+
+from service.errors import ServiceError, Violation
+
+
+def problem(
+    code: str, title: str, detail: str, violations: Sequence[Violation] = ()
+) -> dict[str, object]:
+    """Return a problem; HTTP adds its status."""
+    return {
+        "type": f"urn:howsure:problem:{code}",
+        "title": title,
+        "detail": detail,
+        "errors": [{"location": found.location, "message": found.message} for found in violations],
+    }
 
 
 def problem_of(error: Exception) -> dict[str, object]:
-    """Return the failure as plain data: no traceback, no path of this machine."""
+    """Return the problem that an exception is: no traceback, no path of this machine."""
     if isinstance(error, ServiceError):
-        return {
-            "type": f"urn:howsure:problem:{error.code()}",
-            "title": error.title(),
-            "detail": error.message,
-            "errors": [
-                {"location": found.location, "message": found.message} for found in error.violations
-            ],
-        }
-    return {
-        "type": "urn:howsure:problem:internal-error",
-        "title": "Internal error",
-        "detail": "The service failed in a way it should not; its log holds the reason.",
-        "errors": [],
-    }
+        return problem(error.code(), error.title(), error.message, error.violations)
+    return problem(
+        "internal-error",
+        "Internal error",
+        "The service failed in a way it should not; its log holds the reason.",
+    )

@@ -50,11 +50,14 @@ def start_calibration(
         evaluation_labels = None
         if evaluation is not None:
             evaluation_labels = _labels(evaluation, "evaluation", 1)
-        onnx_model, n_classes, class_names = _classes(workspace, upload, config, calibration)
+        onnx_model, n_classes, class_names, doubts = _classes(
+            workspace, upload, config, calibration
+        )
     check_label_range(labels, "calibration", n_classes)
     if evaluation_labels is not None:
         check_label_range(evaluation_labels, "evaluation", n_classes)
-    top_k, warnings = config.events(n_classes)
+    top_k, notes = config.events(n_classes)
+    warnings = [*doubts, *notes]
     if not top_k:
         raise InvalidConfig.at("config.top_k", "no event is left to calibrate")
     if config.classes is not None and len(config.classes) != n_classes:
@@ -130,8 +133,8 @@ def _classes(
     upload: CalibrationUpload,
     config: CalibrationConfig,
     calibration: Dataset,
-) -> tuple[dict[str, Any] | None, int, list[str]]:
-    """Return the model's description, the number of classes and their names."""
+) -> tuple[dict[str, Any] | None, int, list[str], list[str]]:
+    """Return the model's description, the number of classes, their names, and warnings."""
     kind = calibration.info.kind
     trial = _first_rows(calibration)
     if kind != "inputs":
@@ -142,7 +145,7 @@ def _classes(
         n_classes = calibration.info.n_classes
         if n_classes is None:
             raise InvalidDataset.at(f"calibration.{kind}", "its number of classes is unknown")
-        return None, n_classes, [str(i) for i in range(n_classes)]
+        return None, n_classes, [str(i) for i in range(n_classes)], []
     if not upload.onnx_models:
         raise InvalidInput.at(
             "model",
@@ -151,8 +154,8 @@ def _classes(
         )
     if len(upload.onnx_models) > 1:
         raise InvalidInput.at("model", "expected one ONNX file; ensembles are not served yet")
-    inspected = inspect_onnx_model(workspace, upload, config, trial)
-    return inspected.description, inspected.n_classes, inspected.class_names
+    found = inspect_onnx_model(workspace, upload, config, trial)
+    return found.description, found.n_classes, found.class_names, found.warnings
 
 
 def _keep(

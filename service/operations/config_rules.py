@@ -1,0 +1,128 @@
+"""What a configuration breaks, in the words of its schema and not of the library that checks it."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from service.errors import Violation
+from service.storage.references import shown
+
+Schema = Mapping[str, Any]
+
+PATTERNS = {
+    r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": (
+        "1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a digit"
+    )
+}
+_BOUNDS = (
+    ("minimum", "from {}"),
+    ("exclusiveMinimum", "above {}"),
+    ("maximum", "to {}"),
+    ("exclusiveMaximum", "below {}"),
+)
+
+
+def violations_of(error: ValidationError, kind: type[BaseModel]) -> list[Violation]:
+    """Return each broken rule once: where it is, and what is expected there."""
+    root = kind.model_json_schema()
+    found: dict[Violation, None] = {}
+    for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        location, schema = _place(root, fault["loc"])
+        violation = Violation(location, _message(fault["type"], fault["msg"], schema, root))
+        found[violation] = None
+    return list(found)
+
+
+def _place(root: Schema, path: tuple[int | str, ...]) -> tuple[str, Schema]:
+    """Follow a path as far as the schema goes: what lies beyond are names of the checker's own."""
+    location, schema = "config", root
+    for part in path:
+        below = _below(schema, part, root)
+        if below is None:
+            break
+        location += f"[{part}]" if isinstance(part, int) else f".{shown(part)[1:-1]}"
+        schema = below
+    return location, _resolved(schema, root)
+
+
+def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
+    schema = _resolved(schema, root)
+    for option in schema.get("anyOf", ()):
+        found = _below(option, part, root)
+        if found is not None:
+            return found
+    if isinstance(part, int):
+        items: Schema | None = schema.get("items")
+        return items
+    if part in schema.get("properties", {}):
+        known: Schema = schema["properties"][part]
+        return known
+    if "properties" in schema:
+        # A key that there is not: the place is right, and nothing is known of it.
+        return {}
+    other = schema.get("additionalProperties")
+    return other if isinstance(other, Mapping) else None
+
+
+def _resolved(schema: Schema, root: Schema) -> Schema:
+    if "$ref" not in schema:
+        return schema
+    found: Schema = root["$defs"][schema["$ref"].rpartition("/")[2]]
+    return found
+
+
+def _message(kind: str, message: str, schema: Schema, root: Schema) -> str:
+    if kind == "value_error":
+        return message.removeprefix("Value error, ")
+    if kind == "missing":
+        return f"this key is required: expected {_expected(schema, root)}"
+    if kind == "extra_forbidden":
+        return "there is no such key"
+    if kind == "json_invalid":
+        reason = message.removeprefix("Invalid JSON: ")
+        deep = "recursion limit" in reason
+        return "the lists are nested too deeply" if deep else f"this is no valid JSON: {reason}"
+    return f"expected {_expected(schema, root)}"
+
+
+def _expected(schema: Schema, root: Schema) -> str:
+    """Say what a schema allows."""
+    schema = _resolved(schema, root)
+    if "anyOf" in schema:
+        options = [option for option in schema["anyOf"] if option.get("type") != "null"]
+        return " or ".join(_expected(option, root) for option in options)
+    if "const" in schema or "enum" in schema:
+        return " or ".join(json.dumps(v) for v in schema.get("enum", [schema.get("const")]))
+    kind = schema.get("type")
+    if kind in ("integer", "number"):
+        return ("an integer" if kind == "integer" else "a number") + _range(schema)
+    if kind == "array":
+        return f"a list{_count(schema, 'Items', 'item')}"
+    if kind == "string":
+        some = f"a string{_count(schema, 'Length', 'character')}"
+        return PATTERNS.get(schema.get("pattern", ""), some)
+    return {"boolean": "true or false", "object": "an object"}.get(str(kind), "another value")
+
+
+def _range(schema: Schema) -> str:
+    said = [words.format(_number(schema[key])) for key, words in _BOUNDS if key in schema]
+    text = " and ".join(said).replace(" and to ", " to ")
+    for alone, better in (("from ", "of at least "), ("to ", "of at most ")):
+        if len(said) == 1 and text.startswith(alone):
+            text = better + text.removeprefix(alone)
+    return f" {text.replace('above 0 to', 'above 0 and up to')}" if text else ""
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.12g}"
+
+
+def _count(schema: Schema, of: str, thing: str) -> str:
+    least, most = schema.get(f"min{of}"), schema.get(f"max{of}")
+    if least is None and most is None:
+        return ""
+    if most is None:
+        return f" of at least {least} {thing}{'s' * (least != 1)}"
+    return f" of {least or 0} to {most} {thing}s"
