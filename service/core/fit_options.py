@@ -8,7 +8,14 @@ import numpy as np
 
 from service.core.bins.table import Lookup
 from service.core.intervals import IntervalOptions
-from service.core.measures import DEFAULT_MEASURES, MEASURES, SUPPLIED, is_supplied
+from service.core.measures import (
+    DEFAULT_MEASURES,
+    MEASURES,
+    OUTPUT,
+    SUPPLIED,
+    is_known,
+    is_supplied,
+)
 from service.core.selective import DEFAULT_TARGETS, SelectiveTarget
 
 LEAST_FOLDS = 2
@@ -23,7 +30,7 @@ class FitOptions:
     top_k : tuple of int
         Events: the label is among the ``k`` top classes.
     measures : tuple of str
-        Names in `MEASURES`, or ``supplied:<name>``; each is fitted to each event.
+        Names in `MEASURES`, ``supplied:<name>`` or ``output:<name>``; each is fitted to each event.
     serve : mapping of int to str
         Measure whose table answers for event ``k``; by default the one of least cross-validated
         negative log-likelihood, the earlier in ``measures`` on ties. One that is supplied serves
@@ -99,10 +106,10 @@ class FitOptions:
         if not self.measures or len(set(self.measures)) != len(self.measures):
             raise ValueError(f"measures must be distinct, at least one, not {self.measures}")
         for name in self.measures:
-            if name not in MEASURES and not is_supplied(name):
+            if not is_known(name):
                 raise ValueError(
-                    f"measures must be among {', '.join(MEASURES)}, or {SUPPLIED}<name>, "
-                    f"not {name!r}"
+                    f"measures must be among {', '.join(MEASURES)}, {SUPPLIED}<name> or "
+                    f"{OUTPUT}<name>, not {name!r}"
                 )
         for k, name in self.serve.items():
             if k not in self.top_k:

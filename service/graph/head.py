@@ -59,7 +59,7 @@ def add_head(
     }
     if kind == "logits":
         log_sum_exp = build.add("Add", build.columns(top, 0, 1), neg_log_pmax)
-        measures["energy"] = _without_minus_zero(build, build.add("Neg", log_sum_exp))
+        measures["energy"] = without_minus_zero(build, build.add("Neg", log_sum_exp))
     for k in top_k:
         mass = build.row_sums(build.columns(top_ratios, 0, k))
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
@@ -79,7 +79,7 @@ def _ratios(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str
     return ratios, log_ratios, build.add("Div", _at_least(build, top, 0.0), first)
 
 
-def _without_minus_zero(build: GraphBuilder, values: str) -> str:
+def without_minus_zero(build: GraphBuilder, values: str) -> str:
     """Return 0 in place of -0, and of what would round to it in float32."""
     is_tiny = build.add("Less", build.add("Abs", values), build.number(LEAST_RATIO))
     return build.add("Where", is_tiny, build.number(0), values)

@@ -10,6 +10,7 @@ from service.graph.describe import output_specs
 from service.graph.description import TensorSpec
 from service.graph.output import Kind, Precision
 from service.graph.quote import quote, quote_all
+from service.graph.scalars import PLACE, check_declared
 from service.graph.softmax import Hook, Producers, find_hook, operator, producers_of, trace
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -31,6 +32,8 @@ class OutputPlan:
         float64 for a double output.
     reason : str
         Why this output, as the beginning of a sentence.
+    scalars : tuple of str
+        Other outputs, to be passed through: one number a sample.
     """
 
     name: str
@@ -39,10 +42,15 @@ class OutputPlan:
     kind: Kind | None
     precision: Precision
     reason: str
+    scalars: tuple[str, ...] = ()
 
 
 def plan_output(
-    model: ModelProto, *, name: str | None = None, kind: Kind | None = None
+    model: ModelProto,
+    *,
+    name: str | None = None,
+    kind: Kind | None = None,
+    scalars: Sequence[str] = (),
 ) -> OutputPlan:
     """Choose the output with the class scores.
 
@@ -55,20 +63,26 @@ def plan_output(
     kind
         What the caller says the output holds. For "logits" its own values are taken as they are;
         for "probabilities" a softmax's input may still be read, the distribution being the same.
+    scalars
+        Outputs that the caller names as measures; none of them is a candidate.
 
     Raises
     ------
     InvalidConfig
-        If there is no output of that name, or it cannot hold class scores.
+        If there is no output of that name, or it cannot hold class scores; or a scalar output is
+        none, or is the one with the class scores.
     InvalidOnnxModel
         If no output can, or several can and nothing tells which.
     """
     producers = producers_of(model.graph)
     outputs = [_behind_zipmap(spec, producers) for spec in output_specs(model.graph)]
+    check_declared(outputs, scalars)
     if name is None:
-        chosen, reason = _only_candidate(outputs, producers)
+        chosen, reason = _only_candidate(outputs, producers, scalars)
     else:
         chosen, reason = _named(outputs, name), f"{quote(name)} was named by the caller"
+    if chosen.name in scalars:
+        raise _holds_scores(chosen)
     zipped = _is_zipmap(chosen.name, producers)
     tensor = producers[chosen.name].input[0] if zipped else chosen.name
     return OutputPlan(
@@ -78,6 +92,7 @@ def plan_output(
         kind=kind,
         precision="float64" if chosen.dtype == "float64" else "float32",
         reason=reason,
+        scalars=tuple(scalars),
     )
 
 
@@ -124,8 +139,13 @@ def _named(outputs: Sequence[TensorSpec], name: str) -> TensorSpec:
     )
 
 
-def _only_candidate(outputs: Sequence[TensorSpec], producers: Producers) -> tuple[TensorSpec, str]:
+def _only_candidate(
+    outputs: Sequence[TensorSpec], producers: Producers, scalars: Sequence[str]
+) -> tuple[TensorSpec, str]:
     able = [spec for spec in outputs if _can_hold_scores(spec)]
+    if able and all(spec.name in scalars for spec in able):
+        raise _holds_scores(able[0])
+    able = [spec for spec in able if spec.name not in scalars]
     candidates = [spec for spec in able if not _is_single_column(spec)] or able
     listed = "; ".join(str(spec) for spec in outputs[:10])
     if not candidates:
@@ -142,6 +162,12 @@ def _only_candidate(outputs: Sequence[TensorSpec], producers: Producers) -> tupl
         return candidates[0], f"the outputs {names} carry the same scores"
     raise InvalidOnnxModel.at(
         "model", f"several outputs could hold class scores; set output.name to one of: {listed}"
+    )
+
+
+def _holds_scores(spec: TensorSpec) -> InvalidConfig:
+    return InvalidConfig.at(
+        PLACE, f"output {spec} is the one read for class scores, and so no measure beside them"
     )
 
 

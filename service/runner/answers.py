@@ -10,11 +10,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service import errors
-from service.core.measures import columns
+from service.core.measures import columns, output_column
 from service.core.ranked import recorded_classes
 from service.core.records import TEMPERATURES, Records
 from service.errors import InvalidInput, ServiceError, Violation
-from service.runner.description import HeadOutputs, read_choice, write_resolved
+from service.runner.description import (
+    HeadOutputs,
+    read_choice,
+    read_scalar_outputs,
+    write_resolved,
+)
 from service.runner.fields import FieldError, integer, items, text
 from service.runner.frames import ALIGNMENT, Array, Frame
 
@@ -42,6 +47,7 @@ class Expected:
     gives_logits: bool
     top_k: tuple[int, ...]
     fixed_batch: int | None
+    scalar_outputs: tuple[str, ...] = ()
 
     @classmethod
     def from_resolved(cls, resolved: Mapping[str, Any]) -> "Expected":
@@ -61,6 +67,7 @@ class Expected:
                 gives_logits=choice.kind == "logits",
                 top_k=top_k,
                 fixed_batch=None if batch is None else integer(batch, least=1),
+                scalar_outputs=read_scalar_outputs(resolved),
             )
         except (KeyError, TypeError) as error:
             raise FieldError(f"a resolved ONNX model: {error}") from error
@@ -73,7 +80,8 @@ class Expected:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties each row has."""
-        return tuple(name for name, _, _ in columns(self.top_k, logits=self.gives_logits))
+        of_scores = (name for name, _, _ in columns(self.top_k, logits=self.gives_logits))
+        return (*of_scores, *(output_column(name) for name in self.scalar_outputs))
 
     def most_bytes(self, n_rows: int) -> int:
         """Return the size of the largest answer that can be right."""

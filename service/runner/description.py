@@ -84,6 +84,8 @@ class LoadedOnnxModel:
     top_k
         The events asked for that this many classes leave open, ``k < n_classes``; Top-1 if there
         are none.
+    scalar_outputs
+        Other outputs that are passed through, one number a sample: the measures ``output:<name>``.
     provider
         The execution provider that really ran.
     versions
@@ -95,6 +97,7 @@ class LoadedOnnxModel:
     top_k: tuple[int, ...]
     provider: str
     versions: Mapping[str, str]
+    scalar_outputs: tuple[str, ...] = ()
 
     @property
     def n_classes(self) -> int:
@@ -107,6 +110,7 @@ class LoadedOnnxModel:
         return {
             "output": self.output.as_dict(),
             "top_k": list(self.top_k),
+            "scalar_outputs": list(self.scalar_outputs),
             "fixed_batch": self.description.fixed_batch,
         }
 
@@ -116,6 +120,7 @@ class LoadedOnnxModel:
             "description": self.description.as_dict(),
             "output": self.output.as_dict(),
             "top_k": list(self.top_k),
+            "scalar_outputs": list(self.scalar_outputs),
             "provider": self.provider,
             "versions": dict(self.versions),
         }
@@ -135,10 +140,23 @@ class LoadedOnnxModel:
                 output=read_choice(fields["output"]),
                 top_k=tuple(integer(k, least=1) for k in items(fields["top_k"])),
                 provider=text(fields["provider"]),
+                scalar_outputs=strings(fields["scalar_outputs"]),
                 versions={text(n): text(v) for n, v in dict(fields["versions"]).items()},
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FieldError(f"the description of a model: {error}") from error
+
+
+def read_scalar_outputs(resolved: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the outputs that `LoadedOnnxModel.resolved` has passed through.
+
+    Raises
+    ------
+    FieldError
+        If they are no list of names.
+    """
+    # What was stored before there were any lacks the key.
+    return strings(resolved.get("scalar_outputs", []))
 
 
 def write_resolved(resolved: Mapping[str, Any]) -> str:

@@ -100,6 +100,7 @@ class RunnerPool:
         *,
         output: Mapping[str, str | None] | None = None,
         top_k: Sequence[int],
+        scalar_outputs: Sequence[str] = (),
         trial: Mapping[str, Array],
         location: str = "calibration",
     ) -> LoadedOnnxModel:
@@ -111,6 +112,8 @@ class RunnerPool:
             The caller's choice: ``name`` and ``kind``, each optional.
         top_k
             Events asked for; those that the number of classes makes certain are left out.
+        scalar_outputs
+            Outputs of the graph with one number a sample, which are passed through as columns.
         trial
             First rows of the calibration set, by input name; at most 256 are used.
         location
@@ -133,6 +136,7 @@ class RunnerPool:
             {name: array[:TRIAL_ROWS] for name, array in trial.items()},
             output=output or {},
             top_k=top_k,
+            scalar_outputs=scalar_outputs,
             device=self.device().name,
             location=location,
         )

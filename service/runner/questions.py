@@ -28,18 +28,23 @@ class Questions:
         *,
         output: Mapping[str, str | None],
         top_k: Sequence[int],
+        scalar_outputs: Sequence[str],
         device: str,
         location: str,
     ) -> Question:
         """Load a model, and choose its output on these rows."""
         fields = self._load_fields(files, top_k, device)
-        fields |= {"output": dict(output), "resolved": None}
+        fields |= {
+            "output": dict(output),
+            "scalar_outputs": list(scalar_outputs),
+            "resolved": None,
+        }
         return self._loading(fields, trial, location)
 
     def load(self, files: OnnxModelFiles, resolved: Mapping[str, Any], *, device: str) -> Question:
         """Load a model whose output was chosen before."""
         fields = self._load_fields(files, resolved["top_k"], device)
-        fields |= {"output": {}, "resolved": dict(resolved)}
+        fields |= {"output": {}, "scalar_outputs": [], "resolved": dict(resolved)}
         return self._loading(fields, {}, "model")
 
     def predict(

@@ -24,7 +24,10 @@ def test_defaults():
         ({"measures": ("margin", "margin")}, "measures must be distinct"),
         ({"measures": ("confidence",)}, "measures must be among entropy, .*, not 'confidence'"),
         ({"serve": {2: "entropy"}}, r"serve must name events of top_k \(1, 5\), not 2"),
-        ({"measures": ("supplied:",)}, "measures must be among .*, or supplied:<name>, not"),
+        (
+            {"measures": ("supplied:",)},
+            "measures must be among .*, supplied:<name> or output:<name>, not",
+        ),
         (
             {"measures": ("supplied:x",)},
             "serve must name a measure for Top-1: one",

@@ -3,17 +3,28 @@
 from collections.abc import Iterator, Sequence
 
 from service.core.measures import energy, entropy, margin, neg_log_pmax, neg_log_topk_mass
+from service.core.measures.graph_output import (
+    MAX_OUTPUT_NAME,
+    OUTPUT,
+    is_output,
+    output_column,
+)
 from service.core.measures.measure import Measure
 
 __all__ = [
     "DEFAULT_MEASURES",
+    "MAX_OUTPUT_NAME",
     "MEASURES",
+    "OUTPUT",
     "SUPPLIED",
     "Measure",
     "check_measures",
     "column",
     "columns",
+    "is_known",
+    "is_output",
     "is_supplied",
+    "output_column",
 ]
 
 MEASURES: dict[str, Measure] = {
@@ -35,10 +46,16 @@ def is_supplied(measure: str) -> bool:
     return measure.startswith(SUPPLIED) and len(measure) > len(SUPPLIED)
 
 
+def is_known(measure: str) -> bool:
+    """Tell whether there can be such a measure: a registered, supplied or output one."""
+    return measure in MEASURES or is_supplied(measure) or is_output(measure)
+
+
 def column(measure: str, k: int) -> str:
     """Return the name under which a measure of the Top-k event is kept.
 
-    ``neg_log_topk_mass_5``, ``entropy``; ``supplied_<name>`` for ``supplied:<name>``.
+    ``neg_log_topk_mass_5``, ``entropy``; ``supplied_<name>`` for ``supplied:<name>``, and for
+    ``output:<name>`` what `output_column` says.
 
     Raises
     ------
@@ -47,9 +64,12 @@ def column(measure: str, k: int) -> str:
     """
     if is_supplied(measure):
         return f"supplied_{measure.removeprefix(SUPPLIED)}"
+    if is_output(measure):
+        return output_column(measure.removeprefix(OUTPUT))
     if measure not in MEASURES:
         raise ValueError(
-            f"measure must be one of {', '.join(MEASURES)}, or {SUPPLIED}<name>, not {measure!r}"
+            f"measure must be one of {', '.join(MEASURES)}, {SUPPLIED}<name> or {OUTPUT}<name>, "
+            f"not {measure!r}"
         )
     return f"{measure}_{k}" if MEASURES[measure].per_event else measure
 

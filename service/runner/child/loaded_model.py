@@ -26,18 +26,22 @@ MAX_BATCH_SCORES = 2**21
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A session of the serving graph, and what is known of it."""
+    """A session of the serving graph, and what is known of it.
+
+    ``scalars`` are the outputs of the model that are passed through, by column.
+    """
 
     session: OnnxSession
     description: OnnxModelDescription
     choice: OutputChoice
     top_k: tuple[int, ...]
+    scalars: Mapping[str, str]
 
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties."""
         logits = self.choice.kind == "logits"
-        return tuple(name for name, _, _ in columns(self.top_k, logits=logits))
+        return (*(name for name, _, _ in columns(self.top_k, logits=logits)), *self.scalars)
 
     def answer(
         self, inputs: Mapping[str, Array], *, location: str, start: int, refuse: bool = True

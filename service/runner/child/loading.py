@@ -10,20 +10,22 @@ import numpy as np
 from google.protobuf.message import EncodeError
 from onnx import ModelProto
 
+from service.core.measures import output_column
 from service.errors import InferenceFailed, InvalidOnnxModel, TooLarge
 from service.graph.choose import choose_output
 from service.graph.describe import describe_onnx_model
 from service.graph.description import OnnxModelDescription
 from service.graph.external import attach_external_data
 from service.graph.load import load_onnx_model
+from service.graph.names import PREFIX
 from service.graph.output import OutputChoice
 from service.graph.plan import OutputPlan, plan_output
-from service.graph.probe import HOOK, OUTPUT, probe_graph
+from service.graph.probe import HOOK, OUTPUT, SCALAR, probe_graph
 from service.graph.serving import build_serving_graph
 from service.runner.child.input_arrays import by_input, check_input_types, fit_inputs
 from service.runner.child.loaded_model import LoadedModel, batch_rows, run_batches
 from service.runner.child.onnx_session import OnnxSession
-from service.runner.child.verify_head import verify_head
+from service.runner.child.verify_head import verify_head, verify_scalar
 from service.runner.child.watchdog import Watchdog
 from service.runner.frames import Array
 
@@ -49,6 +51,7 @@ class LoadOptions:
     location: str
     output_name: str | None
     output_kind: Any
+    scalar_outputs: tuple[str, ...]
     resolved: OutputChoice | None
 
 
@@ -99,12 +102,18 @@ class _Loader:
         self._description: OnnxModelDescription = describe_onnx_model(model)
         check_input_types(self._description.inputs)
         in_memory = attach_external_data(model, files.companions)
+        self._scalars = {output_column(name): name for name in options.scalar_outputs}
         self._weights = {name: files.companions[name] for name in in_memory}
 
     def resolve(self, trial: Mapping[str, Array]) -> LoadedModel:
         """Choose the output on the trial rows, and check the head on them."""
         options = self._options
-        plan = plan_output(self._model, name=options.output_name, kind=options.output_kind)
+        plan = plan_output(
+            self._model,
+            name=options.output_name,
+            kind=options.output_kind,
+            scalars=options.scalar_outputs,
+        )
         probe = self._session(probe_graph(self._model, plan))
         specs = self._description.inputs
         inputs = fit_inputs(by_input(trial, specs), specs, location=options.location, start=0)
@@ -116,14 +125,20 @@ class _Loader:
         rows = {name: array[:n_rows] for name, array in inputs.items()}
         head = loaded.answer(rows, location=options.location, start=0, refuse=False)
         verify_head(choice, _chosen_values(plan, choice, outputs), head)
+        for position, column in enumerate(self._scalars):
+            verify_scalar(outputs[f"{SCALAR}{position}"], head[PREFIX + column])
         return loaded
 
     def serve(self, choice: OutputChoice) -> LoadedModel:
         """Load the model with the head on the chosen output."""
         self._refuse_too_many(choice.n_classes)
         top_k = tuple(k for k in self._options.top_k if k < choice.n_classes)
-        graph = build_serving_graph(self._model, choice, top_k=top_k or (1,), with_scores=True)
-        return LoadedModel(self._session(graph), self._description, choice, top_k or (1,))
+        graph = build_serving_graph(
+            self._model, choice, top_k=top_k or (1,), scalars=self._scalars, with_scores=True
+        )
+        return LoadedModel(
+            self._session(graph), self._description, choice, top_k or (1,), self._scalars
+        )
 
     def _session(self, model: ModelProto) -> OnnxSession:
         try:

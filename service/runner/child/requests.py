@@ -11,7 +11,7 @@ from service.runner.child.loaded_model import LoadedModel
 from service.runner.child.loading import LoadOptions, load, read_files
 from service.runner.child.probe_cuda import probe_cuda
 from service.runner.child.watchdog import Watchdog
-from service.runner.description import LoadedOnnxModel, read_choice
+from service.runner.description import LoadedOnnxModel, read_choice, read_scalar_outputs
 from service.runner.fields import FieldError
 from service.runner.frames import LABELS, Array, Frame, Kind
 
@@ -58,6 +58,7 @@ class Requests:
             location=fields["location"],
             output_name=fields["output"].get("name"),
             output_kind=fields["output"].get("kind"),
+            scalar_outputs=read_scalar_outputs(fields["resolved"] or fields),
             resolved=None
             if fields["resolved"] is None
             else read_choice(fields["resolved"]["output"]),
@@ -72,6 +73,7 @@ class Requests:
             description=self._model.description,
             output=self._model.choice,
             top_k=self._model.top_k,
+            scalar_outputs=tuple(self._model.scalars.values()),
             provider=self._model.session.provider,
             versions=self._versions,
         )

@@ -1,4 +1,4 @@
-"""Checks the uncertainty head against the model's own output, on real rows."""
+"""Checks the uncertainty head against the model's own outputs, on real rows."""
 
 from collections.abc import Mapping
 
@@ -41,12 +41,30 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
     close = np.isclose(
         top_scores, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
     ).all(axis=1)
-    if (finite & ~close).any():
-        row = int(np.argmax(finite & ~close))
+    _refuse_differing(np.asarray(finite & ~close), "scores")
+
+
+def verify_scalar(values: Array, passed: Array) -> None:
+    """Compare what was passed through of a scalar output with what another run of the model gave.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a row that is finite differs by more than kernels may, measured by the largest value.
+    """
+    own = np.asarray(values, dtype=np.float64).reshape(len(values))
+    finite = np.isfinite(own) & np.isfinite(passed)
+    scale = np.abs(own[finite]).max(initial=0)
+    close = np.isclose(passed, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE * scale)
+    _refuse_differing(np.asarray(finite & ~close), "uncertainties")
+
+
+def _refuse_differing(differs: NDArray[np.bool_], what: str) -> None:
+    if differs.any():
         raise InvalidOnnxModel.at(
             "model",
-            f"it answered row {row} with other scores when it was run a second time; a model must "
-            "answer the same rows alike",
+            f"it answered row {int(np.argmax(differs))} with other {what} when it was run a second "
+            "time; a model must answer the same rows alike",
         )
 
 
