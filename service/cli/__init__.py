@@ -69,6 +69,9 @@ def main() -> None:
     except CommandFailed as error:
         console.print(str(error), style="red", markup=False, highlight=False)
         sys.exit(1)
+    except httpx.InvalidURL as error:
+        console.print(f"--url: {error}", style="red", markup=False)
+        sys.exit(1)
     except httpx.TransportError as error:
         console.print(f"no answer from the service: {error}", style="red", markup=False)
         sys.exit(1)

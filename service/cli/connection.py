@@ -14,6 +14,7 @@ import httpx
 
 from service.app import configure_logging, create_app
 from service.cli.failure import CommandFailed
+from service.cli.given_settings import given_settings, prepare
 from service.cli.server import Server
 from service.settings import Settings
 
@@ -32,7 +33,8 @@ def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[ht
         with httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS) as client:
             yield client
         return
-    settings = settings or Settings()
+    settings = settings or given_settings()
+    prepare(settings)
     configure_logging(settings.log_format, level=logging.WARNING)
     folder = Path(tempfile.mkdtemp(prefix="howsure-"))
     try:

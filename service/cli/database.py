@@ -2,8 +2,7 @@
 
 import typer
 
-from service.settings import Settings
-from service.storage.schema import upgrade
+from service.cli.given_settings import given_settings, prepare
 
 app = typer.Typer(no_args_is_help=True, help="The database.")
 
@@ -16,7 +15,5 @@ def _root() -> None:
 @app.command("upgrade")
 def upgrade_schema() -> None:
     """Bring the schema up to date; `howsure serve` does so itself."""
-    settings = Settings()
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    upgrade(settings.resolved_database_url())
+    prepare(given_settings())
     typer.echo("the schema is up to date")

@@ -16,9 +16,9 @@ from service.app import configure_logging
 from service.cli.calibrate import upload_and_wait
 from service.cli.connection import running
 from service.cli.failure import CommandFailed, check
+from service.cli.given_settings import given_settings, prepare
 from service.cli.score_table import print_scores
 from service.cli.serve import bind
-from service.settings import Settings
 
 PACKAGED = "demo_files"
 IN_CHECKOUT = Path("examples") / "digits"
@@ -36,7 +36,8 @@ def demo(
     """Calibrate a digit classifier, predict with it, and print its scores and the address."""
     stay = sys.stdout.isatty() if stay is None else stay
     folder = demo_folder()
-    settings = Settings()
+    settings = given_settings()
+    prepare(settings)
     configure_logging(settings.log_format, level=logging.WARNING)
     try:
         listener = bind(settings.host, settings.port)

@@ -28,7 +28,9 @@ def _config(text: str | None) -> dict[str, Any]:
         text = _read(text)
     try:
         config = json.loads(text or "{}")
-    except (ValueError, RecursionError) as error:
+    except RecursionError as error:
+        raise CommandFailed("--config: the lists are nested too deeply") from error
+    except ValueError as error:
         raise CommandFailed(f"--config is no JSON: {error}") from error
     if not isinstance(config, dict):
         raise CommandFailed('--config: expected a JSON object, such as {"bins": 10}')

@@ -28,6 +28,8 @@ def predict(
     """Print each row's class and the calibrated probability that it is right."""
     try:
         body = json.loads(rows.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise CommandFailed(f"{rows}: the lists are nested too deeply") from error
     except ValueError as error:
         raise CommandFailed(f"{rows} is no JSON: {error}") from error
     if isinstance(body, list):

@@ -8,7 +8,7 @@ import typer
 from rich.console import Console
 
 from service.cli.connection import connect
-from service.cli.failure import check
+from service.cli.failure import CommandFailed, check
 from service.cli.options import UrlOption
 from service.cli.score_table import print_scores
 
@@ -41,4 +41,7 @@ def report(
     elif output is None:
         typer.echo(answer.text)
     else:
-        output.write_text(answer.text, encoding="utf-8")
+        try:
+            output.write_text(answer.text, encoding="utf-8")
+        except OSError as error:
+            raise CommandFailed(f"cannot write {output}: {error.strerror}") from error

@@ -1,14 +1,16 @@
 """``howsure serve``: the service, in the foreground."""
 
+import errno
 import socket
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 
 from service.app import configure_logging, create_app
 from service.cli.failure import CommandFailed
+from service.cli.given_settings import given_settings, prepare
 from service.cli.server import Server
 from service.cli.settings_help import settings_help
 from service.settings import Settings
@@ -22,10 +24,10 @@ def serve(
     ] = None,
 ) -> None:
     """Run the service: HTTP, workers and model processes."""
-    given: dict[str, Any] = {"host": host, "port": port, "data_dir": data_dir}
-    settings = Settings(**{key: value for key, value in given.items() if value is not None})
-    configure_logging(settings.log_format)
+    settings = given_settings(host=host, port=port, data_dir=data_dir)
     listener = bind(settings.host, settings.port)
+    prepare(settings)
+    configure_logging(settings.log_format)
     address = f"http://{settings.host}:{listener.getsockname()[1]}"
     app = create_app(settings, on_ready=lambda: _announce(address, settings))
     Server(app).run(sockets=[listener])
@@ -46,8 +48,9 @@ def bind(host: str, port: int) -> socket.socket:
         listener.bind((host, port))
     except OSError as error:
         listener.close()
+        option = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
         raise CommandFailed(
-            f"cannot listen on {host}:{port} ({error.strerror}); choose another --port"
+            f"cannot listen on {host}:{port} ({error.strerror}); choose another {option}"
         ) from error
     listener.set_inheritable(False)
     return listener

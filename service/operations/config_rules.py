@@ -12,9 +12,10 @@ from service.storage.references import shown
 Schema = Mapping[str, Any]
 
 PATTERNS = {
+    r"^(auto|cpu|cuda(:\d+)?)$": "auto, cpu, cuda or cuda:N",
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": (
         "1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a digit"
-    )
+    ),
 }
 _BOUNDS = (
     ("minimum", "from {}"),

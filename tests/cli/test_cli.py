@@ -186,6 +186,54 @@ def test_failures_are_one_sentence(folder, arguments, says: str) -> None:
     assert "Traceback" not in failed.stderr
 
 
+@pytest.mark.parametrize(
+    ("arguments", "settings", "says"),
+    [
+        (("list",), {"PORT": "abc"}, "HOWSURE_PORT: expected an integer from 0 to 65535"),
+        (("serve", "--port", "99999"), {}, "--port: expected an integer from 0 to 65535"),
+        (("list",), {"DEVICE": "gpu"}, "HOWSURE_DEVICE: expected auto, cpu, cuda or cuda:N"),
+        (("list",), {"DATABASE_URL": "mysql://x"}, "HOWSURE_DATABASE_URL: "),
+        (("serve",), {"DATABASE_URL": "nonsense"}, "HOWSURE_DATABASE_URL: "),
+        (
+            ("serve", "--port", "0"),
+            {"DATABASE_URL": "postgresql+psycopg://u:secret@127.0.0.1:9/x"},
+            "the database does not answer",
+        ),
+        (("list",), {"ARTIFACTS_URL": "ftp://x"}, "HOWSURE_ARTIFACTS_URL: "),
+        (("serve", "--host", "999.1.1.1"), {}, "choose another --host"),
+        (("list",), {"DATA_DIR": "/dev/null/x"}, "HOWSURE_DATA_DIR"),
+        (("list", "--url", "http://a:b"), {}, "--url"),
+    ],
+)
+def test_settings_that_are_wrong_are_named(tmp_path, arguments, settings, says: str) -> None:
+    variables = {f"HOWSURE_{name}": value for name, value in settings.items()}
+    failed = howsure(*arguments, folder=tmp_path, **variables)
+
+    assert failed.returncode == 1
+    assert says in " ".join(failed.stderr.split())
+    assert "Traceback" not in failed.stderr
+    assert "secret" not in failed.stderr
+
+
+def test_files_that_are_wrong_are_named(tmp_path) -> None:
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "deep.json").write_text("[" * 10_000)
+    logits = DIGITS / "calibration_logits.csv"
+    for file, says in (("list.json", "expected a JSON object"), ("deep.json", "nested too deep")):
+        failed = howsure("calibrate", logits, "--config", tmp_path / file, folder=tmp_path)
+        assert failed.returncode == 1
+        assert says in failed.stderr
+        assert "Traceback" not in failed.stderr
+    assert howsure("calibrate", logits, folder=tmp_path).returncode == 0
+    output = tmp_path / "nowhere" / "report.csv"
+    failed = howsure(
+        "report", "calibration", "--format", "csv", "--output", output, folder=tmp_path
+    )
+    assert failed.returncode == 1
+    assert "cannot write" in failed.stderr
+    assert "Traceback" not in failed.stderr
+
+
 def test_demo(tmp_path) -> None:
     shown = howsure("demo", folder=tmp_path, HOWSURE_PORT="0")
 
