@@ -1,7 +1,6 @@
 """The composition root: settings in, a running service out."""
 
 import asyncio
-import logging
 import os
 import socket
 import uuid
@@ -9,7 +8,6 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from importlib.metadata import version
 
-import structlog
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
@@ -79,24 +77,6 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     app.state.stopping = asyncio.Event()
     api.install(app)
     return app
-
-
-def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
-    """Write log lines of at least this level to standard error, for people or for machines."""
-    renderer: structlog.typing.Processor = structlog.processors.JSONRenderer()
-    if log_format == "console":
-        renderer = structlog.dev.ConsoleRenderer()
-    structlog.configure(
-        processors=[
-            structlog.contextvars.merge_contextvars,
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            structlog.processors.format_exc_info,
-            renderer,
-        ],
-        wrapper_class=structlog.make_filtering_bound_logger(level),
-        logger_factory=structlog.PrintLoggerFactory(file=os.fdopen(2, "w", closefd=False)),
-    )
 
 
 def _start(settings: Settings) -> tuple[Workspace, Workers]:

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import httpx
 
-from service.app import configure_logging, create_app
+from service.app import create_app
 from service.cli.failure import CommandFailed
 from service.cli.given_settings import given_settings, prepare
 from service.cli.server import Server
+from service.log_lines import configure_logging
 from service.settings import Settings
 
 TIMEOUT_SECONDS = 60.0

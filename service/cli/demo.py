@@ -12,13 +12,13 @@ import httpx
 import typer
 from rich.console import Console
 
-from service.app import configure_logging
 from service.cli.calibrate import upload_and_wait
 from service.cli.connection import running
 from service.cli.failure import CommandFailed, check
 from service.cli.given_settings import given_settings, prepare
 from service.cli.score_table import print_scores
 from service.cli.serve import bind
+from service.log_lines import configure_logging
 
 PACKAGED = "demo_files"
 IN_CHECKOUT = Path("examples") / "digits"

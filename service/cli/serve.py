@@ -5,15 +5,19 @@ import socket
 from pathlib import Path
 from typing import Annotated
 
+import structlog
 import typer
 from rich.console import Console
 
-from service.app import configure_logging, create_app
+from service.app import create_app
 from service.cli.failure import CommandFailed
 from service.cli.given_settings import given_settings, prepare
 from service.cli.server import Server
 from service.cli.settings_help import settings_help
+from service.log_lines import configure_logging
 from service.settings import Settings
+
+log = structlog.get_logger(__name__)
 
 
 def serve(
@@ -57,6 +61,9 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def _announce(address: str, settings: Settings) -> None:
+    if settings.log_format == "json":
+        log.info("answering", address=address, data=str(settings.data_dir.resolve()))
+        return
     console = Console(stderr=True)
     console.print(f"howsure answers on {address}", highlight=False)
     console.print(f"  documentation  {address}/docs", highlight=False)
