@@ -6,22 +6,36 @@ from typing import Annotated, Literal, Self
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from service.core.intervals import INTERVALS
-from service.core.measures import DEFAULT_MEASURES, MEASURES, SUPPLIED
+from service.core.measures import (
+    DEFAULT_MEASURES,
+    MAX_OUTPUT_NAME,
+    MEASURES,
+    OUTPUT,
+    SUPPLIED,
+    is_output,
+)
 
 DEFAULT_TOP_K = (1, 5)
 MAX_BINS = 10_000
+MAX_OUTPUTS = 100
 TINY = 1e-9  # nearer to an end of (0, 1) a probability is lost to rounding on its way
 
 _SUPPLIED = re.compile(rf"{SUPPLIED}[A-Za-z0-9_]{{1,50}}")
 
 
 def _known_measure(name: str) -> str:
-    if name not in MEASURES and not _SUPPLIED.fullmatch(name):
+    if name in MEASURES or _SUPPLIED.fullmatch(name) or is_output(name):
+        return name
+    if name.startswith(OUTPUT):
         raise ValueError(
-            f"unknown measure {name!r}; known: {', '.join(MEASURES)}, and {SUPPLIED}<name> for a "
-            "column uncertainty_<name> of the set"
+            f"{OUTPUT} is followed by the name of an output of the model, of 1 to "
+            f"{MAX_OUTPUT_NAME} printable characters; rename the output if it has others"
         )
-    return name
+    raise ValueError(
+        f"unknown measure {name!r}; known: {', '.join(MEASURES)}, {SUPPLIED}<name> for a column "
+        f"uncertainty_<name> of the set, and {OUTPUT}<name> for an output of the model with one "
+        "number a sample"
+    )
 
 
 def _known_interval(name: str) -> str:
@@ -110,6 +124,8 @@ class FitConfig(Strict):
             raise ValueError("top_k: the same event is named twice")
         if len(set(self.measures)) != len(self.measures):
             raise ValueError("measures: the same measure is named twice")
+        if sum(map(is_output, self.measures)) > MAX_OUTPUTS:
+            raise ValueError(f"measures: at most {MAX_OUTPUTS} of them may be outputs of the model")
         if self.targets != sorted(set(self.targets), reverse=True):
             raise ValueError("targets: expected falling values, each once")
         risks = [target.max_risk for target in self.selective]

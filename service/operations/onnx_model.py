@@ -6,6 +6,7 @@ from typing import Any
 from service.datasets import Batch
 from service.graph.output import LIKE_PROBABILITIES
 from service.graph.quote import quote_all
+from service.operations.available_measures import asked_outputs
 from service.operations.config import CalibrationConfig
 from service.operations.fit_config import DEFAULT_TOP_K
 from service.operations.uploads import CalibrationUpload
@@ -35,8 +36,8 @@ def inspect_onnx_model(
 
     Raises
     ------
-    InvalidOnnxModel, InvalidInput
-        If it is no classifier that can be served, or the samples do not suit its inputs.
+    InvalidOnnxModel, InvalidConfig, InvalidInput
+        If it is no classifier that can be served as asked, or the samples do not suit its inputs.
     InferenceFailed
         If it does not load, or does not answer in time.
     """
@@ -51,6 +52,7 @@ def inspect_onnx_model(
         files,
         output=config.output.model_dump(exclude_none=True),
         top_k=config.top_k or DEFAULT_TOP_K,
+        scalar_outputs=asked_outputs(config),
         trial=trial.arrays,
         location="calibration",
     )

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import models
 from service.errors import InvalidConfig, InvalidInput
-from service.operations.available_measures import checked_options
+from service.operations.available_measures import checked_options, kept_outputs
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.fit_config import FitConfig
 from service.operations.workspace import Workspace
@@ -62,6 +62,7 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
         tuple(resolved["top_k"]),
         logits=kind == "logits",
         supplied=data.get("supplied", []),
+        outputs=kept_outputs(onnx_model),
     )
     return resolved
 

@@ -10,7 +10,7 @@ import models
 from service.core.arrays import Labels
 from service.datasets import Batch, Dataset, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
-from service.operations.available_measures import checked_options
+from service.operations.available_measures import checked_options, kept_outputs
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.label_range import check_label_range
 from service.operations.onnx_model import TRIAL_ROWS, inspect_onnx_model
@@ -70,6 +70,7 @@ def start_calibration(
         logits=calibration.info.kind == "logits"
         or (onnx_model is not None and onnx_model["output"]["kind"] == "logits"),
         supplied=calibration.info.supplied,
+        outputs=kept_outputs(onnx_model),
     )
     resolved = config.model_dump(mode="json") | {
         "name": config.name or FALLBACK_NAME,
