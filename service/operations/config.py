@@ -1,9 +1,9 @@
 """The configuration of a calibration: what a caller may ask, and its defaults."""
 
 import re
-from typing import Annotated, Literal, TypeVar
+from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from service.core.fit import FitOptions
 from service.core.intervals import IntervalOptions
@@ -43,6 +43,16 @@ class CalibrationConfig(FitConfig):
     classes: list[Annotated[str, Field(min_length=1, max_length=200)]] | None = Field(
         None, min_length=2, description="Names of the classes, by index."
     )
+
+    @model_validator(mode="after")
+    def _serves(self) -> Self:
+        events = {str(k) for k in self.top_k or DEFAULT_TOP_K}
+        for event, measure in self.serve.items():
+            if event not in events:
+                raise ValueError(f"serve: {event!r} is not an event of top_k")
+            if measure not in self.measures:
+                raise ValueError(f"serve: {measure!r} is not among the measures")
+        return self
 
     def events(self, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
         """Return the events to calibrate for this many classes, and what to tell the caller.

@@ -83,7 +83,11 @@ class OodConfig(Strict):
 
 
 class FitConfig(Strict):
-    """The options of the fit; every key is optional."""
+    """The options of the fit; every key is optional.
+
+    Whether ``serve`` suits the other options is left to what has all of them: a refit brings the
+    changed ones alone.
+    """
 
     top_k: list[Annotated[int, Field(ge=1)]] | None = Field(
         None, min_length=1, max_length=20, description="Events to calibrate; [1, 5] by default."
@@ -131,10 +135,4 @@ class FitConfig(Strict):
         risks = [target.max_risk for target in self.selective]
         if len(set(risks)) != len(risks):
             raise ValueError("selective: the same max_risk is named twice")
-        events = {str(k) for k in self.top_k or DEFAULT_TOP_K}
-        for event, measure in self.serve.items():
-            if event not in events:
-                raise ValueError(f"serve: {event!r} is not an event of top_k")
-            if measure not in self.measures:
-                raise ValueError(f"serve: {measure!r} is not among the measures")
         return self

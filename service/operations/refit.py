@@ -47,12 +47,11 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
             "config.top_k",
             f"the records hold the events {before['top_k']}, not {missing}; calibrate anew",
         )
-    if "top_k" in asked and "serve" not in asked:
-        asked["serve"] = {k: m for k, m in before["serve"].items() if int(k) in events}
     measures = asked.get("measures", before["measures"])
-    if "measures" in asked and "serve" not in asked:
-        kept = asked.get("serve", before["serve"])
-        asked["serve"] = {k: m for k, m in kept.items() if m in measures}
+    if "serve" not in asked:
+        asked["serve"] = {
+            k: m for k, m in before["serve"].items() if int(k) in events and m in measures
+        }
     resolved = before | asked | {"top_k": sorted(events)}
     data = cast("dict[str, Any]", source.data)
     onnx_model = cast("dict[str, Any] | None", source.onnx_model)
