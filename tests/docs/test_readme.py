@@ -25,10 +25,14 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
 
 
 def test_the_commands_give_what_is_shown(client: httpx.Client) -> None:
-    commands = [c for c in re.findall(r"^```sh\n(.*?)^```", README, re.M | re.S) if "curl" in c]
+    commands = [
+        c for c in re.findall(r"^```sh\n(.*?)^```", README, re.MULTILINE | re.DOTALL) if "curl" in c
+    ]
     calibrate, predict = (answer_of(command, client) for command in commands)
     assert calibrate["status"] == "succeeded", calibrate["error"]
-    shown = (json.loads(f"{{{line}}}") for line in re.findall(r'^"top1": .*$', README, re.M))
+    shown = (
+        json.loads(f"{{{line}}}") for line in re.findall(r'^"top1": .*$', README, re.MULTILINE)
+    )
 
     answered = predict["predictions"]
 
