@@ -10,21 +10,26 @@ from service.core.measures.graph_output import (
     output_column,
 )
 from service.core.measures.measure import Measure
+from service.core.measures.perturbation import Perturbation, prefix_column
 
 __all__ = [
     "DEFAULT_MEASURES",
     "MAX_OUTPUT_NAME",
     "MEASURES",
     "OUTPUT",
+    "PERTURBATIONS",
     "SUPPLIED",
     "Measure",
+    "Perturbation",
     "check_measures",
     "column",
     "columns",
     "is_known",
     "is_output",
+    "is_perturbation",
     "is_supplied",
     "output_column",
+    "prefix_column",
 ]
 
 MEASURES: dict[str, Measure] = {
@@ -39,6 +44,15 @@ MEASURES: dict[str, Measure] = {
 }
 DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
 SUPPLIED = "supplied:"
+PERTURBATIONS: dict[str, Perturbation] = {
+    perturbation.name: perturbation
+    for perturbation in (
+        Perturbation("dropout_variance", averages=True),
+        Perturbation("last_layer_dropout_variance", averages=True),
+        Perturbation("ensemble_variance", averages=True),
+        Perturbation("gradient_norm", averages=False),
+    )
+}
 
 
 def is_supplied(measure: str) -> bool:
@@ -46,16 +60,27 @@ def is_supplied(measure: str) -> bool:
     return measure.startswith(SUPPLIED) and len(measure) > len(SUPPLIED)
 
 
+def is_perturbation(measure: str) -> bool:
+    """Tell whether a measure runs the model more than once."""
+    return measure in PERTURBATIONS
+
+
 def is_known(measure: str) -> bool:
     """Tell whether there can be such a measure: a registered, supplied or output one."""
-    return measure in MEASURES or is_supplied(measure) or is_output(measure)
+    return (
+        measure in MEASURES
+        or is_perturbation(measure)
+        or is_supplied(measure)
+        or is_output(measure)
+    )
 
 
 def column(measure: str, k: int) -> str:
     """Return the name under which a measure of the Top-k event is kept.
 
     ``neg_log_topk_mass_5``, ``entropy``; ``supplied_<name>`` for ``supplied:<name>``, and for
-    ``output:<name>`` what `output_column` says.
+    ``output:<name>`` what `output_column` says. One that runs the model more than once is kept
+    under its own name.
 
     Raises
     ------
@@ -66,10 +91,12 @@ def column(measure: str, k: int) -> str:
         return f"supplied_{measure.removeprefix(SUPPLIED)}"
     if is_output(measure):
         return output_column(measure.removeprefix(OUTPUT))
+    if is_perturbation(measure):
+        return measure
     if measure not in MEASURES:
         raise ValueError(
-            f"measure must be one of {', '.join(MEASURES)}, {SUPPLIED}<name> or {OUTPUT}<name>, "
-            f"not {measure!r}"
+            f"measure must be one of {', '.join((*MEASURES, *PERTURBATIONS))}, {SUPPLIED}<name> "
+            f"or {OUTPUT}<name>, not {measure!r}"
         )
     return f"{measure}_{k}" if MEASURES[measure].per_event else measure
 
