@@ -141,7 +141,8 @@ def _in_canonical_order(records: Records) -> Records:
     Samples that share a key are told apart by what else is used of them; those that agree in all
     of it are exchangeable.
     """
-    others = [records.uncertainty[name] for name in sorted(records.uncertainty)]
+    families = (records.uncertainty, records.mean_log_probability, records.mean_label_rank)
+    others = [family[name] for family in families for name in sorted(family)]
     return records.take(np.lexsort((*others, records.label_rank, records.tie_key)))
 
 

@@ -12,6 +12,7 @@ from service.core.measures import (
     DEFAULT_MEASURES,
     MEASURES,
     OUTPUT,
+    PERTURBATIONS,
     SUPPLIED,
     is_known,
     is_supplied,
@@ -30,7 +31,8 @@ class FitOptions:
     top_k : tuple of int
         Events: the label is among the ``k`` top classes.
     measures : tuple of str
-        Names in `MEASURES`, ``supplied:<name>`` or ``output:<name>``; each is fitted to each event.
+        Names in `MEASURES` or `PERTURBATIONS`, ``supplied:<name>`` or ``output:<name>``; each is
+        fitted to each event.
     serve : mapping of int to str
         Measure whose table answers for event ``k``; by default the one of least cross-validated
         negative log-likelihood, the earlier in ``measures`` on ties. One that is supplied serves
@@ -108,8 +110,8 @@ class FitOptions:
         for name in self.measures:
             if not is_known(name):
                 raise ValueError(
-                    f"measures must be among {', '.join(MEASURES)}, {SUPPLIED}<name> or "
-                    f"{OUTPUT}<name>, not {name!r}"
+                    f"measures must be among {', '.join((*MEASURES, *PERTURBATIONS))}, "
+                    f"{SUPPLIED}<name> or {OUTPUT}<name>, not {name!r}"
                 )
         for k, name in self.serve.items():
             if k not in self.top_k:

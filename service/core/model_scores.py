@@ -1,11 +1,14 @@
 """What can be said of the model itself, whatever is fitted to it."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from service.core.pass_scores import PassesRow, pass_scores
 from service.core.plain_data import PlainData
 from service.core.records import Records
+
+__all__ = ["ConfidenceRow", "ModelScores", "PassesRow", "model_scores"]
 
 CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
 USUAL_EVENTS = (1, 5)
@@ -45,6 +48,9 @@ class ModelScores(PlainData):
         Mean entropy of the softmax, nats; None where it was not recorded.
     by_confidence : tuple of ConfidenceRow
         Accuracy and count above a confidence, ascending.
+    passes : dict of str to tuple of PassesRow
+        By measure that runs the model more than once, what fewer of its passes would do; those
+        whose passes were recorded.
     """
 
     n_samples: int
@@ -53,6 +59,7 @@ class ModelScores(PlainData):
     brier_multiclass: float
     mean_entropy: float | None
     by_confidence: tuple[ConfidenceRow, ...]
+    passes: dict[str, tuple[PassesRow, ...]] = field(default_factory=dict)
 
 
 def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
@@ -64,18 +71,18 @@ def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | N
     if records.n_samples == 0:
         return None
     kept = records.top_classes.shape[1]
+    events = [k for k in sorted({*USUAL_EVENTS, *top_k}) if k <= kept]
     log_likelihood = records.label_log_probability
     squares = 1.0 - 2.0 * np.exp(log_likelihood) + records.sum_squares
     entropy = records.uncertainty.get("entropy")
     return ModelScores(
         n_samples=records.n_samples,
-        accuracy={
-            k: float(np.mean(records.hits(k))) for k in sorted({*USUAL_EVENTS, *top_k}) if k <= kept
-        },
+        accuracy={k: float(np.mean(records.hits(k))) for k in events},
         nll=float(-np.mean(log_likelihood)) if np.isfinite(log_likelihood).all() else None,
         brier_multiclass=float(np.mean(squares)),
         mean_entropy=None if entropy is None else float(np.mean(entropy, dtype=np.float64)),
         by_confidence=_by_confidence(records),
+        passes=pass_scores(records, top_k=events),
     )
 
 

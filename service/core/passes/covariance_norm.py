@@ -50,7 +50,7 @@ def _deviations(log_p: Floats) -> Floats:
     change = np.expm1(log_p - np.where(ruled_out, 0.0, largest))  # p / max p - 1
     mean = change.mean(axis=1, keepdims=True)
     leader = (np.exp(largest) * (1.0 + mean)).argmax(axis=2, keepdims=True)
-    deviations = (change - mean) * np.exp(largest)
+    deviations: Floats = (change - mean) * np.exp(largest)
     np.put_along_axis(deviations, leader, 0.0, axis=2)
     np.put_along_axis(deviations, leader, -deviations.sum(axis=2, keepdims=True), axis=2)
     return deviations

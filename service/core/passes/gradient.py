@@ -78,7 +78,8 @@ def slopes(plus: ArrayLike, minus: ArrayLike, *, distance: float) -> Floats:
         raise ValueError(f"distance must be above 0 and finite, not {distance}")
     missing, missing_back = _missing_square(forth), _missing_square(back)
     sum_of_norms = np.sqrt(1.0 - missing) + np.sqrt(1.0 - missing_back)
-    return (missing_back - missing) / (sum_of_norms * distance)
+    difference: Floats = missing_back - missing
+    return difference / (sum_of_norms * distance)
 
 
 def gradient_norm(slopes: Floats, *, exact: bool) -> Floats:
@@ -111,6 +112,6 @@ def _missing_square(scores: Logits) -> Floats:
     with np.errstate(over="ignore"):  # finite logits further apart than float64 reaches: -inf
         others = np.exp(scores - np.take_along_axis(scores, top, axis=1))
     np.put_along_axis(others, top, 0.0, axis=1)
-    rest = others.sum(axis=1)
-    products = np.square(rest) - np.square(others).sum(axis=1)
+    rest: Floats = others.sum(axis=1)
+    products: Floats = np.square(rest) - np.square(others).sum(axis=1)
     return (2.0 * rest + products) / np.square(1.0 + rest)

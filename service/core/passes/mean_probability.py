@@ -36,4 +36,5 @@ def _mean(log_p: Floats) -> Floats:
     is_possible = np.isfinite(largest)
     relative = log_p - np.where(is_possible, largest, 0.0)[:, np.newaxis]
     mean = np.exp(relative).mean(axis=1)
-    return largest + np.log(np.where(is_possible, mean, 1.0))
+    log_mean: Floats = largest + np.log(np.where(is_possible, mean, 1.0))
+    return log_mean

@@ -1,7 +1,7 @@
 """The per-sample record: all that is kept of a model's output, a few hundred bytes a sample."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -9,9 +9,15 @@ from numpy.typing import NDArray
 
 from service.core.arrays import Floats, Hits, TieKeys, Uncertainty, as_uncertainty
 from service.core.measures import SUPPLIED, column
+from service.core.passes.pass_records import PassColumns
 from service.core.records.temperatures import TEMPERATURES
 
-UNCERTAINTY_PREFIX = "uncertainty_"
+# Fields that hold one array by name, and are stored as so many: "uncertainty_entropy".
+FAMILIES: dict[str, type[np.generic]] = {
+    "uncertainty": np.float32,
+    "mean_log_probability": np.float64,
+    "mean_label_rank": np.int32,
+}
 
 Float32s: TypeAlias = NDArray[np.float32]
 Int32s: TypeAlias = NDArray[np.int32]
@@ -45,12 +51,19 @@ class Records:
     top_logits : ndarray of float32, shape (n_samples, m)
         ``z_(i) - z_(1)``.
     uncertainty : dict of str to ndarray of float32, shape (n_samples,)
-        By column (`service.core.measures.column`); finite.
+        By column (`service.core.measures.column`, and ``name@n`` of the first ``n`` passes of a
+        measure that runs the model more than once); finite.
+    mean_log_probability : dict of str to ndarray of float64, shape (n_samples,)
+        ``log p_y`` of the mean probability of the first ``n`` passes, as ``name@n``; may be
+        ``-inf``.
+    mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
+        Classes that the same mean ranks above the label.
 
     Raises
     ------
     ValueError
-        If a dtype or shape differs, a value is NaN, or an uncertainty is not finite.
+        If a dtype or shape differs, a value is NaN, an uncertainty is not finite, or a mean lacks
+        one of its two columns.
     """
 
     tie_key: TieKeys
@@ -64,13 +77,21 @@ class Records:
     label_logit: Float32s
     top_logits: Float32s
     uncertainty: dict[str, Uncertainty]
+    mean_log_probability: dict[str, Floats] = field(default_factory=dict)
+    mean_label_rank: dict[str, Int32s] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for name, (dtype, columns) in self._layout().items():
             _check(name, getattr(self, name), np.dtype(dtype), (self.n_samples, *columns))
-        for name, values in self.uncertainty.items():
-            _check(name, values, np.dtype(np.float32), (self.n_samples,))
+        for family, kind in FAMILIES.items():
+            for name, values in getattr(self, family).items():
+                _check(f"{family}_{name}", values, np.dtype(kind), (self.n_samples,))
+        for values in self.uncertainty.values():
             as_uncertainty(values)
+        if odd := self.mean_log_probability.keys() ^ self.mean_label_rank.keys():
+            raise ValueError(
+                f"means must have a log-probability and a rank: {sorted(odd)} lack one"
+            )
 
     def _layout(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
         """Return dtype and columns of each array, in the order of the fields."""
@@ -125,6 +146,21 @@ class Records:
         }
         return replace(self, uncertainty={**self.uncertainty, **added})
 
+    def with_passes(self, columns: PassColumns) -> "Records":
+        """Return the records with columns that repeated runs of the model made.
+
+        Raises
+        ------
+        ValueError
+            If one breaks the layout.
+        """
+        return replace(
+            self,
+            uncertainty={**self.uncertainty, **columns.uncertainty},
+            mean_log_probability={**self.mean_log_probability, **columns.mean_log_probability},
+            mean_label_rank={**self.mean_label_rank, **columns.mean_label_rank},
+        )
+
     def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Records":
         """Return the records at ``index``, positions or a mask."""
         return self.from_arrays({name: array[index] for name, array in self.to_arrays().items()})
@@ -132,34 +168,41 @@ class Records:
     def to_arrays(self) -> Arrays:
         """Return plain arrays by name, for storage and for the wire."""
         arrays: Arrays = {name: getattr(self, name) for name in self._layout()}
-        for name, values in self.uncertainty.items():
-            arrays[UNCERTAINTY_PREFIX + name] = values
+        for family in FAMILIES:
+            for name, values in getattr(self, family).items():
+                arrays[f"{family}_{name}"] = values
         return arrays
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Records":
-        """Rebuild what `to_arrays` gave.
+        """Rebuild what `to_arrays` gave; records older than the means have none.
 
         Raises
         ------
         ValueError
             If an array is missing, unknown, or breaks the layout.
         """
-        plain = {field.name for field in fields(cls)} - {"uncertainty"}
-        measured = {name for name in arrays if name.startswith(UNCERTAINTY_PREFIX)}
-        missing, unknown = plain - arrays.keys(), arrays.keys() - plain - measured
+        plain = {field.name for field in fields(cls)} - FAMILIES.keys()
+        families: dict[str, dict[str, Any]] = {
+            family: _family(arrays, f"{family}_") for family in FAMILIES
+        }
+        named = {f"{family}_{name}" for family, held in families.items() for name in held}
+        missing, unknown = plain - arrays.keys(), arrays.keys() - plain - named
         if missing or unknown:
             raise ValueError(
                 f"records lack the arrays {sorted(missing)} and hold unknown {sorted(unknown)}"
             )
-        values: dict[str, Any] = {name: arrays[name] for name in plain}
-        return cls(
-            **values,
-            uncertainty={
-                name.removeprefix(UNCERTAINTY_PREFIX): np.asarray(arrays[name])
-                for name in sorted(measured)
-            },
-        )
+        values: dict[str, Any] = {name: arrays[name] for name in plain} | families
+        return cls(**values)
+
+
+def _family(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): np.asarray(arrays[name])
+        for name in sorted(arrays)
+        if name.startswith(prefix)
+    }
 
 
 def _check(
