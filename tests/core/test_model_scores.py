@@ -6,9 +6,10 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax, softmax
 from scipy.stats import entropy
-from sklearn.metrics import brier_score_loss, log_loss, top_k_accuracy_score
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
 
 from service.core.model_scores import model_scores
+from service.core.passes.pass_records import averaged_columns, gradient_columns
 from service.core.records import build_records
 from service.core.tie_keys import tie_keys
 
@@ -90,3 +91,95 @@ def test_is_plain_data(logits, labels):
 def test_nothing_scores_nothing(logits, labels):
     records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
     assert model_scores(records.take(np.arange(0)), top_k=(1,)) is None
+
+
+def averaged(passes, labels, measure="dropout_variance"):
+    """Records of the first pass's model, with columns of all passes."""
+    log_p = log_softmax(passes, axis=2)
+    base = build_records(log_p[:, 0], labels, tie_keys=tie_keys(log_p[:, 0], 0), top_k=(1, 2))
+    return base.with_passes(averaged_columns(measure, log_p, labels))
+
+
+def test_rows_by_passes_of_a_case_done_by_hand():
+    """Two samples, three passes; the mean turns round after the second."""
+    with np.errstate(divide="ignore"):
+        passes = np.log(
+            [
+                [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.8, 0.1]],
+                [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.5, 0.25, 0.25]],
+            ]
+        )
+    labels = np.array([1, 0])
+    rows = model_scores(averaged(passes, labels), top_k=(1, 2)).passes
+    assert list(rows) == ["dropout_variance"]
+    one, two, three = rows["dropout_variance"]
+    assert [one.passes, two.passes, three.passes] == [1, 2, 3]
+    assert one.accuracy == {1: 0.5, 2: 1.0}
+    assert two.accuracy == three.accuracy == {1: 1.0, 2: 1.0}
+    for row, mean in ((one, 0.3), (two, 0.5), (three, 0.6)):
+        assert row.nll == pytest.approx(-(np.log(mean) + np.log(0.5)) / 2, rel=1e-12)
+    # The base model, which is the first pass, misses the first sample, the one with a spread.
+    assert one.auroc == {1: None, 2: None}
+    assert two.auroc == three.auroc == {1: 1.0, 2: None}
+
+
+@pytest.mark.parametrize("n_passes", [2, 12])
+def test_rows_by_passes_against_scikit_learn(n_passes):
+    rng = np.random.default_rng(5)
+    passes = rng.normal(size=(300, 1, 7)) * 2 + rng.normal(size=(300, n_passes, 7))
+    labels = rng.integers(0, 7, 300)
+    records = averaged(passes, labels, "ensemble_variance")
+    found = model_scores(records, top_k=(1, 2)).passes["ensemble_variance"]
+    assert [row.passes for row in found] == [n for n in (1, 2, 3, 5, 10, 12) if n <= n_passes]
+    softmaxes = softmax(passes, axis=2)
+    for row in found:
+        mean = softmaxes[:, : row.passes].mean(axis=1)
+        assert row.nll == pytest.approx(log_loss(labels, mean, labels=range(7)), rel=1e-9)
+        assert list(row.accuracy) == list(row.auroc) == [1, 2, 5]
+        for k, accuracy in row.accuracy.items():
+            expected = top_k_accuracy_score(labels, mean, k=k, labels=range(7))
+            assert accuracy == pytest.approx(expected)
+        for k, area in row.auroc.items():
+            if row.passes == 1:
+                assert area is None
+                continue
+            spread = [np.linalg.norm(np.cov(p[: row.passes].T), 2) for p in softmaxes]
+            assert area == pytest.approx(roc_auc_score(~records.hits(k), spread), abs=1e-4)
+
+
+def test_rows_of_a_gradient_have_no_mean():
+    rng = np.random.default_rng(6)
+    logits, labels, slopes = (
+        rng.normal(size=(80, 6)),
+        rng.integers(0, 6, 80),
+        rng.normal(size=(80, 4)),
+    )
+    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
+    given = records.with_passes(gradient_columns(slopes, exact=False))
+    rows = model_scores(given, top_k=(1,)).passes["gradient_norm"]
+    assert [row.passes for row in rows] == [1, 2, 3, 4]
+    for row in rows:
+        assert row.accuracy is None
+        assert row.nll is None
+        norm = np.linalg.norm(slopes[:, : row.passes], axis=1)
+        assert row.auroc[1] == pytest.approx(roc_auc_score(~records.hits(1), norm), abs=1e-6)
+    exact = records.with_passes(gradient_columns(slopes, exact=True))
+    assert model_scores(exact, top_k=(1,)).passes == {}
+
+
+def test_a_label_that_a_mean_rules_out_leaves_its_likelihood_undefined():
+    passes = np.zeros((2, 2, 3))
+    passes[0, 0, 1] = -np.inf
+    one, two = model_scores(averaged(passes, np.array([1, 0])), top_k=(1, 2)).passes[
+        "dropout_variance"
+    ]
+    assert one.nll is None
+    assert two.nll == pytest.approx(-(np.log(1 / 6) + np.log(1 / 3)) / 2)
+
+
+def test_passes_are_plain_data_and_there_are_none_without(logits, labels):
+    assert scores_of(logits, labels).passes == {}
+    rows = averaged(np.stack([logits, -logits, logits], axis=1), labels)
+    plain = model_scores(rows, top_k=(1,)).as_dict()
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["passes"]["dropout_variance"][0]["auroc"] == {"1": None, "5": None}

@@ -98,8 +98,9 @@ def gradient_norm(slopes: Floats, *, exact: bool) -> Floats:
     -------
     ndarray of float64, shape (n_samples,)
     """
-    squares = np.square(slopes)
-    return np.sqrt(squares.sum(axis=1) if exact else squares.mean(axis=1))
+    squares: Floats = np.square(slopes)
+    total: Floats = squares.sum(axis=1)
+    return np.sqrt(total if exact else total / slopes.shape[1])
 
 
 def _missing_square(scores: Logits) -> Floats:

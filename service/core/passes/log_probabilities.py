@@ -45,4 +45,5 @@ def row_blocks(array: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
     n_samples, n_passes, n_classes = array.shape
     step = max(1, BLOCK_ELEMENTS // (n_passes * n_classes))
     for start in range(0, max(n_samples, 1), step):
-        yield array[start : start + step].astype(np.float64)
+        # C order, so that each row is summed in one order whatever the layout of the array.
+        yield array[start : start + step].astype(np.float64, order="C")

@@ -1,0 +1,175 @@
+"""Laws that every measure keeps that runs the model more than once."""
+
+import numpy as np
+import pytest
+from pass_strategies import drawn_passes
+from score_strategies import simulated_records
+
+from service.core.fit import FitOptions, fit_calibration
+from service.core.further_set import judge_further_set
+from service.core.measures import (
+    DEFAULT_MEASURES,
+    MEASURES,
+    PERTURBATIONS,
+    check_measures,
+    column,
+    columns,
+    is_known,
+    is_output,
+    is_perturbation,
+    is_supplied,
+    prefix_column,
+)
+from service.core.passes.pass_records import averaged_columns, column_names, gradient_columns
+
+EACH = pytest.mark.parametrize("name", PERTURBATIONS)
+N_PASSES = 12
+
+
+def made(name, log_p, labels):
+    """Columns of a measure, from passes or from as many slopes."""
+    if PERTURBATIONS[name].averages:
+        return averaged_columns(name, log_p, labels)
+    return gradient_columns(log_p[:, :, 0], exact=False)
+
+
+def with_passes(name, n_samples, *, seed):
+    """Records, and passes that differ the more the likelier the model is wrong."""
+    records = simulated_records(n_samples, seed=seed, top_k=(1, 5))
+    rng = np.random.default_rng(seed)
+    spread = 0.05 + ~records.hits(1) + 0.3 * ~records.hits(5) + 0.2 * rng.random(n_samples)
+    passes = spread[:, np.newaxis, np.newaxis] * rng.normal(size=(n_samples, N_PASSES, 10))
+    log_p = passes - np.log(np.exp(passes).sum(axis=2, keepdims=True))
+    return records.with_passes(made(name, log_p, records.label.astype(np.int64)))
+
+
+def test_they_are_those_of_the_papers_in_their_order():
+    assert list(PERTURBATIONS) == [
+        "dropout_variance",
+        "last_layer_dropout_variance",
+        "ensemble_variance",
+        "gradient_norm",
+    ]
+
+
+@EACH
+def test_it_is_known_by_its_own_name_and_kept_under_it_whatever_the_event(name):
+    assert PERTURBATIONS[name].name == name
+    assert is_known(name)
+    assert is_perturbation(name)
+    assert not is_supplied(name)
+    assert not is_output(name)
+    assert column(name, 1) == column(name, 5) == name
+    assert prefix_column(name, 5) == f"{name}@5"
+
+
+@EACH
+def test_it_is_not_made_from_scores_nor_asked_for_by_default(name):
+    assert name not in MEASURES
+    assert name not in DEFAULT_MEASURES
+    assert name not in {found for found, _, _ in columns((1, 5), logits=True)}
+    check_measures([name], logits=False)
+
+
+@EACH
+def test_what_only_resembles_its_name_is_unknown(name):
+    for other in (f"{name}@5", f"{name}_1", name.upper(), f" {name}"):
+        assert not is_known(other)
+        with pytest.raises(ValueError, match=f"measure must be one of entropy.*{name}"):
+            column(other, 1)
+        with pytest.raises(ValueError, match=f"measures must be among entropy.*{name}"):
+            FitOptions(measures=(other,))
+
+
+@EACH
+@pytest.mark.parametrize("n_passes", [2, 3, 7, 20, 21])
+def test_its_columns_have_the_names_foretold(name, n_passes):
+    found = made(name, *drawn_passes(8, n_passes, 5))
+    uncertainty, means = column_names(name, n_passes)
+    assert tuple(found.uncertainty) == (name, *uncertainty)
+    assert tuple(found.mean_log_probability) == means
+    assert tuple(found.mean_label_rank) == means
+    assert bool(means) is PERTURBATIONS[name].averages
+
+
+@EACH
+def test_it_is_finite_never_negative_and_more_where_passes_differ_more(name):
+    log_p, labels = drawn_passes(200, N_PASSES, 5, scale=0.1)
+    for values in made(name, log_p, labels).uncertainty.values():
+        assert values.dtype == np.float32
+        assert np.isfinite(values).all()
+        assert not np.signbit(values).any()
+    tamed = log_p / 4 if name == "gradient_norm" else drawn_closer(log_p)
+    assert (
+        made(name, tamed, labels).uncertainty[name] < made(name, log_p, labels).uncertainty[name]
+    ).all()
+
+
+def drawn_closer(log_p):
+    """Passes half way to their mean."""
+    p = np.exp(log_p)
+    return np.log((p + p.mean(axis=1, keepdims=True)) / 2)
+
+
+@EACH
+def test_a_column_of_the_first_passes_is_the_full_one_of_a_run_of_so_many(name):
+    log_p, labels = drawn_passes(30, N_PASSES, 5)
+    found = made(name, log_p, labels).uncertainty
+    for n in (2, 3, 5, 10):
+        fewer = made(name, log_p[:, :n], labels).uncertainty
+        np.testing.assert_array_equal(found[prefix_column(name, n)], fewer[name])
+
+
+@EACH
+def test_samples_beside_a_sample_do_not_show(name):
+    log_p, labels = drawn_passes(6, N_PASSES, 5)
+    whole = made(name, log_p, labels)
+    for row in range(6):
+        alone = made(name, log_p[row : row + 1], labels[row : row + 1])
+        for family in ("uncertainty", "mean_log_probability", "mean_label_rank"):
+            for held, values in getattr(whole, family).items():
+                np.testing.assert_array_equal(values[row], getattr(alone, family)[held][0])
+
+
+@EACH
+def test_a_calibration_is_fitted_to_it_and_served_by_it_where_it_is_best(name):
+    records, evaluation = with_passes(name, 600, seed=1), with_passes(name, 300, seed=2)
+    options = FitOptions(top_k=(1, 5), measures=("entropy", name), bins=5)
+    fit = fit_calibration(records, options=options, evaluation=evaluation)
+    event = fit.events[1]
+    assert event.measures[name].column == name
+    assert event.served == name
+    assert event.measures[name].scores["nll"].mean < event.measures["entropy"].scores["nll"].mean
+    assert event.measures[name].evaluation["auroc"] > 0.9
+    for scores in (fit.model_scores["calibration"], fit.model_scores["evaluation"]):
+        assert [row.passes for row in scores.passes[name]] == [1, 2, 3, 5, 10, 12]
+    shuffled = records.take(np.random.default_rng(0).permutation(600))
+    again = fit_calibration(shuffled, options=options, evaluation=evaluation)
+    assert again.model_scores["calibration"] == fit.model_scores["calibration"]
+    assert again.events[1].measures[name].scores["nll"] == event.measures[name].scores["nll"]
+
+
+@EACH
+def test_it_serves_where_it_is_named_and_judges_further_sets(name):
+    records = with_passes(name, 300, seed=3)
+    options = FitOptions(top_k=(1,), measures=("entropy", name), serve={1: name}, bins=3)
+    event = fit_calibration(records, options=options).events[1]
+    assert event.served == name
+    tables = {1: {measure: found.table for measure, found in event.measures.items()}}
+    further = judge_further_set(
+        tables,
+        records,
+        with_passes(name, 200, seed=4),
+        served={1: name},
+        labelled=True,
+        n_classes=10,
+    )
+    assert further.events[1].measures[name].column == name
+    assert list(further.model_scores.passes) == [name]
+
+
+@EACH
+def test_records_without_it_are_refused(name):
+    records = simulated_records(50, seed=1, top_k=(1,))
+    with pytest.raises(ValueError, match=f"records must hold {name}, not only"):
+        fit_calibration(records, options=FitOptions(top_k=(1,), measures=(name,)))

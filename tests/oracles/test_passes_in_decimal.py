@@ -1,0 +1,105 @@
+"""The spread of passes and the slope of the confidence against 150-digit decimal arithmetic."""
+
+import decimal
+from decimal import Decimal
+
+import numpy as np
+import pytest
+
+from service.core.passes.covariance_norm import covariance_norm
+from service.core.passes.gradient import slopes
+
+DIGITS = decimal.Context(prec=150, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+
+
+def exact_norm(others):
+    """Return the norm for one sample: log p of all classes but the one that leads, by pass."""
+    with decimal.localcontext(DIGITS):
+        p = [[Decimal(float(value)).exp() for value in row] for row in others]
+        p = [[1 - sum(row), *row] for row in p]
+        mean = [sum(column) / len(p) for column in zip(*p, strict=True)]
+        deviations = [[a - b for a, b in zip(row, mean, strict=True)] for row in p]
+        gram = [[dot(one, other) / (len(p) - 1) for other in deviations] for one in deviations]
+        return float(largest_eigenvalue(gram))
+
+
+def dot(one, other):
+    return sum(a * b for a, b in zip(one, other, strict=True))
+
+
+def largest_eigenvalue(matrix):
+    """Square until one eigenvector is left: by 2^40 powers, whatever the gap above 1e-10."""
+    power, trace = matrix, sum(matrix[i][i] for i in range(len(matrix)))
+    for _ in range(40):
+        power = [[value / trace for value in row] for row in power]
+        columns = list(zip(*power, strict=True))
+        power = [[dot(row, column) for column in columns] for row in power]
+        trace = sum(power[i][i] for i in range(len(power)))
+    vector = max(([row[i] for row in power] for i in range(len(power))), key=lambda v: dot(v, v))
+    image = [dot(row, vector) for row in matrix]
+    return dot(vector, image) / dot(vector, vector)
+
+
+def with_leader(others):
+    """Put the class that leads first, as float64 rounds its log-probability."""
+    leader = np.log1p(-np.exp(others).sum(axis=-1, keepdims=True))
+    return np.concatenate([leader, others], axis=-1)
+
+
+@pytest.mark.parametrize("gap", [3.0, 20.0, 35.0, 50.0, 100.0, 170.0])
+@pytest.mark.parametrize(("n_passes", "n_classes"), [(2, 2), (3, 6), (8, 4)])
+def test_digits_are_kept_next_to_certainty(gap, n_passes, n_classes):
+    """At a gap of 170 the probabilities beside the leader are 1e-74, the norm is 1e-148."""
+    rng = np.random.default_rng(n_passes)
+    others = rng.normal(size=(6, n_passes, n_classes - 1)) - gap - np.log(n_classes)
+    expected = [exact_norm(row) for row in others]
+    assert 0 < max(expected) < 100 * np.exp(-2 * gap)
+    np.testing.assert_allclose(covariance_norm(with_leader(others)), expected, rtol=1e-11)
+
+
+@pytest.mark.parametrize("spread", [1e-3, 1e-6, 1e-10])
+def test_digits_are_kept_where_the_passes_all_but_agree(spread):
+    rng = np.random.default_rng(1)
+    base = rng.normal(size=(6, 1, 4)) - 4
+    others = base + spread * rng.normal(size=(6, 5, 4))
+    expected = [exact_norm(row) for row in others]
+    np.testing.assert_allclose(covariance_norm(with_leader(others)), expected, rtol=1e-6)
+
+
+def test_the_naive_norm_would_have_failed():
+    others = np.array([[[-45.0, -50.0], [-46.0, -44.0]]])
+    log_p = with_leader(others)
+    p = np.exp(log_p[0])
+    naive = np.linalg.norm(np.cov(p.T), 2)
+    expected = exact_norm(others[0])
+    assert naive != pytest.approx(expected, rel=0.05, abs=0)
+    assert covariance_norm(log_p) == pytest.approx([expected], rel=1e-13, abs=0)
+    # Not even in 80 bits: what is lost is the leader's deviation.
+    wide = np.exp(log_p[0].astype(np.longdouble))
+    wide -= wide.mean(axis=0)
+    assert float(np.square(wide).sum()) != pytest.approx(expected, rel=0.05, abs=0)
+
+
+def exact_slope(plus, minus, distance):
+    with decimal.localcontext(DIGITS):
+        norms = []
+        for scores in (plus, minus):
+            weights = [Decimal(float(value)).exp() for value in scores]
+            total = sum(weights)
+            norms.append(sum((weight / total) ** 2 for weight in weights).sqrt())
+        return float((norms[0] - norms[1]) / Decimal(distance))
+
+
+@pytest.mark.parametrize("lead", [0.0, 5.0, 35.0, 60.0, 250.0])
+def test_slopes_keep_their_digits(lead):
+    rng = np.random.default_rng(2)
+    plus = rng.normal(size=(20, 6))
+    plus[:, 0] += lead
+    minus = plus + 1e-3 * rng.normal(size=(20, 6))
+    expected = [exact_slope(*pair, 2e-3) for pair in zip(plus, minus, strict=True)]
+    found = slopes(plus, minus, distance=2e-3)
+    np.testing.assert_allclose(found, expected, rtol=1e-9, atol=1e-12 * np.exp(-lead))
+    if lead > 40:
+        p = [np.exp(z) / np.exp(z).sum(axis=1, keepdims=True) for z in (plus, minus)]
+        assert (np.linalg.norm(p[0], axis=1) == np.linalg.norm(p[1], axis=1)).all()
+        assert (found != 0).all()
