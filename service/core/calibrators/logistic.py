@@ -50,7 +50,8 @@ def fit_logistic(features: Floats, hits: Hits) -> LogisticFit:
     if n_hits in (0, n_samples):
         return LogisticFit(start, np.zeros(n_features))
     centre, scale = features.mean(axis=0), features.std(axis=0)
-    varies = scale > 0.0
+    # Not by the scale: of equal values the mean may be a last bit off, and so may they from it.
+    varies = np.ptp(features, axis=0) > 0.0
     design = np.ones((n_samples, 1 + int(varies.sum())))
     design[:, 1:] = (features[:, varies] - centre[varies]) / scale[varies]
     penalty = np.full(design.shape[1], PENALTY)

@@ -103,3 +103,12 @@ def test_log_odds_of_a_saturated_mass_are_finite():
     for values in (log_odds(records, 1), log_rest(records, 1), neg_log_mass(records, 1)):
         assert np.isfinite(values).all()
         assert values[0] == values[1]
+
+
+@pytest.mark.parametrize("n_samples", [3, 7, 49, 100, 903])
+def test_values_whose_mean_rounds_are_no_variation(n_samples):
+    """The mean of three times .1 is not .1: the slope of that difference says anything."""
+    hits = np.arange(n_samples) % 2 == 0
+    found = fit_logistic(np.full((n_samples, 1), 0.1), hits)
+    np.testing.assert_array_equal(found.slopes, 0.0)
+    assert expit(found.log_odds(np.array([[0.2]]))[0]) == pytest.approx(hits.mean(), rel=1e-5)
