@@ -1,0 +1,195 @@
+"""How well each measure finds a model's errors, and what it costs: the whole service's answer.
+
+    python benchmarks/measures_compared.py [FOLDER] [--passes 20] [--directions 16]
+
+FOLDER holds ``model.onnx``, ``model_dropout.onnx``, ``ensemble_0.onnx`` and so on,
+``calibration_float32.npz`` and ``evaluation_float32.npz``; without one, the small digit networks
+of ``tests/data/passes`` are used. Each model is uploaded to a service started in this process and
+calibrated; the tables are read from its reports. AUROC is of the measure against the errors of
+the Top-1 prediction (errors positive) on the evaluation half. Accuracy and NLL are of the mean
+probability of the passes where there is one, and of the model itself elsewhere.
+"""
+
+import argparse
+import io
+import json
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import onnxruntime
+from scipy.stats import rankdata
+
+from service.cli.connection import connect
+from service.cli.failure import check
+from service.cli.following import follow
+from service.cli.references import address_of
+from service.core.measures import MEASURES
+from service.settings import Settings
+
+PASSES = Path(__file__).parent.parent / "tests" / "data" / "passes"
+BATCH = 500
+DROPOUT = ("dropout_variance", "last_layer_dropout_variance")
+ENSEMBLE = ("ensemble_variance", "neg_log_pmax")
+
+
+@dataclass(frozen=True)
+class Study:
+    """The files: one model, the same with dropout, an ensemble, and two labelled sets."""
+
+    plain: Path
+    dropout: Path
+    members: tuple[Path, ...]
+    calibration: bytes
+    evaluation: bytes
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is uploaded together, and the measures asked for."""
+
+    name: str
+    models: tuple[Path, ...]
+    measures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the service answered for a case: the calibration's resource and its report."""
+
+    case: Case
+    resource: dict[str, Any]
+    report: dict[str, Any]
+
+
+def study_of(folder: Path) -> Study:
+    return Study(
+        plain=folder / "model.onnx",
+        dropout=folder / "model_dropout.onnx",
+        members=tuple(sorted(folder.glob("ensemble_*.onnx"))),
+        calibration=(folder / "calibration_float32.npz").read_bytes(),
+        evaluation=(folder / "evaluation_float32.npz").read_bytes(),
+    )
+
+
+def digits() -> Study:
+    sets = np.load(PASSES / "digits_passes.npz")
+    return Study(
+        plain=PASSES / "small_cnn.onnx",
+        dropout=PASSES / "hidden_dropout_cnn.onnx",
+        members=tuple(sorted(PASSES.glob("member_[0-9].onnx"))),
+        calibration=as_npz(sets["calibration_inputs"], sets["calibration_labels"]),
+        evaluation=as_npz(sets["evaluation_inputs"], sets["evaluation_labels"]),
+    )
+
+
+def as_npz(inputs: np.ndarray, labels: np.ndarray) -> bytes:
+    file = io.BytesIO()
+    np.savez(file, inputs=inputs, labels=labels)
+    return file.getvalue()
+
+
+def cases(study: Study) -> tuple[Case, ...]:
+    return (
+        Case(study.plain.name, (study.plain,), (*MEASURES, "gradient_norm")),
+        Case(study.dropout.name, (study.dropout,), DROPOUT),
+        Case(f"ensemble of {len(study.members)}", study.members, ENSEMBLE),
+    )
+
+
+def calibrated(client: httpx.Client, study: Study, case: Case, blocks: dict[str, Any]) -> Found:
+    config = {"name": case.name, "measures": case.measures, "top_k": [1], **blocks}
+    parts: list[tuple[str, Any]] = [
+        ("model", (path.name, path.read_bytes())) for path in case.models
+    ]
+    parts += [("calibration", ("calibration.npz", study.calibration))]
+    parts += [("evaluation", ("evaluation.npz", study.evaluation))]
+    parts += [("config", (None, json.dumps(config)))]
+    resource = check(client.post("/calibrate", files=parts, timeout=None)).json()
+    resource = follow(client, address_of(resource["id"]), resource)
+    params = {"calibration": resource["id"]}
+    return Found(case, resource, check(client.get("/report", params=params)).json())
+
+
+def quality_rows(found: Found) -> Iterator[str]:
+    """Yield a line for each measure of the case."""
+    scores = found.report["model_scores"]["evaluation"]
+    for measure in found.case.measures:
+        auroc = found.report["events"]["1"]["measures"][measure]["evaluation"]["auroc"]
+        costs = found.resource["costs"]
+        cost = costs.get(measure, costs["plain"])
+        averaged = scores["passes"].get(measure, [])
+        mean = averaged[-1] if averaged and averaged[-1]["accuracy"] is not None else scores
+        yield (
+            f"| {found.case.name} | `{measure}` | {cost['passes']} | {cost['ms_per_row']:.3f} "
+            f"| {auroc:.4f} | {mean['accuracy']['1']:.4f} | {mean['nll']:.4f} |"
+        )
+
+
+def pass_rows(found: Found) -> Iterator[str]:
+    """Yield a line for each number of passes of the measures that have some."""
+    for measure, rows in found.report["model_scores"]["evaluation"]["passes"].items():
+        for row in rows:
+            accuracy = None if row["accuracy"] is None else row["accuracy"]["1"]
+            cells = (row["auroc"]["1"], accuracy, row["nll"])
+            shown = " | ".join("-" if cell is None else f"{cell:.4f}" for cell in cells)
+            yield f"| {found.case.name} | `{measure}` | {row['passes']} | {shown} |"
+
+
+def max_softmax_auroc(study: Study) -> float:
+    """Return how well 1 - max softmax finds the plain model's errors, without the service."""
+    data = np.load(io.BytesIO(study.evaluation))
+    session = onnxruntime.InferenceSession(study.plain, providers=["CPUExecutionProvider"])
+    name = session.get_inputs()[0].name
+    starts = range(0, len(data["labels"]), BATCH)
+    inputs = data["inputs"]
+    logits = [session.run(None, {name: inputs[start : start + BATCH]})[0] for start in starts]
+    shifted = np.concatenate(logits).astype(np.float64)
+    shifted -= shifted.max(axis=1, keepdims=True)
+    errors = shifted.argmax(axis=1) != data["labels"]
+    ranks = rankdata(np.log(np.exp(shifted).sum(axis=1)))  # -log of the largest probability
+    n_errors, n_hits = int(errors.sum()), int((~errors).sum())
+    return float((ranks[errors].sum() - n_errors * (n_errors + 1) / 2) / (n_errors * n_hits))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("folder", nargs="?", type=Path)
+    parser.add_argument("--passes", type=int, default=20)
+    parser.add_argument("--directions", type=int, default=16)
+    options = parser.parse_args()
+    study = digits() if options.folder is None else study_of(options.folder)
+    blocks = {
+        "dropout": {"passes": options.passes},
+        "gradient": {"directions": options.directions},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        settings = Settings(data_dir=Path(folder), device="cpu", _env_file=None)
+        with connect(None, settings=settings) as client:
+            found = [calibrated(client, study, case, blocks) for case in cases(study)]
+    print_tables(found, max_softmax_auroc(study))
+
+
+def print_tables(found: list[Found], max_softmax: float) -> None:
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f},", end=" ")
+    print(f"Python {platform.python_version()}, onnxruntime {onnxruntime.__version__};", end=" ")
+    print(f"1 - max softmax by onnxruntime and ranks alone: AUROC {max_softmax:.4f}\n")
+    print("| model | measure | passes | ms a row | AUROC | accuracy | NLL |")
+    print("|---|---|---:|---:|---:|---:|---:|")
+    for case in found:
+        print(*quality_rows(case), sep="\n")
+    print("\n| model | measure | the first passes | AUROC | accuracy | NLL |")
+    print("|---|---|---:|---:|---:|---:|")
+    for case in found:
+        for line in pass_rows(case):
+            print(line)
+
+
+if __name__ == "__main__":
+    main()
