@@ -32,6 +32,8 @@ def uncertainties(draw, *, max_samples=60):
         0.0,
         float(np.float32(1e-40)),
         float(np.float32(2e-37)),
+        float(np.float32(-2e-37)),
+        float(np.float32(-9e-38)),
         float(base),
         float(np.nextafter(base, np.float32(1))),
         float(np.nextafter(np.nextafter(base, np.float32(1)), np.float32(1))),

@@ -11,7 +11,8 @@ def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
     """Return a float32 edge ``e`` with ``lower <= e < upper``, half-way where float32 allows.
 
     The mean is taken in float64. Where it rounds onto the upper value, which a right-closed bin
-    would then swallow, the lower value is the edge.
+    would then swallow, the lower value is the edge. No edge stands below float32's normal range,
+    where it would part values that are one block.
 
     Parameters
     ----------
@@ -20,6 +21,7 @@ def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
     """
     middle = (lower.astype(np.float64) + upper.astype(np.float64)) / 2.0
     edge = middle.astype(np.float32)
+    edge = np.where(np.abs(edge) < UNDERFLOW, np.maximum(lower, -UNDERFLOW), edge)
     return np.where(edge >= upper, lower, edge)
 
 

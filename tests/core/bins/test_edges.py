@@ -90,6 +90,12 @@ def test_what_a_device_may_flush_to_zero_shares_a_bin():
     np.testing.assert_array_equal(assign_bins(flushed, edges), assign_bins(values, edges))
 
 
+def test_what_a_device_may_flush_to_zero_shares_a_bin_beside_a_negative_neighbour():
+    values = np.array([-2e-37, -9e-38, 0.0, 5e-38, 3e-37], dtype=np.float32)
+    assert assign_bins(values, quantile_edges(values, 5)).tolist() == [0, 1, 1, 1, 2]
+    assert assign_bins(values[:2], quantile_edges(values[:2], 2)).tolist() == [0, 1]
+
+
 def test_a_midpoint_never_rounds_onto_the_upper_value():
     rng = np.random.default_rng(1)
     lower = rng.exponential(size=20_000).astype(np.float32)
