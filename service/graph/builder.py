@@ -18,13 +18,17 @@ class GraphBuilder:
     """Appends nodes to a graph, in place; tensors are known by their names.
 
     Constants are nodes, for files of IR 3 want every initializer to be an input as well. Nodes
-    carry no name: ONNX Runtime refuses two of the same.
+    carry no name: ONNX Runtime refuses two of the same. ``stem`` keeps the tensors of several
+    builders apart.
     """
 
-    def __init__(self, graph: GraphProto, *, opset: int, precision: Precision) -> None:
+    def __init__(
+        self, graph: GraphProto, *, opset: int, precision: Precision, stem: str = "n"
+    ) -> None:
         self._graph = graph
-        self._opset = opset
         self._dtype = np.dtype(precision)
+        self._stem = stem
+        self.opset = opset
         self._constants: dict[tuple[str, bytes], str] = {}
         self._count = 0
         self.element_type = ELEMENT_TYPES[precision]
@@ -67,7 +71,7 @@ class GraphBuilder:
 
     def row_sums(self, matrix: str) -> str:
         """Return the sum of each row, shape (n, 1)."""
-        if self._opset < AXES_INPUT_SINCE:
+        if self.opset < AXES_INPUT_SINCE:
             return self.add("ReduceSum", matrix, axes=[1], keepdims=1)
         return self.add("ReduceSum", matrix, self.integers([1]), keepdims=1)
 
@@ -80,4 +84,4 @@ class GraphBuilder:
 
     def _new_name(self) -> str:
         self._count += 1
-        return f"{PREFIX}n{self._count}"
+        return f"{PREFIX}{self._stem}{self._count}"

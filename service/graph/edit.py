@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from onnx import GraphProto, ValueInfoProto
+from onnx import GraphProto, NodeProto, ValueInfoProto
 
-from service.graph.walk import used_names
+from service.graph.walk import upstream, used_names
 
 
 def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
@@ -19,17 +19,15 @@ def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
     _drop_dead_initializers(graph)
 
 
+def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> None:
+    """Put nodes in the place of one, in place: a file's nodes stand in the order they run in."""
+    del graph.node[index]
+    for offset, node in enumerate(nodes):
+        graph.node.insert(index + offset, node)
+
+
 def _drop_dead_nodes(graph: GraphProto) -> None:
-    producers = {
-        name: index for index, node in enumerate(graph.node) for name in node.output if name
-    }
-    waiting = [output.name for output in graph.output]
-    alive: set[int] = set()
-    while waiting:
-        index = producers.get(waiting.pop())
-        if index is not None and index not in alive:
-            alive.add(index)
-            waiting.extend(used_names(graph.node[index]))
+    alive = upstream(graph, [output.name for output in graph.output])
     for index in reversed(range(len(graph.node))):
         if index not in alive:
             del graph.node[index]

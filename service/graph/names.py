@@ -27,17 +27,18 @@ def free_reserved_names(graph: GraphProto) -> None:
             raise InvalidOnnxModel.at(
                 "model", f"input {quote(given.name)}: names starting with {PREFIX!r} are reserved"
             )
-    names = set(_value_names(graph))
+    names = set(value_names(graph))
     reserved = {name for name in names if name.startswith(PREFIX)}
     if not reserved:
         return
     front = "user."
     while any(name.startswith(front) for name in names):
         front += "user."
-    _rename(graph, {name: front + name for name in reserved})
+    rename_values(graph, {name: front + name for name in reserved})
 
 
-def _value_names(graph: GraphProto) -> Iterator[str]:
+def value_names(graph: GraphProto) -> Iterator[str]:
+    """Yield the name of every value that the graph or one nested in it defines."""
     for inner in all_graphs(graph):
         yield from (value.name for value in inner.input)
         yield from (tensor.name for tensor in initial_tensors(inner))
@@ -45,7 +46,8 @@ def _value_names(graph: GraphProto) -> Iterator[str]:
             yield from node.output
 
 
-def _rename(graph: GraphProto, new_names: Mapping[str, str]) -> None:
+def rename_values(graph: GraphProto, new_names: Mapping[str, str]) -> None:
+    """Give values other names, in place, in the graph and in those nested in it."""
     for inner in all_graphs(graph):
         for node in inner.node:
             node.input[:] = [new_names.get(name, name) for name in node.input]

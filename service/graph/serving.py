@@ -9,6 +9,7 @@ from service.graph.class_scores import class_scores
 from service.graph.edit import keep_outputs
 from service.graph.head import add_head
 from service.graph.names import PREFIX
+from service.graph.noise_site import NoiseSite
 from service.graph.output import OutputChoice
 from service.graph.probe import raw_scores
 from service.graph.scalars import pass_through
@@ -27,6 +28,7 @@ def build_serving_graph(
     top_k: Sequence[int],
     scalars: Mapping[str, str] | None = None,
     with_scores: bool = False,
+    sites: Sequence[NoiseSite] = (),
 ) -> ModelProto:
     """Put the uncertainty head on the model, in place, and return it.
 
@@ -35,7 +37,8 @@ def build_serving_graph(
     m = min(K, max(5, *top_k)); per measure ``howsure_<column>`` float32 (n,): entropy,
     neg_log_pmax, margin, energy (of logits alone) and neg_log_topk_mass_<k> for each k, and
     those of ``scalars``; with ``with_scores`` also ``howsure_scores`` (n, K) in the head's
-    precision, logits or probabilities as ``choice.kind`` says.
+    precision, logits or probabilities as ``choice.kind`` says; and for each of ``sites`` its
+    ``shape_output``.
 
     Parameters
     ----------
@@ -45,6 +48,8 @@ def build_serving_graph(
         Distinct, each ``1 <= k < choice.n_classes``.
     scalars
         Outputs of the model with one number a sample, by column.
+    sites
+        What `expose_dropout` or `expose_random` made of this model.
 
     Raises
     ------
@@ -76,6 +81,7 @@ def build_serving_graph(
     if with_scores:
         build.add("Identity", scores, output=SCORES)
         outputs.append(_output(SCORES, build.element_type, 2))
+    outputs += [_output(site.shape_output, TensorProto.INT64, 1) for site in sites]
     keep_outputs(graph, outputs)
     return model
 

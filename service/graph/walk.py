@@ -1,6 +1,6 @@
 """Going through the nodes, names and tensors of a graph."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
@@ -29,6 +29,21 @@ def used_names(node: NodeProto) -> Iterator[str]:
             yield output.name
         for inner in subgraph.node:
             yield from used_names(inner)
+
+
+def upstream(graph: GraphProto, tensors: Iterable[str]) -> set[int]:
+    """Return the places of the nodes of the main graph that the tensors depend on."""
+    producers = {
+        name: index for index, node in enumerate(graph.node) for name in node.output if name
+    }
+    waiting = list(tensors)
+    found: set[int] = set()
+    while waiting:
+        index = producers.get(waiting.pop())
+        if index is not None and index not in found:
+            found.add(index)
+            waiting.extend(used_names(graph.node[index]))
+    return found
 
 
 def initial_tensors(graph: GraphProto) -> Iterator[TensorProto]:

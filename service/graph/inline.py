@@ -1,0 +1,108 @@
+"""Putting a model's own functions in the place of their calls, where what they hold matters."""
+
+from collections.abc import Iterable, Iterator
+
+from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, inliner
+
+from service.errors import InvalidOnnxModel
+from service.graph.names import PREFIX, rename_values, value_names
+from service.graph.versions import DEFAULT_DOMAINS
+from service.graph.walk import subgraphs, used_names
+
+
+def inline_functions(model: ModelProto, *, holding: Iterable[str] | None = None) -> None:
+    """Inline, in place, the functions that hold one of these standard operators, or all.
+
+    Weights of the main graph stay where they are: its constants are not handed to the inliner.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a function cannot be inlined.
+    """
+    wanted = _functions_holding(model, None if holding is None else frozenset(holding))
+    if not wanted:
+        return
+    scratch = _without_weights(model)
+    try:
+        inlined = inliner.inline_selected_functions(scratch, wanted)
+    except (RuntimeError, ValueError) as error:
+        raise InvalidOnnxModel.at(
+            "model",
+            f"its functions cannot be put in the place of their calls ({str(error)[:200]}); export "
+            "it without local functions, or with the model's own opset in all of them",
+        ) from error
+    _free_reserved_names(inlined.graph, known=set(value_names(scratch.graph)))
+    nodes = model.graph.node
+    for index in reversed(range(len(nodes))):
+        if not _is_constant(nodes[index]):
+            del nodes[index]
+    nodes.extend(inlined.graph.node)
+    _forget(model, {_key(function) for function in inlined.functions})
+
+
+def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
+    """Yield the nodes and those of the graphs nested in them."""
+    for node in nodes:
+        yield node
+        for subgraph in subgraphs(node):
+            yield from all_nodes(subgraph.node)
+
+
+def _functions_holding(
+    model: ModelProto, operators: frozenset[str] | None
+) -> list[tuple[str, str]]:
+    """Return the functions that hold an operator, themselves or in one that they call."""
+    if operators is None:
+        return sorted({_key(function) for function in model.functions})
+    found: set[tuple[str, str]] = set()
+    grown = True
+    while grown:
+        held = {
+            _key(function)
+            for function in model.functions
+            for node in all_nodes(function.node)
+            if _is_one(node, operators) or (node.domain, node.op_type) in found
+        }
+        grown = held != found
+        found = held
+    return sorted(found)
+
+
+def _is_one(node: NodeProto, operators: frozenset[str]) -> bool:
+    return node.domain in DEFAULT_DOMAINS and node.op_type in operators
+
+
+def _without_weights(model: ModelProto) -> ModelProto:
+    """Return a model of all nodes but constants; other values are its inputs, without a type."""
+    scratch = ModelProto(ir_version=model.ir_version)
+    scratch.opset_import.extend(model.opset_import)
+    scratch.functions.extend(model.functions)
+    scratch.graph.node.extend(node for node in model.graph.node if not _is_constant(node))
+    made = {name for node in scratch.graph.node for name in node.output}
+    read = {name for node in scratch.graph.node for name in used_names(node)}
+    # The inliner invents names, and has to know those that are taken.
+    taken = sorted((set(value_names(model.graph)) | read) - made - {""})
+    scratch.graph.input.extend(ValueInfoProto(name=name) for name in taken)
+    scratch.graph.output.extend(model.graph.output)
+    return scratch
+
+
+def _is_constant(node: NodeProto) -> bool:
+    return _is_one(node, frozenset(("Constant",)))
+
+
+def _free_reserved_names(graph: GraphProto, *, known: set[str]) -> None:
+    """Rename what a function calls as our own tensors are called."""
+    taken = sorted(name for name in value_names(graph) if name.startswith(PREFIX))
+    rename_values(graph, {name: f"{PREFIX}inlined_{name}" for name in taken if name not in known})
+
+
+def _key(function: FunctionProto) -> tuple[str, str]:
+    return function.domain, function.name
+
+
+def _forget(model: ModelProto, kept: set[tuple[str, str]]) -> None:
+    for index in reversed(range(len(model.functions))):
+        if _key(model.functions[index]) not in kept:
+            del model.functions[index]
