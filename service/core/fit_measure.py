@@ -1,11 +1,10 @@
 """Fit one uncertainty measure to one event: choose bins, judge, and say what may be decided."""
 
-import numpy as np
-
 from service.core.arrays import BinIndex
 from service.core.coarse import fit_coarse_table
 from service.core.consistency import ConsistencyBand, cross_validated_band, evaluation_band
 from service.core.curves import fit_curves
+from service.core.cut_points import cut_points
 from service.core.fit_options import FitOptions
 from service.core.fit_result import MeasureFit
 from service.core.guarantee import Guarantee, guarantee
@@ -94,5 +93,5 @@ def _guarantee(
         fixed=measure_fixed and options.bins != "auto",
         n_candidate_bins=tried if measure_fixed else tried * len(options.measures),
         alpha=1.0 - options.interval.level,
-        ties=len(np.unique(samples.uncertainty)) < len(samples.uncertainty),
+        ties=cut_points(samples.uncertainty, samples.hits).has_ties,
     )

@@ -1,6 +1,7 @@
 """What a fit says beside its scores: each part is that of its own function, on the same samples."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -74,6 +75,14 @@ class TestGuarantee:
         records = simulated_records(5000, seed=3)
         found = self.of(records, bins=15, serve={1: "entropy"})
         assert found.width == pytest.approx(0.09815, abs=5e-6)
+
+    def test_values_that_a_device_may_flush_to_zero_are_ties(self, records):
+        tiny = np.arange(600, dtype=np.float32) * np.float32(1e-40)
+        values = np.where(np.arange(600) < 350, tiny, records.uncertainty["entropy"] + 1)
+        known = replace(records, uncertainty={**records.uncertainty, "entropy": values})
+        found = self.of(known, bins=2, serve={1: "entropy"})
+        assert found.width is None
+        assert "equal uncertainties" in found.sentence
 
     def test_ties_and_pooling_are_named_in_its_place(self, records):
         twice = records.take(np.repeat(np.arange(300), 2))
