@@ -38,7 +38,8 @@ def adaptive_cuts(order: ConfidenceOrder, *, z: float = Z) -> Counts:
     counts = np.diff([*cuts, n_samples])
     width = order.probability[cuts[-1]] - order.probability[-1]
     if width > 0.0 and len(counts) > 1:
-        missing = 0.25 * (z / width) ** 2 - counts[-1]
+        # No more than there are: the number for two values next to each other has no bounds.
+        missing = min(0.25 * (z / width) ** 2 - counts[-1], float(n_samples))
         if missing > 0.0:
             counts[:-1] -= np.floor(missing * counts[:-1] / n_samples).astype(np.int64)
     inner = np.cumsum(counts[:-1])

@@ -133,6 +133,14 @@ class TestAdaptive:
         order = drawn(4000).confidence_order
         assert len(adaptive_cuts(order, z=1.2816)) > len(adaptive_cuts(order, z=1.645))
 
+    @pytest.mark.parametrize("gap", [1e-6, 1e-9, 1e-11, 1e-14])
+    def test_a_last_bin_of_next_to_no_width_takes_all(self, gap):
+        """Its target has no bounds: more than there are samples, more than 64 bits can count."""
+        counts = [3500, 3500, 3000, 3000, 30, 30]
+        probability = np.repeat([0.95, 0.94, 0.85, 0.8, 0.5, 0.5 - gap], counts)
+        order = confidence_order(probability, np.ones(len(probability), dtype=np.bool_))
+        np.testing.assert_array_equal(adaptive_cuts(order), [0, len(probability)])
+
     def test_one_value_is_one_bin(self):
         judged = judged_of(np.full(500, 0.7), np.arange(500) % 2 == 0)
         np.testing.assert_array_equal(adaptive_cuts(judged.confidence_order), [0, 500])
