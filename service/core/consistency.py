@@ -17,6 +17,7 @@ from service.core.scores.equal_range import equal_range_bins
 
 RESAMPLES = 1000
 UPPER = 0.99
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,7 @@ class ConsistencyBand(PlainData):
     @property
     def consistent(self) -> bool:
         """Whether the value could come of a calibrated table."""
-        return self.observed <= self.upper
+        return self.observed <= self.upper * (1.0 + ROUNDING)
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data."""

@@ -131,6 +131,22 @@ def test_an_event_that_never_varies_has_a_band(hit, lookup):
     assert 0.0 <= band.median <= band.upper <= 1.0
 
 
+@pytest.mark.parametrize("hit", [True, False])
+@pytest.mark.parametrize("n_samples", [50, 333, 1000, 3000])
+def test_an_event_that_never_varies_is_what_its_table_says(n_samples, hit):
+    """Nearly every draw is the data themselves: their error is the 99 % point, to rounding."""
+    uncertainty, hits = np.arange(n_samples, dtype=np.float32), np.full(n_samples, hit)
+    folds = np.arange(n_samples) % 10
+    errors = []
+    for fold in range(10):
+        held = folds == fold
+        table = fit_bin_table(uncertainty[~held], hits[~held], n_bins=1)
+        errors.append(ece(table, uncertainty[held], hits[held]))
+    table = fit_bin_table(uncertainty, hits, n_bins=1)
+    observed = float(np.mean(errors))
+    assert cross_validated_band(table, uncertainty, folds, observed=observed, seed=0).consistent
+
+
 def test_nothing_judged_has_no_band():
     uncertainty = np.linspace(0, 1, 30, dtype=np.float32)
     table = fit_bin_table(uncertainty, uncertainty < 0.5, n_bins=3)
