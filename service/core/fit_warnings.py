@@ -59,11 +59,14 @@ def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
 
 
 def _merged_bins(event: EventFit, fit: MeasureFit) -> Iterator[str]:
-    asked = fit.table.requested_bins
-    if fit.quantile_bins < asked:
+    asked, found = fit.table.requested_bins, fit.quantile_bins
+    if found < asked:
+        why = "equal values share a bin"
+        if found == event.n_samples:
+            why = "every sample has its own"
         yield (
-            f"Top-{event.k}, {fit.measure}: of {asked} bins asked for, {fit.quantile_bins} are "
-            "left, as equal values share a bin."
+            f"Top-{event.k}, {fit.measure}: of {asked} bins asked for, {found} "
+            f"{'is' if found == 1 else 'are'} left, as {why}."
         )
 
 

@@ -96,6 +96,14 @@ def test_bins_that_ties_merged():
     assert left < 8
 
 
+def test_more_bins_than_samples_are_no_ties():
+    warnings = warnings_of([0, 1, 0, 0], bins=8)
+    assert not said(warnings, "equal values")
+    texts = said(warnings, "of 8 bins asked for, 4 are left, as every sample has its own")
+    assert len(texts) == 4
+    assert said(warnings_of([0], bins=8), "of 8 bins asked for, 1 is left")
+
+
 def test_bins_that_pooling_merged_are_no_ties():
     ranks = np.random.default_rng(0).integers(0, 2, 400).tolist()
     records = records_with_ranks(ranks)
