@@ -10,6 +10,22 @@ In order, on one ``ModelProto`` that every step edits in place (weights are neve
     choice = choose_output(plan, trial, n_samples=...)         # choose
     build_serving_graph(model, choice, top_k=...)              # serving
 
-``OutputChoice`` (output) and ``OnnxModelDescription`` (description) import no third party, so that
-a process without onnx can hold them. With a stored choice, plan, probe and choose are left out.
+Where the model is run more than once, with noise that is fed, ``plan.tensor`` is first made to
+depend on graph inputs, which are called sites (noise_site) and are fed with ``site.quiet`` for
+the model's own answer::
+
+    sites = expose_dropout(model, plan.tensor, rate=...)       # dropout
+    sites = expose_random(model, plan.tensor)                  # or random_operators
+    build_serving_graph(model, choice, top_k=..., sites=sites)
+
+Dropout before the last layer alone stays inside the graph, with masks that are constants of it.
+Their shape is that of what a graph made for it gives for a row::
+
+    find_last_layer(model.graph, choice.tensor).rate           # last_layer
+    expose_features(model, choice)                             # last_layer_dropout
+    build_serving_graph(another, choice, top_k=..., last_layer_masks=masks)
+
+``OutputChoice`` (output), ``OnnxModelDescription`` (description) and ``NoiseSite`` (noise_site)
+import no third party, so that a process without onnx can hold them. With a stored choice,
+plan, probe and choose are left out.
 """

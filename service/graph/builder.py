@@ -9,7 +9,9 @@ from onnx import GraphProto, TensorProto, helper, numpy_helper
 from service.graph.names import PREFIX
 from service.graph.output import Precision
 
-AXES_INPUT_SINCE = 13  # ReduceSum takes its axes as an attribute before, as an input since
+# Axes are an attribute of an operator before, an input since.
+SUM_AXES_INPUT_SINCE = 13
+MAX_AXES_INPUT_SINCE = 18
 
 ELEMENT_TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
@@ -41,14 +43,14 @@ class GraphBuilder:
         **attributes: int | Sequence[int] | TensorProto,
     ) -> str:
         """Append a node and return its output, under the name given or a new one."""
-        name = output or self._new_name()
+        name = output or self.new_name()
         node = self._graph.node.add(op_type=operator, input=inputs, output=[name])
         node.attribute.extend(helper.make_attribute(key, attributes[key]) for key in attributes)
         return name
 
     def top(self, scores: str, n_top: int) -> tuple[str, str]:
         """Return the largest scores of each row and their columns, equal ones from the left."""
-        values, columns = self._new_name(), self._new_name()
+        values, columns = self.new_name(), self.new_name()
         self._graph.node.append(
             helper.make_node(
                 "TopK", [scores, self.integers([n_top])], [values, columns], axis=1, sorted=1
@@ -71,17 +73,34 @@ class GraphBuilder:
 
     def row_sums(self, matrix: str) -> str:
         """Return the sum of each row, shape (n, 1)."""
-        if self.opset < AXES_INPUT_SINCE:
-            return self.add("ReduceSum", matrix, axes=[1], keepdims=1)
-        return self.add("ReduceSum", matrix, self.integers([1]), keepdims=1)
+        return self.sums(matrix, [1])
+
+    def sums(self, values: str, axes: Sequence[int]) -> str:
+        """Return sums along these axes, which stay, of size 1."""
+        return self._reduced("ReduceSum", values, axes, axes_input_since=SUM_AXES_INPUT_SINCE)
+
+    def largest(self, values: str, axes: Sequence[int]) -> str:
+        """Return the largest values along these axes, which stay, of size 1."""
+        return self._reduced("ReduceMax", values, axes, axes_input_since=MAX_AXES_INPUT_SINCE)
+
+    def constant(self, values: NDArray[np.generic]) -> str:
+        """Return an array as it is."""
+        return self.add("Constant", value=numpy_helper.from_array(values))
+
+    def new_name(self) -> str:
+        """Return a name that no tensor has."""
+        self._count += 1
+        return f"{PREFIX}{self._stem}{self._count}"
+
+    def _reduced(
+        self, operator: str, values: str, axes: Sequence[int], *, axes_input_since: int
+    ) -> str:
+        if self.opset < axes_input_since:
+            return self.add(operator, values, axes=axes, keepdims=1)
+        return self.add(operator, values, self.integers(axes), keepdims=1)
 
     def _constant(self, values: NDArray[np.generic]) -> str:
         key = (f"{values.dtype}{values.shape}", values.tobytes())
         if key not in self._constants:
-            tensor = numpy_helper.from_array(values)
-            self._constants[key] = self.add("Constant", value=tensor)
+            self._constants[key] = self.constant(values)
         return self._constants[key]
-
-    def _new_name(self) -> str:
-        self._count += 1
-        return f"{PREFIX}{self._stem}{self._count}"

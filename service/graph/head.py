@@ -37,7 +37,7 @@ def add_head(
     -log sum exp(z) of Liu et al. 2020.
     """
     top, top_classes = build.top(scores, n_top)
-    ratios, log_ratios, top_ratios = _ratios(build, kind, scores, top)
+    ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top)
     nothing = build.add("Mul", top_ratios, build.number(0))  # keeps NaN
     outside = build.add("ScatterElements", ratios, top_classes, nothing, axis=1)
     beyond_top = build.row_sums(outside)
@@ -66,8 +66,8 @@ def add_head(
     return HeadTensors(top_classes, build.add("Div", top_ratios, total), measures)
 
 
-def _ratios(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str, str, str]:
-    """Return e of all classes, log e, and e of the top classes."""
+def ratios_to_top(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str, str, str]:
+    """Return e of all classes, log e, and e of the top classes, whose scores are ``top``."""
     first = build.columns(top, 0, 1)
     if kind == "logits":
         log_ratios = _at_least(build, build.add("Sub", scores, first), LEAST_LOG_RATIO)

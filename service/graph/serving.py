@@ -2,12 +2,16 @@
 
 from collections.abc import Mapping, Sequence
 
+import numpy as np
+from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
 from service.graph.builder import GraphBuilder
 from service.graph.class_scores import class_scores
 from service.graph.edit import keep_outputs
-from service.graph.head import add_head
+from service.graph.head import HeadTensors, add_head
+from service.graph.inline import inline_functions
+from service.graph.last_layer_dropout import LastLayerTensors, add_last_layer_dropout
 from service.graph.names import PREFIX
 from service.graph.noise_site import NoiseSite
 from service.graph.output import OutputChoice
@@ -18,6 +22,8 @@ from service.graph.versions import default_opset
 TOP_CLASSES = f"{PREFIX}top_classes"
 TOP_SCORES = f"{PREFIX}top_scores"
 SCORES = f"{PREFIX}scores"
+LAST_LAYER_VARIANCE = f"{PREFIX}last_layer_dropout_variance"
+LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
 LEAST_TOP = 5
 
 
@@ -29,6 +35,7 @@ def build_serving_graph(
     scalars: Mapping[str, str] | None = None,
     with_scores: bool = False,
     sites: Sequence[NoiseSite] = (),
+    last_layer_masks: NDArray[np.float32] | None = None,
 ) -> ModelProto:
     """Put the uncertainty head on the model, in place, and return it.
 
@@ -37,8 +44,9 @@ def build_serving_graph(
     m = min(K, max(5, *top_k)); per measure ``howsure_<column>`` float32 (n,): entropy,
     neg_log_pmax, margin, energy (of logits alone) and neg_log_topk_mass_<k> for each k, and
     those of ``scalars``; with ``with_scores`` also ``howsure_scores`` (n, K) in the head's
-    precision, logits or probabilities as ``choice.kind`` says; and for each of ``sites`` its
-    ``shape_output``.
+    precision, logits or probabilities as ``choice.kind`` says; for each of ``sites`` its
+    ``shape_output``; and with ``last_layer_masks`` ``howsure_last_layer_dropout_variance``
+    float32 (n,) and, with ``with_scores``, ``howsure_last_layer_log_probabilities`` (n, M, K).
 
     Parameters
     ----------
@@ -50,14 +58,21 @@ def build_serving_graph(
         Outputs of the model with one number a sample, by column.
     sites
         What `expose_dropout` or `expose_random` made of this model.
+    last_layer_masks
+        What each of M passes multiplies the last layer's features by, shape (M, *features), M of
+        at least 2.
 
     Raises
     ------
+    InvalidConfig
+        If there are masks, but no last layer.
     ValueError
         If a k is out of range.
     """
     if any(not 1 <= k < choice.n_classes for k in top_k):
         raise ValueError(f"top_k must lie in [1, {choice.n_classes}), not {list(top_k)}")
+    if last_layer_masks is not None:
+        inline_functions(model)
     graph = model.graph
     tensor = raw_scores(graph, choice.tensor) if choice.raw else choice.tensor
     build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
@@ -65,16 +80,7 @@ def build_serving_graph(
     n_top = min(choice.n_classes, max((LEAST_TOP, *top_k)))
     head = add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k)
 
-    outputs = [
-        _output(TOP_CLASSES, TensorProto.INT64, 2),
-        _output(TOP_SCORES, TensorProto.FLOAT, 2),
-    ]
-    build.add("Identity", head.top_classes, output=TOP_CLASSES)
-    build.add("Cast", head.top_scores, to=TensorProto.FLOAT, output=TOP_SCORES)
-    for column, measure in head.measures.items():
-        narrow = build.add("Cast", measure, to=TensorProto.FLOAT)
-        build.add("Reshape", narrow, build.integers([-1]), output=PREFIX + column)
-        outputs.append(_output(PREFIX + column, TensorProto.FLOAT, 1))
+    outputs = _head_outputs(build, head)
     passed = {PREFIX + column: name for column, name in (scalars or {}).items()}
     pass_through(build, passed)
     outputs += [_output(name, TensorProto.FLOAT, 1) for name in passed]
@@ -82,8 +88,39 @@ def build_serving_graph(
         build.add("Identity", scores, output=SCORES)
         outputs.append(_output(SCORES, build.element_type, 2))
     outputs += [_output(site.shape_output, TensorProto.INT64, 1) for site in sites]
+    if last_layer_masks is not None:
+        passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
+        outputs += _last_layer_outputs(build, passes, with_scores=with_scores)
     keep_outputs(graph, outputs)
     return model
+
+
+def _head_outputs(build: GraphBuilder, head: HeadTensors) -> list[ValueInfoProto]:
+    build.add("Identity", head.top_classes, output=TOP_CLASSES)
+    build.add("Cast", head.top_scores, to=TensorProto.FLOAT, output=TOP_SCORES)
+    outputs = [
+        _output(TOP_CLASSES, TensorProto.INT64, 2),
+        _output(TOP_SCORES, TensorProto.FLOAT, 2),
+    ]
+    for column, measure in head.measures.items():
+        outputs.append(_measure_output(build, measure, PREFIX + column))
+    return outputs
+
+
+def _last_layer_outputs(
+    build: GraphBuilder, passes: LastLayerTensors, *, with_scores: bool
+) -> list[ValueInfoProto]:
+    outputs = [_measure_output(build, passes.variance, LAST_LAYER_VARIANCE)]
+    if with_scores:
+        build.add("Identity", passes.log_probabilities, output=LAST_LAYER_LOGS)
+        outputs.append(_output(LAST_LAYER_LOGS, build.element_type, 3))
+    return outputs
+
+
+def _measure_output(build: GraphBuilder, measure: str, name: str) -> ValueInfoProto:
+    narrow = build.add("Cast", measure, to=TensorProto.FLOAT)
+    build.add("Reshape", narrow, build.integers([-1]), output=name)
+    return _output(name, TensorProto.FLOAT, 1)
 
 
 def _output(name: str, element_type: int, rank: int) -> ValueInfoProto:
