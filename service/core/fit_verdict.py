@@ -36,7 +36,11 @@ def _validated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> Find
         for name, score in scores.items()
         if score.mean is not None and score.folds == most
     }
-    return _finding(losses, {name: b.difference.get("nll") for name, b in baselines.items()})
+    # Nor is a difference over those: where the bins lost everything, they might look better.
+    differences = {
+        n: b.difference.get("nll") if BINS in losses else None for n, b in baselines.items()
+    }
+    return _finding(losses, differences)
 
 
 def _evaluated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> Finding | None:

@@ -72,6 +72,15 @@ def test_a_mean_over_fewer_folds_is_no_match(event):
     assert reach_verdict(1, served, baselines).best == "bins"
 
 
+def test_bins_that_lost_everything_on_a_fold_are_no_rival_over_the_others(event):
+    served, baselines = with_losses(event, [0.1], platt=([0.2, 0.2], 0.03))
+    verdict = reach_verdict(1, served, baselines)
+    assert (verdict.best, verdict.cross_validation.difference) == ("platt", None)
+    assert verdict.sentence == (
+        "Top-1: platt has the least cross-validated negative log-likelihood, 0.20000."
+    )
+
+
 def test_without_folds_nothing_is_compared(event):
     served = replace(event.measures["entropy"], scores={"nll": FoldScore(None, None, 0, None)})
     verdict = reach_verdict(1, served, {})
