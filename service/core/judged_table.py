@@ -12,6 +12,7 @@ from service.core.bins.fit_table import fit_bin_table
 from service.core.bins.table import BinTable
 from service.core.candidates import BinCandidate, candidate_bins, choose_bins
 from service.core.crossval import FoldScore, fold_scores, mean_and_std, pooled_scores, splits
+from service.core.cut_points import merge_underflow
 from service.core.fit_options import FitOptions
 from service.core.scores import SCORES, Judged, applicable, judge
 
@@ -81,10 +82,13 @@ def fit_judged_table(
 
 
 def judge_table(table: BinTable, uncertainty: Uncertainty, hits: Hits) -> Judged:
-    """Return what ``table`` says of samples beside what came true."""
+    """Return what ``table`` says of samples beside what came true.
+
+    Values below float32's normal range rank as equal, as they share a bin.
+    """
     found = table.look_up(uncertainty)
     return Judged(
-        uncertainty=uncertainty,
+        uncertainty=merge_underflow(uncertainty),
         hits=hits,
         probability=found.probability,
         bins=found.bin,

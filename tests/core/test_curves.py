@@ -5,8 +5,10 @@ import pytest
 from core_strategies import judged_uncertainties
 from hypothesis import given
 
+from service.core.bins.fit_table import fit_bin_table
 from service.core.curves import fit_curves
 from service.core.cut_points import cut_points
+from service.core.judged_table import judge_table
 from service.core.precision_recall import precision_recall_curve
 from service.core.risk_coverage import risk_coverage_curve
 from service.core.roc import roc_curve
@@ -34,8 +36,7 @@ def test_risk_coverage_curve_of_eight_samples():
 def test_area_under_the_roc_curve_is_the_score(sample):
     uncertainty, hits = sample
     curve = fit_curves(uncertainty, hits).roc
-    rounded = np.where(np.abs(uncertainty) < 1e-37, np.float32(1e-37), uncertainty)
-    judged = Judged(uncertainty=rounded, hits=hits, probability=np.full(len(hits), 0.5))
+    judged = judge_table(fit_bin_table(uncertainty, hits, n_bins=1), uncertainty, hits)
 
     score = SCORES["auroc"].compute(judged)
     if curve is None:

@@ -2,6 +2,7 @@
 
 from service.core.arrays import BinIndex
 from service.core.calibrators.calibrator import Calibrator, Confidence, Fitted
+from service.core.cut_points import merge_underflow
 from service.core.measures import column
 from service.core.records import Records
 
@@ -12,7 +13,7 @@ def fit_raw_softmax(_records: Records, k: int, _rows: BinIndex) -> Fitted:
     def predict(records: Records) -> Confidence:
         return Confidence(
             probability=records.raw_probability(k),
-            uncertainty=records.uncertainty[column("neg_log_topk_mass", k)],
+            uncertainty=merge_underflow(records.uncertainty[column("neg_log_topk_mass", k)]),
         )
 
     return Fitted(predict)

@@ -31,6 +31,13 @@ def test_confident_samples_keep_their_rank_where_the_probability_is_one():
     assert (np.diff(said.uncertainty) < 0.0).all()
 
 
+def test_what_a_device_may_flush_to_zero_ranks_as_equal():
+    records = records_with_ranks([0, 0, 0])
+    records.uncertainty["neg_log_topk_mass_1"][:] = np.float32([0.0, 1e-40, 2e-37])
+    said = CALIBRATORS["raw_softmax"].fit(records, 1, np.arange(3))(records).uncertainty
+    assert said[0] == said[1] < said[2]
+
+
 def test_registry_names():
     records = records_with_ranks([0, 1, 2])
     for name, calibrator in CALIBRATORS.items():
