@@ -10,7 +10,9 @@ from service.core.scores.ece import ece
 RESAMPLES = 2000
 
 
-def exchange_p_value(table: BinTable, judged: Judged, *, rng: np.random.Generator) -> float:
+def exchange_p_value(
+    table: BinTable, judged: Judged, *, rng: np.random.Generator, resamples: int = RESAMPLES
+) -> float:
     """Return how often chance alone parts the hits as unevenly between fit and judged set.
 
     If the bins' probabilities are the same in both, then, given all hits of a bin, any of its
@@ -22,20 +24,20 @@ def exchange_p_value(table: BinTable, judged: Judged, *, rng: np.random.Generato
     Returns
     -------
     float
-        At least ``1 / 2001``.
+        At least ``1 / (1 + resamples)``.
     """
     bins = np.asarray(judged.bins, dtype=np.int64)
     counts = np.bincount(bins, minlength=table.n_bins)
     hits = table.hits + np.bincount(bins[judged.hits], minlength=table.n_bins)
     misses = table.counts + counts - hits
-    dealt = rng.hypergeometric(hits, misses, counts, size=(RESAMPLES, table.n_bins))
+    dealt = rng.hypergeometric(hits, misses, counts, size=(resamples, table.n_bins))
     held = np.flatnonzero(counts)
     # An interpolated table serves, on average over a bin, something else than the bin's own.
     off = judged.occupied.probability - table.probability[held]
     probability = _refitted(table, hits - dealt)[:, held] + off
     errors = np.abs(dealt[:, held] / counts[held] - probability) @ judged.occupied.weights
     observed = ece(judged) * (1.0 - 1e-9)  # the deal that was observed counts, to the last bit
-    return float((1 + np.count_nonzero(errors >= observed)) / (1 + RESAMPLES))
+    return float((1 + np.count_nonzero(errors >= observed)) / (1 + resamples))
 
 
 def _refitted(table: BinTable, hits: Counts) -> Rates:

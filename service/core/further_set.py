@@ -8,7 +8,7 @@ from scipy.special import expit
 from service.core.bins.assign import assign_bins
 from service.core.bins.table import BinTable
 from service.core.consistency import evaluation_band
-from service.core.exchange import exchange_p_value
+from service.core.exchange import RESAMPLES, exchange_p_value
 from service.core.further_result import (
     ConfidenceCount,
     FurtherEvent,
@@ -23,7 +23,7 @@ from service.core.out_of_distribution import OOD_LEVELS, ood_thresholds
 from service.core.population_shift import population_shift
 from service.core.records import Records
 from service.core.scores import judge
-from service.core.shift_verdict import shift_verdict
+from service.core.shift_verdict import SHIFT_LEVEL, shift_verdict
 
 Tables = Mapping[int, Mapping[str, BinTable]]
 
@@ -78,7 +78,7 @@ def judge_further_set(
                 measure=measure,
                 k=k,
                 levels=levels,
-                labelled=labelled,
+                deals=_deals(len(tables)) if labelled else None,
                 seed=seed,
             )
             for measure, table in tables[k].items()
@@ -124,17 +124,19 @@ def _judge_measure(
     measure: str,
     k: int,
     levels: Sequence[float],
-    labelled: bool,
+    deals: int | None,
     seed: int,
 ) -> FurtherMeasure:
+    """Judge one table; ``deals`` of its hits anew, or None without labels."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
     scores, band, p_value = None, None, None
-    if labelled:
+    if deals is not None:
         judged = judge_table(table, values, further.hits(k))
         scores = judge(judged)
         band = evaluation_band(table, known, values, judged.hits, seed=seed)
-        p_value = exchange_p_value(table, judged, rng=np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        p_value = exchange_p_value(table, judged, rng=rng, resamples=deals)
     return FurtherMeasure(
         measure=measure,
         column=name,
@@ -150,6 +152,11 @@ def _judge_measure(
             np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()
         ),
     )
+
+
+def _deals(n_events: int) -> int:
+    """Return how many deals make a p-value that can be below the level that events share."""
+    return max(RESAMPLES, int(np.ceil(2.0 * n_events / SHIFT_LEVEL)))
 
 
 def _confidence(records: Records) -> np.ndarray:

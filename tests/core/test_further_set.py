@@ -120,6 +120,22 @@ def test_a_set_whose_labels_alone_are_others_is_seen_with_labels_only(calibratio
     assert not found_of(calibration, further, labelled=False).shifted
 
 
+def test_probabilities_that_fail_are_seen_among_many_events():
+    """Each event's share of the level is then below one in two thousand."""
+    top_k = tuple(range(1, 26))
+    known = simulated_records(1000, seed=1, n_classes=30, top_k=top_k)
+    wrong = replace(known, label_rank=np.full(1000, 29, dtype=np.int32))
+    found = judge_further_set(
+        tables_of(known, top_k=top_k, measures=("entropy",)),
+        known,
+        wrong,
+        served=dict.fromkeys(top_k, "entropy"),
+        labelled=True,
+        n_classes=30,
+    )
+    assert all(event.shifted for event in found.events.values())
+
+
 @pytest.mark.parametrize("labelled", [True, False])
 @pytest.mark.parametrize("lookup", ["step", "interpolated"])
 def test_like_sets_are_rarely_called_shifted(labelled, lookup):
