@@ -1,5 +1,7 @@
 """Laws that every measure keeps that runs the model more than once."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from pass_strategies import drawn_passes
@@ -21,6 +23,7 @@ from service.core.measures import (
     prefix_column,
 )
 from service.core.passes.pass_records import averaged_columns, column_names, gradient_columns
+from service.core.records import build_records
 
 EACH = pytest.mark.parametrize("name", PERTURBATIONS)
 N_PASSES = 12
@@ -147,6 +150,29 @@ def test_a_calibration_is_fitted_to_it_and_served_by_it_where_it_is_best(name):
     again = fit_calibration(shuffled, options=options, evaluation=evaluation)
     assert again.model_scores["calibration"] == fit.model_scores["calibration"]
     assert again.events[1].measures[name].scores["nll"] == event.measures[name].scores["nll"]
+
+
+@EACH
+def test_the_order_of_samples_does_not_show_where_only_their_passes_tell_them_apart(name):
+    """Samples of one tie key and one base answer, as of an image that is there many times."""
+    n_samples = 400
+    labels = np.arange(n_samples) % 2
+    log_p, _ = drawn_passes(n_samples, N_PASSES, 3)
+    base = build_records(
+        np.tile([1.0, 0.0, -1.0], (n_samples, 1)),
+        labels,
+        tie_keys=np.zeros(n_samples, dtype=np.uint32),
+        top_k=(1,),
+    )
+    found = made(name, log_p, labels)
+    same = {held: np.zeros_like(values) for held, values in found.uncertainty.items()}
+    records = base.with_passes(replace(found, uncertainty=same))
+    shuffled = records.take(np.random.default_rng(1).permutation(n_samples))
+    options = FitOptions(top_k=(1,), measures=(name,), bins=2)
+    one, other = (
+        fit_calibration(given, options=options).model_scores for given in (records, shuffled)
+    )
+    assert one == other
 
 
 @EACH

@@ -57,11 +57,10 @@ def _deviations(log_p: Floats) -> Floats:
 
 
 def _norm(deviations: Floats) -> Floats:
+    """Return the largest eigenvalue: squares underflow only where it does itself."""
     _, n_passes, n_classes = deviations.shape
-    scale = np.abs(deviations).max(axis=(1, 2), initial=0.0)  # squares of less might underflow
-    is_spread = scale > 0.0
-    scaled = deviations / np.where(is_spread, scale, 1.0)[:, np.newaxis, np.newaxis]
-    transposed = scaled.swapaxes(1, 2)
-    gram = scaled @ transposed if n_passes <= n_classes else transposed @ scaled
+    transposed = deviations.swapaxes(1, 2)
+    gram = deviations @ transposed if n_passes <= n_classes else transposed @ deviations
     largest = np.linalg.eigvalsh(gram)[:, -1]
-    return np.where(is_spread, scale * (scale * (largest / (n_passes - 1))), 0.0)
+    # Rounding may put the eigenvalue of a vanishing matrix below 0.
+    return np.where(largest > 0.0, largest / (n_passes - 1), 0.0)

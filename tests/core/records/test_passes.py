@@ -47,6 +47,14 @@ def test_columns_are_added_to_those_there_are(plain, records):
     assert "dropout_variance" not in plain.uncertainty
 
 
+def test_columns_may_be_added_in_turns(plain, records):
+    of_dropout = averaged_columns("dropout_variance", LOG_P, LABELS)
+    of_members = averaged_columns("ensemble_variance", LOG_P[:, ::-1], LABELS)
+    found = plain.with_passes(of_dropout).with_passes(of_members)
+    same(found, plain.with_passes(PassColumns.merged([of_dropout, of_members])))
+    assert {"dropout_variance@1", "ensemble_variance@1"} <= found.mean_label_rank.keys()
+
+
 def test_they_survive_a_file_of_plain_arrays(records):
     buffer = io.BytesIO()
     np.savez(buffer, **records.to_arrays())
