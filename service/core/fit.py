@@ -6,6 +6,7 @@ from itertools import product
 import numpy as np
 
 from service.core.arrays import BinIndex
+from service.core.canonical_order import in_canonical_order
 from service.core.fit_baseline import fit_baselines
 from service.core.fit_measure import fit_measure
 from service.core.fit_options import FitOptions
@@ -55,8 +56,8 @@ def fit_calibration(
         raise ValueError("records must hold at least one sample")
     if evaluation is not None:
         _check_columns(evaluation, "evaluation", options)
-        evaluation = _in_canonical_order(evaluation)
-    records = _in_canonical_order(records)
+        evaluation = in_canonical_order(evaluation)
+    records = in_canonical_order(records)
     folds = {
         k: stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds)
         for k in options.top_k
@@ -133,17 +134,6 @@ def _check_columns(records: Records, name: str, options: FitOptions) -> None:
                     f"{name} must hold {column(measure, k)}, not only "
                     f"{', '.join(records.uncertainty) or 'no measure at all'}"
                 )
-
-
-def _in_canonical_order(records: Records) -> Records:
-    """Return the records by tie key, so that sums and folds see one order of the samples.
-
-    Samples that share a key are told apart by what else is used of them; those that agree in all
-    of it are exchangeable.
-    """
-    families = (records.uncertainty, records.mean_log_probability, records.mean_label_rank)
-    others = [family[name] for family in families for name in sorted(family)]
-    return records.take(np.lexsort((*others, records.label_rank, records.tie_key)))
 
 
 def least_nll(measures: dict[str, MeasureFit]) -> str:

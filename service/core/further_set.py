@@ -7,6 +7,7 @@ from scipy.special import expit
 
 from service.core.bins.assign import assign_bins
 from service.core.bins.table import BinTable
+from service.core.canonical_order import in_canonical_order
 from service.core.consistency import evaluation_band
 from service.core.exchange import RESAMPLES, exchange_p_value
 from service.core.further_result import (
@@ -67,7 +68,7 @@ def judge_further_set(
     """
     for name, records in (("calibration", calibration), ("further", further)):
         _check(name, records, tables, served)
-    further = further.take(np.lexsort((further.label_rank, further.tie_key)))
+    further = in_canonical_order(further)
     events = {}
     for k in tables:
         measures = {

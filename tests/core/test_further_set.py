@@ -92,6 +92,17 @@ def test_order_of_the_samples_does_not_show(calibration, labelled):
     assert one.as_dict() == other.as_dict()
 
 
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+def test_order_of_samples_that_share_a_key_does_not_show(calibration, lookup):
+    """Of 100,000 samples, one pair shares its key by chance."""
+    further = simulated_records(500, seed=4)
+    further = replace(further, tie_key=further.tie_key % np.uint32(50))
+    orders = [np.arange(500)] + [np.random.default_rng(s).permutation(500) for s in range(3)]
+
+    found = [found_of(calibration, further.take(order), lookup=lookup) for order in orders]
+    assert all(one.as_dict() == found[0].as_dict() for one in found)
+
+
 def test_a_set_of_other_probabilities_is_shifted_in_words(calibration):
     overconfident = simulated_records(1500, seed=5, sharpness=3.0)
     found = found_of(calibration, overconfident)
