@@ -26,7 +26,8 @@ class Comparison(PlainData):
         means over folds, and what both share makes their standard errors too large.
     differences : dict of str to PairedDifference
         ``nll`` and ``brier`` of the second minus those of the first, and ``accuracy`` where
-        paired. Negative losses and a positive accuracy speak for the second.
+        paired. Negative losses and a positive accuracy speak for the second. What is infinite is
+        left out.
     """
 
     k: int
@@ -54,11 +55,16 @@ def compare_on_samples(k: int, first: Served, second: Served) -> Comparison:
     if not np.array_equal(first.records.label, second.records.label):
         raise ValueError("records must be of the same samples: their labels differ")
     ours, theirs = _losses(k, first), _losses(k, second)
-    differences = {name: paired_difference(theirs[name], ours[name]) for name in ours}
+    with np.errstate(invalid="ignore"):  # both infinite: no number, and left out below
+        differences = {name: paired_difference(theirs[name], ours[name]) for name in ours}
     return Comparison(
         k=k,
         paired=True,
-        differences={name: found for name, found in differences.items() if found is not None},
+        differences={
+            name: found
+            for name, found in differences.items()
+            if found is not None and np.isfinite(found.mean)
+        },
     )
 
 
@@ -90,8 +96,10 @@ def _losses(k: int, served: Served) -> dict[str, Floats]:
     hits = served.records.hits(k)
     probability = served.table.look_up(served.records.uncertainty[served.column]).probability
     right = np.where(hits, probability, 1.0 - probability)
+    with np.errstate(divide="ignore"):  # the truth was given no chance: infinite
+        nll = -np.log(right)
     return {
-        "nll": -np.log(right),
+        "nll": nll,
         "brier": (1.0 - right) ** 2,
         "accuracy": hits.astype(np.float64),
     }
