@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from service import errors
 from service.core.measures import columns, output_column
+from service.core.passes.pass_records import column_names
 from service.core.ranked import recorded_classes
 from service.core.records import TEMPERATURES, Records
 from service.errors import InvalidInput, ServiceError, Violation
@@ -22,6 +23,7 @@ from service.runner.description import (
 )
 from service.runner.fields import FieldError, integer, items, text
 from service.runner.frames import ALIGNMENT, Array, Frame
+from service.runner.pass_plan import PassPlan, read_pass_plans
 
 FAILURES: dict[str, type[ServiceError]] = {
     kind.code(): kind
@@ -48,6 +50,7 @@ class Expected:
     top_k: tuple[int, ...]
     fixed_batch: int | None
     scalar_outputs: tuple[str, ...] = ()
+    passes: tuple[PassPlan, ...] = ()
 
     @classmethod
     def from_resolved(cls, resolved: Mapping[str, Any]) -> "Expected":
@@ -64,10 +67,12 @@ class Expected:
             choice = read_choice(resolved["output"])
             return cls(
                 n_classes=choice.n_classes,
-                gives_logits=choice.kind == "logits",
+                # Of the mean of probabilities there are no logits.
+                gives_logits=choice.kind == "logits" and not resolved.get("averaged"),
                 top_k=top_k,
                 fixed_batch=None if batch is None else integer(batch, least=1),
                 scalar_outputs=read_scalar_outputs(resolved),
+                passes=read_pass_plans(resolved.get("passes", [])),
             )
         except (KeyError, TypeError) as error:
             raise FieldError(f"a resolved ONNX model: {error}") from error
@@ -81,12 +86,32 @@ class Expected:
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties each row has."""
         of_scores = (name for name, _, _ in columns(self.top_k, logits=self.gives_logits))
-        return (*of_scores, *(output_column(name) for name in self.scalar_outputs))
+        return (
+            *of_scores,
+            *(output_column(name) for name in self.scalar_outputs),
+            *(plan.measure for plan in self.passes),
+        )
+
+    @cached_property
+    def runs(self) -> int:
+        """How often the model runs on each row; a head with a last layer of its own is one more."""
+        return 1 + sum(max(plan.runs, 1) for plan in self.passes)
+
+    @cached_property
+    def _of_prefixes(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Names of what records keep of the first few passes: uncertainties, and means."""
+        names = [column_names(p.measure, p.passes, exact=not p.divisible) for p in self.passes]
+        return (
+            frozenset(name for uncertainties, _ in names for name in uncertainties),
+            frozenset(name for _, means in names for name in means),
+        )
 
     def most_bytes(self, n_rows: int) -> int:
         """Return the size of the largest answer that can be right."""
-        numbers = 3 * self.n_top + len(self.columns) + len(TEMPERATURES)
-        n_arrays = len(self.columns) + 16
+        uncertainties, means = self._of_prefixes
+        n_columns = len(self.columns) + len(uncertainties) + 3 * len(means)
+        numbers = 3 * self.n_top + n_columns + len(TEMPERATURES)
+        n_arrays = n_columns + 16
         return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
 
     def head_outputs(self, tensors: Mapping[str, Array], n_rows: int) -> HeadOutputs:
@@ -123,13 +148,17 @@ class Expected:
             records = Records.from_arrays(tensors)
         except ValueError as error:
             raise FieldError(f"records: {error}") from error
-        if records.uncertainty.keys() != set(self.columns):
+        uncertainties, means = self._of_prefixes
+        if records.uncertainty.keys() != {*self.columns, *uncertainties}:
             raise FieldError("the uncertainties of records")
+        if not (records.mean_log_probability.keys() == records.mean_label_rank.keys() == means):
+            raise FieldError("the means of records")
         if records.top_classes.shape != (len(labels), self.n_top):
             raise FieldError("the shape of records")
         if not np.array_equal(records.label, labels):
             raise FieldError("the labels of records")
-        for classes in (records.top_classes, records.label_rank):
+        ranks = (records.label_rank, *records.mean_label_rank.values())
+        for classes in (records.top_classes, *ranks):
             if (classes < 0).any() or (classes >= self.n_classes).any():
                 raise FieldError("a class that does not exist")
         return records

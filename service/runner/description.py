@@ -12,6 +12,17 @@ from numpy.typing import NDArray
 from service.graph.description import OnnxModelDescription
 from service.graph.output import OutputChoice
 from service.runner.fields import FieldError, integer, items, strings, text
+from service.runner.pass_plan import PassPlan, read_pass_plans
+
+PLAIN = "plain"  # in costs: one run of the model alone
+
+
+@dataclass(frozen=True)
+class OnnxMember:
+    """One more ONNX file of an ensemble."""
+
+    path: Path
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -20,22 +31,25 @@ class OnnxModelFiles:
 
     ``sha256`` is that of the ONNX file, ``companion_sha256`` those of the companions. A model
     stays loaded under these digests; a companion without one counts as another with each path,
-    since the same ONNX file may go with other weights.
+    since the same ONNX file may go with other weights. ``members`` are the further files of an
+    ensemble, which share the companions.
     """
 
     path: Path
     companions: Mapping[str, Path] = field(default_factory=dict)
     sha256: str = ""
     companion_sha256: Mapping[str, str] = field(default_factory=dict)
+    members: tuple[OnnxMember, ...] = ()
 
     def key(self, resolved: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what tells this model, loaded with this choice, from others."""
         own = self.sha256 or str(self.path)
+        members = [member.sha256 or str(member.path) for member in self.members]
         parts = [
             f"{name}={self.companion_sha256.get(name) or path}"
             for name, path in self.companions.items()
         ]
-        return (own, *sorted(parts), write_resolved(resolved))
+        return (own, *members, *sorted(parts), write_resolved(resolved))
 
 
 @dataclass(frozen=True, eq=False)
@@ -90,6 +104,15 @@ class LoadedOnnxModel:
         The execution provider that really ran.
     versions
         Versions of the libraries that ran it.
+    members
+        The outputs that are read of an ensemble's further members.
+    passes
+        How the measures that run the model more than once are made.
+    averaged
+        Whether the prediction is that of the mean probability, over members or passes.
+    costs
+        Milliseconds a row on the trial rows: ``plain``, one run of the model, and what each such
+        measure takes.
     """
 
     description: OnnxModelDescription
@@ -98,6 +121,10 @@ class LoadedOnnxModel:
     provider: str
     versions: Mapping[str, str]
     scalar_outputs: tuple[str, ...] = ()
+    members: tuple[OutputChoice, ...] = ()
+    passes: tuple[PassPlan, ...] = ()
+    averaged: bool = False
+    costs: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:
@@ -112,6 +139,9 @@ class LoadedOnnxModel:
             "top_k": list(self.top_k),
             "scalar_outputs": list(self.scalar_outputs),
             "fixed_batch": self.description.fixed_batch,
+            "members": [member.as_dict() for member in self.members],
+            "passes": [plan.as_dict() for plan in self.passes],
+            "averaged": self.averaged,
         }
 
     def as_fields(self) -> dict[str, Any]:
@@ -123,6 +153,10 @@ class LoadedOnnxModel:
             "scalar_outputs": list(self.scalar_outputs),
             "provider": self.provider,
             "versions": dict(self.versions),
+            "members": [member.as_dict() for member in self.members],
+            "passes": [plan.as_dict() for plan in self.passes],
+            "averaged": self.averaged,
+            "costs": dict(self.costs),
         }
 
     @classmethod
@@ -142,6 +176,10 @@ class LoadedOnnxModel:
                 provider=text(fields["provider"]),
                 scalar_outputs=strings(fields["scalar_outputs"]),
                 versions={text(n): text(v) for n, v in dict(fields["versions"]).items()},
+                members=read_members(fields),
+                passes=read_pass_plans(fields["passes"]),
+                averaged=fields["averaged"] is True,
+                costs={text(n): float(cost) for n, cost in dict(fields["costs"]).items()},
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FieldError(f"the description of a model: {error}") from error
@@ -157,6 +195,17 @@ def read_scalar_outputs(resolved: Mapping[str, Any]) -> tuple[str, ...]:
     """
     # What was stored before there were any lacks the key.
     return strings(resolved.get("scalar_outputs", []))
+
+
+def read_members(resolved: Mapping[str, Any]) -> tuple[OutputChoice, ...]:
+    """Return the outputs that are read of an ensemble's further members.
+
+    Raises
+    ------
+    FieldError
+        If one is none.
+    """
+    return tuple(read_choice(choice) for choice in items(resolved.get("members", [])))
 
 
 def write_resolved(resolved: Mapping[str, Any]) -> str:

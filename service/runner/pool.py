@@ -14,6 +14,7 @@ from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFi
 from service.runner.device import Device, DeviceFinder
 from service.runner.frames import Array
 from service.runner.kept_models import KeptModels
+from service.runner.pass_plan import PassPlan
 from service.runner.patience import Patience
 from service.runner.questions import Questions
 from service.runner.spawner import Spawner
@@ -101,6 +102,7 @@ class RunnerPool:
         output: Mapping[str, str | None] | None = None,
         top_k: Sequence[int],
         scalar_outputs: Sequence[str] = (),
+        passes: Sequence[PassPlan] = (),
         trial: Mapping[str, Array],
         location: str = "calibration",
     ) -> LoadedOnnxModel:
@@ -114,6 +116,8 @@ class RunnerPool:
             Events asked for; those that the number of classes makes certain are left out.
         scalar_outputs
             Outputs of the graph with one number a sample, which are passed through as columns.
+        passes
+            Measures that run the model more than once.
         trial
             First rows of the calibration set, by input name; at most 256 are used.
         location
@@ -137,6 +141,7 @@ class RunnerPool:
             output=output or {},
             top_k=top_k,
             scalar_outputs=scalar_outputs,
+            passes=passes,
             device=self.device().name,
             location=location,
         )
@@ -198,8 +203,8 @@ class RunnerPool:
         """Return the record of each row; the same for a row whatever rows come with it.
 
         As `predict`; ``start`` also tells a row's place in its batch, and ``seed`` is that of the
-        tie keys. With ``while_waiting``, which is called again and again and may raise, there is
-        no end to the waiting for a child that others use.
+        tie keys. With ``while_waiting``, which is called again and again and may raise, also
+        between two parts of the rows, there is no end to the waiting for a child that others use.
 
         Raises
         ------
@@ -258,8 +263,14 @@ class RunnerPool:
                 return self._kept.patience()
             return Patience(float("inf"), while_waiting)
 
+        answers: list[T] = []
         with self._kept.hold(files.key(resolved), patience()) as slot:
-            return [
-                self._kept.ask(slot, loading, question(rows, part), partial(read, rows), patience())
-                for rows, part in parts
-            ]
+            for rows, part in parts:
+                if while_waiting is not None:
+                    while_waiting()
+                answers.append(
+                    self._kept.ask(
+                        slot, loading, question(rows, part), partial(read, rows), patience()
+                    )
+                )
+        return answers

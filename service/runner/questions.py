@@ -10,6 +10,7 @@ from service.runner.answers import Expected
 from service.runner.asking import Question
 from service.runner.description import OnnxModelFiles
 from service.runner.frames import LABELS, Array, Kind
+from service.runner.pass_plan import PassPlan
 
 
 @dataclass(frozen=True)
@@ -29,6 +30,7 @@ class Questions:
         output: Mapping[str, str | None],
         top_k: Sequence[int],
         scalar_outputs: Sequence[str],
+        passes: Sequence[PassPlan],
         device: str,
         location: str,
     ) -> Question:
@@ -37,6 +39,7 @@ class Questions:
         fields |= {
             "output": dict(output),
             "scalar_outputs": list(scalar_outputs),
+            "passes": [plan.as_dict() for plan in passes],
             "resolved": None,
         }
         return self._loading(fields, trial, location)
@@ -44,7 +47,7 @@ class Questions:
     def load(self, files: OnnxModelFiles, resolved: Mapping[str, Any], *, device: str) -> Question:
         """Load a model whose output was chosen before."""
         fields = self._load_fields(files, resolved["top_k"], device)
-        fields |= {"output": {}, "scalar_outputs": [], "resolved": dict(resolved)}
+        fields |= {"output": {}, "scalar_outputs": [], "passes": [], "resolved": dict(resolved)}
         return self._loading(fields, {}, "model")
 
     def predict(
@@ -58,7 +61,7 @@ class Questions:
             tensors=inputs,
             location=location,
             invalid=InvalidInput,
-            timeout=self.run_timeout,
+            timeout=self.run_timeout * expected.runs,
             max_answer_bytes=expected.most_bytes(n_rows),
         )
 
@@ -79,7 +82,7 @@ class Questions:
             tensors={**inputs, LABELS: labels},
             location=location,
             invalid=InvalidDataset,
-            timeout=self.run_timeout,
+            timeout=self.run_timeout * expected.runs,
             max_answer_bytes=expected.most_bytes(len(labels)),
         )
 
@@ -92,7 +95,7 @@ class Questions:
             tensors=trial,
             location=location,
             invalid=InvalidDataset,
-            timeout=self.load_timeout,
+            timeout=self.load_timeout * (1 + len(fields["members"])),
             max_answer_bytes=0,
         )
 
@@ -102,6 +105,7 @@ class Questions:
         return {
             "path": str(files.path.absolute()),
             "companions": {name: str(at.absolute()) for name, at in files.companions.items()},
+            "members": [str(member.path.absolute()) for member in files.members],
             "top_k": list(top_k),
             "max_classes": self.max_classes,
             "device": device,

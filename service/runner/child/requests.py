@@ -7,11 +7,12 @@ import numpy as np
 
 from service.errors import InferenceFailed, InvalidOnnxModel
 from service.graph.names import PREFIX
+from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
-from service.runner.child.loading import LoadOptions, load, read_files
+from service.runner.child.loading import load, read_files
 from service.runner.child.probe_cuda import probe_cuda
 from service.runner.child.watchdog import Watchdog
-from service.runner.description import LoadedOnnxModel, read_choice, read_scalar_outputs
+from service.runner.description import LoadedOnnxModel
 from service.runner.fields import FieldError
 from service.runner.frames import LABELS, Array, Frame, Kind
 
@@ -50,33 +51,14 @@ class Requests:
     def _load(self, fields: Mapping[str, Any], trial: Mapping[str, Array]) -> Answer:
         if self._has_read:
             raise InferenceFailed("A child process loads one ONNX model in its life.")
-        options = LoadOptions(
-            top_k=tuple(fields["top_k"]),
-            max_classes=fields["max_classes"],
-            device=fields["device"],
-            threads=fields["threads"],
-            location=fields["location"],
-            output_name=fields["output"].get("name"),
-            output_kind=fields["output"].get("kind"),
-            scalar_outputs=read_scalar_outputs(fields["resolved"] or fields),
-            resolved=None
-            if fields["resolved"] is None
-            else read_choice(fields["resolved"]["output"]),
-        )
+        options = LoadOptions.from_fields(fields, self._versions)
         # The order matters. Files are opened first; what takes this process its rights (limits,
         # no new privileges, Landlock, seccomp) belongs between the two lines below; only then does
         # anything look at a stranger's bytes.
-        files = read_files(fields["path"], fields["companions"])
+        files = read_files([fields["path"], *fields["members"]], fields["companions"])
         self._has_read = True
         self._model = load(files, options, trial, self._watchdog)
-        loaded = LoadedOnnxModel(
-            description=self._model.description,
-            output=self._model.choice,
-            top_k=self._model.top_k,
-            scalar_outputs=tuple(self._model.scalars.values()),
-            provider=self._model.session.provider,
-            versions=self._versions,
-        )
+        loaded = self._model.found
         fields = loaded.as_fields()
         try:
             LoadedOnnxModel.from_fields(fields)

@@ -44,6 +44,24 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
     _refuse_differing(np.asarray(finite & ~close), "scores")
 
 
+def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
+    """Compare log-probabilities of all classes with those that numpy makes of the model's output.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a row that is finite differs.
+    """
+    expected = distribution(choice, values)
+    if expected.shape != logs.shape:
+        raise InvalidOnnxModel.at("model", "the output's shape differs from one run to the next")
+    finite = np.isfinite(expected).all(axis=1)
+    close = np.isclose(
+        np.exp(logs), expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    ).all(axis=1)
+    _refuse_differing(np.asarray(finite & ~close), "scores")
+
+
 def verify_scalar(values: Array, passed: Array) -> None:
     """Compare what was passed through of a scalar output with what another run of the model gave.
 

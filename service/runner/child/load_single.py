@@ -1,0 +1,235 @@
+"""Loads one ONNX model with its head, and makes ready what runs it more than once."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.core.measures import columns, output_column
+from service.core.passes.covariance_norm import covariance_norm
+from service.core.passes.gradient import gradient_norm
+from service.core.passes.noise import keep_mask
+from service.graph.dropout import expose_dropout
+from service.graph.last_layer import find_last_layer
+from service.graph.last_layer_dropout import expose_features
+from service.graph.names import PREFIX
+from service.graph.noise_site import NoiseSite
+from service.graph.output import OutputChoice
+from service.graph.plan import OutputPlan, plan_output
+from service.graph.probe import SCALAR
+from service.runner.child.finite_rows import on_finite_rows
+from service.runner.child.load_options import LoadOptions
+from service.runner.child.loaded_model import LoadedModel
+from service.runner.child.noise_feeds import NoiseFeeds
+from service.runner.child.onnx_file import OnnxFile, Probed
+from service.runner.child.onnx_session import OnnxSession
+from service.runner.child.single_model import SingleModel
+from service.runner.child.slopes import check_gradient_inputs, plan_gradient
+from service.runner.child.trial_rows import (
+    check_spread,
+    first_rows,
+    fitted_trial,
+    milliseconds_a_row,
+    timed_rows,
+)
+from service.runner.child.verify_head import verify_head, verify_scalar
+from service.runner.description import PLAIN, LoadedOnnxModel
+from service.runner.frames import Array
+from service.runner.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+
+USUAL_RATE = 0.1  # of dropout before a last layer that was trained without
+
+
+def load_single(file: OnnxFile, options: LoadOptions, trial: Mapping[str, Array]) -> LoadedModel:
+    """Load a model: with a resolved choice as it is, otherwise chosen and checked on the rows."""
+    loader = _Single(file, options)
+    if options.resolved is not None:
+        return loader.rebuild(options.resolved.choice)
+    return loader.resolve(trial)
+
+
+class _Single:
+    def __init__(self, file: OnnxFile, options: LoadOptions) -> None:
+        self._file = file
+        self._options = options
+        self._scalars = {output_column(name): name for name in options.scalar_outputs}
+        self._provider = ""
+
+    def rebuild(self, choice: OutputChoice) -> LoadedModel:
+        plan = self._plan(choice.name)
+        return self._load(choice, self._sites(plan), self._options.passes)
+
+    def resolve(self, trial: Mapping[str, Array]) -> LoadedModel:
+        file, options = self._file, self._options
+        if options.plan(GRADIENT) is not None:
+            check_gradient_inputs(file.description.inputs)
+        plan = self._plan(options.output_name)
+        sites = self._sites(plan)
+        inputs = fitted_trial(trial, file.description, options.location)
+        probed = file.probe(plan, sites, inputs)
+        plans = tuple(self._planned(asked, probed.choice, inputs) for asked in options.passes)
+        if plans:
+            file.renew()
+            sites = self._sites(plan)
+        loaded = self._load(probed.choice, sites, plans)
+        self._verify(loaded, probed, inputs)
+        if not plans:
+            return loaded
+        return replace(loaded, found=replace(loaded.found, costs=self._try(loaded, probed, inputs)))
+
+    def _plan(self, name: str | None) -> OutputPlan:
+        return plan_output(
+            self._file.model,
+            name=name,
+            kind=self._options.output_kind,
+            scalars=self._options.scalar_outputs,
+        )
+
+    def _sites(self, plan: OutputPlan) -> list[NoiseSite]:
+        """Open the Dropout nodes before the planned output, in the same order each time."""
+        dropout = self._options.plan(DROPOUT)
+        if dropout is None:
+            return []
+        return expose_dropout(self._file.model, plan.tensor, rate=dropout.rate)
+
+    def _planned(
+        self, asked: PassPlan, choice: OutputChoice, inputs: Mapping[str, Array]
+    ) -> PassPlan:
+        """Return a plan with what has to be known of the model and the rows."""
+        if asked.measure == GRADIENT:
+            return plan_gradient(asked, inputs)
+        if asked.measure != LAST_LAYER:
+            return asked
+        model = self._file.renew()
+        layer = find_last_layer(model.graph, choice.tensor)
+        rate = asked.rate or layer.rate or USUAL_RATE
+        features = self._file.session(expose_features(model, choice))
+        rows = first_rows(inputs, 1, self._file.description.fixed_batch)
+        (shown,) = features.run(features.output_names, rows, place=self._options.location).values()
+        return replace(asked, rate=rate, feature_shape=tuple(shown.shape[1:]))
+
+    def _load(
+        self, choice: OutputChoice, sites: Sequence[NoiseSite], plans: tuple[PassPlan, ...]
+    ) -> LoadedModel:
+        file, options = self._file, self._options
+        file.refuse_too_many(choice.n_classes)
+        top_k = options.events(choice.n_classes)
+        by_measure = {plan.measure: plan for plan in plans}
+        dropout, last_layer = by_measure.get(DROPOUT), by_measure.get(LAST_LAYER)
+        masks = None if last_layer is None else _masks(last_layer)
+        session = file.serve(
+            choice, top_k=top_k, scalars=self._scalars, sites=sites, last_layer_masks=masks
+        )
+        of_scores = (name for name, _, _ in columns(top_k, logits=choice.kind == "logits"))
+        in_graph = () if last_layer is None else (LAST_LAYER,)
+        model = SingleModel(
+            session=session,
+            kind=choice.kind,
+            columns=(*of_scores, *self._scalars, *in_graph),
+            dropout=dropout,
+            noise=self._noise(session, sites, dropout),
+            last_layer=last_layer,
+            gradient=by_measure.get(GRADIENT),
+        )
+        found = LoadedOnnxModel(
+            description=file.description,
+            output=choice,
+            top_k=top_k,
+            provider=session.provider,
+            versions=options.versions,
+            scalar_outputs=options.scalar_outputs,
+            passes=plans,
+        )
+        return LoadedModel(model, found, numbers=_numbers(choice.n_classes, plans))
+
+    def _noise(
+        self, session: OnnxSession, sites: Sequence[NoiseSite], dropout: PassPlan | None
+    ) -> NoiseFeeds | None:
+        if dropout is None:
+            return None
+        fixed = self._file.description.fixed_batch
+        return NoiseFeeds(session, sites, seed=dropout.seed, fixed_batch=fixed)
+
+    def _verify(self, loaded: LoadedModel, probed: Probed, inputs: Mapping[str, Array]) -> None:
+        """Compare the head's answers with the model's own, from another run."""
+        rows = {name: array[: len(probed.values)] for name, array in inputs.items()}
+        plain = replace(loaded, answering=replace(_single(loaded), dropout=None, gradient=None))
+        head = plain.answer(rows, location=self._options.location, start=0, refuse=False)
+        verify_head(probed.choice, probed.values, head)
+        for position, column in enumerate(self._scalars):
+            verify_scalar(probed.outputs[f"{SCALAR}{position}"], head[PREFIX + column])
+
+    def _try(
+        self, loaded: LoadedModel, probed: Probed, inputs: Mapping[str, Array]
+    ) -> dict[str, float]:
+        """Try every measure on a few rows, and return what each row costs."""
+        model, place = _single(loaded), self._options.location
+        fixed = loaded.description.fixed_batch
+        rows = timed_rows(inputs, fixed, [plan.passes for plan in loaded.found.passes])
+        n_rows = len(next(iter(rows.values())))
+        names = probed.session.output_names
+        quiet = {} if model.noise is None else model.noise.quiet()
+        plain = milliseconds_a_row(
+            lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
+        )
+        costs = {PLAIN: plain}
+        if model.dropout is not None:
+            costs[DROPOUT] = milliseconds_a_row(lambda: model.passes(rows, place), n_rows, repeat=1)
+            check_spread(
+                DROPOUT,
+                on_finite_rows(covariance_norm, model.passes(rows, place)),
+                model.dropout.passes,
+                f"its Dropout nodes change nothing; set dropout.rate, or use {LAST_LAYER}",
+            )
+        if model.last_layer is not None:
+            wanted = [PREFIX + LAST_LAYER]
+            both = milliseconds_a_row(lambda: model.run(wanted, rows, place), n_rows)
+            costs[LAST_LAYER] = max(both - plain, 0.0)
+            variance = model.run(wanted, rows, place)[wanted[0]]
+            advice = "the last layer ignores what is dropped; set dropout.rate"
+            check_spread(LAST_LAYER, variance, model.last_layer.passes, advice)
+        if model.gradient is not None:
+            exact = not model.gradient.divisible
+            slopes = model.all_slopes(rows, place)
+            costs[GRADIENT] = milliseconds_a_row(
+                lambda: model.all_slopes(rows, place), n_rows, repeat=1
+            )
+            check_spread(
+                GRADIENT,
+                gradient_norm(slopes, exact=exact),
+                model.gradient.runs,
+                "the model is piecewise constant, as trees are, or a step is lost to rounding "
+                "in it; leave the measure out, or set gradient.step",
+            )
+        return costs
+
+
+def _single(loaded: LoadedModel) -> SingleModel:
+    if not isinstance(loaded.answering, SingleModel):
+        raise TypeError("expected a single model")
+    return loaded.answering
+
+
+def _masks(plan: PassPlan) -> NDArray[np.float32]:
+    """Return what keeps and scales the features in each pass, shape (passes, *feature_shape)."""
+    shape = plan.feature_shape or ()
+    rate = plan.rate or USUAL_RATE
+    return np.stack(
+        [
+            keep_mask(shape, rate=rate, seed=plan.seed, number=number, site=0)
+            for number in range(plan.passes)
+        ]
+    )
+
+
+def _numbers(n_classes: int, plans: Sequence[PassPlan]) -> int:
+    """Return how many numbers a row takes at once before they are summed up."""
+    numbers = [n_classes]
+    for plan in plans:
+        if plan.measure == LAST_LAYER:
+            features = int(np.prod(plan.feature_shape or (1,)))
+            numbers.append(plan.passes * max(features, n_classes))
+        elif plan.measure == DROPOUT:
+            numbers.append(plan.passes * n_classes)
+    return max(numbers)

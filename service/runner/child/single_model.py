@@ -1,0 +1,131 @@
+"""One ONNX model with its uncertainty head, and the passes and slopes that it makes beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.core.arrays import Labels
+from service.core.passes.covariance_norm import covariance_norm
+from service.core.passes.gradient import gradient_norm
+from service.core.passes.pass_records import PassColumns, averaged_columns, gradient_columns
+from service.core.records import Records, build_records
+from service.graph.names import PREFIX
+from service.graph.output import Kind
+from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
+from service.runner.child.class_logs import class_logs, log_probabilities
+from service.runner.child.finite_rows import on_finite_rows
+from service.runner.child.noise_feeds import NoiseFeeds
+from service.runner.child.onnx_session import OnnxSession
+from service.runner.child.slopes import slopes_of
+from service.runner.frames import Array
+from service.runner.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+
+LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
+
+
+@dataclass(frozen=True, eq=False)
+class SingleModel:
+    """A session of the serving graph, and what is run through it more than once.
+
+    Attributes
+    ----------
+    session
+        Of the model with its head.
+    kind
+        What its scores are.
+    columns
+        The uncertainties that the head gives.
+    noise
+        Of its Dropout nodes, where ``dropout`` asks for their variance.
+    """
+
+    session: OnnxSession
+    kind: Kind
+    columns: tuple[str, ...]
+    dropout: PassPlan | None = None
+    noise: NoiseFeeds | None = None
+    last_layer: PassPlan | None = None
+    gradient: PassPlan | None = None
+
+    def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
+        """Return the head's outputs, and the uncertainties that take more runs."""
+        wanted = [TOP_CLASSES, TOP_SCORES, *(PREFIX + name for name in self.columns)]
+        answer = self.run(wanted, rows, place)
+        if self.dropout is not None:
+            variance = on_finite_rows(covariance_norm, self.passes(rows, place))
+            answer[PREFIX + DROPOUT] = variance.astype(np.float32)
+        if self.gradient is not None:
+            norm = gradient_norm(self.all_slopes(rows, place), exact=not self.gradient.divisible)
+            answer[PREFIX + GRADIENT] = norm.astype(np.float32)
+        return answer
+
+    def finish(self, part: dict[str, Array]) -> dict[str, Array]:
+        """Return the answer as it is: the graph made it."""
+        return part
+
+    def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
+        """Return all that records are made of: scores, the head's uncertainties, passes."""
+        wanted = [SCORES, *(PREFIX + name for name in self.columns)]
+        if self.last_layer is not None:
+            wanted.append(LAST_LAYER_LOGS)
+        seen = self.run(wanted, rows, place)
+        if self.dropout is not None:
+            seen[DROPOUT] = self.passes(rows, place)
+        if self.gradient is not None:
+            seen[GRADIENT] = self.all_slopes(rows, place)
+        return seen
+
+    def record(
+        self, seen: Mapping[str, Array], labels: Labels, *, keys: Array, top_k: Sequence[int]
+    ) -> Records:
+        """Make records of what was observed."""
+        records = build_records(
+            class_logs(seen[SCORES], self.kind),
+            labels,
+            tie_keys=keys,
+            uncertainty={name: seen[PREFIX + name] for name in self.columns},
+            top_k=top_k,
+        )
+        for columns in self._of_passes(seen, labels):
+            records = records.with_passes(columns)
+        return records
+
+    def _of_passes(self, seen: Mapping[str, Array], labels: Labels) -> list[PassColumns]:
+        found = []
+        if self.dropout is not None:
+            found.append(averaged_columns(DROPOUT, seen[DROPOUT], labels))
+        if self.last_layer is not None:
+            logs = seen[LAST_LAYER_LOGS].astype(np.float64)
+            columns = averaged_columns(LAST_LAYER, logs, labels)
+            # What serves is the graph's own, to the last bit.
+            columns.uncertainty[LAST_LAYER] = seen[PREFIX + LAST_LAYER]
+            found.append(columns)
+        if self.gradient is not None:
+            found.append(gradient_columns(seen[GRADIENT], exact=not self.gradient.divisible))
+        return found
+
+    def run(self, wanted: Sequence[str], rows: Mapping[str, Array], place: str) -> dict[str, Array]:
+        """Run the model once, without noise."""
+        quiet = {} if self.noise is None else self.noise.quiet()
+        return self.session.run(wanted, {**rows, **quiet}, place=place)
+
+    def passes(self, rows: Mapping[str, Array], place: str) -> Array:
+        """Return the log-probabilities of all passes, shape (n_rows, passes, n_classes)."""
+        if self.noise is None or self.dropout is None:
+            raise RuntimeError("this model has no passes")
+        logs = []
+        for number in range(self.dropout.passes):
+            feeds = {**rows, **self.noise.of_pass(rows, number, place)}
+            scores = self.session.run([SCORES], feeds, place=place)[SCORES]
+            logs.append(log_probabilities(scores, self.kind))
+        return np.stack(logs, axis=1)
+
+    def all_slopes(self, rows: Mapping[str, Array], place: str) -> Array:
+        """Return the slopes along all directions, shape (n_rows, directions)."""
+        if self.gradient is None:
+            raise RuntimeError("this model has no slopes")
+        return slopes_of(rows, self.gradient, lambda fed: self._logs(fed, place))
+
+    def _logs(self, rows: Mapping[str, Array], place: str) -> Array:
+        return class_logs(self.run([SCORES], rows, place)[SCORES], self.kind)

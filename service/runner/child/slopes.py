@@ -1,0 +1,98 @@
+"""How steeply the norm of the probabilities rises along directions of the inputs."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from service.core.arrays import Floats
+from service.core.passes.gradient import directions, is_exact, slopes
+from service.errors import InvalidConfig
+from service.graph.description import TensorSpec
+from service.runner.child.finite_rows import on_finite_rows
+from service.runner.frames import Array
+from service.runner.pass_plan import GRADIENT, PassPlan
+
+TAKEN = ("float32", "float64")
+
+Logs: TypeAlias = Callable[[Mapping[str, Array]], Floats]
+
+
+def check_gradient_inputs(specs: Sequence[TensorSpec]) -> None:
+    """Refuse a model whose inputs allow no small step.
+
+    Raises
+    ------
+    InvalidConfig
+        If an input takes integers, truth values, or floats too coarse to difference.
+    """
+    for spec in specs:
+        if spec.dtype not in TAKEN:
+            raise InvalidConfig.at(
+                "config.measures",
+                f"{GRADIENT} takes small steps along the inputs, so each must be float32 or "
+                f"float64; input {spec} is not. Export the model with float inputs, or leave the "
+                "measure out",
+            )
+
+
+def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
+    """Return the plan with what the first rows tell: how far to step along each direction.
+
+    The unit is the median, over an input's values, of their standard deviation over the rows:
+    values on a scale of their own must not drown the rest. An input with no more values than
+    directions is stepped along its own axes, each by its own deviation.
+    """
+    scales = {name: _scales(array, plan.passes) for name, array in trial.items()}
+    exact = any(is_exact(array.shape[1:], plan.passes) for array in trial.values())
+    return replace(
+        plan,
+        passes=sum(map(len, scales.values())),
+        scales=scales,
+        divisible=len(trial) == 1 and not exact,
+    )
+
+
+def _scales(array: Array, n_directions: int) -> tuple[float, ...]:
+    """Return the spread of an input along each direction."""
+    wide = array.astype(np.float64)
+    each = wide.std(axis=0).ravel()
+    varying = each[each > 0]
+    usual = float(np.median(varying)) if len(varying) else float(np.sqrt(np.square(wide).mean()))
+    usual = usual or 1.0
+    if is_exact(array.shape[1:], n_directions):
+        return tuple(np.where(each > 0, each, usual).tolist())
+    return (usual,) * n_directions
+
+
+def slopes_of(rows: Mapping[str, Array], plan: PassPlan, logs: Logs) -> Floats:
+    """Return the slope of ``||p||_2`` along each direction, shape (n_rows, directions).
+
+    ``logs`` gives the logits, or the logarithms of the probabilities, of rows. Where the plan is
+    divisible, the mean of the squares is the square of the gradient's norm, and otherwise their
+    sum.
+    """
+    found = [
+        slope
+        for site, name in enumerate(sorted(rows))
+        for slope in _along(name, rows, plan, logs, site)
+    ]
+    return np.stack(found, axis=1)
+
+
+def _along(
+    name: str, rows: Mapping[str, Array], plan: PassPlan, logs: Logs, site: int
+) -> Iterator[Floats]:
+    array = rows[name]
+    scales = (plan.scales or {})[name]
+    steps = directions(array.shape[1:], n_directions=len(scales), seed=plan.seed, site=site)
+    gaussian = not is_exact(array.shape[1:], len(scales))
+    weight = len(steps) ** -0.5 if gaussian and not plan.divisible else 1.0
+    for direction, scale in zip(steps, scales, strict=True):
+        size = scale * (plan.step or 0.0)
+        step = (direction * size).astype(array.dtype)
+        plus = logs({**rows, name: array + step})
+        minus = logs({**rows, name: array - step})
+        yield on_finite_rows(partial(slopes, distance=2.0 * size), plus, minus) * weight
