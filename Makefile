@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo serve test check lock clean
+.PHONY: install demo serve test check web lock clean
 
 install: $(VENV)/.installed
 
@@ -27,6 +27,14 @@ check: install
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+# What tests/web needs beyond Python, with node and npm there: ONNX Runtime Web, and a browser.
+web: examples/browser/node_modules tests/web/node_modules
+	command -v chromium >/dev/null || .ci/install_chromium
+
+%/node_modules: %/package.json %/package-lock.json
+	npm ci --prefix $*
+	@touch $@
 
 # Renews requirements.lock (versions and hashes, no addresses).
 lock:
