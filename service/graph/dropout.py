@@ -20,6 +20,8 @@ from service.graph.versions import DEFAULT_DOMAINS, default_opset
 from service.graph.walk import subgraphs, upstream
 
 DROPOUT = "Dropout"
+# ONNX Runtime's mask of a Dropout that drops nothing: all true since, all false before.
+MASK_IS_TRUE_SINCE = 12
 
 
 def expose_dropout(model: ModelProto, tensor: str, *, rate: float | None) -> list[NoiseSite]:
@@ -75,7 +77,8 @@ def _expose(
     build.add("Mul", given, mask, output=made[0])
     shape = build.add("Shape", given, output=site.shape_output)
     if len(made) > 1 and made[1]:  # the mask as an output: what is kept
-        kept = build.add("Greater", site.name, build.number(0))
+        least = 0 if opset >= MASK_IS_TRUE_SINCE else 1
+        kept = build.add("Greater", site.name, build.number(least))
         build.add("Expand", kept, shape, output=made[1])
     replace_node(graph, place, nodes.node)
     declare(graph, made[0], known)
