@@ -17,7 +17,8 @@ def fit_temperature(records: Records, k: int, rows: BinIndex) -> Fitted:
 
     The same for every event; the probability of the Top-k event is the mass of the ``k`` top
     classes after scaling. Searched between the ends of the grid: labels that are always right
-    would have it 0, and get the least instead. A mass within 1e-7 of 1 counts as 1 for ``k > 1``.
+    would have it 0, and get the least instead. For ``k > 1`` masses
+    within 1e-7 or so of 1 are not told apart.
     """
     temperature = best_temperature(records, rows)
 
@@ -58,13 +59,19 @@ def best_temperature(records: Records, rows: BinIndex) -> float:
 
 
 def scaled_neg_log_mass(records: Records, k: int, temperature: float) -> Floats:
-    """Return ``-log`` of the mass of the ``k`` top classes after scaling, shape (n_samples,)."""
+    """Return ``-log`` of the mass of the ``k`` top classes after scaling, shape (n_samples,).
+
+    Made at the grid's temperatures, and interpolated in between as a whole: a difference of two
+    interpolated logarithms would be as wrong for a mass next to 1 as for any other.
+    """
     if records.n_samples == 0:
         return np.empty(0)
     grid = records.log_sum_exp.astype(np.float64)
-    normaliser = np.exp(_monotone(grid)(np.log(temperature)))
-    top = np.exp(records.top_logits[:, :k].astype(np.float64) / temperature)
-    return np.asarray(np.maximum(normaliser - np.log(top.sum(axis=1)), 0.0), dtype=np.float64)
+    if k > 1:
+        top = records.top_logits[:, :k].astype(np.float64)
+        for column, known in enumerate(TEMPERATURES):
+            grid[:, column] -= np.log(np.exp(top / known).sum(axis=1))
+    return np.asarray(np.exp(_monotone(grid)(np.log(temperature))), dtype=np.float64)
 
 
 def _monotone(grid: Floats) -> PchipInterpolator:

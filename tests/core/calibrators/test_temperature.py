@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize_scalar
-from scipy.special import log_softmax, softmax
+from scipy.special import log_softmax, logsumexp, softmax
 
 from service.core.calibrators.temperature import (
     best_temperature,
@@ -52,6 +52,15 @@ def test_the_mass_after_scaling_is_that_of_the_logits(temperature):
         mass = np.exp(-scaled_neg_log_mass(records, k, temperature))
         np.testing.assert_allclose(mass, descending[:, :k].sum(axis=1), atol=2e-4)
         assert (mass <= 1.0).all()
+
+
+@pytest.mark.parametrize("temperature", [0.3, 0.9, 1.0, 1.31, 2.2, 7.9])
+def test_a_mass_next_to_one_is_as_well_known(temperature):
+    logits, labels = drawn(1.0, n_samples=500)
+    descending = np.sort(logits / temperature, axis=1)[:, ::-1]
+    rest = logsumexp(descending[:, 3:], axis=1) - logsumexp(descending[:, :3], axis=1)
+    found = scaled_neg_log_mass(records_of(logits, labels), 3, temperature)
+    np.testing.assert_allclose(found, np.log1p(np.exp(rest)), rtol=2e-3, atol=1e-6)
 
 
 def test_only_the_rows_given_are_learnt_from():
