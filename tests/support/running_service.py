@@ -1,6 +1,6 @@
 """A running service of its own for tests: real HTTP, real ONNX Runtime, a real database."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -24,17 +24,19 @@ def service_on(folder: Path, **settings: Any) -> Iterator[httpx.Client]:
 def calibrate(
     client: httpx.Client,
     *,
-    model: bytes | None = None,
+    model: bytes | Sequence[bytes] | None = None,
     calibration: bytes | None = None,
     evaluation: bytes | None = None,
     config: str = "{}",
     wait: int = 120,
     **companions: bytes,
 ) -> httpx.Response:
-    """POST /calibrate with these parts; file names of companions are given as keywords."""
-    parts: list[tuple[str, Any]] = []
-    if model is not None:
-        parts.append(("model", ("model.onnx", model)))
+    """POST /calibrate with these parts, several models being an ensemble.
+
+    File names of companions are given as keywords.
+    """
+    models = [model] if isinstance(model, bytes) else model or []
+    parts: list[tuple[str, Any]] = [("model", ("model.onnx", content)) for content in models]
     parts += [("model_data", (name, data)) for name, data in companions.items()]
     if calibration is not None:
         parts.append(("calibration", ("calibration.npz", calibration)))

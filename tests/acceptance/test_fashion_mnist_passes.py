@@ -1,0 +1,133 @@
+"""Measures that run a network more than once, on real networks and real images."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from running_service import calibrate
+from scipy.stats import spearmanr
+
+from service.runner import OnnxModelFiles, PassPlan, RunnerPool
+from service.runner.child.load_options import LoadOptions
+from service.runner.child.loading import load, read_files
+from service.runner.child.single_model import SingleModel
+from service.runner.child.watchdog import Watchdog
+
+DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
+pytestmark = pytest.mark.skipif(
+    not DATA.is_dir(),
+    reason="no copy of Fashion-MNIST; runner/test_passes.py is the smaller equivalent",
+)
+FULL, LAST = "dropout_variance", "last_layer_dropout_variance"
+
+
+@pytest.fixture(scope="module")
+def images():
+    with np.load(DATA / "evaluation_float32.npz") as arrays:
+        return arrays["inputs"][:1000]
+
+
+@pytest.fixture(scope="module")
+def pool():
+    with RunnerPool(device="cpu", max_processes=2) as shared:
+        yield shared
+
+
+def uncertainty(pool, path, plan, images, *, batch=1000):
+    files = OnnxModelFiles(path)
+    loaded = pool.inspect(files, top_k=(1,), passes=(plan,), trial={"input": images[:50]})
+    parts = [
+        pool.predict(files, loaded.resolved, {"input": images[first : first + batch]})
+        for first in range(0, len(images), batch)
+    ]
+    return np.concatenate([part.uncertainty[plan.measure] for part in parts])
+
+
+def test_the_classes_spread_as_in_the_framework_that_trained_the_network(images) -> None:
+    """The largest standard deviation of a class over 20 passes: 0.0496 there."""
+    spreads = []
+    for seed in range(10):
+        model = in_this_process(PassPlan(FULL, passes=20, seed=seed), images)
+        logs = np.concatenate(
+            [model.passes({"input": part}, "images") for part in np.split(images, 10)]
+        )
+        largest = np.exp(logs).std(axis=1, ddof=1).max(axis=1)
+        assert (largest > 0).all()
+        spreads.append(largest.mean())
+    assert np.mean(spreads) == pytest.approx(0.050, abs=0.003)
+
+
+def in_this_process(plan, images) -> SingleModel:
+    """Return a model as the child has it, whose single passes can be looked at."""
+    fields = {
+        "top_k": [1],
+        "max_classes": 100,
+        "device": "cpu",
+        "threads": 2,
+        "location": "images",
+        "output": {},
+        "scalar_outputs": [],
+        "passes": [plan.as_dict()],
+        "resolved": None,
+    }
+    files = read_files([str(DATA / "model_dropout.onnx")], {})
+    options = LoadOptions.from_fields(fields, {})
+    loaded = load(files, options, {"input": images[:20]}, Watchdog())
+    assert isinstance(loaded.answering, SingleModel)
+    return loaded.answering
+
+
+def test_dropout_repeats_and_sees_no_batch(pool, images) -> None:
+    plan = PassPlan(FULL, passes=20, seed=0)
+    part = images[:300]
+    found = {
+        size: uncertainty(pool, DATA / "model_dropout.onnx", plan, part, batch=size)
+        for size in (1, 7, 64, 256)
+    }
+    again = uncertainty(pool, DATA / "model_dropout.onnx", plan, part, batch=256)
+    np.testing.assert_array_equal(found[256], again)
+    for size in (1, 7, 64):
+        np.testing.assert_allclose(found[size], found[256], rtol=0, atol=1e-6 * found[256].max())
+
+
+def test_last_layer_dropout_is_full_dropout_where_there_is_no_other(pool, images, tmp_path) -> None:
+    path = tmp_path / "one_dropout.onnx"
+    onnx.save(with_the_last_dropout_alone(onnx.load(DATA / "model_dropout.onnx")), path)
+    full = uncertainty(pool, path, PassPlan(FULL, passes=100, seed=0), images)
+    last = uncertainty(pool, path, PassPlan(LAST, passes=100, seed=0), images)
+    assert spearmanr(full, last).statistic >= 0.95
+    assert np.mean(last / full) == pytest.approx(1, abs=0.05)
+    other = uncertainty(pool, path, PassPlan(LAST, passes=100, seed=1), images)
+    assert spearmanr(full, other).statistic >= 0.95
+
+
+def with_the_last_dropout_alone(model: onnx.ModelProto) -> onnx.ModelProto:
+    first = next(node for node in model.graph.node if node.op_type == "Dropout")
+    first.op_type = "Identity"
+    del first.input[1:]
+    del first.output[1:]
+    del first.attribute[:]
+    assert sum(node.op_type == "Dropout" for node in model.graph.node) == 1
+    return model
+
+
+def test_the_ensembles_mean_probability_is_as_accurate_as_the_data_sheet_says(client) -> None:
+    members = [(DATA / f"ensemble_{n}.onnx").read_bytes() for n in range(4)]
+    answer = calibrate(
+        client,
+        model=members,
+        calibration=(DATA / "calibration_float32.npz").read_bytes(),
+        evaluation=(DATA / "evaluation_float32.npz").read_bytes(),
+        config='{"name": "ensemble", "measures": ["neg_log_pmax", "ensemble_variance"]}',
+    )
+    resource = answer.json()
+    assert resource["status"] == "succeeded", resource
+    report = client.get("/report", params={"calibration": resource["id"]}).json()
+    scores = report["model_scores"]["evaluation"]
+    assert scores["accuracy"]["1"] == pytest.approx(0.8994, abs=0.0005)
+    assert scores["nll"] == pytest.approx(0.2696, abs=0.0005)
+    rows = scores["passes"]["ensemble_variance"]
+    assert rows[-1]["passes"] == 4
+    assert rows[-1]["accuracy"]["1"] == scores["accuracy"]["1"]
+    assert rows[0]["accuracy"]["1"] == pytest.approx(0.9012, abs=0.0005)
