@@ -17,8 +17,8 @@ def fit_temperature(records: Records, k: int, rows: BinIndex) -> Fitted:
 
     The same for every event; the probability of the Top-k event is the mass of the ``k`` top
     classes after scaling. Searched between the ends of the grid: labels that are always right
-    would have it 0, and get the least instead. For ``k > 1`` masses
-    within 1e-7 or so of 1 are not told apart.
+    would have it 0, and get the least instead. For ``k > 1`` masses within 1e-7 or so of 1 are not
+    told apart.
     """
     temperature = best_temperature(records, rows)
 
