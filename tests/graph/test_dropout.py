@@ -74,6 +74,32 @@ def test_masks_multiply_what_was_dropped_from(opset, rows):
     np.testing.assert_allclose(got, network_logits(ROWS, first, second), rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("opset", [11, 17, 23])
+def test_wide_layers_keep_every_bit(opset):
+    """ONNX Runtime joins MatMul and Add where it knows the rank, and sums in another order then."""
+    rng = np.random.default_rng(4)
+    model = make_model(
+        [
+            node("Relu", ["x"], ["h"]),
+            *dropout("h", "d", 0.5, opset=opset),
+            node("MatMul", ["d", "w"], ["z"]),
+            node("Add", ["z", "b"], ["y"]),
+        ],
+        inputs=[value("x", ("N", 900))],
+        outputs=[value("y", ("N", 300))],
+        initializers=[
+            constant("w", rng.normal(size=(900, 300))),
+            constant("b", rng.normal(size=300)),
+        ],
+        opset=opset,
+    )
+    rows = rng.normal(size=(65, 900)).astype(np.float32)
+    loaded = load(model)
+    sites = expose_dropout(loaded, "y", rate=None)
+    got = run_sites(loaded, sites, {"x": rows} | quiet(sites), choice=logits_choice(300))
+    np.testing.assert_array_equal(got["scores"], run_session(model, {"x": rows})["y"])
+
+
 @pytest.mark.parametrize(
     "name",
     [
