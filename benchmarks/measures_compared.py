@@ -99,7 +99,7 @@ def cases(study: Study) -> tuple[Case, ...]:
     return (
         Case(study.plain.name, (study.plain,), (*MEASURES, "gradient_norm")),
         Case(study.dropout.name, (study.dropout,), DROPOUT),
-        Case(f"ensemble of {len(study.members)}", study.members, ENSEMBLE),
+        Case(f"ensemble_of_{len(study.members)}", study.members, ENSEMBLE),
     )
 
 
