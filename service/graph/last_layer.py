@@ -64,7 +64,7 @@ def find_last_layer(graph: GraphProto, tensor: str) -> LastLayer:
     """
     layers, tail = _walk_back(graph, tensor)
     if len(layers) != 1:
-        raise _not_alone(layers) if layers else _not_found(graph, tail)
+        raise _not_alone(layers) if layers else _refused("they do not depend on what is fed")
     ((place, entry),) = layers.items()
     producers = producers_of(graph)
     before = producers.get(entry)
@@ -89,7 +89,7 @@ def _walk_back(graph: GraphProto, tensor: str) -> tuple[dict[int, str], set[int]
         if name not in varying:
             continue
         if name not in places:
-            raise _refused(f"they also depend on the graph's input {quote(name)} directly")
+            raise _reaches_input(graph, tail, name)
         place = places[name]
         if place in tail or place in layers:
             continue
@@ -145,10 +145,10 @@ def _makers(tensor: str, producers: Producers) -> Iterator[NodeProto]:
         tensor = node.input[0]
 
 
-def _not_found(graph: GraphProto, tail: set[int]) -> InvalidConfig:
-    found = [operator(graph.node[place]) for place in sorted(tail, reverse=True)]
-    before = f"before them stand {', '.join(found[:5])}" if found else "they are what is fed"
-    return _refused(before)
+def _reaches_input(graph: GraphProto, tail: set[int], name: str) -> InvalidConfig:
+    operators = [operator(graph.node[place]) for place in sorted(tail, reverse=True)]
+    passed = f"back over {', '.join(operators[:5])} they lead" if operators else "they lead"
+    return _refused(f"{passed} to the graph's input {quote(name)} without one")
 
 
 def _not_alone(layers: dict[int, str]) -> InvalidConfig:
