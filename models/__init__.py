@@ -8,6 +8,7 @@ from models.calibration import Calibration
 from models.calibration_name import CalibrationName
 from models.clock import database_now
 from models.evaluation import Evaluation
+from models.export import Export
 from models.job import UNFINISHED, Job, JobStatus
 from models.score import Score, ScorePhase, SubjectKind
 from models.tenant import DEFAULT_TENANT, Tenant
@@ -24,6 +25,7 @@ __all__ = [
     "Calibration",
     "CalibrationName",
     "Evaluation",
+    "Export",
     "Job",
     "JobStatus",
     "Score",

@@ -33,7 +33,7 @@ def first_version(table: sa.Table) -> sa.TableClause:
 OLD = {
     name: first_version(table)
     for name, table in models.Base.metadata.tables.items()
-    if name != "evaluation"
+    if name not in ("evaluation", "export")
 }
 
 
