@@ -1,0 +1,152 @@
+"""What goes into a calibrated file, as plain data that travels to the process that writes it."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Lookup: TypeAlias = Literal["step", "interpolated"]
+
+TABLES = ("probability", "lower", "upper", "mean_uncertainty")
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExportEvent:
+    """One event's bin table, as it answers.
+
+    Attributes
+    ----------
+    k : int
+    column : str
+        The measure's column: of the head, of a scalar output, or of last-layer dropout.
+    inner_edges : ndarray of float32, shape (n_bins - 1,)
+        Strictly ascending and finite; bin ``i`` holds what lies above ``i`` of them.
+    probability, lower, upper : ndarray of float64, shape (n_bins,)
+    mean_uncertainty : ndarray of float64, shape (n_bins,)
+        Where the interpolated lookup takes the bin's probability: strictly ascending there.
+    lookup : {"step", "interpolated"}
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, edges or means do not ascend, or the lookup is unknown.
+    """
+
+    k: int
+    column: str
+    inner_edges: NDArray[np.float32]
+    probability: Floats
+    lower: Floats
+    upper: Floats
+    mean_uncertainty: Floats
+    lookup: Lookup = "step"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "inner_edges", np.asarray(self.inner_edges, dtype=np.float32))
+        for name in TABLES:
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
+            if getattr(self, name).shape != (len(self.inner_edges) + 1,):
+                raise ValueError(f"{name} must have one value per bin")
+        if not np.isfinite(self.inner_edges).all() or (np.diff(self.inner_edges) <= 0).any():
+            raise ValueError("inner_edges must be finite and ascend strictly")
+        if self.lookup not in get_args(Lookup):
+            raise ValueError(f"lookup must be one of {get_args(Lookup)}, not {self.lookup!r}")
+        if self.lookup == "interpolated" and (np.diff(self.mean_uncertainty) <= 0).any():
+            raise ValueError("mean_uncertainty must ascend in an interpolated table")
+
+
+@dataclass(frozen=True)
+class LastLayerNoise:
+    """What the masks of last-layer dropout are drawn from, before the file is written."""
+
+    rate: float
+    seed: int
+    passes: int
+    feature_shape: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ExportSpec:
+    """All that a calibrated file holds beside the model.
+
+    Attributes
+    ----------
+    events : tuple of ExportEvent
+        At least one; their k differ.
+    n_top : int
+        Classes shown of each row.
+    ood_threshold : float or None
+        Beyond this uncertainty of Top-1 a sample is flagged; None gives no such output.
+    accept_thresholds : tuple of (str, float or None)
+        By maximal risk, as text, the largest uncertainty of Top-1 to accept; None accepts nothing.
+    metadata : mapping of str to str
+        ``howsure.calibration`` and the like; ``howsure.prefix`` is added when the file is written.
+    last_layer : LastLayerNoise or None
+        Where an event is served by last-layer dropout.
+    top_k : tuple of int
+        The k that the serving graph's head was made for, if those are not the events' alone: so
+        that both give the same bits.
+
+    Raises
+    ------
+    ValueError
+        If there is no event, or a k or a risk stands twice.
+    """
+
+    events: tuple[ExportEvent, ...]
+    n_top: int
+    ood_threshold: float | None
+    accept_thresholds: tuple[tuple[str, float | None], ...]
+    metadata: Mapping[str, str]
+    last_layer: LastLayerNoise | None = None
+    top_k: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.events:
+            raise ValueError("events must hold at least one")
+        for name, keys in (
+            ("events", [event.k for event in self.events]),
+            ("accept_thresholds", [risk for risk, _ in self.accept_thresholds]),
+        ):
+            if len(set(keys)) < len(keys):
+                raise ValueError(f"{name} must differ, not {keys}")
+
+    @property
+    def head_top_k(self) -> tuple[int, ...]:
+        """The k that the head measures, ascending."""
+        return tuple(sorted({*self.top_k, *(event.k for event in self.events)}))
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
+        return {
+            **{name: getattr(self, name) for name in ("n_top", "ood_threshold")},
+            "events": [_plain_event(event) for event in self.events],
+            "accept_thresholds": [list(pair) for pair in self.accept_thresholds],
+            "metadata": dict(self.metadata),
+            "last_layer": None if self.last_layer is None else asdict(self.last_layer),
+            "top_k": list(self.top_k),
+        }
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
+        """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
+        noise = values["last_layer"]
+        if noise is not None:
+            noise = LastLayerNoise(**{**noise, "feature_shape": tuple(noise["feature_shape"])})
+        return cls(
+            events=tuple(ExportEvent(**event) for event in values["events"]),
+            n_top=values["n_top"],
+            ood_threshold=values["ood_threshold"],
+            accept_thresholds=tuple((risk, at) for risk, at in values["accept_thresholds"]),
+            metadata=dict(values["metadata"]),
+            last_layer=noise,
+            top_k=tuple(values["top_k"]),
+        )
+
+
+def _plain_event(event: ExportEvent) -> dict[str, Any]:
+    arrays = {name: getattr(event, name).tolist() for name in ("inner_edges", *TABLES)}
+    return {"k": event.k, "column": event.column, **arrays, "lookup": event.lookup}
