@@ -104,6 +104,7 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
             ),
             max_predict_bytes=settings.max_predict_bytes,
             max_predict_rows=settings.max_predict_rows,
+            max_row_passes=settings.max_row_passes,
         ),
     )
     workers = Workers(

@@ -61,6 +61,9 @@ class Settings(BaseSettings):
     )
     max_samples: int = Field(10_000_000, gt=0, description="Most samples in a data file.")
     max_classes: int = Field(100_000, gt=1, description="Most classes of an ONNX model.")
+    max_row_passes: int = Field(
+        20_000_000, gt=0, description="Most rows that measures may send through a model for a set."
+    )
     max_predict_bytes: int = Field(32 * MEBIBYTE, gt=0, description="Largest /predict body.")
     max_predict_rows: int = Field(10_000, gt=0, description="Most rows in one /predict request.")
     predict_threads: int = Field(

@@ -37,7 +37,11 @@ REQUEST_BODY: dict[str, Any] = {
                 "type": "object",
                 "required": ["calibration"],
                 "properties": {
-                    "model": _FILE | {"description": "An ONNX classifier."},
+                    "model": {
+                        "type": "array",
+                        "items": _FILE,
+                        "description": "An ONNX classifier; several are an ensemble.",
+                    },
                     "model_data": {
                         "type": "array",
                         "items": _FILE,

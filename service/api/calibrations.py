@@ -28,6 +28,13 @@ class Progress(BaseModel):
     total: int = Field(examples=[5000], description="How much there is; 0 where not known.")
 
 
+class MeasureCost(BaseModel):
+    """Runs of the whole model for one row, and their time on the first rows."""
+
+    passes: int = Field(description="Runs of the whole model.")
+    ms_per_row: float = Field(description="Milliseconds.")
+
+
 class Calibration(BaseModel):
     """One calibration: the job, and what it made."""
 
@@ -45,6 +52,10 @@ class Calibration(BaseModel):
     config: dict[str, Any] = Field(description="The configuration as resolved.")
     model: dict[str, Any] | None = Field(
         description="The ONNX model as found; null when its outputs were uploaded."
+    )
+    costs: dict[str, MeasureCost] | None = Field(
+        description="What one row costs: `plain`, one run of the model, and what each measure "
+        "that runs it again adds; null without a model."
     )
     data: dict[str, Any] = Field(description="Digest, samples and class counts.")
     versions: dict[str, str] = Field(description="Versions of the runtime and the libraries.")
@@ -80,6 +91,9 @@ def resource(workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration
 
 
 def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration:
+    # Calibrations stored before anything was timed lack the costs.
+    onnx_model = None if row.onnx_model is None else {"costs": {}, **row.onnx_model}
+    costs = None if onnx_model is None else onnx_model.pop("costs")
     return Calibration(
         id=row.id,
         name=row.name,
@@ -91,7 +105,8 @@ def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration
         created_at=row.created_at,
         finished_at=row.finished_at,
         config=row.config,
-        model=row.onnx_model,
+        model=onnx_model,
+        costs=costs,
         data=row.data,
         versions=row.versions,
         accuracy=row.accuracy,

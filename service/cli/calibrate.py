@@ -1,6 +1,7 @@
 """``howsure calibrate``: upload a model and a labelled set, wait, print the scores."""
 
 import json
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,6 +33,12 @@ def calibrate(
         Path | None,
         typer.Option(help="A second labelled set, for scores only.", exists=True, dir_okay=False),
     ] = None,
+    model: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="An ONNX file; repeated, the members of an ensemble.", exists=True, dir_okay=False
+        ),
+    ] = None,
     model_data: Annotated[
         list[Path] | None,
         typer.Option(help="Companion with external weights.", exists=True, dir_okay=False),
@@ -41,14 +48,14 @@ def calibrate(
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Calibrate an ONNX classifier on a labelled set and print its scores."""
-    model, calibration = _split(files)
+    """Calibrate an ONNX classifier, or an ensemble of them, and print its scores."""
+    given, calibration = _split(files)
     settings = given_config(config, name=name, bins=bins)
     with connect(url) as client:
         resource = upload_and_wait(
             client,
             calibration=calibration,
-            model=model,
+            onnx_models=[*given, *(model or [])],
             model_data=model_data or [],
             evaluation=evaluation,
             config=settings,
@@ -60,8 +67,8 @@ def upload_and_wait(
     client: httpx.Client,
     *,
     calibration: Path,
-    model: Path | None = None,
-    model_data: list[Path] | None = None,
+    onnx_models: Sequence[Path] = (),
+    model_data: Sequence[Path] = (),
     evaluation: Path | None = None,
     config: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
@@ -73,8 +80,8 @@ def upload_and_wait(
         If the upload is refused or the calibration does not succeed.
     """
     with ExitStack() as stack:
-        paths = [("model", model)] if model else []
-        paths += [("model_data", path) for path in model_data or []]
+        paths = [("model", path) for path in onnx_models]
+        paths += [("model_data", path) for path in model_data]
         paths += [("calibration", calibration)]
         paths += [("evaluation", evaluation)] if evaluation else []
         parts: list[tuple[str, Any]] = [
@@ -88,9 +95,7 @@ def upload_and_wait(
     return resource
 
 
-def _split(files: list[Path]) -> tuple[Path | None, Path]:
-    if len(files) == 1:
-        return None, files[0]
-    if len(files) == 2:  # noqa: PLR2004 - a model and a set
-        return files[0], files[1]
+def _split(files: list[Path]) -> tuple[list[Path], Path]:
+    if len(files) <= 2:  # noqa: PLR2004 - a model and a set
+        return files[:-1], files[-1]
     raise typer.BadParameter("expected a model and a calibration set, or a set of outputs alone")

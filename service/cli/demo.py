@@ -49,7 +49,7 @@ def demo(
     with running(settings, sockets=[listener]), httpx.Client(base_url=address) as client:
         resource = upload_and_wait(
             client,
-            model=folder / "model.onnx",
+            onnx_models=[folder / "model.onnx"],
             calibration=folder / "calibration.npz",
             evaluation=folder / "evaluation.npz",
             config={"name": "digits"},

@@ -11,6 +11,7 @@ from service.core.selective import SelectiveTarget
 from service.errors import InvalidConfig
 from service.operations.config_rules import violations_of
 from service.operations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
+from service.operations.pass_config import DropoutConfig, EnsembleConfig, GradientConfig
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 _UUID = re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$")
@@ -38,7 +39,10 @@ class CalibrationConfig(FitConfig):
     """The ``config`` part of POST /calibrate; every key is optional."""
 
     name: Name | None = Field(None, description="Versions are counted per name.")
-    seed: int = Field(0, ge=0, lt=2**63, description="Seed of folds and tie keys.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of folds, tie keys and noise.")
+    dropout: DropoutConfig = Field(DropoutConfig(), description="Of both dropout measures.")
+    ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Of ensemble_variance.")
+    gradient: GradientConfig = Field(GradientConfig(), description="Of gradient_norm.")
     output: OutputConfig = Field(OutputConfig(), description="Output of the ONNX model.")
     classes: list[Annotated[str, Field(min_length=1, max_length=200)]] | None = Field(
         None, min_length=2, description="Names of the classes, by index."

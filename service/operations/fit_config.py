@@ -11,8 +11,10 @@ from service.core.measures import (
     MAX_OUTPUT_NAME,
     MEASURES,
     OUTPUT,
+    PERTURBATIONS,
     SUPPLIED,
     is_output,
+    is_perturbation,
 )
 
 DEFAULT_TOP_K = (1, 5)
@@ -24,7 +26,9 @@ _SUPPLIED = re.compile(rf"{SUPPLIED}[A-Za-z0-9_]{{1,50}}")
 
 
 def _known_measure(name: str) -> str:
-    if name in MEASURES or _SUPPLIED.fullmatch(name) or is_output(name):
+    if name in MEASURES or is_perturbation(name):
+        return name
+    if _SUPPLIED.fullmatch(name) or is_output(name):
         return name
     if name.startswith(OUTPUT):
         raise ValueError(
@@ -32,9 +36,9 @@ def _known_measure(name: str) -> str:
             f"{MAX_OUTPUT_NAME} printable characters; rename the output if it has others"
         )
     raise ValueError(
-        f"unknown measure {name!r}; known: {', '.join(MEASURES)}, {SUPPLIED}<name> for a column "
-        f"uncertainty_<name> of the set, and {OUTPUT}<name> for an output of the model with one "
-        "number a sample"
+        f"unknown measure {name!r}; known: {', '.join((*MEASURES, *PERTURBATIONS))}, "
+        f"{SUPPLIED}<name> for a column uncertainty_<name> of the set, and {OUTPUT}<name> for an "
+        "output of the model with one number a sample"
     )
 
 

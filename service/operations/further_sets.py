@@ -16,6 +16,7 @@ from service.operations.job_progress import JobProgress
 from service.operations.label_range import check_label_range
 from service.operations.load_served import load_served
 from service.operations.onnx_model import TRIAL_ROWS
+from service.operations.pass_budget import check_further_budget
 from service.operations.sample_records import record_set
 from service.operations.stored_records import kept_records, load_records
 from service.operations.uploads import UploadedFile
@@ -44,7 +45,7 @@ def start_evaluation(
     NotFound, Conflict
         If there is no such calibration, it has not succeeded, or the name is taken.
     InvalidInput
-        If the set breaks a rule or does not suit the calibration.
+        If the set breaks a rule, does not suit the calibration, or is too large for its passes.
     """
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
@@ -202,3 +203,6 @@ def _suits(
             f"expected {len(served.class_names)} classes as in the calibration set, "
             f"got {dataset.info.n_classes}",
         )
+    if row.onnx_model is not None:
+        limit = workspace.limits.max_row_passes
+        check_further_budget(row.onnx_model, dataset.info.n_samples, limit=limit)

@@ -11,7 +11,7 @@ import models
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.workspace import Workspace
-from service.runner import OnnxModelFiles
+from service.runner import OnnxMember, OnnxModelFiles, serving
 from service.storage.artifacts import ArtifactStore
 from service.storage.bin_tables import core_table, served_tables
 from service.storage.calibrations import CalibrationRef, CalibrationRepository
@@ -68,7 +68,7 @@ def _build(
     with ExitStack() as opened:
         served = ServedCalibration(
             ref=ref,
-            onnx_model=_onnx_model(artifacts, row, opened),
+            onnx_model=_onnx_model(artifacts, row, [t.measure for t in tables], opened),
             class_names=tuple(config["classes"]),
             top_k=tuple(config["top_k"]),
             ood_threshold=_ood_threshold(tables, config["ood"]["level"]),
@@ -90,6 +90,7 @@ def _top1(tables: Sequence[models.BinTable]) -> dict[str, Any]:
 
 
 def _ood_threshold(tables: Sequence[models.BinTable], level: float) -> float | None:
+    """Return the model; of what runs it more than once, as much as these measures need."""
     thresholds: dict[str, float] = _top1(tables).get("ood_thresholds", {})
     return thresholds.get(str(level))
 
@@ -106,14 +107,18 @@ def _accept_thresholds(
 
 
 def _onnx_model(
-    artifacts: ArtifactStore, row: models.Calibration, opened: ExitStack
+    artifacts: ArtifactStore,
+    row: models.Calibration,
+    measures: Sequence[str],
+    opened: ExitStack,
 ) -> ServedOnnxModel | None:
     if row.onnx_model is None:
         return None
     found = cast("dict[str, Any]", row.onnx_model)
     return ServedOnnxModel(
         files=open_files(artifacts, row, opened),
-        resolved=found["resolved"],
+        members=tuple(OnnxMember(local(a), a.sha256) for a in members),
+        resolved=serving(found["resolved"], measures),
         inputs=tuple(tensor["name"] for tensor in found["inputs"]),
     )
 
@@ -126,9 +131,9 @@ def open_files(
     def local(artifact: models.Artifact) -> Path:
         return opened.enter_context(artifacts.local_path(artifact.key, artifact.sha256))
 
-    by_role = [(str(a.role), a) for a in row.artifacts]
-    model = next(a for role, a in by_role if role == "model")
-    companions = [a for role, a in by_role if role == "model_data"]
+    found = sorted(row.artifacts, key=lambda artifact: artifact.position)
+    model, *members = [a for a in found if a.role == "model"]
+    companions = [a for a in found if a.role == "model_data"]
     return OnnxModelFiles(
         path=local(model),
         companions={a.label: local(a) for a in companions},

@@ -9,18 +9,23 @@ from service.graph.quote import quote_all
 from service.operations.available_measures import asked_outputs
 from service.operations.config import CalibrationConfig
 from service.operations.fit_config import DEFAULT_TOP_K
+from service.operations.model_runs import costs_of
+from service.operations.pass_plans import pass_plans
 from service.operations.uploads import CalibrationUpload
 from service.operations.workspace import Workspace
-from service.runner import LoadedOnnxModel, OnnxModelFiles
+from service.runner import LoadedOnnxModel, OnnxMember, OnnxModelFiles
 
 TRIAL_ROWS = 256
 
 
 @dataclass(frozen=True)
 class InspectedOnnxModel:
-    """The model as the resource shows it, its number of classes, their names, and doubts."""
+    """The model as the resource shows it, its number of classes, their names, and doubts.
 
-    description: dict[str, Any]
+    There is no description where the model's outputs were uploaded.
+    """
+
+    description: dict[str, Any] | None
     n_classes: int
     class_names: list[str]
     warnings: list[str]
@@ -32,7 +37,7 @@ def inspect_onnx_model(
     config: CalibrationConfig,
     trial: Batch,
 ) -> InspectedOnnxModel:
-    """Load the model in a child process and run it on the first samples.
+    """Load the model, or the members of an ensemble, in a child process; run the first samples.
 
     Raises
     ------
@@ -41,60 +46,89 @@ def inspect_onnx_model(
     InferenceFailed
         If it does not load, or does not answer in time.
     """
-    model = upload.onnx_models[0]
-    files = OnnxModelFiles(
-        path=model.path,
-        companions={c.label: c.path for c in upload.companions},
-        sha256=model.sha256,
-        companion_sha256={c.label: c.sha256 for c in upload.companions},
-    )
     loaded = workspace.runners.inspect(
-        files,
+        _files(upload),
         output=config.output.model_dump(exclude_none=True),
         top_k=config.top_k or DEFAULT_TOP_K,
         scalar_outputs=asked_outputs(config),
+        passes=pass_plans(config),
         trial=trial.arrays,
         location="calibration",
     )
-    found = loaded.description
-    labels = found.class_labels or ()
+    labels = loaded.description.class_labels or ()
     if len(labels) != loaded.n_classes:
         labels = tuple(range(loaded.n_classes))
     return InspectedOnnxModel(
-        description={
-            "label": model.label,
-            "sha256": model.sha256,
-            "inputs": [asdict(tensor) for tensor in found.inputs],
-            "outputs": [asdict(tensor) for tensor in found.outputs],
-            "classes": loaded.n_classes,
-            "opset": found.opset,
-            "ir_version": found.ir_version,
-            "fixed_batch": found.fixed_batch,
-            "output": {
-                "name": loaded.output.name,
-                "kind": loaded.output.kind,
-                "inferred": loaded.output.inferred,
-            },
-            "provider": loaded.provider,
-            "device": workspace.runners.device().name,
-            "resolved": loaded.resolved,
-        },
+        description=_description(loaded, upload, device=workspace.runners.device().name),
         n_classes=loaded.n_classes,
         class_names=[str(label) for label in labels],
         warnings=_warnings(loaded, upload),
     )
 
 
+def _files(upload: CalibrationUpload) -> OnnxModelFiles:
+    model, *members = upload.onnx_models
+    return OnnxModelFiles(
+        path=model.path,
+        companions={c.label: c.path for c in upload.companions},
+        sha256=model.sha256,
+        companion_sha256={c.label: c.sha256 for c in upload.companions},
+        members=tuple(OnnxMember(member.path, member.sha256) for member in members),
+    )
+
+
+def _description(
+    loaded: LoadedOnnxModel, upload: CalibrationUpload, *, device: str
+) -> dict[str, Any]:
+    """Return what is kept of the model; of an ensemble, what its first member is like."""
+    found, first = loaded.description, upload.onnx_models[0]
+    members = [{"label": m.label, "sha256": m.sha256} for m in upload.onnx_models]
+    return {
+        "label": first.label,
+        "sha256": first.sha256,
+        "members": members if len(members) > 1 else [],
+        "inputs": [asdict(tensor) for tensor in found.inputs],
+        "outputs": [asdict(tensor) for tensor in found.outputs],
+        "classes": loaded.n_classes,
+        "opset": found.opset,
+        "ir_version": found.ir_version,
+        "fixed_batch": found.fixed_batch,
+        "output": {
+            "name": loaded.output.name,
+            "kind": loaded.output.kind,
+            "inferred": loaded.output.inferred,
+        },
+        "provider": loaded.provider,
+        "device": device,
+        "costs": costs_of(loaded),
+        "resolved": loaded.resolved,
+    }
+
+
 def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
-    warnings = []
+    warnings = _twins(upload)
     if LIKE_PROBABILITIES in loaded.output.inferred:
         warnings.append(
             f"output.kind says logits, but {LIKE_PROBABILITIES}: a softmax of probabilities "
             "is no classifier's; leave the kind out, or say probabilities."
         )
     unused = {found.label for found in upload.companions} - {*loaded.description.external_files}
-    if unused:
+    # Of an ensemble it is known for the first member alone.
+    if unused and len(upload.onnx_models) == 1:
         warnings.append(
             f"model_data: the model refers to no file named {quote_all(sorted(unused))}."
         )
     return warnings
+
+
+def _twins(upload: CalibrationUpload) -> list[str]:
+    """Return a warning where a file is there twice."""
+    digests = [model.sha256 for model in upload.onnx_models]
+    twins = [str(i) for i, digest in enumerate(digests) if digest in digests[:i]]
+    if not twins:
+        return []
+    warning = (
+        f"model: the parts {', '.join(twins)}, counted from 0, are the same as ones before them; "
+        "a member that is there twice counts twice and adds no variance."
+    )
+    return [warning]

@@ -6,7 +6,12 @@ from typing import Any, cast
 
 import models
 from service.errors import InvalidConfig, InvalidInput
-from service.operations.available_measures import checked_options, kept_outputs
+from service.operations.available_measures import (
+    checked_options,
+    gives_logits,
+    kept_outputs,
+    kept_passes,
+)
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.fit_config import FitConfig
 from service.operations.workspace import Workspace
@@ -55,15 +60,16 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
     resolved = before | asked | {"top_k": sorted(events)}
     data = cast("dict[str, Any]", source.data)
     onnx_model = cast("dict[str, Any] | None", source.onnx_model)
-    kind = data["kind"] if onnx_model is None else onnx_model["output"]["kind"]
+    logits = data["kind"] == "logits" if onnx_model is None else gives_logits(onnx_model)
     checked_options(
         _validated(resolved),
         tuple(resolved["top_k"]),
-        logits=kind == "logits",
+        logits=logits,
         supplied=data.get("supplied", []),
         outputs=kept_outputs(onnx_model),
     )
     return resolved
+        passes=kept_passes(onnx_model),
 
 
 def _validated(resolved: dict[str, Any]) -> CalibrationConfig:

@@ -6,18 +6,24 @@ from typing import Any
 
 import numpy as np
 
-import models
 from service.core.arrays import Labels
-from service.datasets import Batch, Dataset, open_dataset
+from service.datasets import Batch, Dataset, DatasetInfo, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
-from service.operations.available_measures import checked_options, kept_outputs
+from service.operations.available_measures import (
+    checked_options,
+    gives_logits,
+    kept_outputs,
+    kept_passes,
+)
 from service.operations.config import CalibrationConfig, parse_config
+from service.operations.ensemble_rules import check_ensemble
+from service.operations.keep_calibration import keep_calibration
 from service.operations.label_range import check_label_range
-from service.operations.onnx_model import TRIAL_ROWS, inspect_onnx_model
+from service.operations.onnx_model import TRIAL_ROWS, InspectedOnnxModel, inspect_onnx_model
+from service.operations.pass_budget import check_calibration_budget
+from service.operations.same_layout import check_same_layout
 from service.operations.uploads import CalibrationUpload, UploadedFile
-from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
-from service.storage.calibrations import CalibrationRepository, NewArtifact
 
 MIN_SAMPLES = 20
 FALLBACK_NAME = "calibration"
@@ -34,85 +40,77 @@ def start_calibration(
         If a part breaks a rule; nothing is kept then.
     """
     config = parse_config(upload.config, CalibrationConfig)
+    check_ensemble(upload, config)
     with ExitStack() as stack:
-        limits = workspace.limits.datasets
-        calibration = stack.enter_context(
-            open_dataset(upload.calibration.path, location="calibration", limits=limits)
-        )
-        evaluation = None
-        if upload.evaluation is not None:
-            evaluation = stack.enter_context(
-                open_dataset(upload.evaluation.path, location="evaluation", limits=limits)
-            )
-            _same_layout(calibration, evaluation)
-            _first_rows(evaluation)
+        calibration, evaluation = _open_sets(workspace, upload, stack)
         labels = _labels(calibration, "calibration", MIN_SAMPLES)
-        evaluation_labels = None
-        if evaluation is not None:
-            evaluation_labels = _labels(evaluation, "evaluation", 1)
-        onnx_model, n_classes, class_names, doubts = _classes(
-            workspace, upload, config, calibration
-        )
-    check_label_range(labels, "calibration", n_classes)
-    if evaluation_labels is not None:
-        check_label_range(evaluation_labels, "evaluation", n_classes)
+        judged = None if evaluation is None else _labels(evaluation, "evaluation", 1)
+        found = _classes(workspace, upload, config, calibration)
+    check_label_range(labels, "calibration", found.n_classes)
+    if judged is not None:
+        check_label_range(judged, "evaluation", found.n_classes)
+    top_k, notes = _events(config, found.n_classes)
+    onnx_model, info = found.description, calibration.info
+    checked_options(
+        config,
+        top_k,
+        logits=info.kind == "logits" if onnx_model is None else gives_logits(onnx_model),
+        supplied=info.supplied,
+        outputs=kept_outputs(onnx_model),
+        passes=kept_passes(onnx_model),
+    )
+    data = _data(info, labels, judged, found.n_classes)
+    if onnx_model is not None:
+        n_samples = labels.size + (0 if judged is None else judged.size)
+        check_calibration_budget(onnx_model, n_samples, limit=workspace.limits.max_row_passes)
+    resolved = config.model_dump(mode="json") | {
+        "name": config.name or FALLBACK_NAME,
+        "top_k": list(top_k),
+        "classes": list(config.classes or found.class_names),
+    }
+    warnings = [*found.warnings, *notes]
+    return keep_calibration(workspace, tenant_id, upload, resolved, data, onnx_model, warnings)
+
+
+def _open_sets(
+    workspace: Workspace, upload: CalibrationUpload, stack: ExitStack
+) -> tuple[Dataset, Dataset | None]:
+    def opened(file: UploadedFile, location: str) -> Dataset:
+        limits = workspace.limits.datasets
+        return stack.enter_context(open_dataset(file.path, location=location, limits=limits))
+
+    calibration = opened(upload.calibration, "calibration")
+    if upload.evaluation is None:
+        return calibration, None
+    evaluation = opened(upload.evaluation, "evaluation")
+    check_same_layout(calibration, evaluation)
+    _first_rows(evaluation)
+    return calibration, evaluation
+
+
+def _data(
+    info: DatasetInfo, labels: Labels, judged: Labels | None, n_classes: int
+) -> dict[str, Any]:
+    return {
+        "kind": info.kind,
+        "format": info.format,
+        "samples": int(labels.size),
+        "supplied": list(info.supplied),
+        "class_counts": np.bincount(labels, minlength=n_classes).tolist(),
+        "evaluation_samples": None if judged is None else int(judged.size),
+    }
+
+
+def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
+    """Return the events to calibrate and what to tell of them; the names must suit the classes."""
     top_k, notes = config.events(n_classes)
-    warnings = [*doubts, *notes]
     if not top_k:
         raise InvalidConfig.at("config.top_k", "no event is left to calibrate")
     if config.classes is not None and len(config.classes) != n_classes:
         raise InvalidConfig.at(
             "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"
         )
-    checked_options(
-        config,
-        top_k,
-        logits=calibration.info.kind == "logits"
-        or (onnx_model is not None and onnx_model["output"]["kind"] == "logits"),
-        supplied=calibration.info.supplied,
-        outputs=kept_outputs(onnx_model),
-    )
-    resolved = config.model_dump(mode="json") | {
-        "name": config.name or FALLBACK_NAME,
-        "top_k": list(top_k),
-        "classes": list(config.classes or class_names),
-    }
-    data = {
-        "kind": calibration.info.kind,
-        "format": calibration.info.format,
-        "samples": int(labels.size),
-        "supplied": list(calibration.info.supplied),
-        "class_counts": np.bincount(labels, minlength=n_classes).tolist(),
-        "evaluation_samples": None if evaluation_labels is None else int(evaluation_labels.size),
-    }
-    return _keep(workspace, tenant_id, upload, resolved, data, onnx_model, warnings)
-
-
-def _same_layout(calibration: Dataset, evaluation: Dataset) -> None:
-    ours, theirs = calibration.info, evaluation.info
-    if ours.kind != theirs.kind:
-        raise InvalidDataset.at(
-            "evaluation", f"holds {theirs.kind} where calibration holds {ours.kind}"
-        )
-    if ours.arrays.keys() != theirs.arrays.keys():
-        raise InvalidDataset.at(
-            "evaluation",
-            f"expected the arrays of calibration, {', '.join(ours.arrays)}, "
-            f"got {', '.join(theirs.arrays)}",
-        )
-    if set(ours.supplied) - set(theirs.supplied):
-        raise InvalidDataset.at(
-            "evaluation",
-            "expected the columns of calibration, "
-            f"{', '.join(f'uncertainty_{name}' for name in ours.supplied)}",
-        )
-    for name, array in ours.arrays.items():
-        if array.shape[1:] != theirs.arrays[name].shape[1:]:
-            raise InvalidDataset.at(
-                f"evaluation.{name}",
-                f"expected rows of shape {list(array.shape[1:])} as in calibration, "
-                f"got {list(theirs.arrays[name].shape[1:])}",
-            )
+    return top_k, notes
 
 
 def _first_rows(dataset: Dataset) -> Batch:
@@ -134,8 +132,8 @@ def _classes(
     upload: CalibrationUpload,
     config: CalibrationConfig,
     calibration: Dataset,
-) -> tuple[dict[str, Any] | None, int, list[str], list[str]]:
-    """Return the model's description, the number of classes, their names, and warnings."""
+) -> InspectedOnnxModel:
+    """Return what is known of the model, or of the classes that its outputs tell apart."""
     kind = calibration.info.kind
     trial = _first_rows(calibration)
     if kind != "inputs":
@@ -146,58 +144,12 @@ def _classes(
         n_classes = calibration.info.n_classes
         if n_classes is None:
             raise InvalidDataset.at(f"calibration.{kind}", "its number of classes is unknown")
-        return None, n_classes, [str(i) for i in range(n_classes)], []
+        names = [str(i) for i in range(n_classes)]
+        return InspectedOnnxModel(None, n_classes, names, warnings=[])
     if not upload.onnx_models:
         raise InvalidInput.at(
             "model",
             "calibration holds inputs, so an ONNX model is needed; "
             "without one, upload its `logits` or `probabilities`",
         )
-    if len(upload.onnx_models) > 1:
-        raise InvalidInput.at("model", "expected one ONNX file; ensembles are not served yet")
-    found = inspect_onnx_model(workspace, upload, config, trial)
-    return found.description, found.n_classes, found.class_names, found.warnings
-
-
-def _keep(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    upload: CalibrationUpload,
-    config: dict[str, Any],
-    data: dict[str, Any],
-    onnx_model: dict[str, Any] | None,
-    warnings: list[str],
-) -> uuid.UUID:
-    """Store the files, then the row that refers to them; a failure leaves neither."""
-    calibration_id = uuid.uuid4()
-    files: list[tuple[models.ArtifactRole, int, UploadedFile]] = [
-        ("model", 0, found) for found in upload.onnx_models
-    ]
-    files += [("model_data", i, found) for i, found in enumerate(upload.companions)]
-    files.append(("calibration", 0, upload.calibration))
-    if upload.evaluation is not None:
-        files.append(("evaluation", 0, upload.evaluation))
-    kept: list[NewArtifact] = []
-    try:
-        for role, position, file in files:
-            key = f"calibrations/{calibration_id}/{role}-{position}"
-            stored = workspace.artifacts.put_file(key, file.path)
-            kept.append(NewArtifact(role, position, file.label, key, stored.sha256, stored.size))
-        data["sha256"] = next(a.sha256 for a in kept if a.role == "calibration")
-        data["evaluation_sha256"] = next((a.sha256 for a in kept if a.role == "evaluation"), None)
-        with workspace.database.session() as session:
-            CalibrationRepository(session, tenant_id).create(
-                calibration_id,
-                name=str(config["name"]),
-                config=config,
-                data=data,
-                onnx_model=onnx_model,
-                versions=library_versions(),
-                artifacts=kept,
-                warnings=warnings,
-            )
-    except BaseException:
-        workspace.artifacts.delete([artifact.key for artifact in kept])
-        raise
-    workspace.doorbell.release()
-    return calibration_id
+    return inspect_onnx_model(workspace, upload, config, trial)

@@ -14,11 +14,15 @@ from service.storage.spool_folder import SpoolFolder
 
 @dataclass(frozen=True)
 class Limits:
-    """The limits that operations enforce; sizes in bytes."""
+    """The limits that operations enforce; sizes in bytes.
+
+    ``max_row_passes`` is for the rows that a set sends through a model that runs several times.
+    """
 
     datasets: DatasetLimits
     max_predict_bytes: int
     max_predict_rows: int
+    max_row_passes: int = 20_000_000
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,61 @@
+"""What answers cost: runs of the whole model, and the time that the first rows took."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from service.runner import PLAIN, LoadedOnnxModel
+from service.runner.pass_plan import ENSEMBLE, read_pass_plans
+
+OnnxModel = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelRuns:
+    """Runs of the whole model for one row; their time is None where nothing was timed."""
+
+    passes: int
+    ms_per_row: float | None
+
+    def __add__(self, other: Self) -> "ModelRuns":
+        """Return what both take."""
+        times = (self.ms_per_row, other.ms_per_row)
+        known = [time for time in times if time is not None]
+        both = sum(known) if len(known) == len(times) else None
+        return ModelRuns(self.passes + other.passes, both)
+
+
+def costs_of(loaded: LoadedOnnxModel) -> dict[str, Any]:
+    """Return the costs of a row: of one run, and of what each measure adds to it."""
+    runs = {PLAIN: 1} | {plan.measure: plan.runs for plan in loaded.passes}
+    return {name: {"passes": runs[name], "ms_per_row": cost} for name, cost in loaded.costs.items()}
+
+
+def runs_of(onnx_model: OnnxModel, measures: Sequence[str]) -> ModelRuns:
+    """Return what it costs to answer a row and to measure it so.
+
+    Where the prediction is a mean, the runs that are averaged give its variance as well.
+    """
+    resolved = onnx_model["resolved"]
+    # Models stored before there were passes lack these keys.
+    runs = {plan.measure: plan.runs for plan in read_pass_plans(resolved.get("passes", []))}
+    if resolved.get("averaged"):
+        members = len(onnx_model.get("members", ()))
+        return _averaged(onnx_model, members or runs[ENSEMBLE])
+    total = ModelRuns(1, _time(onnx_model, PLAIN))
+    for measure in measures:
+        if measure in runs:
+            total += ModelRuns(runs[measure], _time(onnx_model, measure))
+    return total
+
+
+def _averaged(onnx_model: OnnxModel, runs: int) -> ModelRuns:
+    together, one = _time(onnx_model, ENSEMBLE), _time(onnx_model, PLAIN)
+    if together is None and one is not None:
+        together = runs * one
+    return ModelRuns(runs, together)
+
+
+def _time(onnx_model: OnnxModel, name: str) -> float | None:
+    found = (onnx_model.get("costs") or {}).get(name)
+    return None if found is None else float(found["ms_per_row"])
