@@ -112,12 +112,12 @@ def _onnx_model(
     measures: Sequence[str],
     opened: ExitStack,
 ) -> ServedOnnxModel | None:
+    """Return the model; of what runs it more than once, as much as these measures need."""
     if row.onnx_model is None:
         return None
     found = cast("dict[str, Any]", row.onnx_model)
     return ServedOnnxModel(
         files=open_files(artifacts, row, opened),
-        members=tuple(OnnxMember(local(a), a.sha256) for a in members),
         resolved=serving(found["resolved"], measures),
         inputs=tuple(tensor["name"] for tensor in found["inputs"]),
     )
@@ -139,4 +139,5 @@ def open_files(
         companions={a.label: local(a) for a in companions},
         sha256=model.sha256,
         companion_sha256={a.label: a.sha256 for a in companions},
+        members=tuple(OnnxMember(local(a), a.sha256) for a in members),
     )

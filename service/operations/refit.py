@@ -67,9 +67,9 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
         logits=logits,
         supplied=data.get("supplied", []),
         outputs=kept_outputs(onnx_model),
+        passes=kept_passes(onnx_model),
     )
     return resolved
-        passes=kept_passes(onnx_model),
 
 
 def _validated(resolved: dict[str, Any]) -> CalibrationConfig:
