@@ -10,6 +10,7 @@ from service.api import (
     errors,
     evaluations,
     health,
+    import_bins,
     openapi,
     predict,
     problems,
@@ -17,8 +18,24 @@ from service.api import (
     report,
 )
 
-ROUTERS = (calibrate, calibrations, refit, evaluations, bins, predict, report, health)
-SCHEMAS = (problems.SCHEMAS, calibrate.SCHEMAS, refit.SCHEMAS, predict.SCHEMAS)
+ROUTERS = (
+    calibrate,
+    calibrations,
+    refit,
+    evaluations,
+    bins,
+    import_bins,
+    predict,
+    report,
+    health,
+)
+SCHEMAS = (
+    problems.SCHEMAS,
+    calibrate.SCHEMAS,
+    refit.SCHEMAS,
+    import_bins.SCHEMAS,
+    predict.SCHEMAS,
+)
 
 
 def install(app: FastAPI) -> None:

@@ -1,46 +1,46 @@
-"""``GET /calibrations/{id}/bins``: the bin tables."""
+"""``GET /calibrations/{id}/bins``: the bin tables, with all else that answers depend on."""
 
+from http import HTTPStatus
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
 
 from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import problems
-from service.api.report import ReportBin
-from service.operations.report import collect_report
-from service.operations.report_csv import bins_csv
+from service.operations.bins_document import BinsDocument
+from service.operations.bins_parquet import NEEDS, bins_parquet, writes_parquet
+from service.operations.bins_table import bins_csv
+from service.operations.collect_bins import collect_bins
 
-MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}
+MEDIA_TYPES = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+}
 
 router = APIRouter(tags=["calibrations"])
-
-
-class Table(BaseModel):
-    """The bins of one measure for one event."""
-
-    event: int = Field(description="k of Top-k.")
-    measure: str = Field(description="The uncertainty measure whose values are binned.")
-    served: bool = Field(description="Whether this table answers for the event.")
-    lookup: Literal["step", "interpolated"] = Field(description="How it is read between edges.")
-    monotone: bool = Field(description="Whether bins were pooled to make it fall.")
-    requested_bins: int = Field(description="Bins asked for, or chosen by `auto`.")
-    bins: list[ReportBin] = Field(description="From the most certain to the least.")
-
-
-class Tables(BaseModel):
-    """All bin tables of a calibration."""
-
-    tables: list[Table] = Field(description="One for each event and measure.")
 
 
 @router.get(
     "/calibrations/{calibration_id}/bins",
     summary="Read the bin tables",
-    response_model=Tables,
-    responses={**problems(404, 406, 409, 422), 200: {"content": {MEDIA_TYPES["csv"]: {}}}},
+    response_model=BinsDocument,
+    responses={
+        **problems(404, 406, 409, 422),
+        200: {
+            "content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["parquet"]: {}},
+            "headers": {
+                "ETag": {
+                    "description": "A weak validator: the digest of the content, in each format.",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+        304: {"description": "`If-None-Match` names the digest."},
+    },
 )
 def get_bins(
     request: Request,
@@ -48,23 +48,31 @@ def get_bins(
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
     bins_format: Annotated[
-        Literal["json", "csv"] | None,
+        Literal["json", "csv", "parquet"] | None,
         Query(alias="format", description="Instead of the Accept header."),
     ] = None,
 ) -> Response:
-    """Give every bin of every table, as JSON or CSV."""
+    """Give every bin of every table, and all else that answers depend on; CSV has the bins alone.
+
+    The document is what `POST /calibrations/import` takes.
+    """
     chosen = bins_format or chosen_format(request, MEDIA_TYPES)
-    report = collect_report(workspace, tenant_id, calibration_id)
+    if chosen == "parquet" and not writes_parquet():
+        raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"{NEEDS}; ask for JSON or CSV")
+    document = collect_bins(workspace, tenant_id, calibration_id)
+    # Weak, for the bytes of a strong one would have to be the same in each format.
+    headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
+    if _is_known(request, document.content_sha256):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
     if chosen == "csv":
-        return Response(bins_csv(report), media_type=MEDIA_TYPES["csv"])
-    tables = [
-        {
-            "event": int(k),
-            "measure": measure,
-            "served": measure == event["served"],
-            **{key: found[key] for key in ("lookup", "monotone", "requested_bins", "bins")},
-        }
-        for k, event in report["events"].items()
-        for measure, found in event["measures"].items()
-    ]
-    return JSONResponse({"tables": tables})
+        return Response(bins_csv(document), media_type=MEDIA_TYPES["csv"], headers=headers)
+    if chosen == "parquet":
+        content = bins_parquet(document)
+        return Response(content, media_type=MEDIA_TYPES["parquet"], headers=headers)
+    return JSONResponse(document.plain(), headers=headers)
+
+
+def _is_known(request: Request, digest: str) -> bool:
+    """Tell whether the caller has this content already."""
+    tags = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
+    return "*" in tags or digest in [tag.removeprefix("W/").strip('"') for tag in tags]

@@ -9,12 +9,14 @@ import typer
 from rich.console import Console
 
 from service.cli import (
+    bins,
     calibrate,
     compare,
     database,
     delete,
     demo,
     evaluate,
+    import_bins,
     list_,
     predict,
     promote,
@@ -37,6 +39,8 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("refit")(refit.refit)
 app.command("promote")(promote.promote)
 app.command("compare")(compare.compare)
+app.command("bins")(bins.bins)
+app.command("import")(import_bins.import_bins)
 app.command("list")(list_.list_calibrations)
 app.command("delete")(delete.delete)
 app.command("demo")(demo.demo)

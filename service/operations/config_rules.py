@@ -16,6 +16,7 @@ PATTERNS = {
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": (
         "1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a digit"
     ),
+    r"^[0-9a-f]{64}$": "64 hexadecimal digits in lower case",
 }
 _BOUNDS = (
     ("minimum", "from {}"),
@@ -25,20 +26,22 @@ _BOUNDS = (
 )
 
 
-def violations_of(error: ValidationError, kind: type[BaseModel]) -> list[Violation]:
-    """Return each broken rule once: where it is, and what is expected there."""
+def violations_of(
+    error: ValidationError, kind: type[BaseModel], *, place: str = "config"
+) -> list[Violation]:
+    """Return each broken rule once: where it is, below ``place``, and what is expected there."""
     root = kind.model_json_schema()
     found: dict[Violation, None] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
-        location, schema = _place(root, fault["loc"])
+        location, schema = _place(root, fault["loc"], place)
         violation = Violation(location, _message(fault["type"], fault["msg"], schema, root))
         found[violation] = None
     return list(found)
 
 
-def _place(root: Schema, path: tuple[int | str, ...]) -> tuple[str, Schema]:
+def _place(root: Schema, path: tuple[int | str, ...], location: str) -> tuple[str, Schema]:
     """Follow a path as far as the schema goes: what lies beyond are names of the checker's own."""
-    location, schema = "config", root
+    schema = root
     for part in path:
         below = _below(schema, part, root)
         if below is None:
@@ -55,7 +58,8 @@ def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
         if found is not None:
             return found
     if isinstance(part, int):
-        items: Schema | None = schema.get("items")
+        first: list[Schema] = schema.get("prefixItems", [])
+        items: Schema | None = first[part] if part < len(first) else schema.get("items")
         return items
     if part in schema.get("properties", {}):
         known: Schema = schema["properties"][part]

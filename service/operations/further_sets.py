@@ -18,7 +18,7 @@ from service.operations.load_served import load_served
 from service.operations.onnx_model import TRIAL_ROWS
 from service.operations.pass_budget import check_further_budget
 from service.operations.sample_records import record_set
-from service.operations.stored_records import kept_records, load_records
+from service.operations.stored_records import kept_records, load_records, require_records
 from service.operations.uploads import UploadedFile
 from service.operations.workspace import Workspace
 from service.storage.artifact_rows import NewArtifact
@@ -43,12 +43,14 @@ def start_evaluation(
     Raises
     ------
     NotFound, Conflict
-        If there is no such calibration, it has not succeeded, or the name is taken.
+        If there is no such calibration, it has not succeeded or keeps no records, or the name is
+        taken.
     InvalidInput
         If the set breaks a rule, does not suit the calibration, or is too large for its passes.
     """
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
+    require_records(row)
     limits = workspace.limits.datasets
     with open_dataset(
         uploaded.path, location=LOCATION, limits=limits, labels_required=False

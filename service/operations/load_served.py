@@ -10,6 +10,7 @@ from typing import Any, cast
 import models
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
+from service.operations.served_thresholds import accept_thresholds, ood_threshold
 from service.operations.workspace import Workspace
 from service.runner import OnnxMember, OnnxModelFiles, serving
 from service.storage.artifacts import ArtifactStore
@@ -71,8 +72,8 @@ def _build(
             onnx_model=_onnx_model(artifacts, row, [t.measure for t in tables], opened),
             class_names=tuple(config["classes"]),
             top_k=tuple(config["top_k"]),
-            ood_threshold=_ood_threshold(tables, config["ood"]["level"]),
-            accept_thresholds=_accept_thresholds(tables, config["selective"]),
+            ood_threshold=ood_threshold(tables, config["ood"]["level"]),
+            accept_thresholds=accept_thresholds(tables, config["selective"]),
             events=tuple(
                 ServedEvent(table.k, table.measure, table.column, core_table(table))
                 for table in sorted(tables, key=lambda table: table.k)
@@ -81,29 +82,6 @@ def _build(
         # The files stay at hand for as long as somebody may still load the model from them.
         weakref.finalize(served, opened.pop_all().close)
     return served
-
-
-def _top1(tables: Sequence[models.BinTable]) -> dict[str, Any]:
-    """Return what was found of the table that serves Top-1."""
-    found = next((table.analysis for table in tables if table.k == 1), {})
-    return cast("dict[str, Any]", found)
-
-
-def _ood_threshold(tables: Sequence[models.BinTable], level: float) -> float | None:
-    """Return the model; of what runs it more than once, as much as these measures need."""
-    thresholds: dict[str, float] = _top1(tables).get("ood_thresholds", {})
-    return thresholds.get(str(level))
-
-
-def _accept_thresholds(
-    tables: Sequence[models.BinTable], targets: Sequence[dict[str, float]]
-) -> dict[str, float | None]:
-    """Return the largest uncertainty to accept, by the risk it keeps to."""
-    found = {
-        result["target"]["max_risk"]: result["threshold"]
-        for result in _top1(tables).get("selective", [])
-    }
-    return {f"{target['max_risk']:g}": found.get(target["max_risk"]) for target in targets}
 
 
 def _onnx_model(

@@ -14,6 +14,7 @@ from service.operations.available_measures import (
 )
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.fit_config import FitConfig
+from service.operations.stored_records import require_records
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
 
@@ -26,13 +27,14 @@ def start_refit(
     Raises
     ------
     NotFound, Conflict
-        If there is no such calibration, or it has not succeeded.
+        If there is no such calibration, it has not succeeded, or it keeps no records.
     InvalidInput
         If nothing changes, or a change needs what the records do not hold.
     """
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
         source = repository.find_ready(reference)
+        require_records(source)
         config = _changed(source, changes)
         calibration_id = uuid.uuid4()
         repository.create_refit(source.id, calibration_id, config=config, warnings=[])

@@ -1,4 +1,4 @@
-"""The report, and bin tables, as CSV: one flat table each."""
+"""The report as CSV: one flat table."""
 
 import csv
 import io
@@ -17,32 +17,11 @@ SCORE_COLUMNS = (
     "folds",
     "pooled",
 )
-BIN_COLUMNS = (
-    "event",
-    "measure",
-    "served",
-    "bin",
-    "lower",
-    "upper",
-    "count",
-    "hits",
-    "weight",
-    "probability",
-    "interval_lower",
-    "interval_upper",
-    "mean_uncertainty",
-    "odds_ratio",
-)
 
 
 def report_csv(report: dict[str, Any]) -> str:
     """Return every score, one a line; for an evaluation set ``mean`` is the score itself."""
     return _csv(SCORE_COLUMNS, _score_rows(report))
-
-
-def bins_csv(report: dict[str, Any]) -> str:
-    """Return every bin of every table, one a line; an edge without limit is empty."""
-    return _csv(BIN_COLUMNS, _bin_rows(report))
 
 
 def _score_rows(report: dict[str, Any]) -> Iterable[list[Any]]:
@@ -55,19 +34,6 @@ def _score_rows(report: dict[str, Any]) -> Iterable[list[Any]]:
                     yield [*head, "cross_validation", name, *numbers]
                 for name, value in (found["evaluation"] or {}).items():
                     yield [*head, "evaluation", name, value, None, None, None]
-
-
-def _bin_rows(report: dict[str, Any]) -> Iterable[list[Any]]:
-    for k, event in report["events"].items():
-        for measure, found in event["measures"].items():
-            for index, row in enumerate(found["bins"]):
-                lower, upper = row["interval"]
-                yield [
-                    *(k, measure, measure == event["served"], index),
-                    *(row["lower"], row["upper"], row["count"], row["hits"], row["weight"]),
-                    *(row["probability"], lower, upper),
-                    *(row["mean_uncertainty"], row["odds_ratio"]),
-                ]
 
 
 def _csv(columns: Iterable[str], rows: Iterable[list[Any]]) -> str:

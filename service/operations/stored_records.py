@@ -9,6 +9,7 @@ import numpy as np
 
 import models
 from service.core.records import Records
+from service.errors import Conflict
 from service.operations.workspace import Workspace
 from service.storage.calibrations import NewArtifact
 from service.storage.job_queue import LeaseLost
@@ -30,6 +31,22 @@ def load_records(
     content = workspace.artifacts.get_bytes(artifact.key, artifact.sha256)
     with np.load(BytesIO(content), allow_pickle=False) as arrays:
         return Records.from_arrays(dict(arrays))
+
+
+def require_records(row: models.Calibration) -> None:
+    """Refuse a finished calibration that was imported: it has tables and no samples.
+
+    Raises
+    ------
+    Conflict
+        If it keeps no records.
+    """
+    if not any(found.role == "records" for found in row.artifacts):
+        raise Conflict(
+            f"Calibration {row.name}@{row.version} was imported from bin tables and keeps no "
+            "records of samples, which this needs: ask the service that it was exported from, or "
+            "calibrate here."
+        )
 
 
 @contextmanager

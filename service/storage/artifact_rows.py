@@ -1,6 +1,8 @@
 """The database's side of artifacts: which file belongs to what."""
 
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import get_args
 from uuid import UUID
 
 from sqlalchemy import select
@@ -10,6 +12,8 @@ from models import Artifact, ArtifactRole
 from service.errors import InvalidInput
 
 MAX_LABEL_CHARACTERS = 255
+# An export is of one calibration, which it names.
+SHARED_ROLES = tuple(role for role in get_args(ArtifactRole) if role != "export")
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,12 @@ class NewArtifact:
 
 
 def shared_copies(
-    session: Session, tenant_id: UUID, source_id: UUID, calibration_id: UUID
+    session: Session,
+    tenant_id: UUID,
+    source_id: UUID,
+    calibration_id: UUID,
+    *,
+    roles: Collection[ArtifactRole] = SHARED_ROLES,
 ) -> list[Artifact]:
     """Return rows by which a calibration refers to the files of another, its evaluations' not."""
     files = session.scalars(
@@ -63,6 +72,7 @@ def shared_copies(
             Artifact.tenant_id == tenant_id,
             Artifact.calibration_id == source_id,
             Artifact.evaluation_id.is_(None),
+            Artifact.role.in_(roles),
         )
     )
     return [
