@@ -102,6 +102,38 @@ class MeasureReport(Scored):
     curves: dict[str, Any] = Field({}, description="Risk-coverage, ROC and precision-recall.")
 
 
+class ComparedScore(BaseModel):
+    """A score of one measure beside others."""
+
+    value: float | None = Field(description="Cross-validated; null where nothing defines it.")
+    std: float | None = Field(description="Between the folds; null where it is pooled.")
+    pooled: bool = Field(
+        description="Whether it is that of all folds together, not their mean: for `eor`, and "
+        "where a fold does not define it."
+    )
+    evaluation: float | None = Field(description="On the evaluation set; null without one.")
+
+
+class ComparedMeasure(BaseModel):
+    """What a measure costs, and how well it does."""
+
+    measure: str = Field(description="Its name.")
+    served: bool = Field(description="Whether it answers.")
+    passes: int | None = Field(
+        description="Runs of the model that an answer takes; null without a model."
+    )
+    ms_per_row: float | None = Field(
+        description="Milliseconds that they took on the first rows; null where not timed."
+    )
+    nll: ComparedScore
+    brier: ComparedScore
+    ece: ComparedScore
+    eor: ComparedScore
+    auroc: ComparedScore
+    aurc: ComparedScore
+    conditional_entropy: ComparedScore
+
+
 class EventReport(BaseModel):
     """One event: the label is among the k most probable classes."""
 
@@ -111,6 +143,9 @@ class EventReport(BaseModel):
         None, description="Which probability is best and by how much, in a sentence."
     )
     measures: dict[str, MeasureReport] = Field(description="By name.")
+    comparison: list[ComparedMeasure] = Field(
+        description="The measures side by side, that of the least cross-validated NLL first."
+    )
     baselines: dict[str, BaselineReport] = Field(description="By name.")
     oracle: Scored | None = Field(
         None, description="Bins of the loss, which knows the label: never served."

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from service.operations.markdown_passes import comparison_lines
 from service.operations.markdown_table import edge, number, table_lines
 
 SHOWN = ("ece", "ece_15", "brier", "nll", "auroc", "aurc", "eor", "conditional_entropy")
@@ -16,6 +17,7 @@ def event_lines(k: str, event: dict[str, Any]) -> list[str]:
     lines = [f"## Top-{k}", "", f"Right {event['accuracy']:.4f} of the time on the data.", ""]
     if event["verdict"] is not None:
         lines += [event["verdict"]["sentence"], ""]
+    lines += comparison_lines(event["comparison"])
     lines += _scores(event)
     lines += _differences(event["baselines"])
     lines += _bins(served, table)

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 import models
+from service.operations.report_comparison import compare_measures
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import tables_of
 from service.storage.calibrations import CalibrationRepository
@@ -62,7 +63,7 @@ def _event(
     found = [score for score in scores if score.k == int(k)]
     baselines = cast("dict[str, Any]", row.baselines or {}).get(k, {})
     oracle = next((s.subject for s in found if s.subject_kind == "oracle"), None)
-    return {
+    event = {
         "accuracy": (row.accuracy or {})[k],
         "served": (row.serve or {}).get(k),
         "verdict": (row.verdicts or {}).get(k),
@@ -80,6 +81,8 @@ def _event(
         "oracle": None if oracle is None else _scores(found, "oracle", oracle),
         "mislabelled": (row.mislabelled or {}).get(k, []),
     }
+    folds = cast("dict[str, Any]", row.config).get("folds", 0)
+    return event | {"comparison": compare_measures(event, row.onnx_model, folds)}
 
 
 def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:

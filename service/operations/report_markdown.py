@@ -3,6 +3,7 @@
 from typing import Any
 
 from service.operations.markdown_event import event_lines
+from service.operations.markdown_passes import passes_lines
 from service.operations.markdown_table import edge, number, plain, table_lines
 
 FURTHER_SCORES = ("ece", "brier", "nll", "auroc")
@@ -59,6 +60,7 @@ def _model_scores(by_set: dict[str, Any]) -> list[str]:
         "",
         *table_lines([*header, "nll", "brier_multiclass", "mean entropy"], rows),
         "",
+        *passes_lines(sets),
     ]
 
 
