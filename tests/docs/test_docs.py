@@ -9,7 +9,7 @@ from fastapi import FastAPI
 from service.app import create_app
 from service.cli import app as command
 from service.core.intervals import INTERVALS
-from service.core.measures import MEASURES
+from service.core.measures import MEASURES, PERTURBATIONS
 from service.core.scores import SCORES
 from service.settings import Settings
 
@@ -51,7 +51,7 @@ def test_every_command_is_documented() -> None:
 def test_every_registered_quantity_has_a_section() -> None:
     headings = set(re.findall(r"^#{2,4} `(\w+)`", document("statistics.md"), re.MULTILINE))
 
-    assert headings >= {*MEASURES, *SCORES, *INTERVALS}
+    assert headings >= {*MEASURES, *PERTURBATIONS, *SCORES, *INTERVALS}
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -12,11 +12,11 @@ from scipy.stats import binom
 from service.core.bins.prior import BetaPrior
 from service.core.calibrators import CALIBRATORS
 from service.core.intervals import INTERVALS, BinomialSample
-from service.core.measures import MEASURES
+from service.core.measures import MEASURES, PERTURBATIONS
 from service.core.scores import SCORES
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
-REGISTERED = (*MEASURES, *INTERVALS, *SCORES, *CALIBRATORS)
+REGISTERED = (*MEASURES, *PERTURBATIONS, *INTERVALS, *SCORES, *CALIBRATORS)
 
 
 def examples(text: str) -> list[doctest.Example]:
