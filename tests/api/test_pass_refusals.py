@@ -1,0 +1,259 @@
+"""Measures that run the model more than once, where they cannot: one violation, nothing kept."""
+
+import json
+from typing import Any
+
+import httpx
+import numpy as np
+import onnx
+import pytest
+from graph_models import constant, make_model, node, value
+from onnx import TensorProto, helper, numpy_helper
+from pass_service import (
+    MEMBERS,
+    as_file,
+    calibrate_models,
+    labelled_sets,
+    model_file,
+    npz,
+    predictions,
+)
+from running_service import digits, kept_files, service_on
+
+SETS = labelled_sets()
+IMAGES = as_file(SETS)
+FLAT = npz(inputs=SETS["calibration_inputs"].reshape(600, 64), labels=SETS["calibration_labels"])
+WEIGHT = np.random.default_rng(5).normal(size=(64, 10))
+
+
+def refused(
+    service, models: list[bytes], config: dict[str, Any], *, calibration: bytes = IMAGES
+) -> dict[str, str]:
+    """Return the one violation; nothing may be left of the upload."""
+    before = kept_files(service.folder)
+    answer = calibrate_models(service.client, models, config, calibration=calibration)
+
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    (error,) = answer.json()["errors"]
+    assert kept_files(service.folder) == before
+    assert service.client.get("/calibrations").json()["calibrations"] == []
+    return error
+
+
+@pytest.fixture(scope="module")
+def tree() -> bytes:
+    pytest.importorskip("skl2onnx")
+    from skl2onnx import to_onnx  # noqa: PLC0415 - a test dependency
+    from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
+
+    rows = SETS["calibration_inputs"].reshape(600, 64)
+    forest = RandomForestClassifier(5, max_depth=4, random_state=0)
+    forest.fit(rows, SETS["calibration_labels"])
+    return to_onnx(forest, rows[:1], options={"zipmap": False}).SerializeToString()
+
+
+def dense(before: list[onnx.NodeProto], **options: Any) -> bytes:
+    """Return a dense model from ``inputs`` to ``logits``: these nodes, from x to h, come first."""
+    nodes = [*before, node("MatMul", ["h", "w"], ["logits"])]
+    shape = ("N", 64)
+    given = {
+        "inputs": [value("inputs", shape)],
+        "outputs": [value("logits", ("N", 10))],
+        "initializers": [constant("w", WEIGHT)],
+    }
+    initializers = [*given["initializers"], *options.pop("constants", [])]
+    return make_model(nodes, **given | options | {"initializers": initializers}).SerializeToString()
+
+
+def test_dropout_needs_dropout_nodes(service) -> None:
+    error = refused(service, [model_file("small_cnn.onnx")], {"measures": ["dropout_variance"]})
+    assert error["location"] == "config.measures"
+    assert "no Dropout" in error["message"]
+    assert "last_layer_dropout_variance" in error["message"]
+
+
+def test_dropout_that_drops_nothing(service) -> None:
+    model = onnx.load_from_string(model_file("hidden_dropout_cnn.onnx"))
+    model.graph.initializer.append(numpy_helper.from_array(np.array(0, np.float32), "none"))
+    for found in model.graph.node:
+        if found.op_type == "Dropout":
+            found.input[1] = "none"
+    still = model.SerializeToString()
+    error = refused(service, [still], {"measures": ["entropy", "dropout_variance"]})
+    assert error["location"] == "config.measures"
+    assert "dropout.rate" in error["message"]
+
+    config = {"measures": ["entropy", "dropout_variance"], "dropout": {"rate": 0.2}}
+    with service_on(service.folder / "beside") as client:
+        made = calibrate_models(client, [still], config, calibration=IMAGES).json()
+        assert made["status"] == "succeeded", made
+
+
+def test_a_tree_has_no_last_layer(service, tree) -> None:
+    config = {"measures": ["entropy", "last_layer_dropout_variance"]}
+    error = refused(service, [tree], config, calibration=FLAT)
+    assert error["location"] in ("config.measures", "model")
+    assert "last" in error["message"]
+
+
+def test_a_tree_is_flat(service, tree) -> None:
+    config = {"measures": ["entropy", "gradient_norm"]}
+    error = refused(service, [tree], config, calibration=FLAT)
+    assert error["location"] == "config.measures"
+    assert "zero" in error["message"]
+    assert "trees" in error["message"]
+
+
+def test_a_gradient_needs_float_inputs(service) -> None:
+    cast = node("Cast", ["inputs"], ["h"], to=TensorProto.FLOAT)
+    model = dense([cast], inputs=[value("inputs", ("N", 64), TensorProto.UINT8)])
+    pixels = (SETS["calibration_inputs"].reshape(600, 64) * 16).astype(np.uint8)
+    calibration = npz(inputs=pixels, labels=SETS["calibration_labels"])
+    error = refused(service, [model], {"measures": ["gradient_norm"]}, calibration=calibration)
+    assert error["location"] == "config.measures"
+    assert "uint8" in error["message"]
+    assert "float32" in error["message"]
+
+    tokens = as_file(labelled_sets("sequences.npz"))
+    model = model_file("sequence_dropout.onnx")
+    error = refused(service, [model], {"measures": ["gradient_norm"]}, calibration=tokens)
+    assert error["location"] == "config.measures"
+    assert "int64" in error["message"]
+
+
+@pytest.mark.parametrize("measures", [["entropy"], ["entropy", "ensemble_variance"]])
+@pytest.mark.parametrize(
+    ("name", "said"), [("member_other_classes.onnx", "classes"), ("member_other_input.onnx", "64")]
+)
+def test_members_are_alike(service, measures: list[str], name: str, said: str) -> None:
+    models = [model_file("member_0.onnx"), model_file("member_1.onnx"), model_file(name)]
+    error = refused(service, models, {"measures": measures})
+    assert error["location"] == "model[2]"
+    assert said in error["message"]
+
+
+def test_one_model_that_is_no_ensemble(service) -> None:
+    error = refused(service, [model_file("small_cnn.onnx")], {"measures": ["ensemble_variance"]})
+    assert error["location"] == "config.measures"
+    assert "several 'model' parts" in error["message"]
+
+
+def test_the_same_model_twice_is_no_ensemble(service) -> None:
+    models = [model_file("member_0.onnx")] * 2
+    error = refused(service, models, {"measures": ["entropy", "ensemble_variance"]})
+    assert error["location"] == "config.measures"
+    assert "zero" in error["message"]
+
+
+def test_an_old_opset(service) -> None:
+    dropout = helper.make_node("Dropout", ["inputs"], ["h"], ratio=0.5)
+    model = dense([dropout], opset=7, ir_version=3)
+    error = refused(service, [model], {"measures": ["dropout_variance"]}, calibration=FLAT)
+    assert error["location"] == "model"
+    assert "opset 7" in error["message"]
+
+
+def test_dropout_within_a_branch(service) -> None:
+    ratio, always = constant("ratio", 0.5), constant("always", True, np.bool_)
+    drops = helper.make_graph(
+        [node("Dropout", ["inputs", "ratio", "always"], ["dropped"])],
+        "drops",
+        [],
+        [value("dropped", ("N", 64))],
+    )
+    keeps = helper.make_graph(
+        [node("Identity", ["inputs"], ["kept"])], "keeps", [], [value("kept", ("N", 64))]
+    )
+    branch = node("If", ["always"], ["h"], then_branch=drops, else_branch=keeps)
+    model = dense([branch], constants=[ratio, always])
+    error = refused(service, [model], {"measures": ["dropout_variance"]}, calibration=FLAT)
+    assert error["location"] in ("config.measures", "model")
+    assert "If" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    ["dropout_variance", "last_layer_dropout_variance", "ensemble_variance", "gradient_norm"],
+)
+def test_uploaded_outputs_cannot_be_run_again(service, measure: str) -> None:
+    logits = np.random.default_rng(0).normal(size=(100, 5))
+    outputs = npz(logits=logits, labels=logits.argmax(axis=1))
+    error = refused(service, [], {"measures": ["entropy", measure]}, calibration=outputs)
+    assert error["location"] == "config.measures"
+    assert f"{measure} needs an ONNX model" in error["message"]
+
+
+@pytest.mark.parametrize(
+    "measure",
+    ["dropout_variance", "last_layer_dropout_variance", "gradient_norm", "output:other"],
+)
+def test_what_needs_one_model(service, measure: str) -> None:
+    models = [model_file(name) for name in MEMBERS]
+    error = refused(service, models, {"measures": ["entropy", measure]})
+    assert error["location"] == "config.measures"
+    assert f"'{measure}' needs one model" in error["message"]
+
+
+def test_a_mean_has_no_energy(service) -> None:
+    models = [model_file(name) for name in MEMBERS]
+    error = refused(service, models, {"measures": ["energy"]})
+    assert error["location"] == "config.measures"
+    assert "logits" in error["message"]
+
+
+def test_noise_and_a_step_do_not_go_together(service) -> None:
+    model = model_file("variational_mlp.onnx")
+    error = refused(service, [model], {"measures": ["ensemble_variance", "gradient_norm"]})
+    assert error["location"] == "config.measures"
+    assert "gradient_norm" in error["message"]
+
+
+@pytest.mark.parametrize(
+    ("block", "location", "message"),
+    [
+        ({"dropout": {"passes": 1}}, "config.dropout.passes", "an integer from 2 to 1000"),
+        ({"dropout": {"passes": 1001}}, "config.dropout.passes", "an integer from 2 to 1000"),
+        ({"dropout": {"rate": 1.0}}, "config.dropout.rate", "a number above 0 and below 1"),
+        ({"dropout": {"p": 0.5}}, "config.dropout.p", "there is no such key"),
+        ({"ensemble": {"passes": 1.5}}, "config.ensemble.passes", "an integer from 2 to 1000"),
+        ({"gradient": {"directions": 0}}, "config.gradient.directions", "from 1 to 1000"),
+        ({"gradient": {"step": 1}}, "config.gradient.step", "a number from 1e-06 to 0.1"),
+    ],
+)
+def test_blocks_out_of_range(service, block: dict, location: str, message: str) -> None:
+    error = refused(service, [digits("model.onnx")], block, calibration=FLAT)
+    assert error["location"] == location
+    assert message in error["message"]
+
+
+def test_too_many_models(service) -> None:
+    before = kept_files(service.folder)
+    models = [model_file("member_0.onnx")] * 101
+    answer = calibrate_models(service.client, models, {}, calibration=IMAGES)
+    assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
+    (error,) = answer.json()["errors"]
+    assert error == {"location": "model", "message": "expected at most 100 ONNX files, got 101"}
+    assert kept_files(service.folder) == before
+
+
+def test_a_row_whose_passes_overflow_fails_the_calibration(service) -> None:
+    images = SETS["calibration_inputs"].copy()
+    images[500] = 3e38
+    calibration = npz(inputs=images, labels=SETS["calibration_labels"])
+    config = {"measures": ["entropy", "dropout_variance"], "name": "overflow"}
+    with service_on(service.folder / "overflow") as client:
+        models = [model_file("hidden_dropout_cnn.onnx")]
+        found = calibrate_models(client, models, config, calibration=calibration).json()
+    assert found["status"] == "failed"
+    assert "500" in json.dumps(found["error"])
+
+
+def test_members_may_be_sent_twice_with_a_warning(tmp_path) -> None:
+    with service_on(tmp_path) as client:
+        models = [model_file(name) for name in ("member_0.onnx", "member_1.onnx", "member_0.onnx")]
+        config = {"measures": ["entropy", "ensemble_variance"]}
+        found = calibrate_models(client, models, config, calibration=IMAGES).json()
+        assert found["status"] == "succeeded", found
+        assert any("counts twice" in warning for warning in found["warnings"])
+        assert predictions(client, found["id"], SETS["evaluation_inputs"][:2])
