@@ -1,18 +1,17 @@
 """Dropout before the last layer inside the graph, against numpy on the same masks."""
 
-import warnings
 from pathlib import Path
 
 import numpy as np
 import onnx
 import pytest
-from graph_models import constant, make_model, node, resolve, run_session, value
+from graph_last_layer import LOGS, VARIANCE, assert_agree, draw_masks, passes_of, served
+from graph_models import constant, make_model, node, run_session, value
 from graph_noise import (
     ALL_OPSETS,
     BIASES,
     N_CLASSES,
     N_HIDDEN,
-    N_INPUTS,
     ROWS,
     WEIGHTS,
     dropout,
@@ -24,56 +23,14 @@ from graph_noise import (
     spread_of,
 )
 from onnx import ModelProto, TensorProto, helper
-from scipy.special import log_softmax, logit
-from sklearn.neural_network import MLPClassifier
+from scipy.special import log_softmax
 
 from service.errors import InvalidConfig
 from service.graph.dropout import expose_dropout
 from service.graph.last_layer_dropout import expose_features
-from service.graph.output import OutputChoice
 from service.graph.serving import build_serving_graph
 
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own imports are deprecated
-    from skl2onnx import to_onnx
-
 PASSES = Path(__file__).parents[1] / "data" / "passes"
-VARIANCE = "howsure_last_layer_dropout_variance"
-LOGS = "howsure_last_layer_log_probabilities"
-RNG = np.random.default_rng(12)
-
-
-def draw_masks(n_passes, *shape, rate=0.25, seed=0):
-    kept = np.random.default_rng(seed).random((n_passes, *shape)) >= rate
-    return kept.astype(np.float32) / np.float32(1 - rate)
-
-
-def served(model, masks, feeds, *, choice=None, with_scores=True, sites=()):
-    loaded = load(model)
-    graph = build_serving_graph(
-        loaded,
-        choice or logits_choice(),
-        top_k=(1,),
-        with_scores=with_scores,
-        last_layer_masks=masks,
-        sites=sites,
-    )
-    return run_session(graph, feeds)
-
-
-def passes_of(features, masks, weights, bias):
-    """Return the logits of every pass in float64, shape (n, M, K)."""
-    dropped = np.float64(features)[:, np.newaxis] * masks
-    return dropped @ np.float64(weights) + bias
-
-
-def assert_agree(outputs, logits, *, rtol=1e-4):
-    expected = spread_of(logits)
-    seen = expected >= 1e-12
-    assert seen.any()
-    np.testing.assert_allclose(outputs[VARIANCE][seen], expected[seen], rtol=rtol)
-    logs = log_softmax(logits, axis=2)
-    np.testing.assert_allclose(outputs[LOGS], logs, rtol=rtol, atol=1e-5)
 
 
 @pytest.mark.parametrize("scale", [1.0, 6.0])
@@ -223,131 +180,6 @@ def test_text_of_any_length():
         assert_agree(outputs, passes_of(features, masks, weight.T, bias))
 
 
-@pytest.mark.parametrize("classes", [2, 4])
-def test_scikit_learns_network(classes):
-    rows = RNG.normal(size=(80, 4)).astype(np.float32)
-    labels = (rows @ RNG.normal(size=(4, classes))).argmax(axis=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        estimator = MLPClassifier((9,), max_iter=60, random_state=0).fit(rows, labels)
-        model = to_onnx(estimator, rows[:1], options={"zipmap": False})
-    choice = resolve(model, {"X": rows})
-    masks = draw_masks(25, 9)
-    outputs = served(model, masks, {"X": rows}, choice=choice)
-    hidden = np.maximum(rows @ estimator.coefs_[0] + estimator.intercepts_[0], 0)
-    logits = passes_of(hidden, masks, estimator.coefs_[1], estimator.intercepts_[1])
-    if classes == 2:  # one score, that of class 1
-        logits = np.concatenate([np.zeros_like(logits), logits], axis=2)
-    assert_agree(outputs, logits)
-
-
-def test_probabilities_whose_logits_are_out_of_reach():
-    """The scores are squared and normalised: what follows the layer is run for every pass."""
-    model = make_model(
-        [
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Mul", ["z", "z"], ["s"]),
-            node("ReduceSum", ["s", "one"], ["total"]),
-            node("Div", ["s", "total"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[
-            constant("w", RNG.normal(size=(N_INPUTS, 4))),
-            constant("one", [1], np.int64),
-        ],
-    )
-    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(np.float64)
-    masks = draw_masks(15, N_INPUTS)
-    choice = resolve(model, {"x": ROWS})
-    assert choice.kind == "probabilities"
-    outputs = served(model, masks, {"x": ROWS}, choice=choice)
-    squares = passes_of(ROWS, masks, weights, 0) ** 2
-    assert_agree(outputs, np.log(squares / squares.sum(axis=2, keepdims=True)))
-
-
-def test_the_probability_of_one_class():
-    model = make_model(
-        [
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Atan", ["z"], ["a"]),
-            node("Abs", ["a"], ["b"]),
-            node("Mul", ["b", "half"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[constant("w", RNG.normal(size=(N_INPUTS, 1))), constant("half", 0.5)],
-    )
-    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(np.float64)
-    choice = OutputChoice("y", "probabilities", "y", "a test", n_classes=2, positive_column=0)
-    masks = draw_masks(15, N_INPUTS)
-    outputs = served(model, masks, {"x": ROWS}, choice=choice)
-    score = logit(0.5 * np.abs(np.arctan(passes_of(ROWS, masks, weights, 0))))
-    assert_agree(outputs, np.concatenate([np.zeros_like(score), score], axis=2))
-
-
-def pooled(*shape_nodes, shape, batch="N", initializers=(), opset=17):
-    """Return a 1x1 convolution whose pooled maps are reshaped, and its kernel."""
-    kernel = np.random.default_rng(5).normal(size=(4, 3, 1, 1)).astype(np.float32)
-    model = make_model(
-        [
-            node("Conv", ["x", "K"], ["z"]),
-            node("GlobalAveragePool", ["z"], ["p"]),
-            *shape_nodes,
-            node("Reshape", ["p", shape], ["y"]),
-        ],
-        inputs=[value("x", (batch, 3, 5, 5))],
-        outputs=[value("y", (batch, 4))],
-        initializers=[constant("K", kernel), *initializers],
-        opset=opset,
-    )
-    return model, kernel[:, :, 0, 0]
-
-
-def shape_of_input(tensor):
-    """Return nodes that reshape to what a tensor's first axis says, as torch writes view(n, -1)."""
-    return [
-        node("Shape", [tensor], ["s"]),
-        node("Gather", ["s", "zero"], ["n"]),
-        node("Unsqueeze", ["n", "axes"], ["rows"]),
-        node("Concat", ["rows", "others"], ["shape"], axis=0),
-    ]
-
-
-def first_of_shape(tensor):
-    return [
-        node("Shape", [tensor], ["rows"], start=0, end=1),
-        node("Concat", ["rows", "others"], ["shape"], axis=0),
-    ]
-
-
-INTEGERS = [
-    constant("zero", 0, np.int64),
-    constant("axes", [0], np.int64),
-    constant("others", [-1], np.int64),
-]
-
-
-@pytest.mark.parametrize("make", [shape_of_input, first_of_shape])
-@pytest.mark.parametrize("tensor", ["x", "z", "p"])
-def test_a_tail_that_asks_for_the_number_of_rows(make, tensor):
-    model, kernel = pooled(*make(tensor), shape="shape", initializers=INTEGERS)
-    assert_pools(model, kernel, RNG.normal(size=(6, 3, 5, 5)))
-
-
-@pytest.mark.parametrize("sizes", [(6, 4), (6, -1), (-1, 4), (0, -1)])
-def test_a_fixed_batch_with_its_number_of_rows_in_the_tail(sizes):
-    shape = constant("shape", sizes, np.int64)
-    model, kernel = pooled(shape="shape", batch=6, initializers=[shape])
-    assert_pools(model, kernel, RNG.normal(size=(6, 3, 5, 5)))
-
-
-def assert_pools(model, kernel, images):
-    images = images.astype(np.float32)
-    masks = draw_masks(11, 3, 5, 5)
-    outputs = served(model, masks, {"x": images}, choice=logits_choice(4))
-    logits = np.einsum("nmchw,kc->nmk", images[:, np.newaxis] * np.float64(masks), kernel) / 25
-    assert_agree(outputs, logits)
-
-
 def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
     model = network((), dropout("h1", "d1", 0.25))
     masks = draw_masks(6, N_HIDDEN)
@@ -362,25 +194,6 @@ def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
         fed = run_session(graph, {"x": ROWS, sites[0].name: mask[np.newaxis]})
         logs = log_softmax(np.float64(fed["howsure_scores"]), axis=1)
         np.testing.assert_allclose(still[LOGS][:, number], logs, rtol=1e-4, atol=1e-5)
-
-
-def test_a_last_layer_inside_of_a_function():
-    imports = [helper.make_opsetid("", 17)]
-    body = [node("MatMul", ["a", "b"], ["m"]), node("Relu", ["m"], ["o"])]
-    function = helper.make_function("own", "Dense", ["a", "b"], ["o"], body, imports)
-    weights = RNG.normal(size=(N_INPUTS, 3)).astype(np.float32)
-    model = make_model(
-        [node("Dense", ["x", "w"], ["y"], domain="own")],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[constant("w", weights)],
-        functions=[function],
-        opset_imports=[helper.make_opsetid("own", 1)],
-    )
-    features = run_session(expose_features(load(model), logits_choice(3)), {"x": ROWS})
-    np.testing.assert_array_equal(features["howsure_features"], ROWS)
-    masks = draw_masks(8, N_INPUTS)
-    outputs = served(model, masks, {"x": ROWS}, choice=logits_choice(3))
-    assert_agree(outputs, np.maximum(passes_of(ROWS, masks, weights, 0), 0))
 
 
 @pytest.mark.parametrize("shape", [(1, 8), (5,)])
