@@ -1,6 +1,7 @@
 """Reach the verdict on an event."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 from service.core.fit_result import BaselineFit, MeasureFit
 from service.core.paired import PairedDifference
@@ -62,13 +63,18 @@ def _finding(
         return None
     best = min(losses, key=lambda name: (losses[name], name != BINS))
     if best != BINS:
-        found = differences[best]
-        if found is not None:
-            found = PairedDifference(-found.mean, found.standard_error, found.pairs)
-        return Finding(best, losses[best], BINS, found)
+        return Finding(best, losses[best], BINS, _more(differences[best], sign=-1.0))
     others = {name: loss for name, loss in losses.items() if name != BINS}
     rival = min(others, key=lambda name: others[name]) if others else None
-    return Finding(best, losses[best], rival, differences[rival] if rival else None)
+    found = differences[rival] if rival else None
+    return Finding(best, losses[best], rival, _more(found, sign=1.0))
+
+
+def _more(difference: PairedDifference | None, *, sign: float) -> PairedDifference | None:
+    """Return by how much the rival is worse: of equals, rounding alone could make it better."""
+    if difference is None:
+        return None
+    return replace(difference, mean=max(sign * difference.mean, 0.0))
 
 
 def _said(found: Finding, bins: str, score: str) -> str:

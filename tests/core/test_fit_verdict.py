@@ -67,6 +67,15 @@ def test_the_bins_come_first_among_equals(event):
     assert reach_verdict(1, served, baselines).best == "bins"
 
 
+def test_a_difference_that_only_rounds_is_none(event):
+    served, baselines = with_losses(event, [0.3, 0.3], platt=([0.3, 0.3], 0.0))
+    last_bit = PairedDifference(-1e-17, 1e-17, 2)
+    baselines["platt"] = replace(baselines["platt"], difference={"nll": last_bit})
+    verdict = reach_verdict(1, served, baselines)
+    assert verdict.cross_validation.difference.mean == 0.0
+    assert "platt has 0.00000 ± 0.00000 more (0.0%)" in verdict.sentence
+
+
 def test_a_mean_over_fewer_folds_is_no_match(event):
     served, baselines = with_losses(event, [0.3, 0.3], platt=([0.1], 0.01))
     assert reach_verdict(1, served, baselines).best == "bins"
