@@ -15,8 +15,16 @@ def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
     """
     del graph.output[:]
     graph.output.extend(outputs)
-    _drop_dead_nodes(graph)
+    drop_dead_nodes(graph)
     _drop_dead_initializers(graph)
+
+
+def drop_dead_nodes(graph: GraphProto, *, since: int = 0) -> None:
+    """Drop, in place, the nodes from this place on that no output needs."""
+    alive = upstream(graph, [output.name for output in graph.output])
+    for index in reversed(range(since, len(graph.node))):
+        if index not in alive:
+            del graph.node[index]
 
 
 def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> None:
@@ -24,13 +32,6 @@ def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> N
     del graph.node[index]
     for offset, node in enumerate(nodes):
         graph.node.insert(index + offset, node)
-
-
-def _drop_dead_nodes(graph: GraphProto) -> None:
-    alive = upstream(graph, [output.name for output in graph.output])
-    for index in reversed(range(len(graph.node))):
-        if index not in alive:
-            del graph.node[index]
 
 
 def _drop_dead_initializers(graph: GraphProto) -> None:

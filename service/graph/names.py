@@ -10,6 +10,7 @@ from service.graph.quote import quote
 from service.graph.walk import all_graphs, initial_tensors
 
 PREFIX = "howsure_"
+FRONT = "user."
 
 
 class _Named(Protocol):
@@ -31,10 +32,20 @@ def free_reserved_names(graph: GraphProto) -> None:
     reserved = {name for name in names if name.startswith(PREFIX)}
     if not reserved:
         return
-    front = "user."
+    front = FRONT
     while any(name.startswith(front) for name in names):
-        front += "user."
+        front += FRONT
     rename_values(graph, {name: front + name for name in reserved})
+
+
+def output_names_as_sent(graph: GraphProto) -> dict[str, str]:
+    """Return the names that outputs had before `free_reserved_names`, by those they have."""
+    names = (output.name for output in graph.output)
+    return {
+        name: name[name.index(PREFIX) :]
+        for name in names
+        if PREFIX in name and not name[: name.index(PREFIX)].replace(FRONT, "")
+    }
 
 
 def value_names(graph: GraphProto) -> Iterator[str]:

@@ -69,16 +69,10 @@ def build_serving_graph(
     ValueError
         If a k is out of range.
     """
-    if any(not 1 <= k < choice.n_classes for k in top_k):
-        raise ValueError(f"top_k must lie in [1, {choice.n_classes}), not {list(top_k)}")
     if last_layer_masks is not None:
         inline_functions(model)
     graph = model.graph
-    tensor = raw_scores(graph, choice.tensor) if choice.raw else choice.tensor
-    build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
-    scores = class_scores(build, tensor, choice)
-    n_top = min(choice.n_classes, max((LEAST_TOP, *top_k)))
-    head = add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k)
+    build, scores, head = put_head(model, choice, top_k)
 
     outputs = _head_outputs(build, head)
     passed = {PREFIX + column: name for column, name in (scalars or {}).items()}
@@ -93,6 +87,26 @@ def build_serving_graph(
         outputs += _last_layer_outputs(build, passes, with_scores=with_scores)
     keep_outputs(graph, outputs)
     return model
+
+
+def put_head(
+    model: ModelProto, choice: OutputChoice, top_k: Sequence[int]
+) -> tuple[GraphBuilder, str, HeadTensors]:
+    """Append the head to the model, in place; return its builder, the class scores, its tensors.
+
+    Raises
+    ------
+    ValueError
+        If a k is out of range.
+    """
+    if any(not 1 <= k < choice.n_classes for k in top_k):
+        raise ValueError(f"top_k must lie in [1, {choice.n_classes}), not {list(top_k)}")
+    graph = model.graph
+    tensor = raw_scores(graph, choice.tensor) if choice.raw else choice.tensor
+    build = GraphBuilder(graph, opset=default_opset(model), precision=choice.precision)
+    scores = class_scores(build, tensor, choice)
+    n_top = min(choice.n_classes, max((LEAST_TOP, *top_k)))
+    return build, scores, add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k)
 
 
 def _head_outputs(build: GraphBuilder, head: HeadTensors) -> list[ValueInfoProto]:

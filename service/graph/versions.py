@@ -4,7 +4,7 @@ The head needs TopK-11 and ScatterElements-11; ONNX Runtime 1.31 reads opsets up
 versions up to 13.
 """
 
-from onnx import ModelProto, defs
+from onnx import ModelProto, TensorProto, defs, helper
 
 from service.errors import InvalidOnnxModel
 from service.graph.walk import all_graphs
@@ -12,6 +12,7 @@ from service.graph.walk import all_graphs
 MIN_OPSET = 11
 MAX_OPSET = 26
 MAX_IR_VERSION = 13
+WIDELY_READ_IR_VERSION = 10
 DEFAULT_DOMAINS = ("", "ai.onnx")
 
 
@@ -60,6 +61,19 @@ def normalise_opset(model: ModelProto) -> int:
     model.opset_import.extend(others)
     model.opset_import.add(domain="", version=opset)
     return opset
+
+
+def lower_ir_version(model: ModelProto) -> None:
+    """Lower the IR version, in place, to what most runtimes read, if the model needs no newer.
+
+    After version 10 came the opsets from 23 on, types of 4 and 2 bits, and graphs that are
+    spread over devices.
+    """
+    imports = [*model.opset_import, *(i for f in model.functions for i in f.opset_import)]
+    least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
+    is_newer = any(tensor.data_type > TensorProto.INT4 for tensor in model.graph.initializer)
+    if not (is_newer or model.configuration):
+        model.ir_version = min(model.ir_version, max(WIDELY_READ_IR_VERSION, least))
 
 
 def _means_the_same(model: ModelProto, opset: int) -> bool:

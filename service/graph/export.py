@@ -1,0 +1,137 @@
+"""The calibrated model as one file: the caller's model, the head, and the bin tables."""
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import GraphProto, ModelProto, ValueInfoProto, helper
+
+from service.graph.builder import GraphBuilder
+from service.graph.edit import drop_dead_nodes
+from service.graph.export_answers import Answer, add_answers
+from service.graph.export_spec import ExportSpec
+from service.graph.inline import inline_functions
+from service.graph.last_layer import MEASURE as LAST_LAYER
+from service.graph.last_layer_dropout import add_last_layer_dropout
+from service.graph.names import PREFIX, output_names_as_sent, rename_values, value_names
+from service.graph.output import OutputChoice
+from service.graph.scalars import pass_through
+from service.graph.serving import put_head
+from service.graph.versions import lower_ir_version
+
+METADATA = "howsure."
+
+
+def build_export_graph(
+    model: ModelProto,
+    choice: OutputChoice,
+    spec: ExportSpec,
+    scalars: Mapping[str, str],
+    *,
+    last_layer_masks: NDArray[np.float32] | None = None,
+) -> ModelProto:
+    """Make the model, in place, answer with calibrated probabilities, and return it.
+
+    Its own inputs, outputs and references to external weights stay as they are. After them come
+    ``class`` int64 (n,), ``topk_class`` int64 (n, m) and ``topk_score`` float32 (n, m); for each
+    event ``top{k}_probability``, ``_lower``, ``_upper`` and ``_uncertainty`` float32 (n,) and
+    ``top{k}_bin`` int64 (n,); where Top-1 is among them ``out_of_distribution`` bool (n,), if it
+    has a threshold, and for each risk ``abstain_{risk}`` bool (n,), the first also as ``abstain``.
+    A row that is not finite has NaN, -1 and true in them. Where the model has a value of one of
+    these names, all have a prefix, the metadata's ``howsure.prefix``.
+
+    Parameters
+    ----------
+    model
+        From `load_onnx_model`, and nothing else done to it.
+    scalars
+        Outputs of the model with one number a sample, by column.
+    last_layer_masks
+        As for `build_serving_graph`.
+
+    Raises
+    ------
+    InvalidConfig
+        If there are masks, but no last layer.
+    ValueError
+        If an event has a k out of range, or a column that there is not.
+    """
+    if last_layer_masks is not None:
+        inline_functions(model)
+    graph = model.graph
+    n_own = len(graph.node)
+    sent = output_names_as_sent(graph)
+    taken = {*value_names(graph), *sent.values()}
+    build, _, head = put_head(model, choice, spec.head_top_k)
+    passed = {column: build.new_name() for column in scalars}
+    pass_through(build, {passed[column]: tensor for column, tensor in scalars.items()})
+    columns = {**head.measures, **passed}
+    if last_layer_masks is not None:
+        passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
+        columns[LAST_LAYER] = passes.variance
+    after = GraphBuilder(graph, opset=build.opset, precision="float32", stem="answer")
+    answers = add_answers(after, head, columns, spec)
+    prefix = _free_prefix(answers, taken)
+    _give_out(graph, {prefix + name: answer for name, answer in answers.items()}, since=n_own)
+    _call_as_sent(graph, sent)
+    _set_metadata(model, {**spec.metadata, f"{METADATA}prefix": prefix})
+    lower_ir_version(model)
+    return model
+
+
+def _free_prefix(names: Mapping[str, Answer], taken: set[str]) -> str:
+    """Return what to put before the names so that the model has none of them."""
+    prefix, count = "", 1
+    while any(prefix + name in taken for name in names):
+        prefix = PREFIX if count == 1 else f"{PREFIX}{count}_"
+        count += 1
+    return prefix
+
+
+def _give_out(graph: GraphProto, answers: Mapping[str, Answer], *, since: int) -> None:
+    """Make outputs of the answers, in place, under their names; drop what none of them needs.
+
+    The nodes from ``since`` on are ours; the model's own stay, needed or not.
+    """
+    names: dict[str, str] = {}
+    for name, answer in answers.items():
+        if names.setdefault(answer.tensor, name) != name:
+            graph.node.append(helper.make_node("Identity", [answer.tensor], [name]))
+    for node in graph.node[since:]:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        node.output[:] = [names.get(name, name) for name in node.output]
+    rows = _rows(graph)
+    graph.output.extend(_declared(name, answer, rows) for name, answer in answers.items())
+    drop_dead_nodes(graph, since=since)
+
+
+def _declared(name: str, answer: Answer, rows: int | str) -> ValueInfoProto:
+    shape = [rows] if answer.columns is None else [rows, answer.columns]
+    return helper.make_tensor_value_info(name, answer.element_type, shape)
+
+
+def _rows(graph: GraphProto) -> int | str:
+    """Return how the model calls the number of samples: by a number, if it insists on one."""
+    initial = {tensor.name for tensor in graph.initializer}
+    axes = [
+        given.type.tensor_type.shape.dim[0]
+        for given in graph.input
+        if given.name not in initial and given.type.tensor_type.shape.dim
+    ]
+    size: int = max((axis.dim_value for axis in axes), default=0)
+    names: list[str] = [axis.dim_param for axis in axes if axis.dim_param]
+    return size if size > 0 else [*names, "N"][0]
+
+
+def _call_as_sent(graph: GraphProto, names: Mapping[str, str]) -> None:
+    taken = set(value_names(graph))
+    free = {name: sent for name, sent in names.items() if sent not in taken}
+    if free:
+        rename_values(graph, free)
+
+
+def _set_metadata(model: ModelProto, entries: Mapping[str, str]) -> None:
+    """Leave the model's own entries, but none that an earlier calibration made."""
+    kept = [entry for entry in model.metadata_props if not entry.key.startswith(METADATA)]
+    own = {entry.key: entry.value for entry in kept}
+    helper.set_model_props(model, {**own, **entries})

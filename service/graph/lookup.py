@@ -1,0 +1,113 @@
+"""The bin table as nodes of the graph: from an uncertainty to a bin, a probability, an interval.
+
+What lies in no bin has the index -1, in the file's answer as in here: a table's last entry is NaN,
+and ONNX counts indices below 0 from the end.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import TensorProto
+
+from service.graph.builder import GraphBuilder
+from service.graph.export_spec import ExportEvent
+
+NO_BIN = -1
+
+
+@dataclass(frozen=True)
+class LookupTensors:
+    """Answers of a bin table, shape (n,): int64 and, in float32, ``lower <= probability <= upper``.
+
+    Where the uncertainty is not finite, the bin is -1 and the others NaN.
+    """
+
+    bin: str
+    probability: str
+    lower: str
+    upper: str
+
+
+def add_lookup(
+    build: GraphBuilder, event: ExportEvent, uncertainty: str, is_finite: str
+) -> LookupTensors:
+    """Append what `service.core.bins.table.BinTable.look_up` does.
+
+    Parameters
+    ----------
+    build
+        Of float32.
+    uncertainty, is_finite
+        float32 and bool, shape (n,).
+    """
+    column = build.add("Reshape", uncertainty, build.integers([-1, 1]))
+    bins = _count_below(build, event.inner_edges, column, is_finite)
+    if event.lookup == "interpolated":
+        probability = _interpolated(build, event, uncertainty, column, is_finite)
+        return LookupTensors(bins, probability, *_widened(build, event, bins, probability))
+    lower = np.minimum(event.lower, event.probability)
+    upper = np.maximum(event.upper, event.probability)
+    tables = (event.probability, lower, upper)
+    return LookupTensors(bins, *(_look_up(build, table, bins, np.float32) for table in tables))
+
+
+def _count_below(
+    build: GraphBuilder, thresholds: NDArray[np.float32], column: str, is_finite: str
+) -> str:
+    """Return how many thresholds each value lies above, shape (n,).
+
+    With the inner edges of bins closed on the right, that is the bin.
+    """
+    # Nothing lies above NaN. ONNX Runtime sums over no column at all to no row at all.
+    padded = thresholds if thresholds.size else np.full(1, np.nan, dtype=np.float32)
+    above = build.add("Greater", column, build.constant(padded))
+    counts = build.row_sums(build.add("Cast", above, to=TensorProto.FLOAT))
+    counts = build.add("Cast", counts, to=TensorProto.INT64)
+    flat = build.add("Reshape", counts, build.integers([-1]))
+    return build.add("Where", is_finite, flat, build.integers([NO_BIN]))
+
+
+def _look_up(
+    build: GraphBuilder,
+    table: NDArray[np.float64],
+    places: str,
+    dtype: type[np.float32] | type[np.float64],
+) -> str:
+    return build.add("Gather", build.constant(np.append(table, np.nan).astype(dtype)), places)
+
+
+def _interpolated(
+    build: GraphBuilder, event: ExportEvent, uncertainty: str, column: str, is_finite: str
+) -> str:
+    """Return the line between the bins' means, in float64: steep ones need its digits.
+
+    Left of the first mean and right of the last the slope is 0.
+    """
+    knots, values = event.mean_uncertainty, event.probability
+    slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
+    lines = (np.append(knots[:1], knots), np.append(values[:1], values), slopes)
+    segments = _count_below(build, _greatest_below(knots), column, is_finite)
+    start, base, slope = (_look_up(build, line, segments, np.float64) for line in lines)
+    wide = build.add("Cast", uncertainty, to=TensorProto.DOUBLE)
+    rise = build.add("Mul", slope, build.add("Sub", wide, start))
+    return build.add("Cast", build.add("Add", base, rise), to=TensorProto.FLOAT)
+
+
+def _greatest_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Return the greatest float32 below each value: what is above it has reached the value."""
+    near = values.astype(np.float32)
+    return np.where(near < values, near, np.nextafter(near, np.float32(-np.inf)))
+
+
+def _widened(
+    build: GraphBuilder, event: ExportEvent, bins: str, probability: str
+) -> tuple[str, str]:
+    """Return the interval of the bin, widened where needed to hold the probability."""
+    lower, upper = (_look_up(build, t, bins, np.float32) for t in (event.lower, event.upper))
+    is_below = build.add("Less", probability, lower)
+    is_above = build.add("Greater", probability, upper)
+    return (
+        build.add("Where", is_below, probability, lower),
+        build.add("Where", is_above, probability, upper),
+    )
