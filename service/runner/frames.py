@@ -54,6 +54,7 @@ class Kind(IntEnum):
     LOAD = 3
     RECORD = 4
     PREDICT = 5
+    EXPORT = 6
 
 
 class Status(IntEnum):

@@ -61,6 +61,21 @@ class KeptModels:
                 slot.drop()  # it is kept already
             return loaded
 
+    def ask_once(self, question: Question, read: Callable[[Mapping[str, Array]], T]) -> T:
+        """Ask a child that is let go after its answer.
+
+        Raises
+        ------
+        ServiceError
+            Whatever came in the way.
+        """
+        with self.hold(object(), self.patience()) as slot, slot.lock:
+            slot.process = self._spawner.take()
+            try:
+                return self._ask(slot, question, lambda answer: read(answer.tensors))
+            finally:
+                slot.drop()
+
     def ask(
         self,
         slot: Slot,

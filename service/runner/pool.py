@@ -12,6 +12,7 @@ from service.runner.asking import Question
 from service.runner.cpus import usable_cpus
 from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFiles
 from service.runner.device import Device, DeviceFinder
+from service.runner.exported import ExportedOnnxModel, read_exported
 from service.runner.frames import Array
 from service.runner.kept_models import KeptModels
 from service.runner.pass_plan import PassPlan
@@ -242,6 +243,38 @@ class RunnerPool:
         return concatenate(
             self._ask(files, resolved, parts, question, read, while_waiting=while_waiting)
         )
+
+    def export(
+        self,
+        files: OnnxModelFiles,
+        resolved: Mapping[str, Any],
+        spec: Mapping[str, Any],
+        rows: Mapping[str, Array],
+        *,
+        location: str = "calibration",
+    ) -> ExportedOnnxModel:
+        """Write a calibrated model as one file, and run that file on these rows.
+
+        Parameters
+        ----------
+        spec
+            `service.graph.export_spec.ExportSpec.as_dict`.
+
+        Raises
+        ------
+        InvalidOnnxModel, InvalidConfig
+            If it cannot be written.
+        InferenceFailed
+            If the child died or took too long.
+        Overloaded
+            If no child is free.
+        """
+        check_inputs(rows, location, InvalidDataset)
+        n_rows = len(next(iter(rows.values())))
+        question = self._questions.export(
+            files, resolved, spec, rows, device=self.device().name, location=location
+        )
+        return self._kept.ask_once(question, lambda tensors: read_exported(tensors, n_rows))
 
     def _ask(
         self,

@@ -1,7 +1,7 @@
 """What the pool asks its children, and in which time they are to answer."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from service.core.arrays import Labels
@@ -9,6 +9,7 @@ from service.errors import InvalidDataset, InvalidInput
 from service.runner.answers import Expected
 from service.runner.asking import Question
 from service.runner.description import OnnxModelFiles
+from service.runner.exported import MAX_ADDED_BYTES, MAX_EXPORTED_ROW_BYTES
 from service.runner.frames import LABELS, Array, Kind
 from service.runner.pass_plan import PassPlan
 
@@ -49,6 +50,29 @@ class Questions:
         fields = self._load_fields(files, resolved["top_k"], device)
         fields |= {"output": {}, "scalar_outputs": [], "passes": [], "resolved": dict(resolved)}
         return self._loading(fields, {}, "model")
+
+    def export(
+        self,
+        files: OnnxModelFiles,
+        resolved: Mapping[str, Any],
+        spec: Mapping[str, Any],
+        rows: Mapping[str, Array],
+        *,
+        device: str,
+        location: str,
+    ) -> Question:
+        """Write a calibrated model as one file, and run it on these rows."""
+        asked = self.load(files, resolved, device=device)
+        n_rows = len(next(iter(rows.values())))
+        answers = n_rows * MAX_EXPORTED_ROW_BYTES
+        return replace(
+            asked,
+            kind=Kind.EXPORT,
+            fields={**asked.fields, "spec": dict(spec)},
+            tensors=rows,
+            location=location,
+            max_answer_bytes=files.path.stat().st_size + MAX_ADDED_BYTES + answers,
+        )
 
     def predict(
         self, inputs: Mapping[str, Array], expected: Expected, *, start: int, location: str

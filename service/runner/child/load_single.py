@@ -4,13 +4,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from service.core.measures import columns, output_column
-from service.core.passes.covariance_norm import covariance_norm
-from service.core.passes.gradient import gradient_norm
-from service.core.passes.noise import keep_mask
+from service.errors import InvalidConfig
 from service.graph.dropout import expose_dropout
+from service.graph.inline import inline_functions
 from service.graph.last_layer import find_last_layer
 from service.graph.last_layer_dropout import expose_features
 from service.graph.names import PREFIX
@@ -18,7 +16,7 @@ from service.graph.noise_site import NoiseSite
 from service.graph.output import OutputChoice
 from service.graph.plan import OutputPlan, plan_output
 from service.graph.probe import SCALAR
-from service.runner.child.finite_rows import on_finite_rows
+from service.runner.child.last_layer_masks import USUAL_RATE, last_layer_masks
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
 from service.runner.child.noise_feeds import NoiseFeeds
@@ -26,19 +24,12 @@ from service.runner.child.onnx_file import OnnxFile, Probed
 from service.runner.child.onnx_session import OnnxSession
 from service.runner.child.single_model import SingleModel
 from service.runner.child.slopes import check_gradient_inputs, plan_gradient
-from service.runner.child.trial_rows import (
-    check_spread,
-    first_rows,
-    fitted_trial,
-    milliseconds_a_row,
-    timed_rows,
-)
+from service.runner.child.trial_rows import first_rows, fitted_trial
+from service.runner.child.try_passes import try_passes
 from service.runner.child.verify_head import verify_head, verify_scalar
-from service.runner.description import PLAIN, LoadedOnnxModel
+from service.runner.description import LoadedOnnxModel
 from service.runner.frames import Array
 from service.runner.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
-
-USUAL_RATE = 0.1  # of dropout before a last layer that was trained without
 
 
 def load_single(file: OnnxFile, options: LoadOptions, trial: Mapping[str, Array]) -> LoadedModel:
@@ -76,7 +67,13 @@ class _Single:
         self._verify(loaded, probed, inputs)
         if not plans:
             return loaded
-        return replace(loaded, found=replace(loaded.found, costs=self._try(loaded, probed, inputs)))
+        return replace(
+            loaded,
+            found=replace(
+                loaded.found,
+                costs=try_passes(_single(loaded), loaded.found, probed, inputs, options.location),
+            ),
+        )
 
     def _plan(self, name: str | None) -> OutputPlan:
         return plan_output(
@@ -102,11 +99,18 @@ class _Single:
         if asked.measure != LAST_LAYER:
             return asked
         model = self._file.renew()
+        inline_functions(model)
         layer = find_last_layer(model.graph, choice.tensor)
         rate = asked.rate or layer.rate or USUAL_RATE
         features = self._file.session(expose_features(model, choice))
         rows = first_rows(inputs, 1, self._file.description.fixed_batch)
         (shown,) = features.run(features.output_names, rows, place=self._options.location).values()
+        if len(shown) != len(next(iter(rows.values()))):
+            raise InvalidConfig.at(
+                "config.measures",
+                f"{LAST_LAYER}: the first axis of what the last layer takes, {list(shown.shape)}, "
+                "is not that of the rows",
+            )
         return replace(asked, rate=rate, feature_shape=tuple(shown.shape[1:]))
 
     def _load(
@@ -117,18 +121,28 @@ class _Single:
         top_k = options.events(choice.n_classes)
         by_measure = {plan.measure: plan for plan in plans}
         dropout, last_layer = by_measure.get(DROPOUT), by_measure.get(LAST_LAYER)
-        masks = None if last_layer is None else _masks(last_layer)
+        masks = None if last_layer is None else last_layer_masks(last_layer)
+        repeated = None
+        if last_layer is not None and len(plans) > 1:
+            repeated = file.scores(choice, sites)
+            file.renew()
         session = file.serve(
-            choice, top_k=top_k, scalars=self._scalars, sites=sites, last_layer_masks=masks
+            choice,
+            top_k=top_k,
+            scalars=self._scalars,
+            sites=sites if repeated is None else (),
+            last_layer_masks=masks,
         )
+        repeated = repeated or session
         of_scores = (name for name, _, _ in columns(top_k, logits=choice.kind == "logits"))
         in_graph = () if last_layer is None else (LAST_LAYER,)
         model = SingleModel(
             session=session,
+            repeated=repeated,
             kind=choice.kind,
             columns=(*of_scores, *self._scalars, *in_graph),
             dropout=dropout,
-            noise=self._noise(session, sites, dropout),
+            noise=self._noise(repeated, sites, dropout),
             last_layer=last_layer,
             gradient=by_measure.get(GRADIENT),
         )
@@ -160,67 +174,11 @@ class _Single:
         for position, column in enumerate(self._scalars):
             verify_scalar(probed.outputs[f"{SCALAR}{position}"], head[PREFIX + column])
 
-    def _try(
-        self, loaded: LoadedModel, probed: Probed, inputs: Mapping[str, Array]
-    ) -> dict[str, float]:
-        """Try every measure on a few rows, and return what each row costs."""
-        model, place = _single(loaded), self._options.location
-        fixed = loaded.description.fixed_batch
-        rows = timed_rows(inputs, fixed, [plan.passes for plan in loaded.found.passes])
-        n_rows = len(next(iter(rows.values())))
-        names = probed.session.output_names
-        quiet = {} if model.noise is None else model.noise.quiet()
-        plain = milliseconds_a_row(
-            lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
-        )
-        costs = {PLAIN: plain}
-        if model.dropout is not None:
-            costs[DROPOUT] = milliseconds_a_row(lambda: model.passes(rows, place), n_rows, repeat=1)
-            check_spread(
-                DROPOUT,
-                on_finite_rows(covariance_norm, model.passes(rows, place)),
-                model.dropout.passes,
-                f"its Dropout nodes change nothing; set dropout.rate, or use {LAST_LAYER}",
-            )
-        if model.last_layer is not None:
-            wanted = [PREFIX + LAST_LAYER]
-            both = milliseconds_a_row(lambda: model.run(wanted, rows, place), n_rows)
-            costs[LAST_LAYER] = max(both - plain, 0.0)
-            variance = model.run(wanted, rows, place)[wanted[0]]
-            advice = "the last layer ignores what is dropped; set dropout.rate"
-            check_spread(LAST_LAYER, variance, model.last_layer.passes, advice)
-        if model.gradient is not None:
-            exact = not model.gradient.divisible
-            slopes = model.all_slopes(rows, place)
-            costs[GRADIENT] = milliseconds_a_row(
-                lambda: model.all_slopes(rows, place), n_rows, repeat=1
-            )
-            check_spread(
-                GRADIENT,
-                gradient_norm(slopes, exact=exact),
-                model.gradient.runs,
-                "the model is piecewise constant, as trees are, or a step is lost to rounding "
-                "in it; leave the measure out, or set gradient.step",
-            )
-        return costs
-
 
 def _single(loaded: LoadedModel) -> SingleModel:
     if not isinstance(loaded.answering, SingleModel):
         raise TypeError("expected a single model")
     return loaded.answering
-
-
-def _masks(plan: PassPlan) -> NDArray[np.float32]:
-    """Return what keeps and scales the features in each pass, shape (passes, *feature_shape)."""
-    shape = plan.feature_shape or ()
-    rate = plan.rate or USUAL_RATE
-    return np.stack(
-        [
-            keep_mask(shape, rate=rate, seed=plan.seed, number=number, site=0)
-            for number in range(plan.passes)
-        ]
-    )
 
 
 def _numbers(n_classes: int, plans: Sequence[PassPlan]) -> int:

@@ -99,8 +99,10 @@ class NoiseFeeds:
 
     def _look(self, rows: Mapping[str, Array], place: str) -> list[Layout]:
         if self._fixed_batch is not None:
-            shapes = self._shapes(rows, place)
-            return [_of_fixed_batch(shape, self._fixed_batch) for shape in shapes]
+            return [
+                _of_fixed_batch(shape, self._fixed_batch) if site.of_rows else Layout(shape, None)
+                for site, shape in zip(self._sites, self._shapes(rows, place), strict=True)
+            ]
         one = {name: array[:1] for name, array in rows.items()}
         two = {name: np.concatenate([array, array]) for name, array in one.items()}
         pairs = zip(self._shapes(one, place), self._shapes(two, place), strict=True)

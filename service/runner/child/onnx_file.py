@@ -81,12 +81,10 @@ class OnnxFile:
         InvalidOnnxModel
             If it cannot be loaded.
         """
-        try:
-            data = model.SerializeToString()
-        except (EncodeError, ValueError) as error:
-            raise InvalidOnnxModel.at(
-                "model", "2 GiB is the limit of one ONNX file; save it with external weights"
-            ) from error
+        return self.session_of(serialised(model))
+
+    def session_of(self, data: bytes) -> OnnxSession:
+        """Load a graph from its bytes."""
         return OnnxSession(
             data,
             weights=self._weights,
@@ -179,6 +177,22 @@ class OnnxFile:
             )
         ]
         return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def serialised(model: ModelProto) -> bytes:
+    """Return the bytes of a model.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it is too large for one file.
+    """
+    try:
+        return bytes(model.SerializeToString())
+    except (EncodeError, ValueError) as error:
+        raise InvalidOnnxModel.at(
+            "model", "2 GiB is the limit of one ONNX file; save it with external weights"
+        ) from error
 
 
 def _type(output: object) -> int:

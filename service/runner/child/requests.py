@@ -7,9 +7,10 @@ import numpy as np
 
 from service.errors import InferenceFailed, InvalidOnnxModel
 from service.graph.names import PREFIX
+from service.runner.child.export_file import export_file
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
-from service.runner.child.loading import load, read_files
+from service.runner.child.loading import Bytes, load, read_files
 from service.runner.child.probe_cuda import probe_cuda
 from service.runner.child.watchdog import Watchdog
 from service.runner.description import LoadedOnnxModel
@@ -42,21 +43,32 @@ class Requests:
                     return {"reason": probe_cuda(str(request.fields["device"]))}, {}
                 case Kind.LOAD:
                     return self._load(request.fields, request.tensors)
+                case Kind.EXPORT:
+                    return self._export(request.fields, request.tensors)
                 case Kind.RECORD:
                     return self._record(request.fields, dict(request.tensors))
                 case Kind.PREDICT:
                     return self._predict(request.fields, request.tensors)
         raise InferenceFailed("The service asked its child process an unknown question.")
 
-    def _load(self, fields: Mapping[str, Any], trial: Mapping[str, Array]) -> Answer:
+    def _read(self, fields: Mapping[str, Any]) -> Bytes:
         if self._has_read:
             raise InferenceFailed("A child process loads one ONNX model in its life.")
-        options = LoadOptions.from_fields(fields, self._versions)
         # The order matters. Files are opened first; what takes this process its rights (limits,
-        # no new privileges, Landlock, seccomp) belongs between the two lines below; only then does
+        # no new privileges, Landlock, seccomp) belongs behind the line below; only then does
         # anything look at a stranger's bytes.
         files = read_files([fields["path"], *fields["members"]], fields["companions"])
         self._has_read = True
+        return files
+
+    def _export(self, fields: Mapping[str, Any], rows: Mapping[str, Array]) -> Answer:
+        options = LoadOptions.from_fields(fields, self._versions)
+        files = self._read(fields)
+        return {}, export_file(files, options, fields["spec"], rows, self._watchdog)
+
+    def _load(self, fields: Mapping[str, Any], trial: Mapping[str, Array]) -> Answer:
+        options = LoadOptions.from_fields(fields, self._versions)
+        files = self._read(fields)
         self._model = load(files, options, trial, self._watchdog)
         loaded = self._model.found
         fields = loaded.as_fields()

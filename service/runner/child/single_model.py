@@ -32,6 +32,9 @@ class SingleModel:
     ----------
     session
         Of the model with its head.
+    repeated
+        What passes and slopes run: the same, or one without the passes of a last layer, for the
+        runtime computes a whole graph whatever is asked of it.
     kind
         What its scores are.
     columns
@@ -41,6 +44,7 @@ class SingleModel:
     """
 
     session: OnnxSession
+    repeated: OnnxSession
     kind: Kind
     columns: tuple[str, ...]
     dropout: PassPlan | None = None
@@ -106,8 +110,8 @@ class SingleModel:
         return found
 
     def run(self, wanted: Sequence[str], rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Run the model once, without noise."""
-        quiet = {} if self.noise is None else self.noise.quiet()
+        """Run the head once, without noise."""
+        quiet = self._quiet() if self.session is self.repeated else {}
         return self.session.run(wanted, {**rows, **quiet}, place=place)
 
     def passes(self, rows: Mapping[str, Array], place: str) -> Array:
@@ -117,7 +121,7 @@ class SingleModel:
         logs = []
         for number in range(self.dropout.passes):
             feeds = {**rows, **self.noise.of_pass(rows, number, place)}
-            scores = self.session.run([SCORES], feeds, place=place)[SCORES]
+            scores = self.repeated.run([SCORES], feeds, place=place)[SCORES]
             logs.append(log_probabilities(scores, self.kind))
         return np.stack(logs, axis=1)
 
@@ -128,4 +132,8 @@ class SingleModel:
         return slopes_of(rows, self.gradient, lambda fed: self._logs(fed, place))
 
     def _logs(self, rows: Mapping[str, Array], place: str) -> Array:
-        return class_logs(self.run([SCORES], rows, place)[SCORES], self.kind)
+        scores = self.repeated.run([SCORES], {**rows, **self._quiet()}, place=place)[SCORES]
+        return class_logs(scores, self.kind)
+
+    def _quiet(self) -> dict[str, Array]:
+        return {} if self.noise is None else self.noise.quiet()

@@ -1,0 +1,90 @@
+"""Writes a calibrated model as one file, and runs that file on a few rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from service.core.measures import output_column
+from service.errors import InvalidOnnxModel
+from service.graph.export import build_export_graph
+from service.graph.export_spec import ExportSpec
+from service.graph.external import attach_external_data
+from service.graph.load import load_onnx_model
+from service.runner.child.batches import batch_rows, run_batches
+from service.runner.child.last_layer_masks import last_layer_masks
+from service.runner.child.load_options import LoadOptions
+from service.runner.child.loading import Bytes
+from service.runner.child.onnx_file import OnnxFile, serialised
+from service.runner.child.trial_rows import fitted_trial
+from service.runner.child.watchdog import Watchdog
+from service.runner.exported import CONTENT, OUTPUT
+from service.runner.frames import Array
+from service.runner.pass_plan import LAST_LAYER
+
+
+def export_file(
+    files: Bytes,
+    options: LoadOptions,
+    spec: Mapping[str, Any],
+    rows: Mapping[str, Array],
+    watchdog: Watchdog,
+) -> dict[str, Array]:
+    """Return the file's bytes, and its own outputs for the rows.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it cannot be written or loaded.
+    InvalidInput
+        If it does not take the rows.
+    """
+    if options.resolved is None or len(files.onnx_models) != 1:
+        raise InvalidOnnxModel.at("model", "only a model that is calibrated can be exported")
+    choice = options.resolved.choice
+    last_layer = options.plan(LAST_LAYER)
+    content = serialised(
+        build_export_graph(
+            load_onnx_model(files.onnx_models[0]),
+            choice,
+            ExportSpec.from_dict(spec),
+            {output_column(name): name for name in options.scalar_outputs},
+            last_layer_masks=None if last_layer is None else last_layer_masks(last_layer),
+        )
+    )
+    answers = _run(content, files, options, rows, watchdog, n_classes=choice.n_classes)
+    named = {OUTPUT + name: array for name, array in answers.items()}
+    return {CONTENT: np.frombuffer(content, dtype=np.uint8), **named}
+
+
+def _run(
+    content: bytes,
+    files: Bytes,
+    options: LoadOptions,
+    rows: Mapping[str, Array],
+    watchdog: Watchdog,
+    *,
+    n_classes: int,
+) -> dict[str, Array]:
+    """Run the file, as its bytes are, on the rows; return the outputs that the model lacks."""
+    own = OnnxFile(files.onnx_models[0], files.companions, options, watchdog)
+    model = ModelProto.FromString(content)
+    needed = attach_external_data(model, files.companions)
+    session = own.session(model) if needed else own.session_of(content)
+    theirs = {spec.name for spec in own.description.outputs}
+    wanted = [name for name in session.output_names if name not in theirs]
+    inputs = fitted_trial(rows, own.description, options.location)
+    fixed = own.description.fixed_batch
+    parts = [
+        part
+        for _, part in run_batches(
+            lambda fed, place: session.run(wanted, fed, place=place),
+            inputs,
+            size=batch_rows(inputs, n_classes, fixed),
+            pad=fixed is not None,
+            location=options.location,
+            start=0,
+        )
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in wanted}
