@@ -76,6 +76,14 @@ def test_rate_of_exactly_the_target_meets_it():
     assert table.cells[0].probability == 0.99
 
 
+def test_rate_of_exactly_a_target_that_rounds_up_meets_it():
+    """In float64, .55 of 100 is 55.00000000000001."""
+    hits = np.arange(100) >= 45
+    table = fit_coarse_table(np.ones(100, dtype=np.float32), hits, targets=(0.55,))
+
+    assert table.edges == (1.0,)
+
+
 def test_first_target_unmet_and_the_second_met():
     # The most certain sample is an error: no cell from the start is 99 % right before n = 100.
     hits = np.arange(40) > 0

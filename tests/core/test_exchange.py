@@ -73,3 +73,13 @@ def test_one_sided_sets_are_alike(right):
     judged = judge_table(table, uncertainty[:3], hits[:3])
 
     assert exchange_p_value(table, judged, rng=np.random.default_rng(0)) == 1.0
+
+
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+def test_hits_that_can_be_dealt_in_one_way_are_no_surprise(lookup):
+    """Also where an interpolated table serves something else than its bins' own probabilities."""
+    uncertainty, hits = np.arange(40, dtype=np.float32), np.arange(40) < 20
+    table = fit_bin_table(uncertainty, hits, n_bins=2, lookup=lookup)
+    judged = judge_table(table, uncertainty[15:25], hits[15:25])
+
+    assert exchange_p_value(table, judged, rng=np.random.default_rng(0)) == 1.0

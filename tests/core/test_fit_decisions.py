@@ -7,13 +7,16 @@ import numpy as np
 import pytest
 from score_strategies import records_with_ranks, simulated_records
 
+from service.core.bins.fit_table import fit_bin_table
+from service.core.calibrators import CALIBRATORS
 from service.core.coarse import fit_coarse_table
 from service.core.fit import FitOptions, fit_calibration
 from service.core.fit_oracle import loss
 from service.core.intervals import IntervalOptions
+from service.core.judged_table import judge_table
 from service.core.out_of_distribution import ood_thresholds
 from service.core.plain_data import as_plain
-from service.core.scores import SCORES
+from service.core.scores import SCORES, judge
 from service.core.selective import SelectiveTarget, fit_selective
 
 
@@ -55,6 +58,26 @@ def test_everything_found_is_plain_data(fit):
         for baseline in event.baselines.values():
             assert json.dumps(as_plain(baseline), allow_nan=False)
     assert json.dumps(as_plain(fit.model_scores), allow_nan=False)
+
+
+def test_the_lookup_that_is_not_served_has_the_bins_that_are_served(records, fit):
+    for k, event in fit.events.items():
+        served = event.measures[event.served]
+        expected = fit_bin_table(
+            records.uncertainty[served.column],
+            records.hits(k),
+            n_bins=served.table.requested_bins,
+            lookup="interpolated",
+        )
+        assert event.baselines["interpolated_bins"].parameters == {"bins": expected.n_bins}
+        values = judge(judge_table(expected, records.uncertainty[served.column], records.hits(k)))
+        assert event.baselines["interpolated_bins"].evaluation == pytest.approx(values)
+
+
+def test_logarithms_of_baselines_stop_half_a_sample_short_of_certainty(fit):
+    for event in fit.events.values():
+        for name in CALIBRATORS:
+            assert event.baselines[name].log_floor == 1 / (2 * 600)
 
 
 class TestGuarantee:

@@ -47,6 +47,17 @@ def test_every_interval_can_be_asked(method, simultaneous):
     assert labels > 0
 
 
+def test_all_bins_together_need_more_than_each_alone():
+    alone, together = (
+        more_labels(
+            fitted(12, 20, n_bins=4, interval=IntervalOptions(simultaneous=simultaneous)),
+            half_width=0.3,
+        )
+        for simultaneous in (False, True)
+    )
+    assert alone < together
+
+
 def test_one_hit_of_one_sample_promises_nothing():
     assert more_labels(fitted(1, 1, n_bins=1)) > 100
 

@@ -51,6 +51,14 @@ def test_candidates_of_an_event_are_its_own_misses():
     assert {candidate.index for candidate in found} == {2, 3}
 
 
+def test_equals_come_by_tie_key():
+    records = records_with_ranks([1] * 30)
+    records.uncertainty[COLUMN][:] = 0.5
+    found = mislabelled_candidates(records, 1, COLUMN, table_of(records), n=30)
+
+    assert [candidate.index for candidate in found] == np.argsort(records.tie_key).tolist()
+
+
 def test_flipped_labels_come_first():
     """A committed smaller equivalent of what is asked of Fashion-MNIST."""
     rng = np.random.default_rng(0)

@@ -40,3 +40,8 @@ def test_none_is_flagged_where_all_are_equal():
 def test_level_must_be_inside(level):
     with pytest.raises(ValueError, match="levels must"):
         ood_thresholds(np.zeros(3, dtype=np.float32), (level,))
+
+
+def test_a_level_that_rounds_up_is_its_own_rank():
+    """In float64, .55 of 100 is 55.00000000000001: the 55th value is meant all the same."""
+    assert ood_thresholds(np.arange(1, 101, dtype=np.float32), (0.55,)) == {0.55: 55.5}

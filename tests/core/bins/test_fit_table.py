@@ -94,3 +94,11 @@ def test_an_event_without_exception_is_marked():
 def test_shapes_that_differ_are_refused():
     with pytest.raises(ValueError, match=r"hits must have shape \(2000,\)"):
         fit_bin_table(UNCERTAINTY, HITS[:-1], n_bins=4)
+
+
+def test_intervals_hold_probabilities_that_a_strong_prior_moves():
+    hits = np.arange(400) < 200
+    table = fit_bin_table(np.arange(400, dtype=np.float32), hits, n_bins=2, prior_strength=1e6)
+    np.testing.assert_allclose(table.probability, 0.5, atol=1e-3)
+    assert table.lower[0] == table.probability[0]
+    assert table.upper[1] == table.probability[1]

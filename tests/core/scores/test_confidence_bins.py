@@ -129,6 +129,12 @@ class TestAdaptive:
         assert SCORES["aece"].compute(judged) == pytest.approx(expected, rel=1e-9)
         assert SCORES["amce"].compute(judged) == pytest.approx(largest, rel=1e-9)
 
+    def test_is_that_of_the_authors_steps_where_little_range_is_left(self):
+        probability = np.linspace(0.9, 1.0, 20_000)
+        judged = judged_of(probability, np.arange(20_000) % 20 > 0)
+        cuts, _, _ = by_the_authors_steps(judged.probability, judged.hits)
+        np.testing.assert_array_equal(adaptive_cuts(judged.confidence_order), cuts)
+
     def test_a_smaller_z_makes_more_bins(self):
         order = drawn(4000).confidence_order
         assert len(adaptive_cuts(order, z=1.2816)) > len(adaptive_cuts(order, z=1.645))
