@@ -179,12 +179,33 @@ class FurtherSet(BaseModel):
     events: dict[str, FurtherEvent] = Field(description="By event, `1` for Top-1.")
 
 
+class Parity(BaseModel):
+    """How the calibrated file answered beside the service."""
+
+    samples: int = Field(description="Rows of the calibration set that both answered.")
+    classes: int = Field(description="Rows with another class.")
+    bins: int = Field(description="Rows with another bin.")
+    probability: float = Field(description="Largest difference of a probability or interval end.")
+
+
+class ExportReport(BaseModel):
+    """The calibrated model as one file, from `/calibrations/{id}/model.onnx`."""
+
+    sha256: str = Field(description="Of the file.")
+    size: int = Field(description="In bytes.")
+    created_at: datetime = Field(description="When it was made, in UTC.")
+    parity: Parity = Field(description="Beside the service.")
+
+
 class Report(BaseModel):
     """Everything that was learned, and from what."""
 
     calibration: dict[str, Any] = Field(description="What it is called, and when it was made.")
     events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
     model_scores: dict[str, Any] = Field(description="Of the model's own softmax, by set.")
+    export: ExportReport | None = Field(
+        None, description="The calibrated file; null until it is first asked for."
+    )
     evaluations: list[FurtherSet] = Field(description="Further sets, the oldest first.")
     warnings: list[str] = Field(description="Sentences worth reading.")
     provenance: dict[str, Any] = Field(description="Digests, counts, configuration and versions.")

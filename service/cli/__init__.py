@@ -16,6 +16,7 @@ from service.cli import (
     delete,
     demo,
     evaluate,
+    export,
     import_bins,
     list_,
     predict,
@@ -37,6 +38,7 @@ app.command("predict")(predict.predict)
 app.command("report")(report.report)
 app.command("evaluate")(evaluate.evaluate)
 app.command("refit")(refit.refit)
+app.command("export")(export.export)
 app.command("promote")(promote.promote)
 app.command("compare")(compare.compare)
 app.command("bins")(bins.bins)

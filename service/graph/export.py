@@ -62,7 +62,10 @@ def build_export_graph(
     n_own = len(graph.node)
     sent = output_names_as_sent(graph)
     taken = {*value_names(graph), *sent.values()}
-    build, _, head = put_head(model, choice, spec.head_top_k)
+    build, scores, head = put_head(model, choice, spec.head_top_k)
+    # ONNX cannot tell the rank of what a tree ensemble gives; ours follow from it.
+    known = Answer(scores, build.element_type, choice.n_classes)
+    graph.value_info.append(_declared(scores, known, _rows(graph)))
     passed = {column: build.new_name() for column in scalars}
     pass_through(build, {passed[column]: tensor for column, tensor in scalars.items()})
     columns = {**head.measures, **passed}

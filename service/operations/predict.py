@@ -84,7 +84,16 @@ def _predict(
         outputs = _from_scores(workspace, served, request)
     else:
         outputs = _from_model(workspace, served.onnx_model, request)
-    columns = {**outputs.uncertainty} | _supplied(served, request, len(outputs.top_classes))
+    supplied = _supplied(served, request, len(outputs.top_classes))
+    return answers_of(served, outputs, {**outputs.uncertainty} | supplied)
+
+
+def answers_of(
+    served: ServedCalibration,
+    outputs: HeadOutputs,
+    columns: Mapping[str, NDArray[np.float32]],
+) -> PredictionBatch:
+    """Return what the tables make of a head's outputs, ``columns`` being all uncertainties."""
     shown = min(SHOWN_CLASSES, outputs.top_classes.shape[1])
     top1 = next((event for event in served.events if event.k == 1), None)
     uncertainty = None if top1 is None else columns[top1.column]

@@ -11,6 +11,7 @@ from service.operations.workspace import Workspace
 from service.storage.bin_tables import tables_of
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
+from service.storage.exports import ExportRepository, KeptExport
 from service.storage.scores import scores_of
 
 
@@ -29,6 +30,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         tables = tables_of(session, tenant_id, row.id, with_curves=True)
         scores = scores_of(session, tenant_id, row.id)
         further = EvaluationRepository(session, tenant_id).of_calibration(row.id)
+        export = ExportRepository(session, tenant_id).find(row.id)
     accuracy = row.accuracy or {}
     return {
         "calibration": {
@@ -40,6 +42,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
         },
         "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
         "model_scores": row.model_scores or {},
+        "export": None if export is None else _export(export),
         "evaluations": [
             _further_set(found, found.result) for found in further if found.result is not None
         ],
@@ -100,6 +103,18 @@ def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, 
         "shifted": result["shifted"],
         "sentence": result["sentence"],
         "events": events,
+    }
+
+
+def _export(found: KeptExport) -> dict[str, Any]:
+    return {
+        "sha256": found.sha256,
+        "size": found.size,
+        "created_at": _time(found.parity.created_at),
+        "parity": {
+            name: getattr(found.parity, name)
+            for name in ("samples", "classes", "bins", "probability")
+        },
     }
 
 

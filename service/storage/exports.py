@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from models import Artifact, Export
@@ -48,7 +49,12 @@ class ExportRepository:
         parity, artifact = found
         return KeptExport(artifact.key, artifact.sha256, artifact.size, parity)
 
-    def add(self, export: Export, artifact: NewArtifact) -> None:
-        """Keep an export; one calibration has one, and a second fails at the end of the session."""
-        self._session.add(export)
-        self._session.add(artifact.row(self._tenant_id, export.calibration_id))
+    def add(self, export: Export, artifact: NewArtifact) -> bool:
+        """Keep an export; False if the calibration has one by now, or is there no more."""
+        try:
+            with self._session.begin_nested():
+                self._session.add(export)
+                self._session.add(artifact.row(self._tenant_id, export.calibration_id))
+        except IntegrityError:
+            return False
+        return True

@@ -1,0 +1,157 @@
+"""A finished calibration as one ONNX file, made once and compared with the service."""
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import models
+from service.datasets import open_dataset
+from service.errors import Conflict, NotFound
+from service.operations.export_contents import export_spec, exportable_model
+from service.operations.export_parity import Parity, compare_answers, require_parity
+from service.operations.load_served import load_served
+from service.operations.predict import answers_of
+from service.operations.served import ServedCalibration
+from service.operations.workspace import Workspace
+from service.runner.frames import Array
+from service.storage.artifact_rows import NewArtifact
+from service.storage.calibrations import CalibrationRepository
+from service.storage.exports import ExportRepository
+
+PARITY_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class ExportedFile:
+    """The file on this machine, what it is called, its digest and its parity."""
+
+    path: Path
+    name: str
+    sha256: str
+    parity: Parity
+
+
+@contextmanager
+def exported_file(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> Iterator[ExportedFile]:
+    """Give the file of a calibration; the first time it is made and compared.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration.
+    Conflict
+        If it has not succeeded, cannot be one file, or the file answers otherwise.
+    ServiceError
+        If the model cannot be run.
+    """
+    served = load_served(workspace, tenant_id, reference)
+    with workspace.database.reading() as session:
+        kept = ExportRepository(session, tenant_id).find(served.ref.id)
+    if kept is None:
+        _make(workspace, tenant_id, served)
+        with workspace.database.reading() as session:
+            kept = ExportRepository(session, tenant_id).find(served.ref.id)
+    if kept is None:
+        raise NotFound(f"Calibration {served.ref.id} was deleted.")
+    found = kept.parity
+    with workspace.artifacts.local_path(kept.key, kept.sha256) as path:
+        yield ExportedFile(
+            path=path,
+            name=f"{served.ref.name}-{served.ref.version}.onnx",
+            sha256=kept.sha256,
+            parity=Parity(found.samples, found.classes, found.bins, found.probability),
+        )
+
+
+def _make(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration) -> None:
+    """Write the file, run it and the service on the same rows, and keep it if they agree."""
+    onnx_model = exportable_model(served)
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).get(served.ref.id)
+    rows = _stored_rows(workspace, row)
+    spec = export_spec(served, onnx_model, row)
+    exported = workspace.runners.export(onnx_model.files, onnx_model.resolved, spec.as_dict(), rows)
+    ours = workspace.runners.predict(onnx_model.files, onnx_model.resolved, rows)
+    parity = compare_answers(
+        answers_of(served, ours, ours.uncertainty),
+        exported.outputs,
+        prefix=_prefix(exported.outputs),
+    )
+    require_parity(parity)
+    _keep(workspace, tenant_id, served, exported.content, parity)
+
+
+def _stored_rows(workspace: Workspace, row: models.Calibration) -> Mapping[str, Array]:
+    stored = next((artifact for artifact in row.artifacts if artifact.role == "calibration"), None)
+    if stored is None:
+        raise Conflict(
+            "No samples of this calibration are stored, so a file cannot be compared with the "
+            "service; export the calibration that its bins came from."
+        )
+    with (
+        workspace.artifacts.local_path(stored.key, stored.sha256) as path,
+        open_dataset(path, location="calibration", limits=workspace.limits.datasets) as dataset,
+    ):
+        return next(iter(dataset.batches(PARITY_ROWS))).arrays
+
+
+def _prefix(outputs: Mapping[str, Array]) -> str:
+    """Return what stands before the names of a file whose model has some of them itself."""
+    name = next(name for name in outputs if name.endswith("topk_class"))
+    return name.removesuffix("topk_class")
+
+
+def _keep(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    served: ServedCalibration,
+    content: bytes,
+    parity: Parity,
+) -> None:
+    """Store the file, then the rows that refer to it; of two made at once the first stays."""
+    key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
+    stored = workspace.artifacts.put_bytes(key, content)
+    try:
+        with workspace.database.session() as session:
+            kept = ExportRepository(session, tenant_id).add(
+                models.Export(
+                    tenant_id=tenant_id,
+                    calibration_id=served.ref.id,
+                    samples=parity.samples,
+                    classes=parity.classes,
+                    bins=parity.bins,
+                    probability=parity.probability,
+                ),
+                NewArtifact("export", 0, "model.onnx", key, stored.sha256, stored.size),
+            )
+    except BaseException:
+        workspace.artifacts.delete([key])
+        raise
+    if not kept:
+        workspace.artifacts.delete([key])
+
+
+@contextmanager
+def exported_companion(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
+) -> Iterator[Path]:
+    """Give a file of external weights, under the name the model knows it by.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration or file, or it has not succeeded.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+    stored = next(
+        (file for file in row.artifacts if file.role == "model_data" and file.label == name), None
+    )
+    if stored is None:
+        raise NotFound(f"The model of calibration {row.id} has no file of this name.")
+    with workspace.artifacts.local_path(stored.key, stored.sha256) as path:
+        yield path

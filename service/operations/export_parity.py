@@ -1,0 +1,83 @@
+"""An exported file beside the service: how far their answers to the same rows lie apart."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.errors import Conflict
+from service.operations.predict import PredictionBatch
+from service.runner.frames import Array
+
+MAX_DIFFERENCE = 1e-6
+
+
+@dataclass(frozen=True)
+class Parity:
+    """Rows compared, those whose class or a bin differs, and the largest difference.
+
+    ``probability`` is that of a probability or of an end of its interval.
+    """
+
+    samples: int
+    classes: int
+    bins: int
+    probability: float
+
+    def __str__(self) -> str:
+        """Return it as it stands in a header."""
+        return (
+            f"samples={self.samples}; classes={self.classes}; bins={self.bins}; "
+            f"probability={self.probability:.2g}"
+        )
+
+
+def compare_answers(
+    ours: PredictionBatch, theirs: Mapping[str, Array], *, prefix: str = ""
+) -> Parity:
+    """Compare the service's answers with a file's outputs.
+
+    Raises
+    ------
+    Conflict
+        If the file lacks an output.
+    """
+
+    def output(name: str) -> Array:
+        if prefix + name not in theirs:
+            raise Conflict(f"The exported file lacks the output {prefix + name}.")
+        return theirs[prefix + name]
+
+    other_class = output("class") != ours.classes[:, 0]
+    other_bin = np.zeros(len(other_class), dtype=np.bool_)
+    difference = 0.0
+    for answer in ours.events:
+        name = f"top{answer.event.k}"
+        other_bin |= output(f"{name}_bin") != answer.found.bin
+        for part in ("probability", "lower", "upper"):
+            own = getattr(answer.found, part)
+            apart = np.abs(output(f"{name}_{part}").astype(np.float64) - own)
+            # NaN, of a row that is finite here, is as far apart as can be.
+            difference = max(difference, float(np.nan_to_num(apart, nan=1.0).max()))
+    return Parity(
+        samples=len(other_class),
+        classes=int(np.count_nonzero(other_class)),
+        bins=int(np.count_nonzero(other_bin)),
+        probability=min(difference, 1.0),
+    )
+
+
+def require_parity(parity: Parity) -> None:
+    """Refuse a file that answers otherwise.
+
+    Raises
+    ------
+    Conflict
+        With the figures.
+    """
+    if parity.classes or parity.bins or parity.probability > MAX_DIFFERENCE:
+        raise Conflict(
+            "The exported file does not answer as the service does, so it is not given out: of "
+            f"{parity.samples} rows {parity.classes} have another class and {parity.bins} another "
+            f"bin, and a probability differs by {parity.probability:.2g}."
+        )
