@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from service.api.compared_measures import ComparedMeasure
 from service.api.dependencies import TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import problems
@@ -100,38 +101,6 @@ class MeasureReport(Scored):
         None, description="The unmerged quantiles with their tie keys, for exact tests on traffic."
     )
     curves: dict[str, Any] = Field({}, description="Risk-coverage, ROC and precision-recall.")
-
-
-class ComparedScore(BaseModel):
-    """A score of one measure beside others."""
-
-    value: float | None = Field(description="Cross-validated; null where nothing defines it.")
-    std: float | None = Field(description="Between the folds; null where it is pooled.")
-    pooled: bool = Field(
-        description="Whether it is that of all folds together, not their mean: for `eor`, and "
-        "where a fold does not define it."
-    )
-    evaluation: float | None = Field(description="On the evaluation set; null without one.")
-
-
-class ComparedMeasure(BaseModel):
-    """What a measure costs, and how well it does."""
-
-    measure: str = Field(description="Its name.")
-    served: bool = Field(description="Whether it answers.")
-    passes: int | None = Field(
-        description="Runs of the model that an answer takes; null without a model."
-    )
-    ms_per_row: float | None = Field(
-        description="Milliseconds that they took on the first rows; null where not timed."
-    )
-    nll: ComparedScore
-    brier: ComparedScore
-    ece: ComparedScore
-    eor: ComparedScore
-    auroc: ComparedScore
-    aurc: ComparedScore
-    conditional_entropy: ComparedScore
 
 
 class EventReport(BaseModel):
