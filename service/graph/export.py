@@ -66,9 +66,7 @@ def build_export_graph(
     # ONNX cannot tell the rank of what a tree ensemble gives; ours follow from it.
     known = Answer(scores, build.element_type, choice.n_classes)
     graph.value_info.append(_declared(scores, known, _rows(graph)))
-    passed = {column: build.new_name() for column in scalars}
-    pass_through(build, {passed[column]: tensor for column, tensor in scalars.items()})
-    columns = {**head.measures, **passed}
+    columns = {**head.measures, **_passed_through(build, scalars)}
     if last_layer_masks is not None:
         passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
         columns[LAST_LAYER] = passes.variance
@@ -80,6 +78,13 @@ def build_export_graph(
     _set_metadata(model, {**spec.metadata, f"{METADATA}prefix": prefix})
     lower_ir_version(model)
     return model
+
+
+def _passed_through(build: GraphBuilder, scalars: Mapping[str, str]) -> dict[str, str]:
+    """Append what makes measures of scalar outputs; return them by column."""
+    names = {column: build.new_name() for column in scalars}
+    pass_through(build, {names[column]: tensor for column, tensor in scalars.items()})
+    return names
 
 
 def _free_prefix(names: Mapping[str, Answer], taken: set[str]) -> str:

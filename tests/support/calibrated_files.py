@@ -47,10 +47,10 @@ class Model:
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
         n_rows = len(next(iter(rows.values())))
-        size = self.batch or n_rows
+        size = self.batch or max(n_rows, 1)
         parts = [
             session.run(None, {name: array[start : start + size] for name, array in rows.items()})
-            for start in range(0, n_rows, size)
+            for start in range(0, max(n_rows, 1), size)
         ]
         names = [output.name for output in session.get_outputs()]
         columns = zip(*parts, strict=True)

@@ -1,0 +1,130 @@
+"""What calibration adds to one run of a model, once both are one file.
+
+    python benchmarks/export_overhead.py [--classes 10 1000] [--batch 32] [--bins 100]
+
+The model is the ResNet-18 of dropout_cost.py, with random weights, for images of 32 x 32: the
+cheapest network that shape can be, so the one beside which the added nodes weigh most. Two events
+are calibrated. Three graphs run in this process on one thread of the CPU, in turns, so that all
+see the same machine: the raw file; the calibrated file; and the added nodes alone, which take the
+class scores that the raw file gave. Milliseconds are CPU time of a batch, the least of the repeats.
+The difference of two long runs is less sure than the added nodes by themselves.
+"""
+
+import argparse
+import os
+import platform
+
+import numpy as np
+import onnx
+import onnxruntime
+from dropout_cost import Timed, resnet18
+from onnx import TensorProto, helper
+
+from service.core.bins.fit_table import fit_bin_table
+from service.graph.export import build_export_graph
+from service.graph.export_spec import ExportEvent, ExportSpec
+from service.graph.load import load_onnx_model
+from service.graph.output import OutputChoice
+
+COLUMNS = {1: "entropy", 5: "neg_log_topk_mass_5"}
+LOOKUPS = ("step", "interpolated")
+CALIBRATION_ROWS = 5000
+
+
+def make_spec(n_bins: int, lookup: str) -> ExportSpec:
+    """Return tables of uncertainties that nobody measured: only their size matters here."""
+    rng = np.random.default_rng(0)
+    events = []
+    for k, column in COLUMNS.items():
+        uncertainty = rng.gamma(2.0, size=CALIBRATION_ROWS).astype(np.float32)
+        hits = rng.random(CALIBRATION_ROWS) < np.exp(-uncertainty / 4)
+        table = fit_bin_table(uncertainty, hits, n_bins=n_bins)
+        events.append(
+            ExportEvent(
+                k=k,
+                column=column,
+                inner_edges=table.edges[1:-1],
+                probability=table.probability,
+                lower=table.lower,
+                upper=table.upper,
+                mean_uncertainty=table.mean_uncertainty,
+                lookup=lookup,
+            )
+        )
+    risks = (("0.05", 1.0), ("0.01", 0.5))
+    return ExportSpec(
+        events=tuple(events), n_top=5, ood_threshold=9.0, accept_thresholds=risks, metadata={}
+    )
+
+
+def scores_alone(n_classes: int) -> bytes:
+    """Return a file that gives out the class scores it takes."""
+    kind, shape = TensorProto.FLOAT, ["N", n_classes]
+    graph = helper.make_graph(
+        [helper.make_node("Identity", ["scores"], ["logits"])],
+        "scores",
+        [helper.make_tensor_value_info("scores", kind, shape)],
+        [helper.make_tensor_value_info("logits", kind, shape)],
+    )
+    opsets = [helper.make_opsetid("", 17)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=8).SerializeToString()
+
+
+def calibrated(data: bytes, n_classes: int, spec: ExportSpec) -> onnx.ModelProto:
+    choice = OutputChoice("logits", "logits", "logits", "its name", n_classes=n_classes)
+    return build_export_graph(load_onnx_model(data), choice, spec, {})
+
+
+def added_nodes(n_classes: int, spec: ExportSpec) -> onnx.ModelProto:
+    """Return the nodes that calibration adds, with the scores not given out once more."""
+    model = calibrated(scores_alone(n_classes), n_classes, spec)
+    del model.graph.output[0]
+    return model
+
+
+def measure(n_classes: int, batch: int, n_bins: int, repeats: int) -> list[str]:
+    """Return the lines of the table."""
+    data = resnet18(n_classes)
+    images = np.random.default_rng(1).random((batch, 3, 32, 32), dtype=np.float32)
+    raw = Timed(load_onnx_model(data), images)
+    (scores,) = raw.outputs
+    timed = {}
+    for lookup in LOOKUPS:
+        spec = make_spec(n_bins, lookup)
+        model = calibrated(data, n_classes, spec)
+        grown = (model.ByteSize() - len(data)) / 1000
+        alone = Timed(added_nodes(n_classes, spec), scores)
+        timed[lookup] = (Timed(model, images), alone, grown)
+    for _ in range(repeats):
+        raw.run()
+        for whole, alone, _ in timed.values():
+            whole.run()
+            alone.run()
+    return [
+        f"| {n_classes} | {batch} | {lookup} | {raw.milliseconds:.2f} | {alone.milliseconds:.2f} "
+        f"| {alone.milliseconds / raw.milliseconds:.1%} | {whole.milliseconds:.2f} "
+        f"| {whole.milliseconds / raw.milliseconds - 1:+.1%} | {grown:.1f} |"
+        for lookup, (whole, alone, grown) in timed.items()
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--classes", type=int, nargs="+", default=[10, 1000])
+    parser.add_argument("--batch", type=int, nargs="+", default=[1, 32])
+    parser.add_argument("--bins", type=int, default=100)
+    parser.add_argument("--repeats", type=int, default=20)
+    options = parser.parse_args()
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}, one thread,", end=" ")
+    print(f"Python {platform.python_version()}, onnxruntime {onnxruntime.__version__};", end=" ")
+    print(f"{len(COLUMNS)} events of {options.bins} bins\n")
+    print("| classes | batch | lookup | raw, ms | added, ms | share | whole, ms | more | kB |")
+    print("|---:|---:|---|---:|---:|---:|---:|---:|---:|")
+    for n_classes in options.classes:
+        for batch in options.batch:
+            for line in measure(n_classes, batch, options.bins, options.repeats):
+                print(line)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+import json
+
+import numpy as np
+import pytest
+
+from service.graph.export_spec import ExportEvent, ExportSpec, LastLayerNoise
+
+RNG = np.random.default_rng(0)
+
+
+def event(k=1, n_bins=4, **others):
+    arrays = {name: RNG.random(n_bins) for name in ("probability", "lower", "upper")}
+    return ExportEvent(
+        **{
+            "k": k,
+            "column": "entropy",
+            "inner_edges": np.sort(RNG.random(n_bins - 1)).astype(np.float32),
+            "mean_uncertainty": np.sort(RNG.random(n_bins)),
+            **arrays,
+            **others,
+        }
+    )
+
+
+def spec(**others):
+    return ExportSpec(
+        **{
+            "events": (event(), event(5, lookup="interpolated"), event(3, n_bins=1)),
+            "n_top": 5,
+            "ood_threshold": 0.1 + 0.2,
+            "accept_thresholds": (("0.05", 1 / 3), ("0.01", None)),
+            "metadata": {"howsure.name": "naïve"},
+            **others,
+        }
+    )
+
+
+@pytest.mark.parametrize("noise", [None, LastLayerNoise(0.1, 7, 20, (8, 1, 1))])
+@pytest.mark.parametrize("top_k", [(), (1, 3, 5, 10)])
+def test_every_bit_survives_json(noise, top_k):
+    sent = spec(last_layer=noise, top_k=top_k, ood_threshold=None if noise else 0.3)
+    found = ExportSpec.from_dict(json.loads(json.dumps(sent.as_dict(), allow_nan=False)))
+    for name in ("n_top", "ood_threshold", "accept_thresholds", "metadata", "last_layer", "top_k"):
+        assert getattr(found, name) == getattr(sent, name)
+    for one, other in zip(found.events, sent.events, strict=True):
+        assert (one.k, one.column, one.lookup) == (other.k, other.column, other.lookup)
+        for name in ("inner_edges", "probability", "lower", "upper", "mean_uncertainty"):
+            left, right = getattr(one, name), getattr(other, name)
+            assert left.dtype == right.dtype
+            np.testing.assert_array_equal(left, right)
+
+
+def test_the_head_measures_the_events_and_what_else_it_served():
+    assert spec().head_top_k == (1, 3, 5)
+    assert spec(top_k=(10, 1)).head_top_k == (1, 3, 5, 10)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"probability": [0.5]}, "probability must have one value per bin"),
+        ({"inner_edges": [1, 1, 2]}, "ascend"),
+        ({"inner_edges": [0, 1, np.inf]}, "finite"),
+        ({"lookup": "cubic"}, "lookup must be one of"),
+        ({"lookup": "interpolated", "mean_uncertainty": [0, 1, 1, 2]}, "must ascend"),
+    ],
+)
+def test_a_table_that_is_none_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        event(**wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"events": ()}, "at least one"),
+        ({"events": (event(1), event(1))}, "events must differ"),
+        ({"accept_thresholds": (("0.1", 1.0), ("0.1", None))}, "accept_thresholds must differ"),
+    ],
+)
+def test_what_would_give_an_output_twice_is_refused(wrong, message):
+    with pytest.raises(ValueError, match=message):
+        spec(**wrong)
