@@ -4,7 +4,7 @@
 import { readMetadata } from "./metadata.mjs";
 import { toTensors } from "./rows.mjs";
 
-const OURS = /^(class|topk_class|topk_score|out_of_distribution|abstain(_.+)?|top\d+_(probability|lower|upper|uncertainty|bin))$/;
+const EVENT_OUTPUTS = ["probability", "lower", "upper", "uncertainty", "bin"];
 
 /**
  * Return a function from rows to answers, and what the file says of itself.
@@ -22,7 +22,7 @@ export async function openModel(ort, bytes, companions = []) {
   });
   const about = readAbout(metadata);
   // By name: the model's own outputs are still there, and one that holds maps cannot be read here.
-  const names = session.outputNames.filter((name) => isOurs(name, about.prefix));
+  const names = ourOutputs(about).filter((name) => session.outputNames.includes(name));
   const predict = async (rows) => {
     const outputs = await session.run(toTensors(ort, session, rows), names);
     return toAnswers(unprefixed(outputs, about.prefix), about);
@@ -35,14 +35,20 @@ function readAbout(metadata) {
     name: metadata["howsure.name"],
     version: metadata["howsure.version"],
     level: Number(metadata["howsure.level"]),
-    prefix: metadata["howsure.prefix"] ?? "",
-    classes: JSON.parse(metadata["howsure.classes"] ?? "null"),
-    measures: JSON.parse(metadata["howsure.measures"] ?? "{}"),
+    prefix: metadata["howsure.prefix"],
+    classes: JSON.parse(metadata["howsure.classes"]),
+    measures: JSON.parse(metadata["howsure.measures"]),
+    risks: Object.keys(JSON.parse(metadata["howsure.thresholds"]).abstain),
   };
 }
 
-function isOurs(name, prefix) {
-  return name.startsWith(prefix) && OURS.test(name.slice(prefix.length));
+function ourOutputs({ prefix, measures, risks }) {
+  const names = [
+    ...["class", "topk_class", "topk_score", "out_of_distribution"],
+    ...Object.keys(measures).flatMap((k) => EVENT_OUTPUTS.map((name) => `top${k}_${name}`)),
+    ...risks.map((risk) => `abstain_${risk}`),
+  ];
+  return names.map((name) => prefix + name);
 }
 
 function unprefixed(outputs, prefix) {
@@ -55,15 +61,13 @@ function toAnswers(outputs, about) {
     ...toClass(Number(outputs.class.data[row]), about),
     classes: toClasses(outputs, row, about),
     ...toEvents(outputs, row, about),
-    ...toFlags(outputs, row),
+    ...toFlags(outputs, row, about),
   });
   return Array.from(outputs.class.data, answer);
 }
 
 function toClass(index, { classes }) {
-  return classes?.[index] === undefined
-    ? { class: index }
-    : { class: index, label: classes[index] };
+  return index < 0 ? { class: index } : { class: index, label: classes[index] };
 }
 
 function toClasses({ topk_class, topk_score }, row, about) {
@@ -75,24 +79,26 @@ function toClasses({ topk_class, topk_score }, row, about) {
 }
 
 function toEvents(outputs, row, { measures }) {
-  const events = Object.keys(outputs).flatMap((name) => name.match(/^top\d+(?=_bin$)/) ?? []);
-  const value = (name) => outputs[name].data[row];
-  const answers = events.map((event) => ({
-    probability: value(`${event}_probability`),
-    interval: [value(`${event}_lower`), value(`${event}_upper`)],
-    measure: measures[event.slice("top".length)],
-    uncertainty: value(`${event}_uncertainty`),
-    bin: Number(value(`${event}_bin`)),
-  }));
-  return Object.fromEntries(events.map((event, index) => [event, answers[index]]));
+  const toEvent = (k) => {
+    const value = (name) => outputs[`top${k}_${name}`].data[row];
+    return {
+      probability: value("probability"),
+      interval: [value("lower"), value("upper")],
+      measure: measures[k],
+      uncertainty: value("uncertainty"),
+      bin: Number(value("bin")),
+    };
+  };
+  return Object.fromEntries(Object.keys(measures).map((k) => [`top${k}`, toEvent(k)]));
 }
 
-function toFlags(outputs, row) {
+function toFlags(outputs, row, { risks }) {
   const flag = (name) => Boolean(outputs[name].data[row]);
-  const risks = Object.keys(outputs).filter((name) => name.startsWith("abstain_"));
-  const abstain = risks.map((name) => [name.slice("abstain_".length), flag(name)]);
-  return {
-    ...("out_of_distribution" in outputs && { out_of_distribution: flag("out_of_distribution") }),
-    ...(risks.length && { abstain: Object.fromEntries(abstain) }),
-  };
+  const flags = {};
+  if (outputs.out_of_distribution) flags.out_of_distribution = flag("out_of_distribution");
+  const measured = risks.filter((risk) => outputs[`abstain_${risk}`]);
+  if (measured.length) {
+    flags.abstain = Object.fromEntries(measured.map((risk) => [risk, flag(`abstain_${risk}`)]));
+  }
+  return flags;
 }

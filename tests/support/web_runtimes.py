@@ -49,6 +49,13 @@ def predict_under_node(rows: Path, files: Sequence[Path]) -> list[dict[str, Any]
     return json.loads(_node(EXAMPLE / "predict.mjs", model, rows, *companions))
 
 
+def predict_many_under_node(folder: Path, jobs: Sequence[Sequence[Path]]) -> list[Any]:
+    """Return the answers for each job, of rows and a model's files, or its error."""
+    path = folder / "jobs.json"
+    path.write_text(json.dumps([[str(part) for part in job] for job in jobs]), encoding="utf-8")
+    return json.loads(_node(DRIVER / "predict_many.mjs", path))
+
+
 def refused_under_node(rows: Path, files: Sequence[Path]) -> str:
     """Return what predict.mjs complains of."""
     with pytest.raises(subprocess.CalledProcessError) as caught:

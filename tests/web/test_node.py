@@ -1,0 +1,63 @@
+"""Calibrated files in ONNX Runtime Web under Node answer as ONNX Runtime does here."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from web_files import NOT_UNDER_NODE, WEB_FILES, WebFile
+from web_runtimes import predict_under_node, refused_under_node, require_node
+
+Answers = dict[str, list[dict[str, Any]]]
+
+
+def test_every_file_is_answered(answers_under_node: dict[str, Any]) -> None:
+    refused = {name: a for name, a in answers_under_node.items() if isinstance(a, dict)}
+
+    assert refused == {}
+
+
+@pytest.mark.parametrize("name", [name for name in WEB_FILES if name not in NOT_UNDER_NODE])
+def test_node_answers_as_this_machine(
+    name: str, file_of: Callable[[str], WebFile], answers_under_node: Answers
+) -> None:
+    file_of(name).check(answers_under_node[name])
+
+
+@pytest.mark.parametrize("name", ["sklearn, logistic", "last-layer dropout", "our names taken"])
+def test_a_row_that_is_not_finite_is_told_apart(name: str, answers_under_node: Answers) -> None:
+    hole, *others = sorted(answers_under_node[name], key=lambda answer: answer["class"])
+
+    assert hole["class"] == hole["top1"]["bin"] == -1
+    assert hole["top1"]["probability"] is None
+    assert hole["out_of_distribution"] is True
+    assert set(hole["abstain"].values()) == {True}
+    assert all(answer["class"] >= 0 for answer in others)
+
+
+@pytest.mark.parametrize("chosen", ["sklearn, logistic"], indirect=True)
+def test_the_command_writes_the_answers(
+    chosen: tuple[WebFile, Path, list[Path]], answers_under_node: Answers
+) -> None:
+    _, rows, model = chosen
+
+    assert predict_under_node(rows, model) == answers_under_node["sklearn, logistic"]
+
+
+@pytest.mark.parametrize("chosen", ["interpolated"], indirect=True)
+@pytest.mark.parametrize(
+    ("rows", "complaint"),
+    [
+        ({"inputs": {"pixels": [[0] * 16]}}, 'there are no rows for the input "x"'),
+        ([[0] * 16, [0] * 15], 'the rows of the input "x" differ in length'),
+    ],
+)
+def test_rows_that_do_not_fit_are_refused(
+    chosen: tuple[WebFile, Path, list[Path]], rows: Any, complaint: str, tmp_path: Path
+) -> None:
+    require_node()
+    path = tmp_path / "other_rows.json"
+    path.write_text(json.dumps(rows), encoding="utf-8")
+
+    assert complaint in refused_under_node(path, chosen[2])
