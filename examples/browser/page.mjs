@@ -61,7 +61,7 @@ function showResults(shown) {
 
 function eventHeading(event) {
   const k = event.slice("top".length);
-  return k === "1" ? "right" : `among the first ${k}`;
+  return `probability of being ${k === "1" ? "right" : `among the first ${k}`}`;
 }
 
 function cells(answer, events) {

@@ -1,0 +1,192 @@
+"""What docs/export.md says of an exported file holds for one of the digits."""
+
+import contextlib
+import io
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import numpy as np
+import onnx
+import pytest
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
+from google.protobuf.message import Message
+from running_service import DIGITS, calibrate, digits, service_on
+
+PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
+TYPES = {
+    "TYPE_FP32": onnx.TensorProto.FLOAT,
+    "TYPE_INT64": onnx.TensorProto.INT64,
+    "TYPE_BOOL": onnx.TensorProto.BOOL,
+}
+NAMES = {onnx.TensorProto.FLOAT: "float32", onnx.TensorProto.INT64: "int64", 9: "bool"}
+
+
+def block(language: str) -> str:
+    (found,) = re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.DOTALL | re.MULTILINE)
+    return found
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    with service_on(tmp_path_factory.mktemp("service")) as client:
+        answer = calibrate(
+            client,
+            model=digits("model.onnx"),
+            calibration=digits("calibration.npz"),
+            config='{"name": "digits"}',
+        )
+        assert answer.json()["status"] == "succeeded", answer.text
+        yield client
+
+
+@pytest.fixture(scope="module")
+def exported(client: httpx.Client) -> httpx.Response:
+    return client.get("/calibrations/digits/model.onnx").raise_for_status()
+
+
+@pytest.fixture(scope="module")
+def model(exported: httpx.Response) -> onnx.ModelProto:
+    return onnx.load_model_from_string(exported.content)
+
+
+@pytest.fixture(scope="module")
+def outputs(model: onnx.ModelProto) -> dict[str, onnx.TypeProto.Tensor]:
+    """Our outputs of the file, by name."""
+    own = {output.name for output in onnx.load(DIGITS / "model.onnx").graph.output}
+    return {o.name: o.type.tensor_type for o in model.graph.output if o.name not in own}
+
+
+def test_the_header_is_as_shown(exported: httpx.Response) -> None:
+    (shown,) = re.findall(r"^Howsure-Parity: (.*)$", PAGE, re.MULTILINE)
+    sent = exported.headers["Howsure-Parity"]
+
+    assert sent.rpartition("=")[0] == shown.rpartition("=")[0]
+    assert float(sent.rpartition("=")[2]) <= 1e-6
+
+
+def test_the_python_snippet_prints_what_the_service_answers(
+    exported: httpx.Response,
+    client: httpx.Client,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (tmp_path / "digits.onnx").write_bytes(exported.content)
+    (tmp_path / "evaluation.npz").write_bytes(digits("evaluation.npz"))
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+
+    with contextlib.redirect_stdout(printed):
+        exec(compile(block("python"), "export.md", "exec"), {})  # noqa: S102 -- our own page
+
+    with np.load(DIGITS / "evaluation.npz") as arrays:
+        rows = arrays["inputs"][:3].tolist()
+    answer = client.post("/predict", json={"calibration": "digits", "inputs": rows})
+    expected = [
+        "{label}: {0:.3f} ({1:.3f} to {2:.3f})".format(
+            row["top1"]["probability"], *row["top1"]["interval"], label=row["label"]
+        )
+        for row in answer.raise_for_status().json()["predictions"]
+    ]
+    assert printed.getvalue().splitlines() == expected
+
+
+def test_the_table_lists_every_output(outputs: dict[str, onnx.TypeProto.Tensor]) -> None:
+    rows = re.findall(r"^\| (`[^|]*) \| (\w+) \[([^]]*)\] \|", PAGE, re.MULTILINE)
+    documented = {
+        name: (dtype, len(shape.split(",")))
+        for names, dtype, shape in rows
+        for name in re.findall(r"`(\w[\w.]*)`", names)
+    }
+
+    for name, tensor in outputs.items():
+        found = NAMES[tensor.elem_type], len(tensor.shape.dim)
+        known = re.sub(r"^abstain_.*", "abstain_0.05", name.replace("top5_", "top1_"))
+        assert documented[known] == found, name
+
+
+def test_the_table_lists_every_entry_of_the_metadata(model: onnx.ModelProto) -> None:
+    documented = set(re.findall(r"`(howsure\.\w+)`", PAGE))
+    entries = {entry.key: entry.value for entry in model.metadata_props}
+
+    assert documented == {key for key in entries if key.startswith("howsure.")}
+    for name in re.findall(r"^\| `(howsure\.\w+)` \| JSON", PAGE, re.MULTILINE):
+        json.loads(entries[name])
+
+
+@pytest.mark.parametrize("language", ["csharp", "js"])
+def test_other_snippets_name_what_is_there(
+    language: str, outputs: dict[str, onnx.TypeProto.Tensor], model: onnx.ModelProto
+) -> None:
+    known = {*outputs, *(given.name for given in model.graph.input), "digits.onnx"}
+    known |= {entry.key for entry in model.metadata_props}
+    known |= {"onnxruntime-web/wasm", "./calibrated_model.mjs"}
+
+    snippet = re.sub(r'\$"[^"]*"', "", block(language))  # what is put together in C#
+    assert set(re.findall(r'"([^"]*)"', snippet)) <= known
+
+
+def test_tritons_configuration_fits_the_file(
+    model: onnx.ModelProto, outputs: dict[str, onnx.TypeProto.Tensor]
+) -> None:
+    config = text_format.Parse(block("pbtxt"), model_config())
+    inputs = {given.name: given.type.tensor_type for given in model.graph.input}
+
+    assert config.backend == "onnxruntime"
+    assert config.max_batch_size > 0
+    assert {tensor.name for tensor in config.input} == set(inputs)
+    assert {tensor.name for tensor in config.output} == set(outputs)
+    for tensor in (*config.input, *config.output):
+        declared = {**inputs, **outputs}[tensor.name]
+        data_type = tensor.DESCRIPTOR.fields_by_name["data_type"].enum_type.values[tensor.data_type]
+        assert TYPES[data_type.name] == declared.elem_type, tensor.name
+        # Triton compares the file's shape with a free batch and what the model is to see.
+        batch, *dims = declared.shape.dim
+        assert batch.dim_param
+        assert len(tensor.dims) > 0
+        seen = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
+        assert [dim.dim_value for dim in dims] == list(seen), tensor.name
+
+
+def model_config() -> Message:
+    """Return Triton's ModelConfig, as far as the page uses it."""
+    fields = descriptor_pb2.FieldDescriptorProto
+    file = descriptor_pb2.FileDescriptorProto(name="triton.proto", package="t", syntax="proto3")
+    text, number, many, one = fields.TYPE_STRING, fields.TYPE_INT64, True, False
+    types = file.enum_type.add(name="DataType")
+    for place, name in enumerate(("TYPE_INVALID", *TYPES)):
+        types.value.add(name=name, number=place)
+    for name, entries in {
+        "Reshape": [("shape", number, many)],
+        "Tensor": [
+            ("name", text, one),
+            ("data_type", "DataType", one),
+            ("dims", number, many),
+            ("reshape", "Reshape", one),
+        ],
+        "DynamicBatching": [],
+        "ModelConfig": [
+            ("name", text, one),
+            ("backend", text, one),
+            ("max_batch_size", number, one),
+            ("dynamic_batching", "DynamicBatching", one),
+            ("input", "Tensor", many),
+            ("output", "Tensor", many),
+        ],
+    }.items():
+        message = file.message_type.add(name=name)
+        for place, (field, kind, repeated) in enumerate(entries, start=1):
+            added = message.field.add(
+                name=field,
+                number=place,
+                label=fields.LABEL_REPEATED if repeated else fields.LABEL_OPTIONAL,
+            )
+            if isinstance(kind, int):
+                added.type = kind
+            else:
+                added.type_name = f".t.{kind}"  # a message or an enumeration
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t.ModelConfig"))()
