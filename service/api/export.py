@@ -1,9 +1,9 @@
 """``GET /calibrations/{id}/model.onnx``: a calibrated model as one file."""
 
 from contextlib import ExitStack
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Path
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
@@ -64,7 +64,10 @@ def get_export(
     responses={**problems(404, 409), 200: {**FILE, "description": "As it was uploaded."}},
 )
 def get_model_data(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef, name: str
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    name: Annotated[str, Path(description="As the model refers to it.")],
 ) -> FileResponse:
     """Give a companion file that the model, and so its calibrated file, refers to by this name."""
     with ExitStack() as opened:

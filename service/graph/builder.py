@@ -71,9 +71,15 @@ class GraphBuilder:
         bounds = (self.integers([start]), self.integers([stop]), self.integers([1]))
         return self.add("Slice", matrix, *bounds)
 
-    def row_sums(self, matrix: str) -> str:
-        """Return the sum of each row, shape (n, 1)."""
-        return self.sums(matrix, [1])
+    def row_sums(self, matrix: str, *, keepdims: int = 1) -> str:
+        """Return the sum of each row, shape (n, 1), or (n,) where the axis is not kept."""
+        return self._reduced(
+            "ReduceSum",
+            matrix,
+            [1],
+            axes_input_since=SUM_AXES_INPUT_SINCE,
+            keepdims=keepdims,
+        )
 
     def sums(self, values: str, axes: Sequence[int]) -> str:
         """Return sums along these axes, which stay, of size 1."""
@@ -93,11 +99,17 @@ class GraphBuilder:
         return f"{PREFIX}{self._stem}{self._count}"
 
     def _reduced(
-        self, operator: str, values: str, axes: Sequence[int], *, axes_input_since: int
+        self,
+        operator: str,
+        values: str,
+        axes: Sequence[int],
+        *,
+        axes_input_since: int,
+        keepdims: int = 1,
     ) -> str:
         if self.opset < axes_input_since:
-            return self.add(operator, values, axes=axes, keepdims=1)
-        return self.add(operator, values, self.integers(axes), keepdims=1)
+            return self.add(operator, values, axes=axes, keepdims=keepdims)
+        return self.add(operator, values, self.integers(axes), keepdims=keepdims)
 
     def _constant(self, values: NDArray[np.generic]) -> str:
         key = (f"{values.dtype}{values.shape}", values.tobytes())

@@ -81,10 +81,11 @@ def build_export_graph(
 
 
 def _passed_through(build: GraphBuilder, scalars: Mapping[str, str]) -> dict[str, str]:
-    """Append what makes measures of scalar outputs; return them by column."""
+    """Append what makes measures of scalar outputs, shape (n, 1); return them by column."""
     names = {column: build.new_name() for column in scalars}
     pass_through(build, {names[column]: tensor for column, tensor in scalars.items()})
-    return names
+    shape = build.integers([-1, 1])
+    return {column: build.add("Reshape", name, shape) for column, name in names.items()}
 
 
 def _free_prefix(names: Mapping[str, Answer], taken: set[str]) -> str:

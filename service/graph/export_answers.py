@@ -1,6 +1,6 @@
 """What a calibrated file answers, as nodes after the head."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,6 +12,8 @@ from service.graph.head import HeadTensors
 from service.graph.lookup import add_lookup
 
 NO_CLASS = -1
+# In float32; the head's other measures are bounded, and so NaN all at once or finite all at once.
+MAY_BE_INFINITE = ("energy",)
 
 
 @dataclass(frozen=True)
@@ -33,51 +35,59 @@ def add_answers(
     build
         Of float32.
     columns
-        Measures of one number a row, by column.
+        Measures of one number a row, shape (n, 1), by column.
 
     Raises
     ------
     ValueError
         If an event has a column that there is not.
     """
-    missing = sorted({event.column for event in spec.events} - columns.keys())
+    used = list(dict.fromkeys(event.column for event in spec.events))
+    missing = sorted(set(used) - columns.keys())
     if missing:
         raise ValueError(f"there is no measure {missing}; there are {sorted(columns)}")
-    scores = build.columns(build.add("Cast", head.top_scores, to=TensorProto.FLOAT), 0, spec.n_top)
-    first = _flat(build, build.columns(scores, 0, 1))
-    measured = {
-        column: _flat(build, build.add("Cast", columns[column], to=TensorProto.FLOAT))
-        for column in dict.fromkeys(event.column for event in spec.events)
-    }
-    is_finite = _all_finite(build, [first, *measured.values()])
-    shown = {
-        column: build.add("Where", is_finite, values, build.number(np.nan))
-        for column, values in measured.items()
-    }
-    answers = _classes(build, head, scores, is_finite, spec.n_top)
+    scores = _first(build, build.add("Cast", head.top_scores, to=TensorProto.FLOAT), head, spec)
+    shown = {name: build.add("Cast", columns[name], to=TensorProto.FLOAT) for name in used}
+    together = [name for name in used if name in head.measures and name not in MAY_BE_INFINITE]
+    apart = [name for name in used if name not in together]
+    proofs = [shown[name] for name in (*together[:1], *apart)]
+    if not head.measures.keys() & used:
+        proofs.append(build.columns(scores, 0, 1))
+    is_finite = _all_finite(build, proofs)
+    if apart:
+        shown = {name: _or_nan(build, values, is_finite) for name, values in shown.items()}
+    flat = {name: build.add("Reshape", v, build.integers([-1])) for name, v in shown.items()}
+    answers = _classes(build, _first(build, head.top_classes, head, spec), is_finite, spec.n_top)
+    scores = _or_nan(build, scores, is_finite)
+    answers["topk_score"] = Answer(scores, TensorProto.FLOAT, spec.n_top)
     for event in sorted(spec.events, key=lambda event: event.k):
-        found = add_lookup(build, event, measured[event.column], is_finite)
+        uncertainty = flat[event.column]
+        found = add_lookup(build, event, uncertainty, shown[event.column])
         for name in ("probability", "lower", "upper"):
             answers[f"top{event.k}_{name}"] = Answer(getattr(found, name), TensorProto.FLOAT)
-        answers[f"top{event.k}_uncertainty"] = Answer(shown[event.column], TensorProto.FLOAT)
+        answers[f"top{event.k}_uncertainty"] = Answer(uncertainty, TensorProto.FLOAT)
         answers[f"top{event.k}_bin"] = Answer(found.bin, TensorProto.INT64)
-    top1 = (measured[event.column] for event in spec.events if event.k == 1)
-    for uncertainty in top1:
-        answers |= _flags(build, uncertainty, is_finite, spec)
+    for event in spec.events:
+        if event.k == 1:
+            answers |= _flags(build, flat[event.column], is_finite, spec)
     return answers
 
 
-def _classes(
-    build: GraphBuilder, head: HeadTensors, scores: str, is_finite: str, n_top: int
-) -> dict[str, Answer]:
-    rows = build.add("Reshape", is_finite, build.integers([-1, 1]))
-    classes = build.columns(head.top_classes, 0, n_top)
-    classes = build.add("Where", rows, classes, build.integers([NO_CLASS]))
-    scores = build.add("Where", rows, scores, build.number(np.nan))
+def _first(build: GraphBuilder, ranked: str, head: HeadTensors, spec: ExportSpec) -> str:
+    """Return the columns of the classes that are shown."""
+    return ranked if head.n_top == spec.n_top else build.columns(ranked, 0, spec.n_top)
+
+
+def _or_nan(build: GraphBuilder, values: str, is_finite: str) -> str:
+    return build.add("Where", is_finite, values, build.number(np.nan))
+
+
+def _classes(build: GraphBuilder, ranked: str, is_finite: str, n_top: int) -> dict[str, Answer]:
+    shown = build.add("Where", is_finite, ranked, build.integers([NO_CLASS]))
+    first = build.add("Gather", shown, build.constant(np.array(0)), axis=1)
     return {
-        "class": Answer(_flat(build, build.columns(classes, 0, 1)), TensorProto.INT64),
-        "topk_class": Answer(classes, TensorProto.INT64, n_top),
-        "topk_score": Answer(scores, TensorProto.FLOAT, n_top),
+        "class": Answer(first, TensorProto.INT64),
+        "topk_class": Answer(shown, TensorProto.INT64, n_top),
     }
 
 
@@ -85,13 +95,14 @@ def _flags(
     build: GraphBuilder, uncertainty: str, is_finite: str, spec: ExportSpec
 ) -> dict[str, Answer]:
     """Return which rows lie beyond a threshold, which itself lies within; all where it is None."""
-    is_broken = build.add("Not", is_finite)
+    is_known = build.add("Reshape", is_finite, build.integers([-1]))
+    is_unknown = build.add("Not", is_known)
 
     def beyond(threshold: float | None) -> Answer:
         if threshold is None:
-            return Answer(build.add("Or", is_broken, is_finite), TensorProto.BOOL)
+            return Answer(build.add("Or", is_unknown, is_known), TensorProto.BOOL)
         is_above = build.add("Greater", uncertainty, build.number(threshold))
-        return Answer(build.add("Or", is_broken, is_above), TensorProto.BOOL)
+        return Answer(build.add("Or", is_unknown, is_above), TensorProto.BOOL)
 
     flags = {}
     if spec.ood_threshold is not None:
@@ -102,7 +113,7 @@ def _flags(
     return flags | risks
 
 
-def _all_finite(build: GraphBuilder, columns: Iterable[str]) -> str:
+def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:
     """Return which rows are finite in all columns: no comparison with NaN is true."""
     endless = build.number(np.inf)
     found = [build.add("Less", build.add("Abs", column), endless) for column in columns]
@@ -110,7 +121,3 @@ def _all_finite(build: GraphBuilder, columns: Iterable[str]) -> str:
     for other in found[1:]:
         both = build.add("And", both, other)
     return both
-
-
-def _flat(build: GraphBuilder, column: str) -> str:
-    return build.add("Reshape", column, build.integers([-1]))

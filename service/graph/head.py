@@ -19,11 +19,15 @@ LEAST_RATIO = 1e-37
 
 @dataclass(frozen=True)
 class HeadTensors:
-    """The tensors of a head: classes and probabilities of the top, measures by column, (n, 1)."""
+    """The tensors of a head: classes and probabilities of the top, measures by column, (n, 1).
+
+    All measures are NaN where the scores are not finite; ``n_top`` classes are the top.
+    """
 
     top_classes: str
     top_scores: str
     measures: dict[str, str]
+    n_top: int
 
 
 def add_head(
@@ -63,7 +67,7 @@ def add_head(
     for k in top_k:
         mass = build.row_sums(build.columns(top_ratios, 0, k))
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
-    return HeadTensors(top_classes, build.add("Div", top_ratios, total), measures)
+    return HeadTensors(top_classes, build.add("Div", top_ratios, total), measures, n_top)
 
 
 def ratios_to_top(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str, str, str]:

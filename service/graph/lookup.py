@@ -1,7 +1,7 @@
 """The bin table as nodes of the graph: from an uncertainty to a bin, a probability, an interval.
 
-What lies in no bin has the index -1, in the file's answer as in here: a table's last entry is NaN,
-and ONNX counts indices below 0 from the end.
+All tables begin with an entry for what is in no bin, NaN, at place 0; bins begin at 1. So a count
+of the edges below an uncertainty, -inf among them, is its place, for nothing lies below NaN.
 """
 
 from dataclasses import dataclass
@@ -13,14 +13,12 @@ from onnx import TensorProto
 from service.graph.builder import GraphBuilder
 from service.graph.export_spec import ExportEvent
 
-NO_BIN = -1
-
 
 @dataclass(frozen=True)
 class LookupTensors:
     """Answers of a bin table, shape (n,): int64 and, in float32, ``lower <= probability <= upper``.
 
-    Where the uncertainty is not finite, the bin is -1 and the others NaN.
+    Where the uncertainty is NaN, the bin is -1 and so are the others NaN.
     """
 
     bin: str
@@ -30,7 +28,7 @@ class LookupTensors:
 
 
 def add_lookup(
-    build: GraphBuilder, event: ExportEvent, uncertainty: str, is_finite: str
+    build: GraphBuilder, event: ExportEvent, uncertainty: str, column: str
 ) -> LookupTensors:
     """Append what `service.core.bins.table.BinTable.look_up` does.
 
@@ -38,34 +36,29 @@ def add_lookup(
     ----------
     build
         Of float32.
-    uncertainty, is_finite
-        float32 and bool, shape (n,).
+    uncertainty, column
+        The same values, finite or NaN, of shape (n,) and (n, 1), float32.
     """
-    column = build.add("Reshape", uncertainty, build.integers([-1, 1]))
-    bins = _count_below(build, event.inner_edges, column, is_finite)
+    places = _count_below(build, event.inner_edges, column)
+    bins = build.add("Sub", places, build.integers([1]))
     if event.lookup == "interpolated":
-        probability = _interpolated(build, event, uncertainty, column, is_finite)
-        return LookupTensors(bins, probability, *_widened(build, event, bins, probability))
+        probability = _interpolated(build, event, uncertainty, column)
+        return LookupTensors(bins, probability, *_widened(build, event, places, probability))
     lower = np.minimum(event.lower, event.probability)
     upper = np.maximum(event.upper, event.probability)
     tables = (event.probability, lower, upper)
-    return LookupTensors(bins, *(_look_up(build, table, bins, np.float32) for table in tables))
+    return LookupTensors(bins, *(_look_up(build, table, places, np.float32) for table in tables))
 
 
-def _count_below(
-    build: GraphBuilder, thresholds: NDArray[np.float32], column: str, is_finite: str
-) -> str:
-    """Return how many thresholds each value lies above, shape (n,).
+def _count_below(build: GraphBuilder, thresholds: NDArray[np.float32], column: str) -> str:
+    """Return how many of -inf and the thresholds lie below each value, int64 of shape (n,).
 
-    With the inner edges of bins closed on the right, that is the bin.
+    With the inner edges of bins closed on the right, that is the bin, counted from 1.
     """
-    # Nothing lies above NaN. ONNX Runtime sums over no column at all to no row at all.
-    padded = thresholds if thresholds.size else np.full(1, np.nan, dtype=np.float32)
-    above = build.add("Greater", column, build.constant(padded))
-    counts = build.row_sums(build.add("Cast", above, to=TensorProto.FLOAT))
-    counts = build.add("Cast", counts, to=TensorProto.INT64)
-    flat = build.add("Reshape", counts, build.integers([-1]))
-    return build.add("Where", is_finite, flat, build.integers([NO_BIN]))
+    endless = np.concatenate([[-np.inf], thresholds]).astype(np.float32)
+    is_above = build.add("Greater", column, build.constant(endless))
+    counts = build.row_sums(build.add("Cast", is_above, to=TensorProto.FLOAT), keepdims=0)
+    return build.add("Cast", counts, to=TensorProto.INT64)
 
 
 def _look_up(
@@ -74,12 +67,11 @@ def _look_up(
     places: str,
     dtype: type[np.float32] | type[np.float64],
 ) -> str:
-    return build.add("Gather", build.constant(np.append(table, np.nan).astype(dtype)), places)
+    entries = np.concatenate([[np.nan], table]).astype(dtype)
+    return build.add("Gather", build.constant(entries), places)
 
 
-def _interpolated(
-    build: GraphBuilder, event: ExportEvent, uncertainty: str, column: str, is_finite: str
-) -> str:
+def _interpolated(build: GraphBuilder, event: ExportEvent, uncertainty: str, column: str) -> str:
     """Return the line between the bins' means, in float64: steep ones need its digits.
 
     Left of the first mean and right of the last the slope is 0.
@@ -87,7 +79,7 @@ def _interpolated(
     knots, values = event.mean_uncertainty, event.probability
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
     lines = (np.append(knots[:1], knots), np.append(values[:1], values), slopes)
-    segments = _count_below(build, _greatest_below(knots), column, is_finite)
+    segments = _count_below(build, _greatest_below(knots), column)
     start, base, slope = (_look_up(build, line, segments, np.float64) for line in lines)
     wide = build.add("Cast", uncertainty, to=TensorProto.DOUBLE)
     rise = build.add("Mul", slope, build.add("Sub", wide, start))
@@ -101,10 +93,10 @@ def _greatest_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _widened(
-    build: GraphBuilder, event: ExportEvent, bins: str, probability: str
+    build: GraphBuilder, event: ExportEvent, places: str, probability: str
 ) -> tuple[str, str]:
     """Return the interval of the bin, widened where needed to hold the probability."""
-    lower, upper = (_look_up(build, t, bins, np.float32) for t in (event.lower, event.upper))
+    lower, upper = (_look_up(build, t, places, np.float32) for t in (event.lower, event.upper))
     is_below = build.add("Less", probability, lower)
     is_above = build.add("Greater", probability, upper)
     return (

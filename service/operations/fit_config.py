@@ -109,7 +109,7 @@ class FitConfig(Strict):
         "step", description="Probability constant in a bin, or linear between the bins' means."
     )
     prior_strength: float = Field(
-        1.0, gt=0, le=1e6, description="Pseudo-samples of the prior; it keeps odds finite."
+        1.0, ge=TINY, le=1e6, description="Pseudo-samples of the prior; it keeps odds finite."
     )
     interval: IntervalConfig = Field(IntervalConfig(), description="Interval of a probability.")
     monotone: bool = Field(

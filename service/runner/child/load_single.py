@@ -65,8 +65,6 @@ class _Single:
             sites = self._sites(plan)
         loaded = self._load(probed.choice, sites, plans)
         self._verify(loaded, probed, inputs)
-        if not plans:
-            return loaded
         return replace(
             loaded,
             found=replace(

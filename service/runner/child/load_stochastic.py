@@ -14,8 +14,9 @@ from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
 from service.runner.child.noise_feeds import NoiseFeeds, quiet_feeds
-from service.runner.child.onnx_file import OnnxFile
+from service.runner.child.onnx_file import OnnxFile, Probed
 from service.runner.child.trial_rows import (
+    TIMED_PASSES,
     check_spread,
     fitted_trial,
     milliseconds_a_row,
@@ -61,22 +62,35 @@ def _resolve(
     file.renew()
     sites = expose_random(file.model, output.tensor)
     loaded = _load(file, options, probed.choice, sites, plan)
-    rows = timed_rows(inputs, file.description.fixed_batch, [plan.passes])
-    n_rows = len(next(iter(rows.values())))
-    place, names = options.location, probed.session.output_names
-    quiet = quiet_feeds(sites)
-    model = loaded.answering
-    if not isinstance(model, AveragedModel):
-        raise TypeError("expected a mean of passes")
-    costs = {
-        PLAIN: milliseconds_a_row(
-            lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
-        ),
-        ENSEMBLE: milliseconds_a_row(lambda: model.passes(rows, place), n_rows, repeat=1),
-    }
-    variance = on_finite_rows(covariance_norm, model.passes(rows, place))
-    check_spread(ENSEMBLE, variance, plan.passes, "its random operators change nothing")
+    costs = _try(loaded, probed, sites, inputs, options.location)
     return replace(loaded, found=replace(loaded.found, costs=costs))
+
+
+def _try(
+    loaded: LoadedModel,
+    probed: Probed,
+    sites: Sequence[NoiseSite],
+    inputs: Mapping[str, Array],
+    place: str,
+) -> dict[str, float]:
+    """Try the passes on a few rows, and return what a row costs in milliseconds."""
+    model = loaded.answering
+    if not isinstance(model, AveragedModel) or not isinstance(model.voices, StochasticPasses):
+        raise TypeError("expected a mean of passes")
+    passes, fixed = model.voices.passes, loaded.description.fixed_batch
+    logs = model.passes(timed_rows(inputs, fixed, [passes]), place)
+    variance = on_finite_rows(covariance_norm, logs)
+    check_spread(ENSEMBLE, variance, passes, "its random operators change nothing")
+    rows = timed_rows(inputs, fixed, [TIMED_PASSES])
+    n_rows = len(next(iter(rows.values())))
+    n_timed = min(passes, TIMED_PASSES)
+    few = replace(model, voices=replace(model.voices, passes=n_timed))
+    names, quiet = probed.session.output_names, quiet_feeds(sites)
+    plain = milliseconds_a_row(
+        lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
+    )
+    cost = milliseconds_a_row(lambda: few.passes(rows, place), n_rows, repeat=2)
+    return {PLAIN: plain, ENSEMBLE: cost * passes / n_timed}
 
 
 def _plan(file: OnnxFile, options: LoadOptions, name: str | None) -> OutputPlan:

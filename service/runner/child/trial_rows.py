@@ -14,6 +14,7 @@ from service.runner.frames import Array
 
 MAX_TIMED_ROWS = 32
 MAX_TIMED_RUNS = 1024  # rows times passes: a trial is no calibration
+TIMED_PASSES = 8  # of many, so that more rows can be timed
 REPETITIONS = 3
 
 
