@@ -12,8 +12,7 @@ from service.graph.head import HeadTensors
 from service.graph.lookup import add_lookup
 
 NO_CLASS = -1
-# In float32; the head's other measures are bounded, and so NaN all at once or finite all at once.
-MAY_BE_INFINITE = ("energy",)
+LARGEST = float(np.finfo(np.float32).max)
 
 
 @dataclass(frozen=True)
@@ -47,15 +46,12 @@ def add_answers(
     if missing:
         raise ValueError(f"there is no measure {missing}; there are {sorted(columns)}")
     scores = _first(build, build.add("Cast", head.top_scores, to=TensorProto.FLOAT), head, spec)
-    shown = {name: build.add("Cast", columns[name], to=TensorProto.FLOAT) for name in used}
-    together = [name for name in used if name in head.measures and name not in MAY_BE_INFINITE]
-    apart = [name for name in used if name not in together]
-    proofs = [shown[name] for name in (*together[:1], *apart)]
+    measured = {name: build.add("Cast", columns[name], to=TensorProto.FLOAT) for name in used}
+    proofs = list(measured.values())
     if not head.measures.keys() & used:
         proofs.append(build.columns(scores, 0, 1))
     is_finite = _all_finite(build, proofs)
-    if apart:
-        shown = {name: _or_nan(build, values, is_finite) for name, values in shown.items()}
+    shown = {name: _or_nan(build, values, is_finite) for name, values in measured.items()}
     flat = {name: build.add("Reshape", v, build.integers([-1])) for name, v in shown.items()}
     answers = _classes(build, _first(build, head.top_classes, head, spec), is_finite, spec.n_top)
     scores = _or_nan(build, scores, is_finite)
@@ -69,7 +65,7 @@ def add_answers(
         answers[f"top{event.k}_bin"] = Answer(found.bin, TensorProto.INT64)
     for event in spec.events:
         if event.k == 1:
-            answers |= _flags(build, flat[event.column], is_finite, spec)
+            answers |= _flags(build, measured[event.column], is_finite, spec)
     return answers
 
 
@@ -91,18 +87,15 @@ def _classes(build: GraphBuilder, ranked: str, is_finite: str, n_top: int) -> di
     }
 
 
-def _flags(
-    build: GraphBuilder, uncertainty: str, is_finite: str, spec: ExportSpec
-) -> dict[str, Answer]:
+def _flags(build: GraphBuilder, column: str, is_finite: str, spec: ExportSpec) -> dict[str, Answer]:
     """Return which rows lie beyond a threshold, which itself lies within; all where it is None."""
-    is_known = build.add("Reshape", is_finite, build.integers([-1]))
-    is_unknown = build.add("Not", is_known)
+    endless = build.add("Where", is_finite, column, build.number(np.inf))
+    uncertainty = build.add("Reshape", endless, build.integers([-1]))
 
     def beyond(threshold: float | None) -> Answer:
-        if threshold is None:
-            return Answer(build.add("Or", is_unknown, is_known), TensorProto.BOOL)
-        is_above = build.add("Greater", uncertainty, build.number(threshold))
-        return Answer(build.add("Or", is_unknown, is_above), TensorProto.BOOL)
+        # Below infinity, which stands for the rows that are not finite: they are beyond any.
+        limit = -np.inf if threshold is None else min(threshold, LARGEST)
+        return Answer(build.add("Greater", uncertainty, build.number(limit)), TensorProto.BOOL)
 
     flags = {}
     if spec.ood_threshold is not None:
