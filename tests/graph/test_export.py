@@ -1,16 +1,14 @@
-"""The one file of model and tables: its outputs, names, metadata, versions and size."""
+"""The one file of model and tables: its outputs, versions and size."""
 
-import json
 from pathlib import Path
 
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 from calibrated_files import Model, assert_answers, calibrate, write
 from classifier_files import FILES, perceptron
 from graph_models import FLOAT, constant, make_model, node, passthrough, value
-from onnx import TensorProto, helper
+from onnx import TensorProto
 from sklearn.datasets import load_digits
 
 from service.core.passes.noise import keep_mask
@@ -25,13 +23,13 @@ ROWS = {"x": LOGITS}
 INT64, BOOL = TensorProto.INT64, TensorProto.BOOL
 
 
-def declared(graph, *, since=1):
+def declared(graph):
     return {
         output.name: (
             output.type.tensor_type.elem_type,
             [dim.dim_value or dim.dim_param for dim in output.type.tensor_type.shape.dim],
         )
-        for output in graph.graph.output[since:]
+        for output in graph.graph.output[1:]
     }
 
 
@@ -111,53 +109,14 @@ def test_rows_are_called_as_the_model_calls_them():
     assert declared(calibrate(default, ROWS).graph)["top1_bin"] == (INT64, ["n_images"])
 
 
-def test_metadata_come_back_from_a_session():
-    model = passthrough()
-    helper.set_model_props(model, {"author": "someone", "howsure.name": "an older calibration"})
-    given = {"howsure.calibration": "an id", "howsure.classes": json.dumps(["naïve", "日本", "c"])}
-    file = calibrate(model, ROWS, metadata=given)
-    session = onnxruntime.InferenceSession(
-        file.graph.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    found = session.get_modelmeta().custom_metadata_map
-    assert found == {"author": "someone", **given, "howsure.prefix": ""}
-
-
-@pytest.mark.parametrize("taken", ["input", "output", "value"])
-def test_one_name_of_ours_in_the_model_puts_a_prefix_before_all(taken):
-    x = "class" if taken == "input" else "x"
-    inner = "top5_lower" if taken == "value" else "inner"
-    outputs = [value("y")] + ([value("abstain")] if taken == "output" else [])
-    nodes = [node("Identity", [x], [inner]), node("Neg", [inner], ["y"])]
-    if taken == "output":
-        nodes.append(node("Abs", ["y"], ["abstain"]))
-    model = make_model(nodes, inputs=[value(x)], outputs=outputs)
-    file = calibrate(model, {x: LOGITS}, said={"name": "y"})
-    assert all(name.startswith("howsure_") for name in declared(file.graph, since=len(outputs)))
-    assert {entry.key: entry.value for entry in file.graph.metadata_props}[
-        "howsure.prefix"
-    ] == "howsure_"
-    answers = assert_answers(file, {x: LOGITS}, prefix="howsure_")
-    if taken == "output":
-        np.testing.assert_array_equal(file.answer({x: LOGITS})["abstain"], np.abs(LOGITS))
-    assert answers["abstain"].dtype == np.bool_
-
-
-def test_a_calibrated_file_can_be_calibrated_again_and_again():
-    model, prefixes, names = passthrough(shape=("N", 10)), [], ["y"]
-    for n_bins in (50, 20, 10):
-        file = calibrate(model, ROWS, n_bins=n_bins, said={"name": "y"})
-        model = file.graph
-        found = [output.name for output in model.graph.output]
-        assert found[: len(names)] == names
-        names = found
-        entries = {entry.key: entry.value for entry in model.metadata_props}
-        prefixes.append(entries["howsure.prefix"])
-        onnx.checker.check_model(model, full_check=True)
-    assert prefixes == ["", "howsure_", "howsure_2_"]
-    answers = assert_answers(file, ROWS, prefix="howsure_2_")
-    assert [file.answer(ROWS)[f"{prefix}top1_bin"].max() for prefix in prefixes] == [49, 19, 9]
-    assert answers["top1_bin"].max() == 9
+def test_what_float32_cannot_hold_is_in_no_bin():
+    rows = {"x": LOGITS.astype(np.float64)}
+    model = passthrough(element_type=TensorProto.DOUBLE)
+    file = calibrate(model, rows, columns={1: "energy", 5: "entropy"})
+    rows["x"][3] *= 1e200
+    answers = assert_answers(file, rows)
+    assert answers["top1_bin"][3] == answers["top5_bin"][3] == answers["class"][3] == -1
+    assert (answers["top1_bin"] == -1).sum() == 1
 
 
 def test_the_head_is_the_one_that_served():

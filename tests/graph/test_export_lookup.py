@@ -117,9 +117,10 @@ def test_what_is_not_finite_is_in_no_bin(n_bins, lookup):
     before = file.answer(rows)
     for row, odd in zip((0, 7, 49), (np.nan, np.inf, -np.inf), strict=True):
         rows["u"][row] = odd
+    rows["x"][20, 1] = np.nan  # the measure itself knows nothing of it
     after = file.answer(rows)
-    bad = ~np.isfinite(rows["u"])
-    assert bad.sum() == 3
+    bad = ~np.isfinite(rows["u"] + rows["x"].sum(axis=1))
+    assert bad.sum() == 4
     for name, values in after.items():
         if name in ("y", "v"):
             continue
