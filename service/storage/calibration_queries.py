@@ -1,16 +1,19 @@
 """Queries of calibrations: which one a reference means, and those that a page lists."""
 
-from typing import TypeVarTuple
+from collections.abc import Mapping
+from typing import TypeVarTuple, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, case, false, or_, select
-from sqlalchemy.orm import defer
+from sqlalchemy import ColumnElement, Select, and_, bindparam, case, false, or_, select
+from sqlalchemy.orm import defer, selectinload
 
 from models import Calibration, CalibrationName, JobStatus
 from service.storage.cursors import Cursor
-from service.storage.references import Reference
+from service.storage.references import Reference, ReferenceKind
 
 _Columns = TypeVarTuple("_Columns")
+_TENANT_ID = bindparam("tenant_id", type_=Calibration.tenant_id.type)
+_NAME = bindparam("name", type_=Calibration.name.type)
 _LONG = (
     Calibration.model_scores,
     Calibration.verdicts,
@@ -19,16 +22,19 @@ _LONG = (
 )
 
 
-def meant(query: Select[*_Columns], tenant_id: UUID, reference: Reference) -> Select[*_Columns]:
-    """Narrow the query to what is referred to, the calibration that is meant first."""
-    query = query.where(Calibration.tenant_id == tenant_id)
-    if reference.id is not None:
-        return query.where(Calibration.id == reference.id)
-    query = query.where(Calibration.name == reference.name)
-    if reference.version is not None:
-        return query.where(Calibration.version == reference.version)
+def _meant(query: Select[*_Columns], kind: ReferenceKind) -> Select[*_Columns]:
+    """Narrow the query to what a reference of this kind means, the calibration meant first.
+
+    Which reference it is, `meaning` says when the query runs.
+    """
+    query = query.where(Calibration.tenant_id == _TENANT_ID)
+    if kind == "id":
+        return query.where(Calibration.id == bindparam("id"))
+    query = query.where(Calibration.name == _NAME)
+    if kind == "version":
+        return query.where(Calibration.version == bindparam("version"))
     promoted = select(CalibrationName.promoted_version).where(
-        CalibrationName.tenant_id == tenant_id, CalibrationName.name == reference.name
+        CalibrationName.tenant_id == _TENANT_ID, CalibrationName.name == _NAME
     )
     preference = case(
         (Calibration.version == promoted.scalar_subquery(), 0),
@@ -36,6 +42,25 @@ def meant(query: Select[*_Columns], tenant_id: UUID, reference: Reference) -> Se
         else_=2,
     )
     return query.order_by(preference, Calibration.version.desc()).limit(1)
+
+
+def _by_kind(query: Select[*_Columns]) -> Mapping[ReferenceKind, Select[*_Columns]]:
+    """Return the query narrowed to each kind of reference."""
+    return {kind: _meant(query, kind) for kind in get_args(ReferenceKind)}
+
+
+# Building a query takes longer than running it: each is built once, here.
+REFS = _by_kind(select(Calibration.id, Calibration.name, Calibration.version, Calibration.status))
+WHOLE = _by_kind(select(Calibration).options(selectinload(Calibration.artifacts)))
+LOCKED = (
+    _meant(select(Calibration), "id").with_for_update().execution_options(populate_existing=True)
+)
+
+
+def meaning(tenant_id: UUID, reference: Reference) -> dict[str, object]:
+    """Return the parameters of `REFS`, `WHOLE` and `LOCKED`."""
+    named = {"id": reference.id, "name": reference.name, "version": reference.version}
+    return {"tenant_id": tenant_id} | {key: one for key, one in named.items() if one is not None}
 
 
 def listed(

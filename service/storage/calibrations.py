@@ -4,12 +4,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from uuid import UUID
 
 from sqlalchemy import delete, select
-from sqlalchemy.orm import Session, selectinload
+from sqlalchemy.orm import Session
 
 from models import Calibration, CalibrationName, JobStatus
 from service.storage.artifact_rows import NewArtifact, shared_copies, unshared_keys
 from service.storage.calibration_names import next_version, promote, withdraw_promotion
-from service.storage.calibration_queries import listed, meant
+from service.storage.calibration_queries import LOCKED, REFS, WHOLE, listed, meaning
 from service.storage.cursors import Cursor, decode_cursor
 from service.storage.evaluations import require_evaluations_finished
 from service.storage.job_states import request_end, require_finished, require_succeeded
@@ -91,8 +91,9 @@ class CalibrationRepository:
     def resolve(self, reference: str) -> CalibrationRef:
         """Return which calibration `find_ready` would, without reading the rest of it."""
         parsed = parse_reference(reference)
-        columns = select(Calibration.id, Calibration.name, Calibration.version, Calibration.status)
-        found = self._session.execute(meant(columns, self._tenant_id, parsed)).first()
+        # Every request asks this: past the session, whose own share is a quarter of the time.
+        connection = self._session.connection()
+        found = connection.execute(REFS[parsed.kind], meaning(self._tenant_id, parsed)).first()
         if found is None:
             raise parsed.not_found()
         ref = CalibrationRef(found.id, found.name, found.version)
@@ -229,16 +230,15 @@ class CalibrationRepository:
         return row
 
     def _one(self, reference: Reference) -> Calibration:
-        query = select(Calibration).options(selectinload(Calibration.artifacts))
-        row = self._session.scalars(meant(query, self._tenant_id, reference)).first()
+        values = meaning(self._tenant_id, reference)
+        row = self._session.scalars(WHOLE[reference.kind], values).first()
         if row is None:
             raise reference.not_found()
         return row
 
     def _locked(self, calibration_id: UUID) -> Calibration:
         reference = Reference(str(calibration_id), id=calibration_id)
-        query = meant(select(Calibration), self._tenant_id, reference).with_for_update()
-        row = self._session.scalars(query.execution_options(populate_existing=True)).first()
+        row = self._session.scalars(LOCKED, meaning(self._tenant_id, reference)).first()
         if row is None:
             raise reference.not_found()
         return row

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 from uuid import UUID
 
 from service.errors import NotFound
@@ -9,6 +10,9 @@ from service.errors import NotFound
 _ID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _NAME = re.compile(r"(?P<name>[^@]{1,100})(?:@(?P<version>[1-9][0-9]{0,8}))?")
 _SHOWN_CHARACTERS = 120
+
+
+ReferenceKind: TypeAlias = Literal["id", "version", "name"]
 
 
 @dataclass(frozen=True)
@@ -28,6 +32,13 @@ class Reference:
     id: UUID | None = None
     name: str | None = None
     version: int | None = None
+
+    @property
+    def kind(self) -> ReferenceKind:
+        """Which of the three it is."""
+        if self.id is not None:
+            return "id"
+        return "name" if self.version is None else "version"
 
     def not_found(self) -> NotFound:
         """Return the error that there is no such calibration."""

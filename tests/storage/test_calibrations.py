@@ -135,6 +135,37 @@ def test_a_version_means_that_one_whatever_is_promoted(database):
     assert find(database, second.id.hex).id == second.id
 
 
+def test_what_a_reference_means_is_asked_anew_each_time(database):
+    first, second = finished_calibration(database), finished_calibration(database)
+    other = finished_calibration(database, "other")
+
+    def meant():
+        ways = ("digits", "digits@1", "digits@2", str(first.id), second.id.hex, "other")
+        return [_resolved(database, way) for way in ways]
+
+    assert meant() == [second.id, first.id, second.id, first.id, second.id, other.id]
+    promote(database, "digits", 1)
+    assert meant() == [first.id, first.id, second.id, first.id, second.id, other.id]
+    delete(database, first.id)
+    assert meant() == [second.id, None, second.id, None, second.id, other.id]
+    third = finished_calibration(database)
+    assert meant() == [third.id, None, second.id, None, second.id, other.id]
+    delete(database, other.id)
+    assert meant() == [third.id, None, second.id, None, second.id, None]
+
+
+def _resolved(database, reference):
+    """Return the id that `find` and `resolve` agree on; None if neither finds one."""
+    try:
+        found = find(database, reference)
+    except NotFound:
+        with pytest.raises(NotFound):
+            resolve(database, reference)
+        return None
+    assert resolve(database, reference) == CalibrationRef(found.id, found.name, found.version)
+    return found.id
+
+
 @pytest.mark.parametrize(
     "reference",
     [
