@@ -25,7 +25,12 @@ Their shape is that of what a graph made for it gives for a row::
     expose_features(model, choice)                             # last_layer_dropout
     build_serving_graph(another, choice, top_k=..., last_layer_masks=masks)
 
+One file of all, for others to run, is made from a fresh model with a stored choice, as serving
+graphs are::
+
+    build_export_graph(model, choice, spec, scalars)           # export
+
 ``OutputChoice`` (output), ``OnnxModelDescription`` (description) and ``NoiseSite`` (noise_site)
-import no third party, so that a process without onnx can hold them. With a stored choice,
-plan, probe and choose are left out.
+import no third party, so that a process without onnx can hold them; nor does ``ExportSpec``
+(export_spec), but numpy. With a stored choice, plan, probe and choose are left out.
 """
