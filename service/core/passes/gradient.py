@@ -45,6 +45,16 @@ def directions(
         )
     if is_exact(shape, n_directions):
         return np.eye(prod(shape), dtype=np.float32).reshape(-1, *shape)
+    return gaussian_directions(shape, n_directions=n_directions, seed=seed, site=site)
+
+
+def gaussian_directions(
+    shape: tuple[int, ...], *, n_directions: int, seed: int, site: int
+) -> NDArray[np.float32]:
+    """Return as many Gaussian vectors as are asked for, however few values a sample has.
+
+    Parameters and shape as those of `directions`.
+    """
     return np.stack(
         [normal(shape, seed=seed, number=number, site=site) for number in range(n_directions)]
     )

@@ -3,12 +3,13 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import TypeAlias
 
 import numpy as np
 
 from service.core.arrays import Floats
-from service.core.passes.gradient import directions, is_exact, slopes
+from service.core.passes.gradient import directions, gaussian_directions, is_exact, slopes
 from service.errors import InvalidConfig
 from service.graph.description import TensorSpec
 from service.runner.child.finite_rows import on_finite_rows
@@ -56,9 +57,12 @@ def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
 
 
 def _scales(array: Array, n_directions: int) -> tuple[float, ...]:
-    """Return the spread of an input along each direction."""
-    wide = array.astype(np.float64)
-    each = wide.std(axis=0).ravel()
+    """Return the spread of an input along each direction, of its finite values."""
+    is_known = np.isfinite(array)
+    wide = np.where(is_known, array, 0.0).astype(np.float64)
+    counts = np.maximum(is_known.sum(axis=0), 1)
+    apart = np.where(is_known, wide - wide.sum(axis=0) / counts, 0.0)
+    each = np.sqrt(np.square(apart).sum(axis=0) / counts).ravel()
     varying = each[each > 0]
     usual = float(np.median(varying)) if len(varying) else float(np.sqrt(np.square(wide).mean()))
     usual = usual or 1.0
@@ -87,9 +91,12 @@ def _along(
 ) -> Iterator[Floats]:
     array = rows[name]
     scales = (plan.scales or {})[name]
-    steps = directions(array.shape[1:], n_directions=len(scales), seed=plan.seed, site=site)
-    gaussian = not is_exact(array.shape[1:], len(scales))
-    weight = len(steps) ** -0.5 if gaussian and not plan.divisible else 1.0
+    shape = array.shape[1:]
+    # Text of another length than the rows that were planned for has as many directions as they.
+    exact = not plan.divisible and prod(shape) == len(scales)
+    draw = directions if exact else gaussian_directions
+    steps = draw(shape, n_directions=len(scales), seed=plan.seed, site=site)
+    weight = 1.0 if exact or plan.divisible else len(steps) ** -0.5
     for direction, scale in zip(steps, scales, strict=True):
         size = scale * (plan.step or 0.0)
         step = (direction * size).astype(array.dtype)
