@@ -62,7 +62,8 @@ def export_spec(
             passes=last_layer.passes,
             feature_shape=last_layer.feature_shape or (),
         ),
-        top_k=served.top_k,
+        # The events that the head is made for, of which a refit may serve fewer.
+        top_k=tuple(onnx_model.resolved["top_k"]),
     )
 
 

@@ -168,6 +168,15 @@ def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
     check_equal(run(answer.content, X), predicted(client, changed["id"], X))
 
 
+def test_a_refit_to_fewer_events_answers_with_the_same_head(client, exported) -> None:
+    changed = client.post(
+        "/calibrations/whole/refit", json={"top_k": [1]}, headers={"Prefer": "wait=60"}
+    ).json()
+    found = run(export(client, changed["id"]).content, X)
+    assert not any(name.startswith("top5") for name in found)
+    check_equal(found, predicted(client, changed["id"], X))
+
+
 def test_it_goes_with_its_calibration(client, service) -> None:
     made = calibrated(client, "passing")
     export(client, "passing").raise_for_status()
