@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from service.graph.description import OnnxModelDescription
 from service.graph.output import OutputChoice
-from service.runner.fields import FieldError, integer, items, strings, text
+from service.runner.fields import FieldError, integer, items, number, strings, text
 from service.runner.pass_plan import PassPlan, read_pass_plans
 
 PLAIN = "plain"  # in costs: one run of the model alone
@@ -179,7 +179,7 @@ class LoadedOnnxModel:
                 members=read_members(fields),
                 passes=read_pass_plans(fields["passes"]),
                 averaged=fields["averaged"] is True,
-                costs={text(n): float(cost) for n, cost in dict(fields["costs"]).items()},
+                costs={text(n): number(cost) for n, cost in dict(fields["costs"]).items()},
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FieldError(f"the description of a model: {error}") from error
@@ -246,8 +246,8 @@ def _description(values: Mapping[str, Any]) -> OnnxModelDescription:
         for axis in tensor.shape or ():
             if axis is not None:
                 integer(axis)
-    for number in (found.opset, found.ir_version):
-        integer(number)
+    for version in (found.opset, found.ir_version):
+        integer(version)
     if found.fixed_batch is not None:
         integer(found.fixed_batch, least=1)
     for label in found.class_labels or ():

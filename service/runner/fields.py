@@ -1,5 +1,6 @@
 """Reads JSON that a child sent: of the expected types and of moderate size, or not at all."""
 
+import math
 from typing import Any
 
 MAX_TEXT = 4000
@@ -37,6 +38,21 @@ def integer(value: object, *, least: int = 0) -> int:
     """
     if type(value) is not int or not least <= value < 2**63:
         raise FieldError(f"expected an integer from {least}")
+    return value
+
+
+def number(value: object) -> float:
+    """Return a finite number that is at least 0.
+
+    Raises
+    ------
+    FieldError
+        If it is none.
+    """
+    if type(value) is int:
+        return float(integer(value))
+    if not isinstance(value, float) or not math.isfinite(value) or value < 0:
+        raise FieldError("expected a finite number from 0")
     return value
 
 

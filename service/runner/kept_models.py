@@ -46,9 +46,14 @@ class KeptModels:
             yield slot
 
     def load_new(
-        self, question: Question, key_of: Callable[[LoadedOnnxModel], Hashable]
+        self,
+        question: Question,
+        key_of: Callable[[LoadedOnnxModel], Hashable],
+        check: Callable[[LoadedOnnxModel], None],
     ) -> LoadedOnnxModel:
         """Load a model whose key shows only when it is loaded, and keep it under that.
+
+        ``check`` raises `FieldError` where a child found what cannot be.
 
         Raises
         ------
@@ -56,7 +61,7 @@ class KeptModels:
             Whatever came in the way.
         """
         with self.hold(object(), self.patience()) as slot, slot.lock:
-            loaded = self._load(slot, question)
+            loaded = self._load(slot, question, check)
             if not self._slots.rename(slot, key_of(loaded)):
                 slot.drop()  # it is kept already
             return loaded
@@ -93,16 +98,21 @@ class KeptModels:
         """
         with self._locked(slot, patience):
             if slot.process is None or not slot.process.is_alive():
-                self._load(slot, loading())
+                self._load(slot, loading(), lambda _: None)
             return self._ask(slot, question, lambda answer: read(answer.tensors))
 
-    def _load(self, slot: Slot, question: Question) -> LoadedOnnxModel:
+    def _load(
+        self, slot: Slot, question: Question, check: Callable[[LoadedOnnxModel], None]
+    ) -> LoadedOnnxModel:
+        def read(answer: Frame) -> LoadedOnnxModel:
+            loaded = LoadedOnnxModel.from_fields(answer.fields)
+            check(loaded)
+            return loaded
+
         slot.drop()
         slot.process = self._spawner.take()
         try:
-            return self._ask(
-                slot, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields)
-            )
+            return self._ask(slot, question, read)
         except BaseException:
             slot.drop()
             raise

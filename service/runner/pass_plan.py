@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from service.core.measures import PERTURBATIONS
-from service.runner.fields import FieldError, integer, items, text
+from service.runner.fields import FieldError, integer, items, number, text
 
 GRADIENT = "gradient_norm"
 LAST_LAYER = "last_layer_dropout_variance"
@@ -101,19 +101,11 @@ def _read(value: Mapping[str, Any]) -> PassPlan:
         measure=measure,
         passes=integer(value["passes"], least=1),
         seed=integer(value["seed"]),
-        rate=_number(value["rate"]),
-        step=_number(value["step"]),
+        rate=None if value["rate"] is None else number(value["rate"]),
+        step=None if value["step"] is None else number(value["step"]),
         feature_shape=None if shape is None else tuple(integer(n, least=1) for n in items(shape)),
         scales=None
         if scales is None
-        else {text(n): tuple(map(float, items(scale))) for n, scale in dict(scales).items()},
+        else {text(n): tuple(map(number, items(scale))) for n, scale in dict(scales).items()},
         divisible=value["divisible"] is True,
     )
-
-
-def _number(value: object) -> float | None:
-    if value is None:
-        return None
-    if type(value) not in (int, float):
-        raise FieldError("the plan of passes: expected a number")
-    return float(value)  # type: ignore[arg-type]  # one of the two types above

@@ -17,6 +17,7 @@ from service.runner.frames import Array
 from service.runner.kept_models import KeptModels
 from service.runner.pass_plan import PassPlan
 from service.runner.patience import Patience
+from service.runner.planned_passes import check_planned
 from service.runner.questions import Questions
 from service.runner.spawner import Spawner
 
@@ -146,7 +147,11 @@ class RunnerPool:
             device=self.device().name,
             location=location,
         )
-        return self._kept.load_new(question, lambda loaded: files.key(loaded.resolved))
+        return self._kept.load_new(
+            question,
+            lambda loaded: files.key(loaded.resolved),
+            partial(check_planned, asked=passes, n_models=1 + len(files.members)),
+        )
 
     def predict(
         self,
