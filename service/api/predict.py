@@ -1,24 +1,40 @@
 """``POST /predict``: classes with calibrated probabilities."""
 
 import uuid
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.body import read_body
 from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.negotiation import chosen_format
 from service.api.problems import problems
 from service.errors import UnsupportedFormat
-from service.operations.predict import predict
-from service.operations.predict_request import parse_predict_request
+from service.operations.predict import PredictionBatch, predict
+from service.operations.predict_bodies import BODIES, JSON, NPY, NPZ, BodyReader
 from service.operations.predictions import render_predictions
-from service.operations.workspace import Workspace
+from service.operations.predictions_npz import predictions_npz
 
-JSON = "application/json"
+ANSWERS = {"json": JSON, "npz": NPZ}
+BINARY = {"type": "string", "format": "binary"}
 
 router = APIRouter(tags=["predict"])
+
+
+class EncodedTensor(BaseModel):
+    """An array as its own bytes, in the place of nested lists."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    b64: str = Field(
+        description="The bytes, row-major and little-endian, in standard base64 with padding."
+    )
+    dtype: str = Field(
+        pattern="^(bool|float(16|32|64)|u?int(8|16|32|64))$", description="Of one number."
+    )
+    shape: list[int] = Field(description="Rows first.")
 
 
 class PredictBody(BaseModel):
@@ -27,18 +43,18 @@ class PredictBody(BaseModel):
     calibration: str = Field(
         description="An id, a name, or `name@version`.", examples=["digits", "digits@1"]
     )
-    inputs: list[Any] | dict[str, list[Any]] | None = Field(
+    inputs: list[Any] | EncodedTensor | dict[str, list[Any] | EncodedTensor] | None = Field(
         None,
         description="Rows for the model's single input, or rows by input name.",
         examples=[[[0.0, 1.0, 2.0]]],
     )
-    logits: list[list[float]] | None = Field(
+    logits: list[list[float]] | EncodedTensor | None = Field(
         None, description="For a calibration of uploaded outputs."
     )
-    probabilities: list[list[float]] | None = Field(
+    probabilities: list[list[float]] | EncodedTensor | None = Field(
         None, description="For a calibration of uploaded outputs."
     )
-    supplied: dict[str, list[float]] | None = Field(
+    supplied: dict[str, list[float] | EncodedTensor] | None = Field(
         None,
         description="Uncertainties of your own, by name, one a row: where one answers an event.",
     )
@@ -112,29 +128,70 @@ class PredictAnswer(BaseModel):
     "/predict",
     summary="Predict, with calibrated probabilities",
     response_model=PredictAnswer,
-    responses=problems(400, 404, 409, 413, 415, 422, 504),
+    responses={
+        **problems(400, 404, 406, 409, 413, 415, 422, 504),
+        200: {
+            "content": {NPZ: {"schema": BINARY}},
+            "headers": {
+                "Howsure-Calibration": {
+                    "description": "With arrays: `id=…; name=…; version=…` of what answered.",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+    },
     openapi_extra={
         "requestBody": {
             "required": True,
-            "content": {JSON: {"schema": {"$ref": "#/components/schemas/PredictBody"}}},
+            "content": {
+                JSON: {"schema": {"$ref": "#/components/schemas/PredictBody"}},
+                NPY: {"schema": BINARY},
+                NPZ: {"schema": BINARY},
+            },
         }
     },
 )
 async def post_predict(
-    request: Request, workspace: WorkspaceDep, tenant_id: TenantDep, lanes: LanesDep
+    request: Request,
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    lanes: LanesDep,
+    calibration: Annotated[
+        str | None,
+        Query(description="An id, a name, or `name@version`: with .npy and .npz, and only there."),
+    ] = None,
 ) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""
-    media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if media_type != JSON:
-        raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
+    read = _body_reader(request)
+    answer = _as_npz if chosen_format(request, ANSWERS) == "npz" else _as_json
     body = await read_body(request, max_bytes=workspace.limits.max_predict_bytes)
-    answer = await lanes.predict.run(_answer, workspace, tenant_id, body)
-    return Response(answer, media_type=JSON)
+
+    def work() -> Response:
+        asked = read(body, calibration=calibration, limits=workspace.limits)
+        return answer(predict(workspace, tenant_id, asked))
+
+    return await lanes.predict.run(work)
 
 
-def _answer(workspace: Workspace, tenant_id: uuid.UUID, body: bytes) -> bytes:
-    batch = predict(workspace, tenant_id, parse_predict_request(body))
-    return msgspec.json.encode(render_predictions(batch))
+def _body_reader(request: Request) -> BodyReader:
+    media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if media_type not in BODIES:
+        raise UnsupportedFormat.at(
+            "Content-Type", f"expected {', '.join(BODIES)}, got {media_type!a}"
+        )
+    return BODIES[media_type]
 
 
-SCHEMAS = {"PredictBody": PredictBody.model_json_schema()}
+def _as_json(batch: PredictionBatch) -> Response:
+    return Response(msgspec.json.encode(render_predictions(batch)), media_type=JSON)
+
+
+def _as_npz(batch: PredictionBatch) -> Response:
+    ref = batch.calibration.ref
+    headers = {"Howsure-Calibration": f"id={ref.id}; name={ref.name}; version={ref.version}"}
+    return Response(predictions_npz(batch), media_type=NPZ, headers=headers)
+
+
+SCHEMAS = {
+    "PredictBody": PredictBody.model_json_schema(ref_template="#/components/schemas/{model}")
+}

@@ -32,7 +32,8 @@ def open_npz(
 ) -> "NpzDataset":
     """Open an .npz archive, having read its headers and checked its labels, if it has any."""
     with ExitStack() as stack:
-        archive = stack.enter_context(closing(ZipArchive(path, location=location, limits=limits)))
+        file = path.open("rb")
+        archive = stack.enter_context(closing(ZipArchive(file, location=location, limits=limits)))
         headers = {
             name: _header(archive, name, size, place=f"{location}.{name}")
             for name, size in archive.sizes.items()

@@ -8,8 +8,7 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
-from typing import IO
+from typing import IO, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,11 +89,14 @@ class MemberStream:
 
 
 class ZipArchive:
-    """An open archive whose directory has been checked: plain members, none twice, none shared."""
+    """An archive whose directory has been checked: plain members, none twice, none shared.
 
-    def __init__(self, path: Path, *, location: str, limits: DatasetLimits) -> None:
+    The file is its own from the start, and is closed with it.
+    """
+
+    def __init__(self, file: BinaryIO, *, location: str, limits: DatasetLimits) -> None:
         self._location = location
-        self._file = path.open("rb")
+        self._file = file
         try:
             directory = read_zip_directory(self._file, location=location)
             with refuse_damage(location):

@@ -17,11 +17,12 @@ from service.errors import InferenceFailed, InvalidInput
 from service.operations.load_served import is_deleted, load_served
 from service.operations.predict_request import (
     PredictRequest,
-    read_inputs,
-    read_scores,
-    read_supplied,
+    ScoreKind,
+    class_scores,
+    model_inputs,
+    supplied_columns,
 )
-from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
+from service.operations.served import ServedCalibration, ServedEvent
 from service.operations.workspace import Workspace
 from service.runner import HeadOutputs
 
@@ -80,11 +81,17 @@ def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest)
 def _predict(
     workspace: Workspace, served: ServedCalibration, request: PredictRequest
 ) -> PredictionBatch:
+    max_rows = workspace.limits.max_predict_rows
     if served.onnx_model is None:
-        outputs = _from_scores(workspace, served, request)
+        kind, scores = class_scores(request, n_classes=len(served.class_names), max_rows=max_rows)
+        supplied = _supplied(served, request, len(scores))
+        outputs = _from_scores(served, kind, scores)
     else:
-        outputs = _from_model(workspace, served.onnx_model, request)
-    supplied = _supplied(served, request, len(outputs.top_classes))
+        inputs = model_inputs(request, served.onnx_model.inputs, max_rows=max_rows)
+        supplied = _supplied(served, request, len(next(iter(inputs.values()))))
+        outputs = workspace.runners.predict(
+            served.onnx_model.files, served.onnx_model.resolved, inputs
+        )
     return answers_of(served, outputs, {**outputs.uncertainty} | supplied)
 
 
@@ -110,16 +117,21 @@ def answers_of(
     )
 
 
-def _supplied(
-    served: ServedCalibration, request: PredictRequest, n_rows: int
-) -> dict[str, NDArray[np.float32]]:
-    """Return the columns that came with the request, for the events they answer."""
-    columns = {
+def supplied_events(served: ServedCalibration) -> dict[str, str]:
+    """Return the columns that come with each request, by the name they are supplied under."""
+    return {
         event.measure.removeprefix(SUPPLIED): event.column
         for event in served.events
         if is_supplied(event.measure)
     }
-    found = read_supplied(bytes(request.supplied), columns, n_rows=n_rows)
+
+
+def _supplied(
+    served: ServedCalibration, request: PredictRequest, n_rows: int
+) -> dict[str, NDArray[np.float32]]:
+    """Return the columns that came with the request, for the events they answer."""
+    columns = supplied_events(served)
+    found = supplied_columns(request, columns, n_rows=n_rows)
     return {columns[name]: values for name, values in found.items()}
 
 
@@ -136,17 +148,8 @@ def _answer(event: ServedEvent, columns: Mapping[str, NDArray[np.float32]]) -> E
 
 
 def _from_scores(
-    workspace: Workspace, served: ServedCalibration, request: PredictRequest
+    served: ServedCalibration, kind: ScoreKind, scores: NDArray[np.float64]
 ) -> HeadOutputs:
-    kind = "logits" if request.logits else "probabilities"
-    text = bytes(request.logits or request.probabilities)
-    if not text:
-        raise InvalidInput.at(
-            "inputs", "this calibration has no model; send its `logits` or `probabilities`"
-        )
-    scores = read_scores(
-        text, kind, n_classes=len(served.class_names), max_rows=workspace.limits.max_predict_rows
-    )
     ranked = rank_scores(scores, n_top=recorded_classes(scores.shape[1], served.top_k))
     top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
     uncertainty = score_uncertainty(scores, top_k=served.top_k, logits=kind == "logits")
@@ -160,16 +163,3 @@ def _from_scores(
         top_scores=(top_weights / ranked.total[:, None]).astype(np.float32),
         uncertainty=uncertainty,
     )
-
-
-def _from_model(
-    workspace: Workspace, onnx_model: ServedOnnxModel, request: PredictRequest
-) -> HeadOutputs:
-    if not request.inputs:
-        raise InvalidInput.at("inputs", "this calibration runs a model; send its `inputs`")
-    inputs = read_inputs(
-        bytes(request.inputs),
-        list(onnx_model.inputs),
-        max_rows=workspace.limits.max_predict_rows,
-    )
-    return workspace.runners.predict(onnx_model.files, onnx_model.resolved, inputs)

@@ -1,111 +1,101 @@
-"""The JSON body of POST /predict."""
+"""What POST /predict asks, whatever body it came in: arrays, held against what the model takes."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
 
-import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidInput, MalformedRequest, TooLarge
-from service.operations.tensors import read_tensor
+from service.errors import InvalidInput
+from service.operations.tensors import check_numbers, check_shape
 from service.storage.references import shown
 
-Arrays = Mapping[str, NDArray[np.generic]]
+# Of any dtype of numbers; numpy's stubs allow no arithmetic on NDArray[np.generic].
+Array: TypeAlias = NDArray[Any]
+ScoreKind: TypeAlias = Literal["logits", "probabilities"]
+
+# The only input of a model may be called so, whatever its name.
+ANY_INPUT = "inputs"
+SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
 SUM_TOLERANCE = 1e-3
 
 
-class PredictRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """One request; exactly one of ``inputs``, ``logits`` and ``probabilities``.
+@dataclass(frozen=True, eq=False)
+class PredictRequest:
+    """One request. Nothing about its arrays is known but that they hold numbers or booleans.
 
-    ``supplied`` has the rows' own uncertainties, by name, where one of them answers.
+    Attributes
+    ----------
+    calibration : str
+        An id, a name, or ``name@version``.
+    arrays : mapping of str to ndarray
+        A row a sample: the model's inputs by name, ``inputs`` being the only one whatever it is
+        called; or ``logits``, or ``probabilities``.
+    supplied : mapping of str to ndarray
+        The rows' own uncertainties, by name, where one of them answers.
     """
 
     calibration: str
-    inputs: msgspec.Raw = msgspec.Raw()
-    logits: msgspec.Raw = msgspec.Raw()
-    probabilities: msgspec.Raw = msgspec.Raw()
-    supplied: msgspec.Raw = msgspec.Raw()
+    arrays: Mapping[str, Array]
+    supplied: Mapping[str, Array] = field(default_factory=dict)
 
 
-_decoder = msgspec.json.Decoder(PredictRequest)
-_by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
-
-
-def parse_predict_request(body: bytes) -> PredictRequest:
-    """Read the request's outer object; the arrays inside stay unread.
-
-    Raises
-    ------
-    MalformedRequest
-        If the body is no JSON.
-    InvalidInput
-        If a field is missing, unknown or of the wrong type.
-    """
-    try:
-        request = _decoder.decode(body)
-    except msgspec.ValidationError as error:
-        # It quotes names of fields as they were sent.
-        raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
-    except RecursionError as error:
-        raise MalformedRequest.at("body", "the lists are nested too deeply") from error
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
-    given = [field for field in ("inputs", "logits", "probabilities") if getattr(request, field)]
-    if len(given) != 1:
-        found = " and ".join(given) or "none"
-        raise InvalidInput.at(
-            "body", f"expected exactly one of inputs, logits and probabilities, got {found}"
-        )
-    return request
-
-
-def read_inputs(text: bytes, names: list[str], *, max_rows: int) -> Arrays:
-    """Return the model's inputs by name; a plain list is the single input.
+def model_inputs(
+    request: PredictRequest, names: Iterable[str], *, max_rows: int
+) -> dict[str, Array]:
+    """Return the model's inputs by name.
 
     Raises
     ------
     InvalidInput
-        If an input is missing, unknown, or no rectangular array of numbers.
+        If an input is missing, unknown, or holds what is no finite number, or lengths differ.
+    TooLarge
+        If there are more rows than is allowed.
     """
-    if text.lstrip()[:1] != b"{":
-        if len(names) != 1:
-            raise InvalidInput.at(
-                "inputs", f"the model has several inputs; send an object with {', '.join(names)}"
-            )
-        return {names[0]: _rows(text, "inputs", max_rows)}
-    try:
-        parts = _by_name.decode(text)
-    except msgspec.DecodeError as error:
-        raise InvalidInput.at("inputs", str(error)) from error
-    for name in parts:
-        if name not in names:
-            raise InvalidInput.at(
-                f"inputs.{shown(name)[1:-1]}",
-                f"the model has no such input; it has {', '.join(names)}",
-            )
-    for name in names:
-        if name not in parts:
-            raise InvalidInput.at(f"inputs.{name}", "this input of the model is missing")
-    arrays = {name: _rows(bytes(parts[name]), f"inputs.{name}", max_rows) for name in names}
+    known = list(names)
+    arrays = dict(request.arrays)
+    if len(known) == 1 and arrays.keys() == {ANY_INPUT}:
+        places = {known[0]: ANY_INPUT}
+        arrays = {known[0]: arrays[ANY_INPUT]}
+    else:
+        _check_names(arrays, known)
+        places = {name: f"{ANY_INPUT}.{name}" for name in known}
+    for name, array in arrays.items():
+        check_shape(array.shape, location=places[name], max_rows=max_rows)
+        check_numbers(array, location=places[name])
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
-        raise InvalidInput.at("inputs", f"every input needs the same number of rows: {lengths}")
+        raise InvalidInput.at(
+            ANY_INPUT, f"every input needs the same number of rows: {shown(str(lengths))[1:-1]}"
+        )
     return arrays
 
 
-def read_scores(text: bytes, kind: str, *, n_classes: int, max_rows: int) -> NDArray[np.float64]:
+def class_scores(
+    request: PredictRequest, *, n_classes: int, max_rows: int
+) -> tuple[ScoreKind, NDArray[np.float64]]:
     """Return logits, or the logarithms of probabilities, of shape (n_samples, n_classes).
 
     Raises
     ------
     InvalidInput
-        If the shape differs or a row is no distribution.
+        If there are none, the shape differs or a row is no distribution.
+    TooLarge
+        If there are more rows than is allowed.
     """
-    scores = _rows(text, kind, max_rows)
-    if scores.ndim != 2 or scores.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
-        raise InvalidInput.at(kind, f"expected shape [rows, {n_classes}], got {list(scores.shape)}")
+    kind = next((kind for kind in SCORE_KINDS if request.arrays.keys() == {kind}), None)
+    if kind is None:
+        raise InvalidInput.at(
+            "inputs", "this calibration has no model; send its `logits` or `probabilities`"
+        )
+    given = request.arrays[kind]
+    check_shape(given.shape, location=kind, max_rows=max_rows)
+    if given.ndim != 2 or given.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
+        raise InvalidInput.at(kind, f"expected shape [rows, {n_classes}], got {list(given.shape)}")
+    scores = _reals(given, kind)
     if kind == "logits":
-        return scores
+        return kind, scores
     bad = (scores < 0).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
     if bad.any():
         raise InvalidInput.at(
@@ -113,42 +103,56 @@ def read_scores(text: bytes, kind: str, *, n_classes: int, max_rows: int) -> NDA
             "expected non-negative values that sum to 1 within 0.001",
         )
     with np.errstate(divide="ignore"):
-        return np.log(scores)
+        return kind, np.log(scores)
 
 
-def read_supplied(
-    text: bytes, names: Iterable[str], *, n_rows: int
+def supplied_columns(
+    request: PredictRequest, names: Iterable[str], *, n_rows: int
 ) -> dict[str, NDArray[np.float32]]:
     """Return the supplied uncertainties that are needed, by name, one a row.
 
     Raises
     ------
     InvalidInput
-        If one is missing or unknown, is no list of numbers, or has another length.
+        If one is missing or unknown, holds what is no finite number, or has another length.
     """
-    try:
-        parts = _by_name.decode(text) if text else {}
-    except msgspec.DecodeError as error:
-        raise InvalidInput.at("supplied", str(error)) from error
     needed = list(names)
-    for name in parts:
+    for name in request.supplied:
         if name not in needed:
             known = ", ".join(needed) or "none"
-            raise InvalidInput.at("supplied", f"no event is answered by {name!r}; used: {known}")
+            raise InvalidInput.at(
+                "supplied", f"no event is answered by {shown(name)}; used: {known}"
+            )
     found = {}
     for name in needed:
         place = f"supplied.{name}"
-        if name not in parts:
+        if name not in request.supplied:
             raise InvalidInput.at(place, "an event is answered by this measure; send one a row")
-        values = read_tensor(bytes(parts[name]), location=place)
+        values = request.supplied[name]
         if values.shape != (n_rows,):
             raise InvalidInput.at(place, f"expected {n_rows} numbers, one a row")
-        found[name] = values.astype(np.float32)
+        found[name] = _reals(values, place).astype(np.float32)
     return found
 
 
-def _rows(text: bytes, location: str, max_rows: int) -> NDArray[np.float64]:
-    array = read_tensor(text, location=location)
-    if len(array) > max_rows:
-        raise TooLarge.at(location, f"expected at most {max_rows} rows, got {len(array)}")
-    return array
+def _check_names(arrays: Mapping[str, Array], known: list[str]) -> None:
+    names = ", ".join(known)
+    if arrays.keys() <= set(SCORE_KINDS) and not arrays.keys() & set(known):
+        raise InvalidInput.at(ANY_INPUT, "this calibration runs a model; send its `inputs`")
+    if arrays.keys() == {ANY_INPUT} and ANY_INPUT not in known:
+        raise InvalidInput.at(ANY_INPUT, f"the model has several inputs; name them: {names}")
+    for name in arrays:
+        if name not in known:
+            raise InvalidInput.at(
+                f"{ANY_INPUT}.{shown(name)[1:-1]}", f"the model has no such input; it has {names}"
+            )
+    for name in known:
+        if name not in arrays:
+            raise InvalidInput.at(f"{ANY_INPUT}.{name}", "this input of the model is missing")
+
+
+def _reals(array: Array, place: str) -> NDArray[np.float64]:
+    if array.dtype.kind == "b":
+        raise InvalidInput.at(place, "expected numbers, got booleans")
+    check_numbers(array, location=place)
+    return array.astype(np.float64, copy=False)

@@ -1,5 +1,6 @@
-"""Arrays out of JSON: rectangular, finite, numbers only."""
+"""Arrays of numbers: out of JSON, and what holds for them wherever they came from."""
 
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -7,11 +8,11 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidInput
+from service.errors import InvalidInput, TooLarge
 
 MAX_RANK = 16
 _WHITESPACE = b" \t\r\n"
-_OPENING = ord("[")
+_OPENING, _CLOSING = b"[]"
 _WORDS = {
     "Expected": "expected",
     "`float`": "a number",
@@ -26,18 +27,22 @@ _WORDS = {
 }
 
 
-def read_tensor(text: bytes, *, location: str) -> NDArray[np.float64]:
+def read_list(text: bytes, *, location: str, max_rows: int | None = None) -> NDArray[np.float64]:
     """Return the nested JSON list as a float64 array of the same rank.
 
     Raises
     ------
     InvalidInput
-        If a value is no number (a string, a boolean, null), the lists are ragged or empty, or a
-        number leaves the range of float32. The violation names the element.
+        If a value is no number (a string, a boolean, null), or the lists are ragged or empty. The
+        violation names the element.
+    TooLarge
+        If there are more rows than is allowed, counted before any list is made.
     """
     rank = _nesting(text)
     if not 1 <= rank <= MAX_RANK:
         raise InvalidInput.at(location, "expected a list of rows, each a list of numbers")
+    if max_rows is not None:
+        _refuse_rows(_count_rows(text, rank, most=max_rows), location, max_rows)
     try:
         nested = _decoder(rank).decode(text)
     except msgspec.DecodeError as error:
@@ -46,10 +51,73 @@ def read_tensor(text: bytes, *, location: str) -> NDArray[np.float64]:
         array = np.array(nested, dtype=np.float64)
     except ValueError as error:
         raise InvalidInput.at(location, _ragged(nested)) from error
-    if array.size == 0:
-        raise InvalidInput.at(location, "expected at least one row with at least one value")
-    _refuse_overflow(array, location)
+    check_shape(array.shape, location=location, max_rows=max_rows)
     return array
+
+
+def check_shape(shape: Sequence[int], *, location: str, max_rows: int | None = None) -> None:
+    """Refuse what is no array of rows, an empty one, and one with too many of them.
+
+    Raises
+    ------
+    InvalidInput, TooLarge
+    """
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise InvalidInput.at(
+            location, f"expected an array of 1 to {MAX_RANK} axes, got {len(shape)}"
+        )
+    if 0 in shape:
+        raise InvalidInput.at(location, "expected at least one row with at least one value")
+    if max_rows is not None:
+        _refuse_rows(shape[0], location, max_rows)
+
+
+def check_numbers(array: NDArray[Any], *, location: str) -> None:
+    """Refuse what is no finite number of float32's range, which no answer could rest on.
+
+    Raises
+    ------
+    InvalidInput
+        The violation names the element.
+    """
+    if array.dtype.kind == "b":
+        bad, rule = array.view(np.uint8) > 1, "expected true or false, a byte of 1 or 0"
+    elif array.dtype.kind == "f":
+        bad, rule = _not_finite(array), ""
+    else:
+        return
+    if not bad.any():
+        return
+    index = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    if not rule:
+        rule = "the number does not fit a 32-bit float"
+        if not np.isfinite(array[index]):
+            rule = f"expected a finite number, got {array[index]}"
+    raise InvalidInput.at(location + "".join(f"[{i}]" for i in index), rule)
+
+
+def _not_finite(array: NDArray[np.floating]) -> NDArray[np.bool_]:
+    if array.dtype.itemsize <= np.dtype(np.float32).itemsize:
+        return np.asarray(~np.isfinite(array))
+    return np.asarray(~(np.abs(array) <= np.finfo(np.float32).max))
+
+
+def _refuse_rows(n_rows: int, location: str, max_rows: int) -> None:
+    if n_rows > max_rows:
+        raise TooLarge.at(location, f"expected at most {max_rows} rows, got {n_rows}")
+
+
+def _count_rows(text: bytes, rank: int, *, most: int) -> int:
+    """Count the rows of a rectangular list; where no more than ``most`` fit, that they may be."""
+    if rank == 1:
+        return text.count(b",") + 1
+    if text.count(b"[") - 1 <= most:
+        return most
+    characters = np.frombuffer(text, np.uint8)
+    brackets = characters[(characters == _OPENING) | (characters == _CLOSING)]
+    opens = brackets == _OPENING
+    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
+    return int(np.count_nonzero(opens & (depth == 2)))  # noqa: PLR2004 - inside the outer list
 
 
 @lru_cache(maxsize=MAX_RANK)
@@ -88,10 +156,3 @@ def _ragged(nested: list[Any]) -> str:
     if odd is None:
         return "the lists inside a row differ in length; every row must have the same shape"
     return f"row {odd} has {lengths[odd]} values where row 0 has {lengths[0]}"
-
-
-def _refuse_overflow(array: NDArray[np.float64], location: str) -> None:
-    too_large = ~(np.abs(array) <= np.finfo(np.float32).max)
-    if too_large.any():
-        index = "".join(f"[{i}]" for i in np.unravel_index(int(np.argmax(too_large)), array.shape))
-        raise InvalidInput.at(location + index, "the number does not fit a 32-bit float")

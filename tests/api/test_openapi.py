@@ -158,6 +158,7 @@ def test_references_lead_somewhere(document) -> None:
         ("post", "/calibrations/{calibration_id}/evaluations", {"content": b"x"}, 415),
         ("post", "/calibrate", {"content": b"x"}, 415),
         ("post", "/predict", {"content": b"{"}, 400),
+        ("post", "/predict", {"headers": {"Accept": "image/png"}}, 406),
     ],
 )
 def test_failures_are_declared(
@@ -173,7 +174,7 @@ def test_failures_are_declared(
     assert answer.status_code == status, answer.text
     declared = document["paths"][path][method]["responses"]
     assert "application/problem+json" in declared[str(status)]["content"]
-    assert "406" not in document["paths"]["/predict"]["post"]["responses"]
+    assert "406" not in document["paths"]["/calibrate"]["post"]["responses"]
 
 
 def test_the_documentation_needs_no_other_server(client) -> None:

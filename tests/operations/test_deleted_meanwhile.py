@@ -11,7 +11,7 @@ from service.errors import ArtifactDamaged, NotFound
 from service.operations.compare import compare_calibrations
 from service.operations.manage_calibrations import delete_calibration
 from service.operations.predict import predict
-from service.operations.predict_request import parse_predict_request
+from service.operations.predict_bodies import read_json_body
 from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
 
@@ -55,7 +55,8 @@ def calibrated(workspace, *, seed: int = 0):
 
 def ask(workspace, tenant_id, reference):
     body = {"calibration": reference, "inputs": rows(3).tolist()}
-    return predict(workspace, tenant_id, parse_predict_request(json.dumps(body).encode()))
+    request = read_json_body(json.dumps(body).encode(), limits=workspace.limits)
+    return predict(workspace, tenant_id, request)
 
 
 def deleting(workspace, row):

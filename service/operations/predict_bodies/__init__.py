@@ -1,0 +1,33 @@
+"""Bodies of POST /predict: one reader per media type, pure functions on bytes."""
+
+from collections.abc import Mapping
+from typing import Protocol
+
+from service.operations.predict_bodies.json_body import read_json_body
+from service.operations.predict_bodies.npy_body import read_npy_body
+from service.operations.predict_bodies.npz_body import read_npz_body
+from service.operations.predict_request import PredictRequest
+from service.operations.workspace import Limits
+
+__all__ = ["BODIES", "JSON", "NPY", "NPZ", "BodyReader", "read_json_body"]
+
+JSON = "application/json"
+NPY = "application/x-npy"
+NPZ = "application/x-npz"
+
+
+class BodyReader(Protocol):
+    """Reads a body whose length is within the limit.
+
+    ``calibration`` is the parameter of that name, which JSON, naming it itself, must not have.
+    """
+
+    def __call__(self, body: bytes, *, calibration: str | None, limits: Limits) -> PredictRequest:
+        """Return the request, its arrays not yet held against a model."""
+
+
+BODIES: Mapping[str, BodyReader] = {
+    JSON: read_json_body,
+    NPY: read_npy_body,
+    NPZ: read_npz_body,
+}

@@ -1,0 +1,116 @@
+"""``application/json``: the rows as nested lists, or as base64 of their bytes."""
+
+import msgspec
+
+from service.errors import InvalidInput, MalformedRequest, TooLarge
+from service.operations.predict_bodies.encoded_tensor import is_encoded, read_encoded
+from service.operations.predict_bodies.parameter import refuse
+from service.operations.predict_request import ANY_INPUT, SCORE_KINDS, Array, PredictRequest
+from service.operations.tensors import read_list
+from service.operations.workspace import Limits
+from service.storage.references import shown
+
+# As many as an ONNX model may be asked for at once.
+MAX_ARRAYS = 1024
+
+
+class JsonBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The outer object; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+
+    calibration: str
+    inputs: msgspec.Raw = msgspec.Raw()
+    logits: msgspec.Raw = msgspec.Raw()
+    probabilities: msgspec.Raw = msgspec.Raw()
+    supplied: msgspec.Raw = msgspec.Raw()
+
+
+_decoder = msgspec.json.Decoder(JsonBody)
+_by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def read_json_body(
+    body: bytes, *, calibration: str | None = None, limits: Limits
+) -> PredictRequest:
+    """Return the arrays of a request.
+
+    Raises
+    ------
+    MalformedRequest
+        If the body is no JSON.
+    InvalidInput
+        If a field is missing, unknown or of the wrong type, or holds no rectangular array.
+    TooLarge
+        If there are more rows than is allowed.
+    """
+    refuse(calibration)
+    found = _outer(body)
+    max_rows = limits.max_predict_rows
+    kind = _only_kind(found)
+    text = bytes(getattr(found, kind))
+    if kind == ANY_INPUT and _is_object(text):
+        arrays = _inputs(text, max_rows)
+    else:
+        arrays = {kind: _array(text, kind, max_rows)}
+    supplied = bytes(found.supplied)
+    if supplied:
+        parts = _parts(supplied, "supplied")
+        return PredictRequest(found.calibration, arrays, _arrays(parts, "supplied", max_rows))
+    return PredictRequest(found.calibration, arrays)
+
+
+def _outer(body: bytes) -> JsonBody:
+    try:
+        return _decoder.decode(body)
+    except msgspec.ValidationError as error:
+        # It quotes names of fields as they were sent.
+        raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
+    except RecursionError as error:
+        raise MalformedRequest.at("body", "the lists are nested too deeply") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
+
+
+def _only_kind(found: JsonBody) -> str:
+    given = [field for field in (ANY_INPUT, *SCORE_KINDS) if getattr(found, field)]
+    if len(given) != 1:
+        names = " and ".join(given) or "none"
+        raise InvalidInput.at(
+            "body", f"expected exactly one of inputs, logits and probabilities, got {names}"
+        )
+    return given[0]
+
+
+def _inputs(text: bytes, max_rows: int) -> dict[str, Array]:
+    """Return the arrays of an object: one encoded array, or one of each name."""
+    parts = _parts(text, ANY_INPUT)
+    if is_encoded(parts):
+        return {ANY_INPUT: read_encoded(text, location=ANY_INPUT, max_rows=max_rows)}
+    if not parts:
+        raise InvalidInput.at(ANY_INPUT, "expected at least one array, got an empty object")
+    return _arrays(parts, ANY_INPUT, max_rows)
+
+
+def _arrays(parts: dict[str, msgspec.Raw], location: str, max_rows: int) -> dict[str, Array]:
+    return {
+        name: _array(bytes(part), f"{location}.{shown(name)[1:-1]}", max_rows)
+        for name, part in parts.items()
+    }
+
+
+def _array(text: bytes, location: str, max_rows: int) -> Array:
+    read = read_encoded if _is_object(text) else read_list
+    return read(text, location=location, max_rows=max_rows)
+
+
+def _parts(text: bytes, location: str) -> dict[str, msgspec.Raw]:
+    try:
+        parts = _by_name.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput.at(location, shown(str(error))[1:-1]) from error
+    if len(parts) > MAX_ARRAYS:
+        raise TooLarge.at(location, f"expected at most {MAX_ARRAYS} arrays, got {len(parts)}")
+    return parts
+
+
+def _is_object(text: bytes) -> bool:
+    return text.lstrip()[:1] == b"{"
