@@ -8,7 +8,7 @@ it is the model itself.
 from onnx import GraphProto, ModelProto, NodeProto, TypeProto
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.constants import RANDOM, SmallConstants
+from service.graph.constants import RANDOM, SmallConstants, varying_tensors
 from service.graph.dropout_rate import dropout_rate
 from service.graph.edit import replace_node
 from service.graph.inline import all_nodes, inline_functions
@@ -52,8 +52,11 @@ def expose_dropout(model: ModelProto, tensor: str, *, rate: float | None) -> lis
         operators = {graph.node[place].op_type for place in upstream(graph, [tensor])}
         raise _nothing_dropped(found=bool(places), draws=bool(operators & RANDOM))
     opset = default_opset(model)
-    types = tensor_types(graph, opset)
-    sites = [noise_site(number, "keep", rate=own) for number, own in enumerate(rates)]
+    types, varying = tensor_types(graph, opset), varying_tensors(graph)
+    sites = [
+        noise_site(number, "keep", rate=own, of_rows=graph.node[place].input[0] in varying)
+        for number, (place, own) in enumerate(zip(places, rates, strict=True))
+    ]
     for site, place in reversed(list(zip(sites, places, strict=True))):
         _expose(graph, place, site, opset, types)
     for site in sites:
