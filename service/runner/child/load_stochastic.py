@@ -15,6 +15,7 @@ from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
 from service.runner.child.noise_feeds import NoiseFeeds, quiet_feeds
 from service.runner.child.onnx_file import OnnxFile, Probed
+from service.runner.child.same_noise import check_same_noise
 from service.runner.child.trial_rows import (
     TIMED_PASSES,
     check_spread,
@@ -85,6 +86,7 @@ def _try(
     n_rows = len(next(iter(rows.values())))
     n_timed = min(passes, TIMED_PASSES)
     few = replace(model, voices=replace(model.voices, passes=n_timed))
+    check_same_noise(lambda fed: few.passes(fed, place), rows, fixed)
     names, quiet = probed.session.output_names, quiet_feeds(sites)
     plain = milliseconds_a_row(
         lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows

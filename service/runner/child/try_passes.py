@@ -8,6 +8,7 @@ from service.core.passes.gradient import gradient_norm
 from service.graph.names import PREFIX
 from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.onnx_file import Probed
+from service.runner.child.same_noise import check_same_noise
 from service.runner.child.single_model import SingleModel
 from service.runner.child.trial_rows import (
     TIMED_PASSES,
@@ -45,7 +46,7 @@ def try_passes(
     costs = {PLAIN: plain}
     timed = timed_rows(inputs, found.description.fixed_batch, [TIMED_PASSES])
     tries: dict[str, Callable[[], float]] = {
-        DROPOUT: lambda: _try_dropout(model, rows, timed, place),
+        DROPOUT: lambda: _try_dropout(model, rows, timed, found.description.fixed_batch, place),
         LAST_LAYER: lambda: max(_try_last_layer(model, rows, place) - plain, 0.0),
         GRADIENT: lambda: _try_gradient(model, rows, timed, place),
     }
@@ -55,12 +56,17 @@ def try_passes(
 
 
 def _try_dropout(
-    model: SingleModel, rows: Mapping[str, Array], timed: Mapping[str, Array], place: str
+    model: SingleModel,
+    rows: Mapping[str, Array],
+    timed: Mapping[str, Array],
+    fixed_batch: int | None,
+    place: str,
 ) -> float:
     logs = model.passes(rows, place)
     advice = f"its Dropout nodes change nothing; set dropout.rate, or use {LAST_LAYER}"
     check_spread(DROPOUT, on_finite_rows(covariance_norm, logs), logs.shape[1], advice)
     few = replace(model, dropout=_first(model.dropout))
+    check_same_noise(lambda fed: few.passes(fed, place), rows, fixed_batch)
     return _cost(lambda: few.passes(timed, place), model.dropout)
 
 
