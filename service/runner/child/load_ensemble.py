@@ -7,6 +7,7 @@ from service.core.passes.covariance_norm import covariance_norm
 from service.errors import InvalidConfig, InvalidOnnxModel
 from service.graph.output import OutputChoice
 from service.graph.plan import plan_output
+from service.graph.quote import quote_all
 from service.runner.child.averaged_model import AveragedModel, Members
 from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.load_options import LoadOptions
@@ -46,7 +47,7 @@ def load_ensemble(
     inputs = fitted_trial(trial, files[0].description, options.location)
     probes = [_probe(file, options, inputs, position) for position, file in enumerate(files)]
     choices = tuple(probed.choice for probed in probes)
-    _check_classes(choices)
+    _check_classes(files, choices)
     sessions = [file.scores(choice) for file, choice in zip(files, choices, strict=True)]
     loaded = _load(files, options, choices, sessions)
     costs = _try(loaded, sessions[0], inputs, probes)
@@ -84,14 +85,23 @@ def _probe(
         raise InvalidOnnxModel.at(f"model[{position}]", error.violations[0].message) from error
 
 
-def _check_classes(choices: Sequence[OutputChoice]) -> None:
-    for position, choice in enumerate(choices):
-        if choice.n_classes != choices[0].n_classes:
-            raise InvalidOnnxModel.at(
-                f"model[{position}]",
-                f"the members of an ensemble tell the same classes apart; this one has "
-                f"{choice.n_classes} where the first has {choices[0].n_classes}",
-            )
+def _check_classes(files: Sequence[OnnxFile], choices: Sequence[OutputChoice]) -> None:
+    first, labels = choices[0], files[0].description.class_labels or ()
+    for position, (file, choice) in enumerate(zip(files, choices, strict=True)):
+        own = file.description.class_labels or ()
+        if choice.n_classes != first.n_classes:
+            found = f"{choice.n_classes} where the first has {first.n_classes}"
+        elif own != labels and {*map(type, own)} == {*map(type, labels)}:
+            # Numbers may stand for another member's names, which others of their kind do not.
+            named = [quote_all([str(label) for label in names]) for names in (own, labels)]
+            found = f"{named[0]} where the first has {named[1]}"
+        else:
+            continue
+        raise InvalidOnnxModel.at(
+            f"model[{position}]",
+            "the members of an ensemble tell the same classes apart, in the same order; this one "
+            f"has {found}",
+        )
 
 
 def _load(
