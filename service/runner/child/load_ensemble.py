@@ -140,7 +140,8 @@ def _try(
     model = loaded.answering
     if not isinstance(model, AveragedModel):
         raise TypeError("expected an ensemble")
-    rows = timed_rows(inputs, loaded.description.fixed_batch, [len(probes)])
+    fixed, numbers = loaded.description.fixed_batch, loaded.numbers
+    rows = timed_rows(inputs, fixed, [len(probes)], numbers=numbers)
     n_rows = min(len(next(iter(rows.values()))), len(next(iter(inputs.values()))))
     place = "calibration"
     logs = model.passes(rows, place)

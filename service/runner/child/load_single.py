@@ -65,13 +65,15 @@ class _Single:
             sites = self._sites(plan)
         loaded = self._load(probed.choice, sites, plans)
         self._verify(loaded, probed, inputs)
-        return replace(
-            loaded,
-            found=replace(
-                loaded.found,
-                costs=try_passes(_single(loaded), loaded.found, probed, inputs, options.location),
-            ),
+        costs = try_passes(
+            _single(loaded),
+            loaded.found,
+            probed,
+            inputs,
+            options.location,
+            numbers=loaded.numbers,
         )
+        return replace(loaded, found=replace(loaded.found, costs=costs))
 
     def _plan(self, name: str | None) -> OutputPlan:
         return plan_output(

@@ -79,10 +79,10 @@ def _try(
     if not isinstance(model, AveragedModel) or not isinstance(model.voices, StochasticPasses):
         raise TypeError("expected a mean of passes")
     passes, fixed = model.voices.passes, loaded.description.fixed_batch
-    logs = model.passes(timed_rows(inputs, fixed, [passes]), place)
+    logs = model.passes(timed_rows(inputs, fixed, [passes], numbers=loaded.numbers), place)
     variance = on_finite_rows(covariance_norm, logs)
     check_spread(ENSEMBLE, variance, passes, "its random operators change nothing")
-    rows = timed_rows(inputs, fixed, [TIMED_PASSES])
+    rows = timed_rows(inputs, fixed, [TIMED_PASSES], numbers=loaded.numbers)
     n_rows = len(next(iter(rows.values())))
     n_timed = min(passes, TIMED_PASSES)
     few = replace(model, voices=replace(model.voices, passes=n_timed))

@@ -8,7 +8,7 @@ import numpy as np
 from service.core.arrays import Floats
 from service.errors import InvalidConfig
 from service.graph.description import OnnxModelDescription
-from service.runner.child.batches import padded
+from service.runner.child.batches import batch_rows, padded
 from service.runner.child.input_arrays import by_input, fit_inputs
 from service.runner.frames import Array
 
@@ -27,11 +27,15 @@ def fitted_trial(
 
 
 def timed_rows(
-    inputs: Mapping[str, Array], fixed_batch: int | None, passes: Sequence[int]
+    inputs: Mapping[str, Array], fixed_batch: int | None, passes: Sequence[int], *, numbers: int
 ) -> dict[str, Array]:
-    """Return a few rows, fewer where each takes many passes; of a fixed batch exactly that many."""
+    """Return a few rows, fewer where each takes many passes; of a fixed batch exactly that many.
+
+    They are no more than a batch: ``numbers`` is how many one row makes before they are summed up.
+    """
     most = min(MAX_TIMED_ROWS, MAX_TIMED_RUNS // max((1, *passes)))
-    return first_rows(inputs, max(1, most), fixed_batch)
+    most = min(max(1, most), batch_rows(inputs, numbers, None))
+    return first_rows(inputs, most, fixed_batch)
 
 
 def first_rows(

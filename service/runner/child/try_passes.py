@@ -27,15 +27,20 @@ def try_passes(
     probed: Probed,
     inputs: Mapping[str, Array],
     place: str,
+    *,
+    numbers: int,
 ) -> dict[str, float]:
     """Return what a row costs in milliseconds: one run of the plain model, and each measure.
+
+    ``numbers`` is how many a row makes before they are summed up.
 
     Raises
     ------
     InvalidConfig
         If a measure is zero for every row.
     """
-    rows = timed_rows(inputs, found.description.fixed_batch, [plan.passes for plan in found.passes])
+    fixed = found.description.fixed_batch
+    rows = timed_rows(inputs, fixed, [plan.passes for plan in found.passes], numbers=numbers)
     n_rows = len(next(iter(rows.values())))
     names = probed.session.output_names
     # The model as it was probed has its Dropout nodes open, whatever runs them later.
@@ -44,9 +49,9 @@ def try_passes(
         lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
     )
     costs = {PLAIN: plain}
-    timed = timed_rows(inputs, found.description.fixed_batch, [TIMED_PASSES])
+    timed = timed_rows(inputs, fixed, [TIMED_PASSES], numbers=numbers)
     tries: dict[str, Callable[[], float]] = {
-        DROPOUT: lambda: _try_dropout(model, rows, timed, found.description.fixed_batch, place),
+        DROPOUT: lambda: _try_dropout(model, rows, timed, fixed, place),
         LAST_LAYER: lambda: max(_try_last_layer(model, rows, place) - plain, 0.0),
         GRADIENT: lambda: _try_gradient(model, rows, timed, place),
     }
