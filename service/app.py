@@ -16,6 +16,7 @@ from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
 from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
+from service.metrics import Metrics
 from service.operations.workspace import Limits, Workspace
 from service.runner import RunnerPool
 from service.settings import Settings
@@ -42,10 +43,11 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     on_ready : callable, optional
         Called once the service can answer.
     """
+    metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        workspace, workers = await run_in_threadpool(_start, settings)
+        workspace, workers = await run_in_threadpool(_start, settings, metrics)
         app.state.workspace = workspace
         app.state.tenant_id = await run_in_threadpool(_tenant, workspace.database)
         if on_ready is not None:
@@ -69,17 +71,35 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         max_dataset_bytes=settings.max_dataset_bytes,
     )
     app.state.max_wait_seconds = settings.max_wait_seconds
-    app.state.lanes = Lanes(
-        predict=Lane("predictions", threads=settings.predict_threads, queue=settings.predict_queue),
-        upload=Lane("uploads", threads=settings.upload_threads, queue=UPLOAD_QUEUE),
-    )
+    app.state.metrics = metrics
+    app.state.lanes = _lanes(settings, metrics)
     # Set by the server when it begins to shut down.
     app.state.stopping = asyncio.Event()
     api.install(app)
     return app
 
 
-def _start(settings: Settings) -> tuple[Workspace, Workers]:
+def _lanes(settings: Settings, metrics: Metrics) -> Lanes:
+    lanes = Lanes(
+        predict=Lane(
+            "predictions",
+            threads=settings.predict_threads,
+            queue=settings.predict_queue,
+            waited=metrics.lanes.waited("predict"),
+        ),
+        upload=Lane(
+            "uploads",
+            threads=settings.upload_threads,
+            queue=UPLOAD_QUEUE,
+            waited=metrics.lanes.waited("upload"),
+        ),
+    )
+    metrics.lanes.watch("predict", lanes.predict)
+    metrics.lanes.watch("upload", lanes.upload)
+    return lanes
+
+
+def _start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     url = settings.resolved_database_url()
     upgrade(url)
@@ -95,6 +115,7 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
             load_timeout_s=settings.load_timeout_seconds,
             run_timeout_s=settings.run_timeout_seconds,
             max_classes=settings.max_classes,
+            answered=metrics.runs.answered,
         ),
         spool=SpoolFolder.within(settings.data_dir / "spool"),
         lease_seconds=settings.lease_seconds,
@@ -106,7 +127,9 @@ def _start(settings: Settings) -> tuple[Workspace, Workers]:
             max_predict_rows=settings.max_predict_rows,
             max_row_passes=settings.max_row_passes,
         ),
+        metrics=metrics,
     )
+    metrics.runs.watch(workspace.runners.count_loaded)
     workers = Workers(
         workspace,
         count=settings.workers,

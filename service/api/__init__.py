@@ -12,12 +12,14 @@ from service.api import (
     export,
     health,
     import_bins,
+    metrics,
     openapi,
     predict,
     problems,
     refit,
     report,
 )
+from service.api.request_meter import RequestMeter
 
 ROUTERS = (
     calibrate,
@@ -30,6 +32,7 @@ ROUTERS = (
     predict,
     report,
     health,
+    metrics,
 )
 SCHEMAS = (
     problems.SCHEMAS,
@@ -43,6 +46,7 @@ SCHEMAS = (
 def install(app: FastAPI) -> None:
     """Add every route to ``app``, with its failures and its documents."""
     errors.install(app)
+    app.add_middleware(RequestMeter, metrics=app.state.metrics)
     for resource in ROUTERS:
         app.include_router(resource.router)
     documentation.install(app)

@@ -64,8 +64,9 @@ def status_of(error: ServiceError) -> HTTPStatus:
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
-def problem_response(status: int, found: dict[str, object]) -> JSONResponse:
-    """Render one problem."""
+def problem_response(request: Request, status: int, found: dict[str, object]) -> JSONResponse:
+    """Render one problem, and let the metrics know which it is."""
+    request.state.failure = str(found["type"]).rpartition(":")[2]
     retry = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
     retry = retry or status == HTTPStatus.INSUFFICIENT_STORAGE
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if retry else None
@@ -84,18 +85,19 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _unexpected)
 
 
-async def _service_error(_: Request, error: Exception) -> JSONResponse:
+async def _service_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)  # noqa: S101 - the registration above says so
-    return problem_response(status_of(error), problem_of(error))
+    return problem_response(request, status_of(error), problem_of(error))
 
 
-async def _request_validation(_: Request, error: Exception) -> JSONResponse:
+async def _request_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
     violations = [
         Violation(".".join(str(part) for part in found["loc"]), found["msg"])
         for found in error.errors()
     ]
     return problem_response(
+        request,
         HTTPStatus.UNPROCESSABLE_ENTITY,
         problem(
             "invalid-input",
@@ -106,10 +108,11 @@ async def _request_validation(_: Request, error: Exception) -> JSONResponse:
     )
 
 
-async def _http_exception(_: Request, error: Exception) -> JSONResponse:
+async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     status = HTTPStatus(error.status_code)
     response = problem_response(
+        request,
         status,
         problem(status.phrase.lower().replace(" ", "-"), status.phrase, str(error.detail)),
     )
@@ -117,9 +120,10 @@ async def _http_exception(_: Request, error: Exception) -> JSONResponse:
     return response
 
 
-async def _database_unavailable(_: Request, error: Exception) -> JSONResponse:
+async def _database_unavailable(request: Request, error: Exception) -> JSONResponse:
     log.error("database_unavailable", error=type(error).__name__)
     return problem_response(
+        request,
         HTTPStatus.SERVICE_UNAVAILABLE,
         problem(
             "database-unavailable",
@@ -131,10 +135,11 @@ async def _database_unavailable(_: Request, error: Exception) -> JSONResponse:
 
 async def _client_left(request: Request, _: Exception) -> Response:
     log.info("client_left", path=request.url.path)
+    request.state.failure = "client-left"
     # Nobody reads it; what the request left on disk is gone by now.
     return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected_error", path=request.url.path, exc_info=error)
-    return problem_response(HTTPStatus.INTERNAL_SERVER_ERROR, problem_of(error))
+    return problem_response(request, HTTPStatus.INTERNAL_SERVER_ERROR, problem_of(error))

@@ -14,6 +14,7 @@ from service.core.measures import SUPPLIED, is_supplied
 from service.core.ranked import rank_scores, recorded_classes
 from service.core.records import score_uncertainty
 from service.errors import InferenceFailed, InvalidInput
+from service.metrics import AnswerCounts
 from service.operations.load_served import is_deleted, load_served
 from service.operations.predict_request import (
     PredictRequest,
@@ -71,11 +72,14 @@ def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest)
     while True:
         served = load_served(workspace, tenant_id, request.calibration)
         try:
-            return _predict(workspace, served, request)
+            batch = _predict(workspace, served, request)
         except InferenceFailed:
             # The model's files go with a calibration that is deleted while it answers.
             if not is_deleted(workspace, tenant_id, served.ref.id):
                 raise
+        else:
+            _count(workspace.metrics.answers, batch)
+            return batch
 
 
 def _predict(
@@ -124,6 +128,23 @@ def supplied_events(served: ServedCalibration) -> dict[str, str]:
         for event in served.events
         if is_supplied(event.measure)
     }
+
+
+def _count(counts: AnswerCounts, batch: PredictionBatch) -> None:
+    ref, unlike = batch.calibration.ref, batch.out_of_distribution
+    counts.count(
+        ref.name,
+        ref.version,
+        rows=len(batch.classes),
+        bins={
+            answer.event.k: np.bincount(answer.found.bin, minlength=answer.event.table.n_bins)
+            for answer in batch.events
+        },
+        out_of_distribution=None if unlike is None else int(unlike.sum()),
+        abstained={
+            risk: int(flags.sum()) for risk, flags in batch.abstain.items() if flags is not None
+        },
+    )
 
 
 def _supplied(

@@ -4,6 +4,7 @@ import threading
 from dataclasses import dataclass, field
 
 from service.datasets import DatasetLimits
+from service.metrics import Metrics
 from service.operations.served import ServedCache
 from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
@@ -40,6 +41,7 @@ class Workspace:
     lease_seconds: float
     limits: Limits
     served: ServedCache = field(default_factory=ServedCache)
+    metrics: Metrics = field(default_factory=Metrics)
     doorbell: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def job_queue(self, owner: str, table: type[JobTable]) -> JobQueue:

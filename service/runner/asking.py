@@ -25,6 +25,16 @@ class Question:
     timeout: float
     max_answer_bytes: int
 
+    @property
+    def operation(self) -> str:
+        """What is asked for, in a word."""
+        return self.kind.name.lower()
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows go with it."""
+        return len(next(iter(self.tensors.values()), ()))
+
 
 def ask(process: RunnerProcess, question: Question, read: Callable[[Frame], T]) -> T:
     """Ask, and return what ``read`` makes of the answer.

@@ -1,33 +1,44 @@
 """ONNX models that stay loaded, one in each child process."""
 
+import time
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import TypeAlias, TypeVar
 
 from service.errors import OnnxModelCrashed, Overloaded
 from service.runner.asking import Question, ask
 from service.runner.description import LoadedOnnxModel
 from service.runner.frames import Array, Frame
 from service.runner.patience import Patience
+from service.runner.process import RunnerProcess
 from service.runner.slots import CLOSED, Slot, Slots
 from service.runner.spawner import Spawner
 
 MODEL_BUSY = "The ONNX model is busy with other requests."
 
 T = TypeVar("T")
+# Told of each answer: what was asked, of how many rows, and the seconds it took.
+Answered: TypeAlias = Callable[[str, int, float], None]
 
 
 class KeptModels:
     """Loads models into children and keeps them, the most recently used ``size`` of them."""
 
-    def __init__(self, spawner: Spawner, *, size: int, queue_timeout: float) -> None:
+    def __init__(
+        self, spawner: Spawner, *, size: int, queue_timeout: float, answered: Answered
+    ) -> None:
         self._spawner = spawner
+        self._answered = answered
         self._slots = Slots(size)
         self._queue_timeout = queue_timeout
 
     def close(self) -> None:
         """Kill all children; who waits for one gets `Overloaded`."""
         self._slots.close()
+
+    def count_loaded(self) -> int:
+        """Return how many models are loaded."""
+        return self._slots.count_loaded()
 
     def patience(self) -> Patience:
         """Return the patience of a request."""
@@ -124,7 +135,7 @@ class KeptModels:
             slot.drop()
             raise Overloaded(CLOSED)
         try:
-            return ask(process, question, read)
+            return self._timed(process, question, read)
         except OnnxModelCrashed as error:
             if self._slots.is_closed:
                 raise Overloaded(CLOSED) from error
@@ -132,6 +143,12 @@ class KeptModels:
         finally:
             if not process.is_alive():
                 slot.drop()
+
+    def _timed(self, process: RunnerProcess, question: Question, read: Callable[[Frame], T]) -> T:
+        started = time.perf_counter()
+        answer = ask(process, question, read)
+        self._answered(question.operation, question.n_rows, time.perf_counter() - started)
+        return answer
 
     @contextmanager
     def _locked(self, slot: Slot, patience: Patience) -> Iterator[None]:

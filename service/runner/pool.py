@@ -14,7 +14,7 @@ from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFi
 from service.runner.device import Device, DeviceFinder
 from service.runner.exported import ExportedOnnxModel, read_exported
 from service.runner.frames import Array
-from service.runner.kept_models import KeptModels
+from service.runner.kept_models import Answered, KeptModels
 from service.runner.pass_plan import PassPlan
 from service.runner.patience import Patience
 from service.runner.planned_passes import check_planned
@@ -47,6 +47,8 @@ class RunnerPool:
         For getting hold of a child, which others may be using.
     max_classes
         Most classes of a model.
+    answered
+        Told of each answer of a child: what was asked, of how many rows, the seconds it took.
     """
 
     def __init__(
@@ -59,6 +61,7 @@ class RunnerPool:
         run_timeout_s: float = 30.0,
         queue_timeout_s: float = 60.0,
         max_classes: int = 100_000,
+        answered: Answered = lambda *_: None,
     ) -> None:
         self._questions = Questions(
             load_timeout=load_timeout_s,
@@ -67,7 +70,9 @@ class RunnerPool:
             threads=threads or usable_cpus(),
         )
         self._spawner = Spawner()
-        self._kept = KeptModels(self._spawner, size=max_processes, queue_timeout=queue_timeout_s)
+        self._kept = KeptModels(
+            self._spawner, size=max_processes, queue_timeout=queue_timeout_s, answered=answered
+        )
         self._finder = DeviceFinder(device, self._spawner)
 
     def __enter__(self) -> Self:
@@ -84,6 +89,10 @@ class RunnerPool:
         """Kill all children; requests under way fail with `Overloaded`, as do later ones."""
         self._kept.close()
         self._spawner.close()
+
+    def count_loaded(self) -> int:
+        """Return how many models are loaded at this time."""
+        return self._kept.count_loaded()
 
     def device(self) -> Device:
         """Return the device that models run on; found out at the first call.

@@ -46,6 +46,11 @@ class Slots:
         """Whether no more slots are given out."""
         return self._closed
 
+    def count_loaded(self) -> int:
+        """Return how many slots have a child process."""
+        with self._changed:
+            return sum(slot.process is not None for slot in self._slots.values())
+
     @contextmanager
     def hold(self, key: Hashable, patience: Patience) -> Iterator[Slot]:
         """Keep the slot of ``key`` from giving way while the block runs.

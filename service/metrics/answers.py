@@ -1,0 +1,121 @@
+"""What was answered, by calibration: where drift of the rows shows first."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+from prometheus_client.core import CounterMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+MOST_CALIBRATIONS = 50
+
+Counts = NDArray[np.int64]
+
+
+@dataclass
+class _Answered:
+    """Of one calibration; ``bins`` by event, both others by what they are of."""
+
+    rows: int = 0
+    out_of_distribution: int | None = None
+    bins: dict[int, Counts] = field(default_factory=dict)
+    abstained: dict[str, int] = field(default_factory=dict)
+
+
+class AnswerCounts(Collector):
+    """Rows answered, by calibration, event and bin; safe to use from many threads.
+
+    Of more than ``most`` calibrations the one longest unused is dropped; should it answer again,
+    it counts from 0, as after a restart.
+    """
+
+    def __init__(self, most: int = MOST_CALIBRATIONS) -> None:
+        self._most = most
+        self._lock = threading.Lock()
+        self._rows = 0
+        self._kept: OrderedDict[tuple[str, str], _Answered] = OrderedDict()
+
+    def count(
+        self,
+        name: str,
+        version: int,
+        *,
+        rows: int,
+        bins: Mapping[int, Counts],
+        out_of_distribution: int | None,
+        abstained: Mapping[str, int],
+    ) -> None:
+        """Add the answers to one request.
+
+        Parameters
+        ----------
+        bins
+            Rows in each bin, by the event's k.
+        out_of_distribution
+            Rows that were flagged; None where the calibration flags none.
+        abstained
+            Rows to be left to somebody else, by the risk that is to be kept to.
+        """
+        with self._lock:
+            self._rows += rows
+            found = self._of(name, str(version))
+            found.rows += rows
+            for k, counts in bins.items():
+                found.bins[k] = found.bins[k] + counts if k in found.bins else counts
+            if out_of_distribution is not None:
+                found.out_of_distribution = (found.out_of_distribution or 0) + out_of_distribution
+            for risk, flagged in abstained.items():
+                found.abstained[risk] = found.abstained.get(risk, 0) + flagged
+
+    def collect(self) -> Iterable[Metric]:
+        """Return the counters as they are now."""
+        total = CounterMetricFamily("howsure_predict_rows", "Rows answered.")
+        families = _families()
+        with self._lock:
+            total.add_metric([], self._rows)
+            for labels, found in self._kept.items():
+                for name, more, value in _samples(found):
+                    families[name].add_metric([*labels, *more], value)
+        return [total, *families.values()]
+
+    def _of(self, *labels: str) -> _Answered:
+        found = self._kept.setdefault((labels[0], labels[1]), _Answered())
+        self._kept.move_to_end((labels[0], labels[1]))
+        while len(self._kept) > self._most:
+            self._kept.popitem(last=False)
+        return found
+
+
+def _families() -> dict[str, CounterMetricFamily]:
+    by = ["calibration", "version"]
+    return {
+        "rows": CounterMetricFamily(
+            "howsure_calibration_rows", "Rows that a calibration answered.", labels=by
+        ),
+        "answers": CounterMetricFamily(
+            "howsure_answers", "The same by event and bin.", labels=[*by, "event", "bin"]
+        ),
+        "out_of_distribution": CounterMetricFamily(
+            "howsure_out_of_distribution", "Of those, rows unlike the calibration set.", labels=by
+        ),
+        "abstained": CounterMetricFamily(
+            "howsure_abstain",
+            "Of those, rows to be left to somebody else, by the risk to be kept to.",
+            labels=[*by, "max_risk"],
+        ),
+    }
+
+
+def _samples(found: _Answered) -> Iterator[tuple[str, list[str], float]]:
+    """Return family, further labels and value of each sample."""
+    yield "rows", [], found.rows
+    for k, counts in found.bins.items():
+        for index, count in enumerate(counts.tolist()):
+            yield "answers", [f"top{k}", str(index)], count
+    if found.out_of_distribution is not None:
+        yield "out_of_distribution", [], found.out_of_distribution
+    for risk, count in found.abstained.items():
+        yield "abstained", [risk], count

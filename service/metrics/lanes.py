@@ -1,0 +1,51 @@
+"""The lanes that requests wait in for a thread of their own."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Gauge, Histogram
+
+from service.metrics.buckets import SECONDS
+
+
+class Lane(Protocol):
+    """Calls that wait for a thread, and those that have one."""
+
+    @property
+    def pending(self) -> int:
+        """How many wait."""
+
+    @property
+    def running(self) -> int:
+        """How many have one."""
+
+
+class LaneMetrics:
+    """Waits by lane, and how many wait and run at the time of the scrape."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._seconds = Histogram(
+            "howsure_queue_wait_seconds",
+            "From a request's place in the queue of its lane to a thread of its own.",
+            ["lane"],
+            buckets=SECONDS,
+            registry=registry,
+        )
+        self._pending = Gauge(
+            "howsure_pending_requests",
+            "Requests that wait for a thread.",
+            ["lane"],
+            registry=registry,
+        )
+        self._running = Gauge(
+            "howsure_running_requests", "Requests that have a thread.", ["lane"], registry=registry
+        )
+
+    def waited(self, lane: str) -> Callable[[float], None]:
+        """Return what observes the waits of one lane, in seconds."""
+        return self._seconds.labels(lane).observe
+
+    def watch(self, name: str, lane: Lane) -> None:
+        """Ask a lane at each scrape."""
+        self._pending.labels(name).set_function(lambda: lane.pending)
+        self._running.labels(name).set_function(lambda: lane.running)
