@@ -12,7 +12,7 @@ from service.errors import InvalidInput, TooLarge
 
 MAX_RANK = 16
 _WHITESPACE = b" \t\r\n"
-_OPENING, _CLOSING = b"[]"
+_OPENING = ord("[")
 _WORDS = {
     "Expected": "expected",
     "`float`": "a number",
@@ -42,7 +42,7 @@ def read_list(text: bytes, *, location: str, max_rows: int | None = None) -> NDA
     if not 1 <= rank <= MAX_RANK:
         raise InvalidInput.at(location, "expected a list of rows, each a list of numbers")
     if max_rows is not None:
-        _refuse_rows(_count_rows(text, rank, most=max_rows), location, max_rows)
+        _refuse_rows(_count_rows(text, rank), location, max_rows)
     try:
         nested = _decoder(rank).decode(text)
     except msgspec.DecodeError as error:
@@ -107,17 +107,12 @@ def _refuse_rows(n_rows: int, location: str, max_rows: int) -> None:
         raise TooLarge.at(location, f"expected at most {max_rows} rows, got {n_rows}")
 
 
-def _count_rows(text: bytes, rank: int, *, most: int) -> int:
-    """Count the rows of a rectangular list; where no more than ``most`` fit, that they may be."""
+def _count_rows(text: bytes, rank: int) -> int:
+    """Count the rows of a list of this rank, if it is rectangular; of others too few or none."""
     if rank == 1:
         return text.count(b",") + 1
-    if text.count(b"[") - 1 <= most:
-        return most
-    characters = np.frombuffer(text, np.uint8)
-    brackets = characters[(characters == _OPENING) | (characters == _CLOSING)]
-    opens = brackets == _OPENING
-    depth = np.cumsum(np.where(opens, np.int8(1), np.int8(-1)), dtype=np.int32)
-    return int(np.count_nonzero(opens & (depth == 2)))  # noqa: PLR2004 - inside the outer list
+    # Behind the outermost bracket each row begins with one bracket for every other axis.
+    return text.translate(None, _WHITESPACE).count(b"[" * (rank - 1), 1)
 
 
 @lru_cache(maxsize=MAX_RANK)
