@@ -13,6 +13,7 @@ from service.api import (
     health,
     import_bins,
     metrics,
+    oip,
     openapi,
     predict,
     problems,
@@ -30,6 +31,7 @@ ROUTERS = (
     import_bins,
     export,
     predict,
+    oip,
     report,
     health,
     metrics,
@@ -40,6 +42,7 @@ SCHEMAS = (
     refit.SCHEMAS,
     import_bins.SCHEMAS,
     predict.SCHEMAS,
+    oip.SCHEMAS,
 )
 
 
@@ -47,6 +50,7 @@ def install(app: FastAPI) -> None:
     """Add every route to ``app``, with its failures and its documents."""
     errors.install(app)
     app.add_middleware(RequestMeter, metrics=app.state.metrics)
+    oip.install(app)
     for resource in ROUTERS:
         app.include_router(resource.router)
     documentation.install(app)

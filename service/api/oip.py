@@ -1,0 +1,252 @@
+"""``/v2``: the Open Inference Protocol, in which every calibration that succeeded is a model."""
+
+import time
+from collections.abc import Callable
+from http import HTTPStatus
+from typing import Annotated, Any, TypeVar
+
+from fastapi import APIRouter, Depends, FastAPI, Request, Response
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from service.api import oip_errors
+from service.api.body import encoding_of, read_body
+from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.oip_errors import PREFIX, failures
+from service.api.oip_schemas import (
+    OipAnswer,
+    OipConfig,
+    OipIndexEntry,
+    OipIndexRequest,
+    OipLiveness,
+    OipModel,
+    OipReadiness,
+    OipRequest,
+    OipServer,
+    OipStatistics,
+)
+from service.errors import InvalidInput
+from service.operations.oip.body import ENCODINGS, LENGTH_HEADER
+from service.operations.oip.infer import InferCall, infer
+from service.operations.oip.metadata import model_config, model_metadata
+from service.operations.oip.repository import (
+    ready_model,
+    ready_models,
+    reference_of,
+    repository_index,
+)
+from service.operations.oip.statistics import Statistics
+from service.operations.readiness import readiness
+from service.operations.versions import library_versions
+
+JSON = "application/json"
+BINARY = "application/octet-stream"
+MAX_INDEX_BYTES = 2**16
+EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "statistics"]
+
+router = APIRouter(prefix=PREFIX, tags=["open inference protocol"])
+
+Route = TypeVar("Route", bound=Callable[..., Any])
+_NAME = {
+    "name": "model_name",
+    "in": "path",
+    "required": True,
+    "description": "A calibration's name.",
+    "schema": {"type": "string"},
+}
+_VERSION = _NAME | {
+    "name": "model_version",
+    "description": "Its version; without one, the version that the name means.",
+}
+_PATHS = {
+    "/models/{model_name}": [_NAME],
+    "/models/{model_name}/versions/{model_version}": [_NAME, _VERSION],
+}
+_BYTES = {"type": "string", "format": "binary"}
+_BODY = {
+    "required": True,
+    "content": {
+        JSON: {"schema": {"$ref": "#/components/schemas/OipRequest"}},
+        BINARY: {"schema": _BYTES},
+    },
+}
+
+
+def install(app: FastAPI) -> None:
+    """Give ``app`` the counts of its models, and the protocol's own failures."""
+    app.state.oip_statistics = Statistics()
+    oip_errors.install(app)
+
+
+def _reference(request: Request) -> str:
+    given = request.path_params
+    return reference_of(given["model_name"], given.get("model_version"))
+
+
+def _statistics(request: Request) -> Statistics:
+    statistics = request.app.state.oip_statistics
+    assert isinstance(statistics, Statistics)  # noqa: S101 - set by `install`
+    return statistics
+
+
+ModelRef = Annotated[str, Depends(_reference)]
+StatisticsDep = Annotated[Statistics, Depends(_statistics)]
+
+
+def _on_models(
+    method: str,
+    suffix: str,
+    *,
+    body: dict[str, Any] | None = None,
+    **options: Any,  # noqa: ANN401 - those of FastAPI
+) -> Callable[[Route], Route]:
+    """Register a route of a model and, beside it, that of one of its versions."""
+
+    def register(route: Route) -> Route:
+        for path, parameters in _PATHS.items():
+            extra: dict[str, Any] = {"parameters": parameters}
+            if body is not None:
+                extra["requestBody"] = body
+            router.add_api_route(
+                path + suffix,
+                route,
+                methods=[method],
+                openapi_extra=extra,
+                **options,
+            )
+        return route
+
+    return register
+
+
+@router.get("", summary="OIP: the server", responses=failures())
+def get_server() -> OipServer:
+    """Say what answers here, and what it has beside the protocol's core."""
+    return OipServer(
+        name="howsure", version=library_versions()["howsure"], extensions=list(EXTENSIONS)
+    )
+
+
+@router.get("/health/live", summary="OIP: does the server answer?", responses=failures())
+async def get_live() -> OipLiveness:
+    """Answer as soon as the process can answer anything."""
+    return OipLiveness(live=True)
+
+
+@router.get("/health/ready", summary="OIP: can the server do its work?", responses=failures())
+def get_ready(workspace: WorkspaceDep) -> OipReadiness:
+    """Check what `GET /readyz` does."""
+    ready, checks = readiness(workspace)
+    if not ready:
+        found = "; ".join(f"{name}: {finding}" for name, finding in checks.items())
+        raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready ({found})")
+    return OipReadiness(ready=True)
+
+
+@router.get("/models/stats", summary="OIP: counts of all models", responses=failures())
+def get_all_statistics(
+    workspace: WorkspaceDep, tenant_id: TenantDep, statistics: StatisticsDep
+) -> OipStatistics:
+    """Count what every calibration that succeeded was asked by this protocol."""
+    refs = ready_models(workspace, tenant_id)
+    return OipStatistics.model_validate({"model_stats": [statistics.of(ref) for ref in refs]})
+
+
+@_on_models("GET", "", responses=failures(404), summary="OIP: a model's inputs and outputs")
+def get_model(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipModel:
+    """Give the names, types and shapes of a model's tensors."""
+    return OipModel.model_validate(model_metadata(workspace, tenant_id, reference))
+
+
+@_on_models("GET", "/ready", responses=failures(404), summary="OIP: can a model answer?")
+def get_model_ready(
+    workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef
+) -> OipReadiness:
+    """Answer for a calibration that succeeded."""
+    ready_model(workspace, tenant_id, reference)
+    return OipReadiness(ready=True)
+
+
+@_on_models("GET", "/config", responses=failures(404), summary="OIP: a model's configuration")
+def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipConfig:
+    """Give the metadata in the words of Triton's model configuration."""
+    return OipConfig.model_validate(model_config(workspace, tenant_id, reference))
+
+
+@_on_models("GET", "/stats", responses=failures(404), summary="OIP: counts of a model")
+def get_statistics(
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    statistics: StatisticsDep,
+    reference: ModelRef,
+) -> OipStatistics:
+    """Count what a version was asked by this protocol."""
+    ref = ready_model(workspace, tenant_id, reference)
+    return OipStatistics.model_validate({"model_stats": [statistics.of(ref)]})
+
+
+@_on_models(
+    "POST",
+    "/infer",
+    summary="OIP: predict",
+    body=_BODY,
+    responses={
+        **failures(400, 404, 413, 415, 504),
+        200: {"content": {BINARY: {"schema": _BYTES}}},
+    },
+    response_model=OipAnswer,
+    response_model_exclude_none=True,
+)
+async def post_infer(
+    request: Request,
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    lanes: LanesDep,
+    statistics: StatisticsDep,
+) -> Response:
+    """Answer rows with classes, calibrated probabilities and flags, as tensors."""
+    arrived_ns = time.monotonic_ns()
+    max_bytes = workspace.limits.max_predict_bytes
+    call = InferCall(
+        reference=_reference(request),
+        body=await read_body(request, max_bytes=max_bytes, encodings=ENCODINGS),
+        encoding=encoding_of(request),
+        header_length=request.headers.get(LENGTH_HEADER),
+        arrived_ns=arrived_ns,
+    )
+    answer = await lanes.predict.run(infer, workspace, tenant_id, statistics, call)
+    if answer.header_length is None:
+        return Response(answer.body, media_type=JSON)
+    headers = {LENGTH_HEADER: str(answer.header_length)}
+    return Response(answer.body, media_type=BINARY, headers=headers)
+
+
+@router.post(
+    "/repository/index",
+    summary="OIP: all models",
+    responses=failures(400),
+    openapi_extra={
+        "requestBody": {
+            "content": {JSON: {"schema": {"$ref": "#/components/schemas/OipIndexRequest"}}}
+        }
+    },
+)
+async def post_index(
+    request: Request, workspace: WorkspaceDep, tenant_id: TenantDep
+) -> list[OipIndexEntry]:
+    """List every version of every calibration; with `ready`, those that succeeded."""
+    body = await read_body(request, max_bytes=MAX_INDEX_BYTES)
+    try:
+        asked = OipIndexRequest.model_validate_json(body or b"{}", strict=True)
+    except ValueError as error:
+        raise InvalidInput.at("body", 'expected {} or {"ready": true}') from error
+    entries = await run_in_threadpool(
+        repository_index, workspace, tenant_id, ready_only=asked.ready
+    )
+    return [OipIndexEntry.model_validate(entry) for entry in entries]
+
+
+SCHEMAS = {
+    schema.__name__: schema.model_json_schema(ref_template="#/components/schemas/{model}")
+    for schema in (OipRequest, OipIndexRequest)
+}

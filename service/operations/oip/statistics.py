@@ -1,0 +1,96 @@
+"""What the models of this process have been asked, since it started."""
+
+import threading
+import time
+import uuid
+from collections import OrderedDict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.storage.references import CalibrationRef
+
+STAGES = ("queue", "compute_input", "compute_infer", "compute_output")
+
+
+@dataclass(frozen=True)
+class Spent:
+    """Nanoseconds of one request: waiting, reading, answering, writing."""
+
+    queue: int
+    compute_input: int
+    compute_infer: int
+    compute_output: int
+
+    @property
+    def total(self) -> int:
+        """All of them."""
+        return self.queue + self.compute_input + self.compute_infer + self.compute_output
+
+
+@dataclass
+class _Duration:
+    count: int = 0
+    ns: int = 0
+
+    def add(self, ns: int) -> None:
+        self.count += 1
+        self.ns += ns
+
+    def as_dict(self) -> dict[str, int]:
+        return {"count": self.count, "ns": self.ns}
+
+
+class _Counts:
+    def __init__(self) -> None:
+        self.last_ms = 0
+        self.rows = 0
+        self.durations = {name: _Duration() for name in ("success", "fail", *STAGES)}
+
+    def as_dict(self) -> dict[str, Any]:
+        nothing = _Duration().as_dict()
+        durations = {name: found.as_dict() for name, found in self.durations.items()}
+        return {
+            "last_inference": self.last_ms,
+            "inference_count": self.rows,
+            "execution_count": self.durations["success"].count,
+            "inference_stats": durations | {"cache_hit": nothing, "cache_miss": nothing},
+            "batch_stats": [],
+        }
+
+
+class Statistics:
+    """Counts by calibration; those asked longest ago are forgotten beyond ``size`` of them."""
+
+    def __init__(self, size: int = 1024) -> None:
+        self._size = size
+        self._lock = threading.Lock()
+        self._counts: OrderedDict[uuid.UUID, _Counts] = OrderedDict()
+
+    def succeeded(self, ref: CalibrationRef, *, rows: int, spent: Spent) -> None:
+        """Count a request that was answered."""
+        with self._lock:
+            counts = self._of(ref)
+            counts.last_ms = time.time_ns() // 1_000_000
+            counts.rows += rows
+            counts.durations["success"].add(spent.total)
+            for stage in STAGES:
+                counts.durations[stage].add(getattr(spent, stage))
+
+    def failed(self, ref: CalibrationRef, *, ns: int) -> None:
+        """Count a request that was not."""
+        with self._lock:
+            self._of(ref).durations["fail"].add(ns)
+
+    def of(self, ref: CalibrationRef) -> Mapping[str, Any]:
+        """Return the counts of a calibration as the protocol has them."""
+        with self._lock:
+            counts = self._counts.get(ref.id, _Counts()).as_dict()
+        return {"name": ref.name, "version": str(ref.version)} | counts
+
+    def _of(self, ref: CalibrationRef) -> _Counts:
+        counts = self._counts.setdefault(ref.id, _Counts())
+        self._counts.move_to_end(ref.id)
+        while len(self._counts) > self._size:
+            self._counts.popitem(last=False)
+        return counts
