@@ -2,25 +2,27 @@
 
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import models
 from service.datasets import open_dataset
-from service.errors import Conflict, NotFound
+from service.errors import ArtifactDamaged, Conflict, InferenceFailed, NotFound
 from service.operations.export_contents import export_spec, exportable_model
 from service.operations.export_parity import Parity, compare_answers, require_parity
-from service.operations.load_served import load_served
+from service.operations.load_served import is_deleted, load_served
 from service.operations.predict import answers_of
 from service.operations.served import ServedCalibration
 from service.operations.workspace import Workspace
 from service.runner.frames import Array
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
-from service.storage.exports import ExportRepository
+from service.storage.exports import ExportRepository, KeptExport
 
 PARITY_ROWS = 1000
+PARITY_BYTES = 2**28  # they go to a child in one request, and are there twice
+DELETED = "The calibration was deleted."
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,32 @@ def exported_file(
         If the model cannot be run.
     """
     served = load_served(workspace, tenant_id, reference)
+    with ExitStack() as opened:
+        with _found(workspace, tenant_id, served.ref.id):
+            kept = _kept(workspace, tenant_id, served)
+            path = opened.enter_context(workspace.artifacts.local_path(kept.key, kept.sha256))
+        found = kept.parity
+        yield ExportedFile(
+            path=path,
+            name=f"{served.ref.name}-{served.ref.version}.onnx",
+            sha256=kept.sha256,
+            parity=Parity(found.samples, found.classes, found.bins, found.probability),
+        )
+
+
+@contextmanager
+def _found(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> Iterator[None]:
+    """Say of a calibration that is deleted meanwhile, and its files with it, that there is none."""
+    try:
+        yield
+    except (ArtifactDamaged, InferenceFailed) as error:
+        if is_deleted(workspace, tenant_id, calibration_id):
+            raise NotFound(DELETED) from error
+        raise
+
+
+def _kept(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration) -> KeptExport:
+    """Return what is kept of the file, which is made first where there is none."""
     with workspace.database.reading() as session:
         kept = ExportRepository(session, tenant_id).find(served.ref.id)
     if kept is None:
@@ -56,15 +84,8 @@ def exported_file(
         with workspace.database.reading() as session:
             kept = ExportRepository(session, tenant_id).find(served.ref.id)
     if kept is None:
-        raise NotFound(f"Calibration {served.ref.id} was deleted.")
-    found = kept.parity
-    with workspace.artifacts.local_path(kept.key, kept.sha256) as path:
-        yield ExportedFile(
-            path=path,
-            name=f"{served.ref.name}-{served.ref.version}.onnx",
-            sha256=kept.sha256,
-            parity=Parity(found.samples, found.classes, found.bins, found.probability),
-        )
+        raise NotFound(DELETED)
+    return kept
 
 
 def _make(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration) -> None:
@@ -96,7 +117,12 @@ def _stored_rows(workspace: Workspace, row: models.Calibration) -> Mapping[str, 
         workspace.artifacts.local_path(stored.key, stored.sha256) as path,
         open_dataset(path, location="calibration", limits=workspace.limits.datasets) as dataset,
     ):
-        return next(iter(dataset.batches(PARITY_ROWS))).arrays
+        return next(iter(dataset.batches(parity_rows(dataset.info.row_bytes)))).arrays
+
+
+def parity_rows(row_bytes: int) -> int:
+    """Return on how many rows of this size a file is compared: fewer where one is large."""
+    return max(1, min(PARITY_ROWS, PARITY_BYTES // max(row_bytes, 1)))
 
 
 def _prefix(outputs: Mapping[str, Array]) -> str:
@@ -153,5 +179,7 @@ def exported_companion(
     )
     if stored is None:
         raise NotFound(f"The model of calibration {row.id} has no file of this name.")
-    with workspace.artifacts.local_path(stored.key, stored.sha256) as path:
+    with ExitStack() as opened:
+        with _found(workspace, tenant_id, row.id):
+            path = opened.enter_context(workspace.artifacts.local_path(stored.key, stored.sha256))
         yield path

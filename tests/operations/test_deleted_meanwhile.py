@@ -9,6 +9,7 @@ from runner_models import linear, rows, weights
 
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.compare import compare_calibrations
+from service.operations.export_onnx_model import exported_file
 from service.operations.manage_calibrations import delete_calibration
 from service.operations.predict import predict
 from service.operations.predict_bodies import read_json_body
@@ -88,6 +89,31 @@ def test_a_file_that_is_gone_by_itself_is_damage_and_no_key_is_told(workspace) -
     with pytest.raises(ArtifactDamaged) as caught:
         ask(slow, row.tenant_id, NAME)
     assert str(row.id) not in caught.value.message
+
+
+def exported(workspace, row):
+    with exported_file(workspace, row.tenant_id, f"{NAME}@1") as found:
+        return found.path.read_bytes()
+
+
+@pytest.mark.parametrize("was_made", [False, True])
+def test_a_calibration_that_goes_while_it_is_exported_is_not_found(workspace, was_made) -> None:
+    row = calibrated(workspace)
+    assert ask(workspace, row.tenant_id, NAME)
+    if was_made:
+        assert exported(workspace, row)
+    slow = reading_through(workspace, deleting(workspace, row))
+    with pytest.raises(NotFound):
+        exported(slow, row)
+
+
+def test_a_file_of_an_export_that_is_gone_by_itself_is_damage(workspace) -> None:
+    row = calibrated(workspace)
+    keys = [artifact.key for artifact in row.artifacts if artifact.role == "calibration"]
+    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
+    assert ask(workspace, row.tenant_id, NAME)
+    with pytest.raises(ArtifactDamaged):
+        exported(slow, row)
 
 
 class SlowPool:
