@@ -7,6 +7,7 @@ from typing import Any
 from service.core.arrays import Labels
 from service.errors import InvalidDataset, InvalidInput
 from service.runner.answers import Expected
+from service.runner.arrays import CHUNK_ROWS
 from service.runner.asking import Question
 from service.runner.description import OnnxModelFiles
 from service.runner.exported import MAX_ADDED_BYTES, MAX_EXPORTED_ROW_BYTES
@@ -71,6 +72,7 @@ class Questions:
             fields={**asked.fields, "spec": dict(spec)},
             tensors=rows,
             location=location,
+            timeout=asked.timeout + self.run_timeout * -(-n_rows // CHUNK_ROWS),
             max_answer_bytes=files.path.stat().st_size + MAX_ADDED_BYTES + answers,
         )
 
