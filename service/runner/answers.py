@@ -98,6 +98,11 @@ class Expected:
         return 1 + sum(max(plan.runs, 1) for plan in self.passes)
 
     @cached_property
+    def largest_run(self) -> int:
+        """Return how many runs of the model alone one run of the graph counts as."""
+        return 2 if any(plan.runs == 0 for plan in self.passes) else 1
+
+    @cached_property
     def _of_prefixes(self) -> tuple[frozenset[str], frozenset[str]]:
         """Names of what records keep of the first few passes: uncertainties, and means."""
         names = [column_names(p.measure, p.passes, exact=not p.divisible) for p in self.passes]

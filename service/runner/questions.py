@@ -83,7 +83,7 @@ class Questions:
         n_rows = len(next(iter(inputs.values())))
         return Question(
             kind=Kind.PREDICT,
-            fields={"start": start},
+            fields={"start": start, "each_run": self.run_timeout * expected.largest_run},
             tensors=inputs,
             location=location,
             invalid=InvalidInput,
@@ -104,7 +104,11 @@ class Questions:
         """Make the records of rows; ``start`` is the number of the first."""
         return Question(
             kind=Kind.RECORD,
-            fields={"start": start, "seed": seed},
+            fields={
+                "start": start,
+                "seed": seed,
+                "each_run": self.run_timeout * expected.largest_run,
+            },
             tensors={**inputs, LABELS: labels},
             location=location,
             invalid=InvalidDataset,

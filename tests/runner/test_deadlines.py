@@ -16,7 +16,7 @@ from runner_models import (
 )
 
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, InvalidOnnxModel
-from service.runner import RunnerPool
+from service.runner import PassPlan, RunnerPool
 from service.runner.process import GRACE_SECONDS
 
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
@@ -53,6 +53,18 @@ def test_an_endless_run_is_stopped_and_the_session_stays(hasty, tmp_path):
             hasty.record(files, resolved, {"x": 2000 + x}, np.zeros(20, dtype=int), seed=0)
         check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
     assert children() == before
+
+
+def test_one_endless_run_of_many_has_the_time_of_one(hasty, tmp_path):
+    x = rows(20)
+    files = save(tmp_path, endless_above(1000.0))
+    plan = PassPlan("gradient_norm", passes=1000, seed=0, step=1e-3)
+    resolved = hasty.inspect(files, top_k=TOP_K, passes=(plan,), trial={"x": x}).resolved
+    begin = time.monotonic()
+    with pytest.raises(DeadlineExceeded, match="1 s"):
+        hasty.predict(files, resolved, {"x": 2000 + x})
+    assert time.monotonic() - begin < 1 + GRACE_SECONDS
+    assert len(hasty.predict(files, resolved, {"x": x}).top_classes) == 20
 
 
 def test_an_endless_load_is_killed_and_the_pool_goes_on(hasty, tmp_path):

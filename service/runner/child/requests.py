@@ -37,7 +37,7 @@ class Requests:
         ServiceError
             What the caller is to be told.
         """
-        with self._watchdog.request(request.budget_ms / 1000):
+        with self._watchdog.request(request.budget_ms / 1000, request.fields.get("each_run")):
             match request.kind:
                 case Kind.PROBE:
                     return {"reason": probe_cuda(str(request.fields["device"]))}, {}

@@ -21,22 +21,22 @@ class Watchdog:
         self._condition = threading.Condition()
         self._deadline: float | None = None
         self._budget = 0.0
+        self._each: float | None = None
+        self._run_deadline: float | None = None
         self._options: ort.RunOptions | None = None
         self._wakes_at: float | None = None
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     @contextmanager
-    def request(self, budget: float) -> Iterator[None]:
-        """Allow all runs of the block ``budget`` seconds together; 0 sets no limit."""
+    def request(self, budget: float, each: float | None = None) -> Iterator[None]:
+        """Allow all runs of the block ``budget`` seconds together, and one ``each``.
+
+        A budget of 0 sets no limit.
+        """
         with self._condition:
-            self._budget = budget
+            self._budget, self._each = budget, each
             self._deadline = time.monotonic() + budget if budget else None
-            # A thread that wakes before the deadline anyway need not be woken for it: that saves
-            # a switch of threads per request.
-            if self._deadline is not None and (
-                self._wakes_at is None or self._wakes_at > self._deadline
-            ):
-                self._condition.notify()
+            self._wake_for(self._deadline)
         try:
             yield
         finally:
@@ -56,25 +56,37 @@ class Watchdog:
         options = ort.RunOptions()  # a terminated one cannot be used again
         with self._condition:
             self._options = options
+            if self._each is not None:
+                self._run_deadline = time.monotonic() + self._each
+                self._wake_for(self._run_deadline)
         try:
             yield options
         finally:
             with self._condition:
-                self._options = None
+                self._options = self._run_deadline = None
 
     def check(self) -> None:
-        """Raise `DeadlineExceeded` if the request's time is over."""
-        if self._deadline is not None and time.monotonic() >= self._deadline:
-            raise DeadlineExceeded(
-                f"The ONNX model did not answer within {self._budget:g} s and was stopped."
-            )
+        """Raise `DeadlineExceeded` if the time of the request, or of the run under way, is over."""
+        now = time.monotonic()
+        for deadline, budget in ((self._run_deadline, self._each), (self._deadline, self._budget)):
+            if deadline is not None and now >= deadline:
+                raise DeadlineExceeded(
+                    f"The ONNX model did not answer within {budget:g} s and was stopped."
+                )
+
+    def _wake_for(self, deadline: float | None) -> None:
+        # A thread that wakes before the deadline anyway need not be woken for it: that saves
+        # a switch of threads per request.
+        if deadline is not None and (self._wakes_at is None or self._wakes_at > deadline):
+            self._condition.notify()
 
     def _watch(self) -> None:
         with self._condition:
             while True:
+                deadlines = [at for at in (self._deadline, self._run_deadline) if at is not None]
                 remaining = None
-                if self._deadline is not None:
-                    remaining = self._deadline - time.monotonic()
+                if deadlines:
+                    remaining = min(deadlines) - time.monotonic()
                     if remaining <= 0:
                         if self._options is not None:
                             self._options.terminate = True
