@@ -1,0 +1,204 @@
+"""``GET /metrics`` says what happened, as seen by whoever made it happen."""
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from job_workspaces import TOO_LARGE, inputs_set, logits_set
+from runner_children import wait_until
+from runner_models import endless_above, rows
+from running_service import DIGITS, calibrate, service_on
+from scraped import scrape
+
+N_ROWS = 300
+DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+PREDICT = {"method": "POST", "route": "/predict"}
+
+
+@pytest.fixture
+def digits_rows() -> list:
+    return np.load(DIGITS / "evaluation.npz")["inputs"][:N_ROWS].astype(float).tolist()
+
+
+@pytest.fixture
+def ask(client, digits_calibration, digits_rows):
+    def post(**changes) -> httpx.Response:
+        return client.post(
+            "/predict", json={"calibration": "digits", "inputs": digits_rows} | changes
+        )
+
+    return post
+
+
+def test_answers_are_counted_as_the_predictions_say(client, ask) -> None:
+    before = scrape(client)
+    predictions = ask().json()["predictions"]
+    after = scrape(client)
+
+    def grown(name: str, **labels: str) -> float:
+        return after(name, **labels) - before(name, **labels)
+
+    of = {"calibration": "digits", "version": "1"}
+    for event in ("top1", "top5"):
+        bins = np.bincount([found[event]["bin"] for found in predictions], minlength=10)
+        counted = [grown("answers_total", **of, event=event, bin=str(i)) for i in range(len(bins))]
+        assert counted == bins.tolist()
+    unlike = sum(found["out_of_distribution"] for found in predictions)
+    assert grown("out_of_distribution_total", **of) == unlike > 0
+    for risk in predictions[0]["abstain"]:
+        left = sum(found["abstain"][risk] for found in predictions)
+        assert grown("abstain_total", **of, max_risk=risk) == left > 0
+    assert grown("predict_rows_total") == grown("calibration_rows_total", **of) == N_ROWS
+
+
+def test_every_row_is_in_one_batch_that_took_its_time(client, ask) -> None:
+    before = scrape(client)
+    ask()
+    after = scrape(client)
+    of = {"operation": "predict"}
+    names = ("batch_rows_sum", "batch_rows_count", "compute_seconds_count", "compute_seconds_sum")
+    in_batches, batches, runs, seconds = (after(n, **of) - before(n, **of) for n in names)
+    assert in_batches == N_ROWS
+    assert batches == runs > 1
+    whole = after("request_seconds_sum", **PREDICT) - before("request_seconds_sum", **PREDICT)
+    assert 0 < seconds < whole
+    waits = {"lane": "predict"}
+    name = "queue_wait_seconds_count"
+    assert after(name, **waits) - before(name, **waits) == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "reason"),
+    [
+        ({}, "200", None),
+        ({"calibration": "nobody"}, "404", "not-found"),
+        ({"inputs": [[1.0, "x"]]}, "422", "invalid-input"),
+        ({"inputs": [[0.0] * 64] * 20_000}, "413", "too-large"),
+    ],
+)
+def test_requests_are_counted_by_status_and_reason(client, ask, changes, status, reason) -> None:
+    before = scrape(client)
+    assert str(ask(**changes).status_code) == status
+    after = scrape(client)
+    ends = {**PREDICT, "status": status}
+    assert after("requests_total", **ends) - before("requests_total", **ends) == 1
+    failed = [
+        labels["reason"]
+        for labels in after.labels("failures_total")
+        if labels["route"] == "/predict"
+        and after("failures_total", **labels) > before("failures_total", **labels)
+    ]
+    assert failed == ([] if reason is None else [reason])
+
+
+def test_routes_are_counted_as_they_were_declared(client, digits_calibration) -> None:
+    client.get("/calibrations/digits")
+    client.get(f"/calibrations/{digits_calibration['id']}/bins")
+    known = {labels["route"] for labels in scrape(client).labels("requests_total")}
+    assert known >= {
+        "/calibrate",
+        "/calibrations/{calibration_id}",
+        "/calibrations/{calibration_id}/bins",
+    }
+    before = {labels["route"] for labels in scrape(client).labels("requests_total")} | {"other"}
+    for i in range(20):
+        assert client.get(f"/nothing-{i}").status_code == httpx.codes.NOT_FOUND
+        client.get(f"/calibrations/nobody-{i}")
+    assert {labels["route"] for labels in scrape(client).labels("requests_total")} == before
+
+
+def test_jobs_are_counted_as_the_list_has_them(client, digits_calibration) -> None:
+    found = scrape(client)
+    for status in ("queued", "running", "succeeded", "failed", "cancelled"):
+        listed = client.get("/calibrations", params={"status": status, "limit": 200}).json()
+        counted = found("jobs", kind="calibration", status=status)
+        assert counted == len(listed["calibrations"])
+    assert found("database_up") == 1
+    assert found("models_loaded") >= 1
+
+
+def test_what_waits_for_a_worker_is_queued_and_an_app_counts_for_itself(client, tmp_path) -> None:
+    with service_on(tmp_path, workers=0) as other:
+        calibrate(other, calibration=logits_set(), wait=0)
+        assert scrape(other)("jobs", kind="calibration", status="queued") == 1
+        assert scrape(other)("predict_rows_total") == 0
+        assert {labels["route"] for labels in scrape(other).labels("requests_total")} == {
+            "/calibrate",
+            "/metrics",
+        }
+    calibrated = {"method": "POST", "route": "/calibrate", "status": "202"}
+    assert scrape(client)("requests_total", **calibrated) == 0
+
+
+def test_without_top_1_no_row_is_flagged(client) -> None:
+    made = calibrate(
+        client, calibration=logits_set(n_classes=8), config='{"name": "fives", "top_k": [5]}'
+    )
+    assert made.json()["status"] == "succeeded", made.text
+    client.post("/predict", json={"calibration": "fives", "logits": [[0.5] * 8]})
+    found = scrape(client)
+    assert found("calibration_rows_total", calibration="fives", version="1") == 1
+    for name in ("out_of_distribution_total", "abstain_total"):
+        assert "fives" not in {labels["calibration"] for labels in found.labels(name)}
+    events = {
+        labels["event"]
+        for labels in found.labels("answers_total")
+        if labels["calibration"] == "fives"
+    }
+    assert events == {"top5"}
+
+
+def test_who_waits_for_a_thread_is_pending(tmp_path) -> None:
+    with service_on(tmp_path, predict_threads=1, run_timeout_seconds=2.0) as client:
+        calibrate(
+            client,
+            model=endless_above(1000.0).SerializeToString(),
+            calibration=inputs_set(),
+            config='{"name": "slow", "bins": 5}',
+        )
+        body = {"calibration": "slow", "inputs": (rows(1) + TOO_LARGE).tolist()}
+        with ThreadPoolExecutor(3) as threads:
+            asked = [threads.submit(client.post, "/predict", json=body) for _ in range(3)]
+
+            def state() -> tuple[float, float]:
+                found = scrape(client)
+                lane = {"lane": "predict"}
+                return found("running_requests", **lane), found("pending_requests", **lane)
+
+            assert wait_until(lambda: state() == (1, 2))
+            assert all(future.result().is_server_error for future in asked)
+        assert state() == (0, 0)
+        found = scrape(client)
+        assert found("failures_total", **PREDICT, reason="deadline-exceeded") == 3
+        # The second waited for one deadline, the third for two.
+        assert found("queue_wait_seconds_count", lane="predict") == 3
+        assert found("queue_wait_seconds_sum", lane="predict") > 3 * 2.0 - 0.5
+
+
+def test_every_metric_is_documented_with_its_labels(client, ask) -> None:
+    ask()
+    ask(calibration="nobody")
+    found = scrape(client)
+    families = {
+        f"{family.name}_total" if family.type == "counter" else family.name: family
+        for family in found.families
+        if family.name.startswith("howsure_")
+    }
+    table = re.findall(
+        r"^\| `(howsure_\w+)` \|([^|]*)\|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(name for name, _ in table) == sorted(families)
+    for name, labels in table:
+        for sample in families[name].samples:
+            documented = set(re.findall(r"`(\w+)`", labels))
+            assert sample.labels.keys() - {"le"} == documented, name
+        assert families[name].documentation
+
+
+def test_it_is_prometheus_text(client) -> None:
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "_created" not in answer.text

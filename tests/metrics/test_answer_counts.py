@@ -1,0 +1,85 @@
+"""What was answered is counted by calibration, of so many calibrations and no more."""
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+from prometheus_client import CollectorRegistry, generate_latest
+from scraped import Scraped
+
+from service.metrics.answers import AnswerCounts
+
+
+def count(counts, name="digits", version=1, *, bins=(1, 0, 2), unlike=1, abstained=None):
+    counts.count(
+        name,
+        version,
+        rows=sum(bins),
+        bins={1: np.array(bins)},
+        out_of_distribution=unlike,
+        abstained=abstained or {},
+    )
+
+
+def read(counts) -> Scraped:
+    registry = CollectorRegistry()
+    registry.register(counts)
+    return Scraped(generate_latest(registry).decode())
+
+
+def test_answers_add_up_from_many_threads():
+    counts = AnswerCounts()
+    with ThreadPoolExecutor(8) as threads:
+        for _ in range(400):
+            threads.submit(count, counts, abstained={"0.05": 2})
+    found = read(counts)
+    of = {"calibration": "digits", "version": "1"}
+    bins = [found("answers_total", **of, event="top1", bin=str(i)) for i in range(3)]
+    assert bins == [400, 0, 800]
+    assert found("calibration_rows_total", **of) == found("predict_rows_total") == 1200
+    assert found("out_of_distribution_total", **of) == 400
+    assert found("abstain_total", **of, max_risk="0.05") == 800
+
+
+def test_versions_and_names_are_counted_apart():
+    counts = AnswerCounts()
+    for name, version in [("a", 1), ("a", 2), ("b", 1), ("b", 1)]:
+        count(counts, name, version)
+    found = read(counts)
+    rows = [
+        found("calibration_rows_total", calibration=name, version=version)
+        for name, version in [("a", "1"), ("a", "2"), ("b", "1")]
+    ]
+    assert rows == [3, 3, 6]
+
+
+def test_what_is_flagged_nowhere_has_no_series():
+    counts = AnswerCounts()
+    count(counts, unlike=None)
+    assert read(counts).labels("out_of_distribution_total") == []
+    count(counts, "other", unlike=0)
+    flagged = read(counts).labels("out_of_distribution_total")
+    assert flagged == [{"calibration": "other", "version": "1"}]
+
+
+def test_the_calibration_longest_unused_is_dropped_and_the_total_is_not():
+    counts = AnswerCounts(most=2)
+    for name in ("a", "b", "a", "c"):
+        count(counts, name)
+    found = read(counts)
+    kept = {labels["calibration"] for labels in found.labels("answers_total")}
+    assert kept == {"a", "c"}
+    assert found("predict_rows_total") == 12
+    count(counts, "b")
+    found = read(counts)
+    assert found("calibration_rows_total", calibration="b", version="1") == 3
+    assert {labels["calibration"] for labels in found.labels("calibration_rows_total")} == {
+        "b",
+        "c",
+    }
+
+
+def test_any_text_may_name_a_calibration():
+    counts = AnswerCounts()
+    name = 'a"b\\n\\"{}\n☃'
+    count(counts, name)
+    assert read(counts)("calibration_rows_total", calibration=name, version="1") == 3
