@@ -6,6 +6,8 @@ import json
 import httpx
 import numpy as np
 import pytest
+from dataset_files import npy_claim, npy_header
+from json_schema import faults
 from predict_bodies import NPY, NPZ, encoded, npy, npz, send
 from runner_models import linear, rows, softmax_of_two, weights
 from running_service import calibrate, digits
@@ -107,6 +109,41 @@ def test_several_inputs_by_name(client, two_inputs) -> None:
     assert answered(send(client, "two", npz(**two_inputs), NPZ)) == expected
     mixed = {"left": encoded(two_inputs["left"]), "right": lists["right"]}
     assert as_json(client, calibration="two", inputs=mixed) == expected
+
+
+@pytest.mark.parametrize(
+    ("change", "place", "says"),
+    [
+        ({"right": None}, "inputs.right", "missing"),
+        ({"right": rows(19)}, "inputs", "same number of rows"),
+        ({"middle": rows(20)}, "inputs.middle", "left, right"),
+        ({"left": None, "right": None, "inputs": rows(20)}, "inputs", "name them"),
+        ({"right": np.full((20, 6), np.nan)}, "inputs.right[0][0]", "nan"),
+    ],
+)
+def test_wrong_inputs_by_name(client, two_inputs, change: dict, place: str, says: str) -> None:
+    sent = {name: a for name, a in (two_inputs | change).items() if a is not None}
+    in_json = {"calibration": "two", "inputs": {name: encoded(a) for name, a in sent.items()}}
+
+    for answer in (send(client, "two", npz(**sent), NPZ), client.post("/predict", json=in_json)):
+        assert answer.status_code == 422, answer.text
+        (violation,) = answer.json()["errors"]
+        assert violation["location"] == place
+        assert says in violation["message"]
+
+
+@pytest.mark.usefixtures("digits_calibration")
+def test_numbers_may_begin_anywhere_in_the_body(client) -> None:
+    """numpy pads its headers so that numbers begin at multiples of 64; others need not."""
+    pixels = np.concatenate([PIXELS] * 5).astype(np.float64)
+    expected = as_json(client, calibration="digits", inputs=pixels.tolist())
+
+    for odd in range(3):
+        claim = npy_claim("<f8", pixels.shape, values=pixels.tobytes())
+        header, values = claim[: -pixels.nbytes], claim[-pixels.nbytes :]
+        text = header[10:] + b" " * odd
+        body = npy_header(text) + values
+        assert answered(send(client, "digits", body, NPY)) == expected
 
 
 def test_the_only_input_may_be_called_inputs(client) -> None:
@@ -226,3 +263,21 @@ def test_json_by_default(client, accept: str) -> None:
     answer = send(client, "digits", npy(PIXELS), NPY | {"Accept": accept})
 
     assert answer.headers["content-type"] == "application/json"
+
+
+@pytest.mark.usefixtures("digits_calibration")
+def test_what_is_documented(client) -> None:
+    document = client.get("/openapi.json").json()
+    operation = document["paths"]["/predict"]["post"]
+
+    for body in ([], PIXELS[:2].tolist(), encoded(PIXELS[:2]), {"inputs": encoded(PIXELS[:2])}):
+        asked = {"calibration": "digits", "inputs": body}
+        schema = operation["requestBody"]["content"]["application/json"]["schema"]
+        assert faults(asked, schema, document) == []
+    bodies = operation["requestBody"]["content"].keys()
+    assert bodies == {"application/json", "application/x-npy", "application/x-npz"}
+    for media_type in bodies:
+        answer = send(client, "digits", b"no such body", {"Content-Type": media_type})
+        assert answer.status_code in (400, 422), "known, if it is not what it says"
+    answers = operation["responses"]["200"]["content"].keys()
+    assert answers == {"application/json", "application/x-npz"}
