@@ -54,6 +54,23 @@ def expose_random(model: ModelProto, tensor: str) -> list[NoiseSite]:
     return sites
 
 
+def refuse_random(model: ModelProto, tensor: str) -> None:
+    """Refuse a model that is to answer alike, but draws at random on the way to the tensor.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it depends on a random operator.
+    """
+    if has_random(model, tensor):
+        raise InvalidOnnxModel.at(
+            "model",
+            "it draws at random, so the same rows have other answers each time; ask for "
+            "ensemble_variance, which takes the mean of several runs of one such model, or export "
+            "it in evaluation mode",
+        )
+
+
 def has_random(model: ModelProto, tensor: str) -> bool:
     """Return whether the tensor depends on a random operator, of any kind and wherever it is."""
     drawing: set[tuple[str, str]] = set()

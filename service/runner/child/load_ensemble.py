@@ -8,6 +8,7 @@ from service.errors import InvalidConfig, InvalidOnnxModel
 from service.graph.output import OutputChoice
 from service.graph.plan import plan_output
 from service.graph.quote import quote_all
+from service.graph.random_operators import refuse_random
 from service.runner.child.averaged_model import AveragedModel, Members
 from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.load_options import LoadOptions
@@ -80,6 +81,7 @@ def _probe(
     """Choose a member's output; what is wrong with it is said with its number."""
     try:
         plan = plan_output(file.model, name=options.output_name, kind=options.output_kind)
+        refuse_random(file.model, plan.tensor)
         return file.probe(plan, (), inputs)
     except InvalidOnnxModel as error:
         raise InvalidOnnxModel.at(f"model[{position}]", error.violations[0].message) from error

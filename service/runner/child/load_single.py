@@ -16,6 +16,7 @@ from service.graph.noise_site import NoiseSite
 from service.graph.output import OutputChoice
 from service.graph.plan import OutputPlan, plan_output
 from service.graph.probe import SCALAR
+from service.graph.random_operators import refuse_random
 from service.runner.child.last_layer_masks import USUAL_RATE, last_layer_masks
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
@@ -56,6 +57,7 @@ class _Single:
         if options.plan(GRADIENT) is not None:
             check_gradient_inputs(file.description.inputs)
         plan = self._plan(options.output_name)
+        refuse_random(file.model, plan.tensor)
         sites = self._sites(plan)
         inputs = fitted_trial(trial, file.description, options.location)
         probed = file.probe(plan, sites, inputs)
