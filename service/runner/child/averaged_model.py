@@ -7,7 +7,6 @@ from typing import Protocol
 import numpy as np
 
 from service.core.arrays import Floats, Labels
-from service.core.measures import columns
 from service.core.passes.covariance_norm import covariance_norm
 from service.core.passes.mean_probability import mean_log_probability
 from service.core.passes.pass_records import averaged_columns
@@ -107,11 +106,6 @@ class AveragedModel:
         if self.plan is None:
             return records
         return records.with_passes(averaged_columns(ENSEMBLE, seen[ENSEMBLE], labels))
-
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """Names of the uncertainties of the mean."""
-        return tuple(name for name, _, _ in columns(self.top_k))
 
     def passes(self, rows: Mapping[str, Array], place: str) -> Floats:
         """Return the log-probabilities of all answers, shape (n_rows, answers, n_classes)."""
