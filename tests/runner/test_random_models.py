@@ -32,7 +32,13 @@ def drawing(scale, *, seed=0, reads="moved"):
 def test_they_are_refused_however_little_they_draw(pool, tmp_path, scale, measure):
     plans = [] if measure is None else [PassPlan(measure, passes=4, seed=0, step=1e-3)]
     with pytest.raises(InvalidOnnxModel, match="ask for ensemble_variance"):
-        pool.inspect(save(tmp_path, drawing(scale)), top_k=(1,), passes=plans, trial={"inputs": X})
+        pool.inspect(
+            save(tmp_path, drawing(scale)),
+            output={"name": "y"},
+            top_k=(1,),
+            passes=plans,
+            trial={"inputs": X},
+        )
 
 
 def test_a_member_of_an_ensemble_is_named(pool, tmp_path):
