@@ -1,12 +1,38 @@
 """The masks that dropout before the last layer is made with."""
 
+from math import prod
+
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.passes.noise import keep_mask
-from service.runner.pass_plan import PassPlan
+from service.errors import TooLarge
+from service.runner.pass_plan import LAST_LAYER, PassPlan
 
 USUAL_RATE = 0.1  # before a last layer that was trained without dropout
+LEAST_PASSES = 2
+MOST_NUMBERS = 2**25  # they lie in the graph, which is one file with its weights
+
+
+def check_masks(plan: PassPlan) -> None:
+    """Refuse more masks than a graph can hold.
+
+    Raises
+    ------
+    TooLarge
+        It says how many passes would fit.
+    """
+    shape = plan.feature_shape or ()
+    most = MOST_NUMBERS // max(prod(shape), 1)
+    if plan.passes <= most:
+        return
+    sizes = "x".join(map(str, shape))
+    fits = f"at most {most} passes" if most >= LEAST_PASSES else f"{LAST_LAYER} to be left out"
+    raise TooLarge.at(
+        "config.dropout.passes",
+        f"{LAST_LAYER}: the last layer takes {sizes} values of a sample, which {plan.passes:,} "
+        f"masks of that size make too many for one graph; expected {fits}",
+    )
 
 
 def last_layer_masks(plan: PassPlan) -> NDArray[np.float32]:

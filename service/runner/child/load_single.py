@@ -17,7 +17,7 @@ from service.graph.output import OutputChoice
 from service.graph.plan import OutputPlan, plan_output
 from service.graph.probe import SCALAR
 from service.graph.random_operators import refuse_random
-from service.runner.child.last_layer_masks import USUAL_RATE, last_layer_masks
+from service.runner.child.last_layer_masks import USUAL_RATE, check_masks, last_layer_masks
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
 from service.runner.child.noise_feeds import NoiseFeeds
@@ -113,7 +113,9 @@ class _Single:
                 f"{LAST_LAYER}: the first axis of what the last layer takes, {list(shown.shape)}, "
                 "is not that of the rows",
             )
-        return replace(asked, rate=rate, feature_shape=tuple(shown.shape[1:]))
+        planned = replace(asked, rate=rate, feature_shape=tuple(shown.shape[1:]))
+        check_masks(planned)
+        return planned
 
     def _load(
         self, choice: OutputChoice, sites: Sequence[NoiseSite], plans: tuple[PassPlan, ...]
