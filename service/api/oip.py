@@ -1,9 +1,8 @@
 """``/v2``: the Open Inference Protocol, in which every calibration that succeeded is a model."""
 
 import time
-from collections.abc import Callable
 from http import HTTPStatus
-from typing import Annotated, Any, TypeVar
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, FastAPI, Request, Response
 from starlette.concurrency import run_in_threadpool
@@ -13,6 +12,7 @@ from service.api import oip_errors
 from service.api.body import encoding_of, read_body
 from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
 from service.api.oip_errors import PREFIX, failures
+from service.api.oip_paths import ModelRef, model_reference, on_models
 from service.api.oip_schemas import (
     OipAnswer,
     OipConfig,
@@ -32,7 +32,6 @@ from service.operations.oip.metadata import model_config, model_metadata
 from service.operations.oip.repository import (
     ready_model,
     ready_models,
-    reference_of,
     repository_index,
 )
 from service.operations.oip.statistics import Statistics
@@ -46,22 +45,6 @@ EXTENSIONS = ["binary_tensor_data", "model_configuration", "model_repository", "
 
 router = APIRouter(prefix=PREFIX, tags=["open inference protocol"])
 
-Route = TypeVar("Route", bound=Callable[..., Any])
-_NAME = {
-    "name": "model_name",
-    "in": "path",
-    "required": True,
-    "description": "A calibration's name.",
-    "schema": {"type": "string"},
-}
-_VERSION = _NAME | {
-    "name": "model_version",
-    "description": "Its version; without one, the version that the name means.",
-}
-_PATHS = {
-    "/models/{model_name}": [_NAME],
-    "/models/{model_name}/versions/{model_version}": [_NAME, _VERSION],
-}
 _BYTES = {"type": "string", "format": "binary"}
 _BODY = {
     "required": True,
@@ -78,45 +61,13 @@ def install(app: FastAPI) -> None:
     oip_errors.install(app)
 
 
-def _reference(request: Request) -> str:
-    given = request.path_params
-    return reference_of(given["model_name"], given.get("model_version"))
-
-
 def _statistics(request: Request) -> Statistics:
     statistics = request.app.state.oip_statistics
     assert isinstance(statistics, Statistics)  # noqa: S101 - set by `install`
     return statistics
 
 
-ModelRef = Annotated[str, Depends(_reference)]
 StatisticsDep = Annotated[Statistics, Depends(_statistics)]
-
-
-def _on_models(
-    method: str,
-    suffix: str,
-    *,
-    body: dict[str, Any] | None = None,
-    **options: Any,  # noqa: ANN401 - those of FastAPI
-) -> Callable[[Route], Route]:
-    """Register a route of a model and, beside it, that of one of its versions."""
-
-    def register(route: Route) -> Route:
-        for path, parameters in _PATHS.items():
-            extra: dict[str, Any] = {"parameters": parameters}
-            if body is not None:
-                extra["requestBody"] = body
-            router.add_api_route(
-                path + suffix,
-                route,
-                methods=[method],
-                openapi_extra=extra,
-                **options,
-            )
-        return route
-
-    return register
 
 
 @router.get("", summary="OIP: the server", responses=failures())
@@ -152,13 +103,13 @@ def get_all_statistics(
     return OipStatistics.model_validate({"model_stats": [statistics.of(ref) for ref in refs]})
 
 
-@_on_models("GET", "", responses=failures(404), summary="OIP: a model's inputs and outputs")
+@on_models(router, "GET", "", responses=failures(404), summary="OIP: a model's inputs and outputs")
 def get_model(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipModel:
     """Give the names, types and shapes of a model's tensors."""
     return OipModel.model_validate(model_metadata(workspace, tenant_id, reference))
 
 
-@_on_models("GET", "/ready", responses=failures(404), summary="OIP: can a model answer?")
+@on_models(router, "GET", "/ready", responses=failures(404), summary="OIP: can a model answer?")
 def get_model_ready(
     workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef
 ) -> OipReadiness:
@@ -167,13 +118,15 @@ def get_model_ready(
     return OipReadiness(ready=True)
 
 
-@_on_models("GET", "/config", responses=failures(404), summary="OIP: a model's configuration")
+@on_models(
+    router, "GET", "/config", responses=failures(404), summary="OIP: a model's configuration"
+)
 def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipConfig:
     """Give the metadata in the words of Triton's model configuration."""
     return OipConfig.model_validate(model_config(workspace, tenant_id, reference))
 
 
-@_on_models("GET", "/stats", responses=failures(404), summary="OIP: counts of a model")
+@on_models(router, "GET", "/stats", responses=failures(404), summary="OIP: counts of a model")
 def get_statistics(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
@@ -185,7 +138,8 @@ def get_statistics(
     return OipStatistics.model_validate({"model_stats": [statistics.of(ref)]})
 
 
-@_on_models(
+@on_models(
+    router,
     "POST",
     "/infer",
     summary="OIP: predict",
@@ -208,7 +162,7 @@ async def post_infer(
     arrived_ns = time.monotonic_ns()
     max_bytes = workspace.limits.max_predict_bytes
     call = InferCall(
-        reference=_reference(request),
+        reference=model_reference(request),
         body=await read_body(request, max_bytes=max_bytes, encodings=ENCODINGS),
         encoding=encoding_of(request),
         header_length=request.headers.get(LENGTH_HEADER),
