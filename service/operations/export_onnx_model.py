@@ -97,11 +97,7 @@ def _make(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration)
     spec = export_spec(served, onnx_model, row)
     exported = workspace.runners.export(onnx_model.files, onnx_model.resolved, spec.as_dict(), rows)
     ours = workspace.runners.predict(onnx_model.files, onnx_model.resolved, rows)
-    parity = compare_answers(
-        answers_of(served, ours, ours.uncertainty),
-        exported.outputs,
-        prefix=_prefix(exported.outputs),
-    )
+    parity = compare_answers(answers_of(served, ours, ours.uncertainty), exported.outputs)
     require_parity(parity)
     _keep(workspace, tenant_id, served, exported.content, parity)
 
@@ -123,12 +119,6 @@ def _stored_rows(workspace: Workspace, row: models.Calibration) -> Mapping[str, 
 def parity_rows(row_bytes: int) -> int:
     """Return on how many rows of this size a file is compared: fewer where one is large."""
     return max(1, min(PARITY_ROWS, PARITY_BYTES // max(row_bytes, 1)))
-
-
-def _prefix(outputs: Mapping[str, Array]) -> str:
-    """Return what stands before the names of a file whose model has some of them itself."""
-    name = next(name for name in outputs if name.endswith("topk_class"))
-    return name.removesuffix("topk_class")
 
 
 def _keep(

@@ -10,6 +10,7 @@ from service.operations.predict import PredictionBatch
 from service.runner.frames import Array
 
 MAX_DIFFERENCE = 1e-6
+TOP_CLASSES = "topk_class"
 
 
 @dataclass(frozen=True)
@@ -32,21 +33,21 @@ class Parity:
         )
 
 
-def compare_answers(
-    ours: PredictionBatch, theirs: Mapping[str, Array], *, prefix: str = ""
-) -> Parity:
+def compare_answers(ours: PredictionBatch, theirs: Mapping[str, Array]) -> Parity:
     """Compare the service's answers with a file's outputs.
 
     Raises
     ------
     Conflict
-        If the file lacks an output.
+        If the file lacks an output, or it is not a number for each row.
     """
+    prefix = _prefix(theirs)
 
     def output(name: str) -> Array:
-        if prefix + name not in theirs:
+        found = theirs.get(prefix + name)
+        if found is None or found.shape != (len(ours.classes),):
             raise Conflict(f"The exported file lacks the output {prefix + name}.")
-        return theirs[prefix + name]
+        return found
 
     other_class = output("class") != ours.classes[:, 0]
     other_bin = np.zeros(len(other_class), dtype=np.bool_)
@@ -65,6 +66,12 @@ def compare_answers(
         bins=int(np.count_nonzero(other_bin)),
         probability=min(difference, 1.0),
     )
+
+
+def _prefix(outputs: Mapping[str, Array]) -> str:
+    """Return what stands before the names of a file whose model has some of them itself."""
+    name = next((name for name in outputs if name.endswith(TOP_CLASSES)), TOP_CLASSES)
+    return name.removesuffix(TOP_CLASSES)
 
 
 def require_parity(parity: Parity) -> None:
