@@ -17,6 +17,8 @@ from service.runner.frames import Array
 from service.runner.pass_plan import GRADIENT, PassPlan
 
 TAKEN = ("float32", "float64")
+USUAL_STEP = 1e-3
+LEAST_SPACINGS = 16  # between a number and the next that its type holds
 
 Logs: TypeAlias = Callable[[Mapping[str, Array]], Floats]
 
@@ -46,7 +48,9 @@ def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
     values on a scale of their own must not drown the rest. An input with no more values than
     directions is stepped along its own axes, each by its own deviation.
     """
-    scales = {name: _scales(array, plan.passes) for name, array in trial.items()}
+    scales = {
+        name: _scales(array, plan.passes, plan.step or USUAL_STEP) for name, array in trial.items()
+    }
     exact = any(is_exact(array.shape[1:], plan.passes) for array in trial.values())
     return replace(
         plan,
@@ -56,18 +60,22 @@ def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
     )
 
 
-def _scales(array: Array, n_directions: int) -> tuple[float, ...]:
+def _scales(array: Array, n_directions: int, step: float) -> tuple[float, ...]:
     """Return the spread of an input along each direction, of its finite values."""
     is_known = np.isfinite(array)
     wide = np.where(is_known, array, 0.0).astype(np.float64)
     counts = np.maximum(is_known.sum(axis=0), 1)
     apart = np.where(is_known, wide - wide.sum(axis=0) / counts, 0.0)
     each = np.sqrt(np.square(apart).sum(axis=0) / counts).ravel()
-    varying = each[each > 0]
-    usual = float(np.median(varying)) if len(varying) else float(np.sqrt(np.square(wide).mean()))
+    size = np.sqrt(np.square(wide).sum(axis=0) / counts).ravel()
+    varying = each > 0
+    # Far from 0 numbers lie so far apart that a small step would be rounded to none or to one.
+    least = LEAST_SPACINGS * np.finfo(array.dtype).eps * size / step
+    each = np.maximum(each, least)
+    usual = float(np.median(each[varying])) if varying.any() else float(np.sqrt(np.mean(size**2)))
     usual = usual or 1.0
     if is_exact(array.shape[1:], n_directions):
-        return tuple(np.where(each > 0, each, usual).tolist())
+        return tuple(np.where(varying, each, usual).tolist())
     return (usual,) * n_directions
 
 
@@ -98,8 +106,22 @@ def _along(
     steps = draw(shape, n_directions=len(scales), seed=plan.seed, site=site)
     weight = 1.0 if exact or plan.divisible else len(steps) ** -0.5
     for direction, scale in zip(steps, scales, strict=True):
-        size = scale * (plan.step or 0.0)
+        size = scale * (plan.step or USUAL_STEP)
         step = (direction * size).astype(array.dtype)
-        plus = logs({**rows, name: array + step})
-        minus = logs({**rows, name: array - step})
-        yield on_finite_rows(partial(slopes, distance=2.0 * size), plus, minus) * weight
+        forth, back = array + step, array - step
+        moved = _moved(forth, back, direction)
+        plus, minus = logs({**rows, name: forth}), logs({**rows, name: back})
+        rise = on_finite_rows(partial(slopes, distance=1.0), plus, minus)
+        yield rise / np.where(moved > 0.0, moved, np.inf) * weight
+
+
+def _moved(forth: Array, back: Array, direction: Array) -> Floats:
+    """Return how far each row really went along the direction, shape (n_rows,).
+
+    Beside a large value a small step is rounded; a value that is missing goes nowhere.
+    """
+    along = direction.ravel().astype(np.float64)
+    apart = (forth.astype(np.float64) - back).reshape(len(forth), -1)
+    is_known = np.isfinite(apart)
+    length: Floats = is_known @ np.square(along)
+    return np.where(is_known, apart, 0.0) @ along / np.where(length > 0.0, length, np.inf)
