@@ -1,5 +1,6 @@
 """A socket that carries frames, whole or not at all."""
 
+import select
 import socket
 import time
 from collections.abc import Sequence
@@ -37,6 +38,15 @@ class Channel:
     def close(self) -> None:
         """Close the socket."""
         self._socket.close()
+
+    def is_open(self) -> bool:
+        """Whether the other side is there, as far as the kernel knows; nothing is read."""
+        fd = self._socket.fileno()
+        if fd < 0:
+            return False
+        watch = select.poll()
+        watch.register(fd, 0)  # an end that hung up is reported without being asked for
+        return not watch.poll(0)
 
     def send(self, buffers: Sequence[Buffer], *, deadline: float | None = None) -> None:
         """Send a frame, as `frames.encode` returns it.

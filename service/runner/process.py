@@ -88,8 +88,11 @@ class RunnerProcess:
         return self._process.pid
 
     def is_alive(self) -> bool:
-        """Whether the child has neither ended nor been killed."""
-        return not self._killed and self._process.poll() is None
+        """Whether the child has neither ended nor been killed.
+
+        Its end of the socket is closed a moment before anybody can know that it ended.
+        """
+        return not self._killed and self._process.poll() is None and self._channel.is_open()
 
     def wait_ready(self, timeout: float) -> Mapping[str, Any]:
         """Wait until the child has imported its libraries; return what it says about them.

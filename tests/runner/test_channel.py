@@ -78,3 +78,14 @@ def test_more_than_the_reader_takes_is_refused_before_it_is_read(ends):
     with pytest.raises(FrameError):
         right.receive(max_tensor_bytes=99)
     sender.join()
+
+
+def test_an_end_knows_at_once_that_the_other_is_gone():
+    ours, theirs = socket.socketpair()
+    channel = Channel(ours)
+    theirs.sendall(b"unread")
+    assert channel.is_open()
+    theirs.close()
+    assert not channel.is_open()
+    channel.close()
+    assert not channel.is_open()
