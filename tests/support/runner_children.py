@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 MODULE = b"service.runner.child"
+COMPUTING_TICKS = 100
 
 
 def children(parent=None):
@@ -50,13 +51,13 @@ def wait_until(condition, *, seconds=10.0):
 
 
 def busiest(parent=None):
-    """Wait until a child has computed for a while, and return it."""
+    """Wait until a child has computed for longer than one takes to start, and return it."""
     ticks = {}
 
     def computing():
         for pid in children(parent):
             used = processor_ticks(pid)
-            if used - ticks.setdefault(pid, used) >= 20:
+            if used - ticks.setdefault(pid, used) >= COMPUTING_TICKS:
                 return pid
         return None
 
