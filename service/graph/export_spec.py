@@ -1,7 +1,7 @@
 """What goes into a calibrated file, as plain data that travels to the process that writes it."""
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -58,16 +58,6 @@ class ExportEvent:
             raise ValueError("mean_uncertainty must ascend in an interpolated table")
 
 
-@dataclass(frozen=True)
-class LastLayerNoise:
-    """What the masks of last-layer dropout are drawn from, before the file is written."""
-
-    rate: float
-    seed: int
-    passes: int
-    feature_shape: tuple[int, ...]
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExportSpec:
     """All that a calibrated file holds beside the model.
@@ -84,8 +74,6 @@ class ExportSpec:
         By maximal risk, as text, the largest uncertainty of Top-1 to accept; None accepts nothing.
     metadata : mapping of str to str
         ``howsure.calibration`` and the like; ``howsure.prefix`` is added when the file is written.
-    last_layer : LastLayerNoise or None
-        Where an event is served by last-layer dropout.
     top_k : tuple of int
         The k that the serving graph's head was made for, if those are not the events' alone: so
         that both give the same bits.
@@ -101,7 +89,6 @@ class ExportSpec:
     ood_threshold: float | None
     accept_thresholds: tuple[tuple[str, float | None], ...]
     metadata: Mapping[str, str]
-    last_layer: LastLayerNoise | None = None
     top_k: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -126,23 +113,18 @@ class ExportSpec:
             "events": [_plain_event(event) for event in self.events],
             "accept_thresholds": [list(pair) for pair in self.accept_thresholds],
             "metadata": dict(self.metadata),
-            "last_layer": None if self.last_layer is None else asdict(self.last_layer),
             "top_k": list(self.top_k),
         }
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
         """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        noise = values["last_layer"]
-        if noise is not None:
-            noise = LastLayerNoise(**{**noise, "feature_shape": tuple(noise["feature_shape"])})
         return cls(
             events=tuple(ExportEvent(**event) for event in values["events"]),
             n_top=values["n_top"],
             ood_threshold=values["ood_threshold"],
             accept_thresholds=tuple((risk, at) for risk, at in values["accept_thresholds"]),
             metadata=dict(values["metadata"]),
-            last_layer=noise,
             top_k=tuple(values["top_k"]),
         )
 

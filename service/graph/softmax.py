@@ -17,7 +17,6 @@ STANDARD_PASSES = frozenset(
     ("Identity", "Cast", "Squeeze", "Flatten", "Reshape", "Unsqueeze", "Dropout")
 )
 LEARNING_PASSES = frozenset(("ZipMap", "Normalizer"))
-CLASSIFIERS = frozenset(("LinearClassifier", "TreeEnsembleClassifier"))
 
 Producers = Mapping[str, NodeProto]
 

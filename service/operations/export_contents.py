@@ -6,10 +6,10 @@ from typing import Any, cast
 import models
 from service.core.measures import MEASURES, is_output
 from service.errors import Conflict
-from service.graph.export_spec import ExportEvent, ExportSpec, LastLayerNoise
+from service.graph.export_spec import ExportEvent, ExportSpec
 from service.operations.predict import SHOWN_CLASSES
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
-from service.runner.pass_plan import LAST_LAYER, read_pass_plans
+from service.runner.pass_plan import LAST_LAYER
 
 
 def exportable_model(served: ServedCalibration) -> ServedOnnxModel:
@@ -46,22 +46,12 @@ def export_spec(
     served: ServedCalibration, onnx_model: ServedOnnxModel, row: models.Calibration
 ) -> ExportSpec:
     """Return tables, thresholds and metadata of a calibration's file."""
-    plans = {plan.measure: plan for plan in read_pass_plans(onnx_model.resolved.get("passes", []))}
-    last_layer = plans.get(LAST_LAYER)
     return ExportSpec(
         events=tuple(_event(event) for event in served.events),
         n_top=min(SHOWN_CLASSES, len(served.class_names)),
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),
         metadata=_metadata(served, row),
-        last_layer=None
-        if last_layer is None
-        else LastLayerNoise(
-            rate=last_layer.rate or 0.0,
-            seed=last_layer.seed,
-            passes=last_layer.passes,
-            feature_shape=last_layer.feature_shape or (),
-        ),
         # The events that the head is made for, of which a refit may serve fewer.
         top_k=tuple(onnx_model.resolved["top_k"]),
     )

@@ -3,7 +3,7 @@ import json
 import numpy as np
 import pytest
 
-from service.graph.export_spec import ExportEvent, ExportSpec, LastLayerNoise
+from service.graph.export_spec import ExportEvent, ExportSpec
 
 RNG = np.random.default_rng(0)
 
@@ -35,12 +35,12 @@ def spec(**others):
     )
 
 
-@pytest.mark.parametrize("noise", [None, LastLayerNoise(0.1, 7, 20, (8, 1, 1))])
+@pytest.mark.parametrize("threshold", [None, 0.3])
 @pytest.mark.parametrize("top_k", [(), (1, 3, 5, 10)])
-def test_every_bit_survives_json(noise, top_k):
-    sent = spec(last_layer=noise, top_k=top_k, ood_threshold=None if noise else 0.3)
+def test_every_bit_survives_json(threshold, top_k):
+    sent = spec(top_k=top_k, ood_threshold=threshold)
     found = ExportSpec.from_dict(json.loads(json.dumps(sent.as_dict(), allow_nan=False)))
-    for name in ("n_top", "ood_threshold", "accept_thresholds", "metadata", "last_layer", "top_k"):
+    for name in ("n_top", "ood_threshold", "accept_thresholds", "metadata", "top_k"):
         assert getattr(found, name) == getattr(sent, name)
     for one, other in zip(found.events, sent.events, strict=True):
         assert (one.k, one.column, one.lookup) == (other.k, other.column, other.lookup)

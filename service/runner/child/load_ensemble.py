@@ -51,7 +51,7 @@ def load_ensemble(
     _check_classes(files, choices)
     sessions = [file.scores(choice) for file, choice in zip(files, choices, strict=True)]
     loaded = _load(files, options, choices, sessions)
-    costs = _try(loaded, sessions[0], inputs, probes)
+    costs = _try(loaded, sessions[0], inputs, probes, options.location)
     return replace(loaded, found=replace(loaded.found, costs=costs))
 
 
@@ -137,6 +137,7 @@ def _try(
     first: OnnxSession,
     inputs: Mapping[str, Array],
     probes: Sequence[Probed],
+    place: str,
 ) -> dict[str, float]:
     """Try the members on a few rows, compare them with their own answers, and time them."""
     model = loaded.answering
@@ -145,7 +146,6 @@ def _try(
     fixed, numbers = loaded.description.fixed_batch, loaded.numbers
     rows = timed_rows(inputs, fixed, [len(probes)], numbers=numbers)
     n_rows = min(len(next(iter(rows.values()))), len(next(iter(inputs.values()))))
-    place = "calibration"
     logs = model.passes(rows, place)
     for position, probed in enumerate(probes):
         verify_scores(probed.choice, probed.values[:n_rows], logs[:n_rows, position])

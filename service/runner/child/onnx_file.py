@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from google.protobuf.message import EncodeError
 from numpy.typing import NDArray
-from onnx import ModelProto, helper
+from onnx import ModelProto, ValueInfoProto, helper
 
 from service.errors import InvalidOnnxModel, TooLarge
 from service.graph.choose import choose_output
@@ -195,5 +195,5 @@ def serialised(model: ModelProto) -> bytes:
         ) from error
 
 
-def _type(output: object) -> int:
-    return output.type.tensor_type.elem_type  # type: ignore[attr-defined,no-any-return]  # protobuf
+def _type(output: ValueInfoProto) -> int:
+    return int(output.type.tensor_type.elem_type)
