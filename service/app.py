@@ -14,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from service import api
 from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
+from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
 from service.metrics import Metrics
@@ -123,8 +124,9 @@ def _start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
             datasets=DatasetLimits(
                 max_samples=settings.max_samples, max_classes=settings.max_classes
             ),
-            max_predict_bytes=settings.max_predict_bytes,
-            max_predict_rows=settings.max_predict_rows,
+            bodies=BodyLimits(
+                max_bytes=settings.max_predict_bytes, max_rows=settings.max_predict_rows
+            ),
             max_row_passes=settings.max_row_passes,
         ),
         metrics=metrics,

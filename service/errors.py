@@ -26,6 +26,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+SHOWN_CHARACTERS = 120
+
 
 @dataclass(frozen=True)
 class Violation:
@@ -118,3 +120,8 @@ class OnnxModelCrashed(InferenceFailed):
 
 class DeadlineExceeded(InferenceFailed):
     """The ONNX model took longer than it may."""
+
+
+def shown(text: str) -> str:
+    """Return a caller's text as it may stand in a message: quoted, escaped, not too long."""
+    return ascii(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")

@@ -25,8 +25,8 @@ from service.api.oip_schemas import (
     OipServer,
     OipStatistics,
 )
+from service.bodies.oip.body import ENCODINGS, LENGTH_HEADER
 from service.errors import InvalidInput
-from service.operations.oip.body import ENCODINGS, LENGTH_HEADER
 from service.operations.oip.infer import InferCall, infer
 from service.operations.oip.metadata import model_config, model_metadata
 from service.operations.oip.repository import (
@@ -160,7 +160,7 @@ async def post_infer(
 ) -> Response:
     """Answer rows with classes, calibrated probabilities and flags, as tensors."""
     arrived_ns = time.monotonic_ns()
-    max_bytes = workspace.limits.max_predict_bytes
+    max_bytes = workspace.limits.bodies.max_bytes
     call = InferCall(
         reference=model_reference(request),
         body=await read_body(request, max_bytes=max_bytes, encodings=ENCODINGS),

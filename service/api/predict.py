@@ -11,9 +11,9 @@ from service.api.body import read_body
 from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import problems
+from service.bodies import BODIES, JSON, NPY, NPZ, BodyReader
 from service.errors import UnsupportedFormat
 from service.operations.predict import PredictionBatch, predict
-from service.operations.predict_bodies import BODIES, JSON, NPY, NPZ, BodyReader
 from service.operations.predictions import render_predictions
 from service.operations.predictions_npz import predictions_npz
 
@@ -164,10 +164,10 @@ async def post_predict(
     """Answer each row with its class and the probability that it is right, with an interval."""
     read = _body_reader(request)
     answer = _as_npz if chosen_format(request, ANSWERS) == "npz" else _as_json
-    body = await read_body(request, max_bytes=workspace.limits.max_predict_bytes)
+    body = await read_body(request, max_bytes=workspace.limits.bodies.max_bytes)
 
     def work() -> Response:
-        asked = read(body, calibration=calibration, limits=workspace.limits)
+        asked = read(body, calibration=calibration, limits=workspace.limits.bodies)
         return answer(predict(workspace, tenant_id, asked))
 
     return await lanes.predict.run(work)

@@ -6,12 +6,11 @@ import msgspec
 from pydantic import ValidationError
 
 from service.core.measures import check_measures, is_output, is_perturbation
-from service.errors import InvalidInput, MalformedRequest
+from service.errors import InvalidInput, MalformedRequest, shown
 from service.operations.bins_digest import content_sha256
 from service.operations.bins_document import SCHEMA, BinsDocument
 from service.operations.bins_table_rules import check_table, is_float32
 from service.operations.config_rules import violations_of
-from service.storage.references import shown
 
 PLACE = "document"
 MAX_VIOLATIONS = 10

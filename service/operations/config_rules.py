@@ -6,8 +6,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from service.errors import Violation
-from service.storage.references import shown
+from service.errors import Violation, shown
 
 Schema = Mapping[str, Any]
 

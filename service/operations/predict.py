@@ -8,6 +8,13 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from service.bodies.request import (
+    PredictRequest,
+    ScoreKind,
+    class_scores,
+    model_inputs,
+    supplied_columns,
+)
 from service.core.arrays import Classes
 from service.core.bins.table import BinLookup
 from service.core.measures import SUPPLIED, is_supplied
@@ -16,13 +23,6 @@ from service.core.records import score_uncertainty
 from service.errors import InferenceFailed, InvalidInput
 from service.metrics import AnswerCounts
 from service.operations.load_served import is_deleted, load_served
-from service.operations.predict_request import (
-    PredictRequest,
-    ScoreKind,
-    class_scores,
-    model_inputs,
-    supplied_columns,
-)
 from service.operations.served import ServedCalibration, ServedEvent
 from service.operations.workspace import Workspace
 from service.runner import HeadOutputs
@@ -85,7 +85,7 @@ def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest)
 def _predict(
     workspace: Workspace, served: ServedCalibration, request: PredictRequest
 ) -> PredictionBatch:
-    max_rows = workspace.limits.max_predict_rows
+    max_rows = workspace.limits.bodies.max_rows
     if served.onnx_model is None:
         kind, scores = class_scores(request, n_classes=len(served.class_names), max_rows=max_rows)
         supplied = _supplied(served, request, len(scores))

@@ -8,13 +8,12 @@ from sqlalchemy.orm import Session
 
 import models
 from service.core.measures import MEASURES, OUTPUT, is_output, is_perturbation
-from service.errors import InvalidInput, NotFound, Violation
+from service.errors import InvalidInput, NotFound, Violation, shown
 from service.operations.available_measures import gives_logits, kept_outputs
 from service.operations.bins_document import BinsDocument, ModelRun
 from service.operations.bins_rules import PLACE
 from service.operations.collect_bins import model_run
 from service.storage.imported import calibrations_of_model
-from service.storage.references import shown
 
 ANEW = "calibrate that model so once, then import again"
 

@@ -3,6 +3,7 @@
 import threading
 from dataclasses import dataclass, field
 
+from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.metrics import Metrics
 from service.operations.served import ServedCache
@@ -21,8 +22,7 @@ class Limits:
     """
 
     datasets: DatasetLimits
-    max_predict_bytes: int
-    max_predict_rows: int
+    bodies: BodyLimits
     max_row_passes: int = 20_000_000
 
 

@@ -7,10 +7,10 @@ from sqlalchemy import Select, delete, select
 from sqlalchemy.orm import Session, selectinload
 
 from models import UNFINISHED, Calibration, Evaluation
-from service.errors import Conflict, InvalidInput, NotFound
+from service.errors import Conflict, InvalidInput, NotFound, shown
 from service.storage.artifact_rows import NewArtifact, unshared_keys
 from service.storage.job_states import request_end, require_finished, require_succeeded
-from service.storage.references import Reference, shown
+from service.storage.references import Reference
 
 MAX_NAME_CHARACTERS = 100
 

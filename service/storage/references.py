@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from service.errors import NotFound
+from service.errors import NotFound, shown
 
 _ID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
 _NAME = re.compile(r"(?P<name>[^@]{1,100})(?:@(?P<version>[1-9][0-9]{0,8}))?")
-_SHOWN_CHARACTERS = 120
 
 
 ReferenceKind: TypeAlias = Literal["id", "version", "name"]
@@ -60,8 +59,3 @@ def parse_reference(text: str) -> Reference:
         raise Reference(text).not_found()
     version = found["version"]
     return Reference(text, name=found["name"], version=None if version is None else int(version))
-
-
-def shown(text: str) -> str:
-    """Return a caller's text as it may stand in a message: quoted, escaped, not too long."""
-    return ascii(text if len(text) <= _SHOWN_CHARACTERS else text[:_SHOWN_CHARACTERS] + "…")

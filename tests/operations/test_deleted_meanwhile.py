@@ -7,12 +7,12 @@ import pytest
 from job_workspaces import calibrate, ended, inputs_set, logits_set, wait_for, working, workspace_on
 from runner_models import linear, rows, weights
 
+from service.bodies import read_json_body
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.compare import compare_calibrations
 from service.operations.export_onnx_model import exported_file
 from service.operations.manage_calibrations import delete_calibration
 from service.operations.predict import predict
-from service.operations.predict_bodies import read_json_body
 from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
 

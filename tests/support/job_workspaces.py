@@ -13,6 +13,7 @@ from runner_models import N_FEATURES, rows
 from storage_rows import tenant_of
 
 import models
+from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
 from service.operations.further_sets import get_evaluation, start_evaluation
@@ -54,7 +55,7 @@ def workspace_on(
             runners=runners,
             spool=SpoolFolder.within(folder / "spool"),
             lease_seconds=lease_seconds,
-            limits=Limits(DatasetLimits(), max_predict_bytes=2**20, max_predict_rows=1000),
+            limits=Limits(DatasetLimits(), BodyLimits(max_bytes=2**20, max_rows=1000)),
         )
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import msgspec
 
+from service.bodies.oip.datatypes import datatype_of
+from service.bodies.oip.request import InferRequest, flag, place_of
+from service.bodies.request import Array
 from service.errors import InvalidInput
-from service.operations.oip.datatypes import datatype_of
-from service.operations.oip.request import InferRequest, flag, place_of
-from service.operations.predict_request import Array
 from service.storage.references import CalibrationRef
 
 

@@ -5,18 +5,13 @@ import uuid
 from contextlib import suppress
 from dataclasses import dataclass
 
-from service.datasets.supplied import SUPPLIED_PREFIX
+from service.bodies.oip.infer_body import InferBody, read_infer
 from service.errors import DeadlineExceeded, ServiceError
 from service.operations.oip.answer import InferAnswer, encode_answer
-from service.operations.oip.body import divide, inflate
 from service.operations.oip.metadata import input_tensors
-from service.operations.oip.raw import raw_request
 from service.operations.oip.repository import ready_model
-from service.operations.oip.request import InferRequest, parse_infer_request
 from service.operations.oip.statistics import Spent, Statistics
-from service.operations.oip.tensors import read_tensors
 from service.operations.predict import predict
-from service.operations.predict_request import PredictRequest
 from service.operations.prediction_arrays import prediction_arrays
 from service.operations.workspace import Workspace
 
@@ -64,7 +59,11 @@ def _infer(
     workspace: Workspace, tenant_id: uuid.UUID, statistics: Statistics, call: InferCall
 ) -> InferAnswer:
     started = time.monotonic_ns()
-    request, asked = _read(workspace, tenant_id, call)
+    request, asked = read_infer(
+        InferBody(call.reference, call.body, call.encoding, call.header_length),
+        limits=workspace.limits.bodies,
+        inputs=lambda: input_tensors(workspace, tenant_id, call.reference),
+    )
     read = time.monotonic_ns()
     if 0 < request.timeout_ns < read - call.arrived_ns:
         raise DeadlineExceeded("The request has waited for longer than its `timeout`.")
@@ -80,24 +79,3 @@ def _infer(
     )
     statistics.succeeded(ref, rows=len(batch.classes), spent=spent)
     return answer
-
-
-def _read(
-    workspace: Workspace, tenant_id: uuid.UUID, call: InferCall
-) -> tuple[InferRequest, PredictRequest]:
-    limits = workspace.limits
-    body = inflate(call.body, call.encoding, max_bytes=limits.max_predict_bytes)
-    text, raw = divide(body, call.header_length)
-    if call.header_length is not None and not text:
-        inputs = input_tensors(workspace, tenant_id, call.reference)
-        request = raw_request(inputs, len(raw))
-    else:
-        request = parse_infer_request(text)
-    arrays = read_tensors(request.inputs, raw, max_rows=limits.max_predict_rows)
-    supplied = {name for name in arrays if name.startswith(SUPPLIED_PREFIX)}
-    asked = PredictRequest(
-        call.reference,
-        {name: array for name, array in arrays.items() if name not in supplied},
-        {name.removeprefix(SUPPLIED_PREFIX): arrays[name] for name in supplied},
-    )
-    return request, asked

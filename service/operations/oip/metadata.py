@@ -2,18 +2,19 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, cast
 
 import numpy as np
 
 import models
+from service.bodies.oip.datatypes import datatype_of
+from service.bodies.oip.tensor_metadata import TensorMetadata
 from service.core.measures import SUPPLIED, is_supplied
 from service.core.ranked import recorded_classes
 from service.datasets.supplied import SUPPLIED_PREFIX
 from service.operations.load_served import load_served
 from service.operations.manage_calibrations import get_calibration
-from service.operations.oip.datatypes import DATATYPES, datatype_of
 from service.operations.oip.repository import ready_versions
 from service.operations.predict import answers_of
 from service.operations.prediction_arrays import prediction_arrays
@@ -24,15 +25,6 @@ from service.runner import HeadOutputs
 ONNX_RUNTIME = "onnxruntime"
 # Of calibrations whose model runs elsewhere, and which take its outputs.
 NO_MODEL = "howsure"
-
-
-@dataclass(frozen=True)
-class TensorMetadata:
-    """One tensor; -1 stands for any size, and so always for that of the batch."""
-
-    name: str
-    datatype: str
-    shape: list[int]
 
 
 def model_metadata(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> dict[str, Any]:
@@ -67,7 +59,7 @@ def model_config(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> 
         "platform": _platform(row),
         "backend": NO_MODEL if row.onnx_model is None else ONNX_RUNTIME,
         "version_policy": {"specific": {"versions": [row.version]}},
-        "max_batch_size": workspace.limits.max_predict_rows,
+        "max_batch_size": workspace.limits.bodies.max_rows,
         "input": [_config(tensor) for tensor in _inputs(served, row)],
         "output": [_config(tensor) for tensor in _outputs(served)],
     }
@@ -137,8 +129,3 @@ def _config(tensor: TensorMetadata) -> dict[str, Any]:
         "data_type": f"TYPE_{tensor.datatype}",
         "dims": tensor.shape[1:],
     }
-
-
-def item_bytes(tensor: TensorMetadata) -> int:
-    """Return the bytes of one of its numbers."""
-    return DATATYPES[tensor.datatype].itemsize

@@ -2,13 +2,12 @@
 
 import msgspec
 
-from service.errors import InvalidInput, MalformedRequest, TooLarge
-from service.operations.predict_bodies.encoded_tensor import is_encoded, read_encoded
-from service.operations.predict_bodies.parameter import refuse
-from service.operations.predict_request import ANY_INPUT, SCORE_KINDS, Array, PredictRequest
-from service.operations.tensors import read_list
-from service.operations.workspace import Limits
-from service.storage.references import shown
+from service.bodies.encoded_tensor import is_encoded, read_encoded
+from service.bodies.limits import BodyLimits
+from service.bodies.parameter import refuse
+from service.bodies.request import ANY_INPUT, SCORE_KINDS, Array, PredictRequest
+from service.bodies.tensors import read_list
+from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 
 # As many as an ONNX model may be asked for at once.
 MAX_ARRAYS = 1024
@@ -29,7 +28,7 @@ _by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def read_json_body(
-    body: bytes, *, calibration: str | None = None, limits: Limits
+    body: bytes, *, calibration: str | None = None, limits: BodyLimits
 ) -> PredictRequest:
     """Return the arrays of a request.
 
@@ -44,7 +43,7 @@ def read_json_body(
     """
     refuse(calibration)
     found = _outer(body)
-    max_rows = limits.max_predict_rows
+    max_rows = limits.max_rows
     kind = _only_kind(found)
     text = bytes(getattr(found, kind))
     if kind == ANY_INPUT and _is_object(text):

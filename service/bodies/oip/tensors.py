@@ -6,12 +6,11 @@ from math import prod
 import msgspec
 import numpy as np
 
-from service.errors import InvalidInput
-from service.operations.oip.datatypes import BF16, BINARY_ONLY, DATATYPES
-from service.operations.oip.request import InputTensor, place_of
-from service.operations.predict_request import Array
-from service.operations.tensors import check_shape, read_list
-from service.storage.references import shown
+from service.bodies.oip.datatypes import BF16, BINARY_ONLY, DATATYPES
+from service.bodies.oip.request import InputTensor, place_of
+from service.bodies.request import Array
+from service.bodies.tensors import check_shape, read_list
+from service.errors import InvalidInput, shown
 
 KNOWN = (*DATATYPES, BF16)
 # JSON numbers are read as float64, which holds every integer up to here.

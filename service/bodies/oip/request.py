@@ -5,8 +5,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from service.errors import InvalidInput, MalformedRequest
-from service.storage.references import shown
+from service.errors import InvalidInput, MalformedRequest, shown
 
 Parameters: TypeAlias = dict[str, str | int | float | bool]
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from tritonclient.utils import np_to_triton_dtype
 
+from service.bodies.oip.body import divide
+from service.bodies.oip.request import InputTensor, parse_infer_request
+from service.bodies.oip.tensors import read_tensors
 from service.errors import InvalidInput
-from service.operations.oip.body import divide
-from service.operations.oip.request import InputTensor, parse_infer_request
-from service.operations.oip.tensors import read_tensors
 
 DTYPES = ["bool", *(f"{u}int{bits}" for u in ("", "u") for bits in (8, 16, 32, 64))]
 DTYPES += ["float16", "float32", "float64"]

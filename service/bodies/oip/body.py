@@ -3,8 +3,7 @@
 import re
 import zlib
 
-from service.errors import MalformedRequest, TooLarge, UnsupportedFormat
-from service.storage.references import shown
+from service.errors import MalformedRequest, TooLarge, UnsupportedFormat, shown
 
 ENCODINGS = ("identity", "gzip", "deflate")
 LENGTH_HEADER = "Inference-Header-Content-Length"

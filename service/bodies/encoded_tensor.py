@@ -7,10 +7,9 @@ from typing import Literal
 import msgspec
 import numpy as np
 
-from service.errors import InvalidInput
-from service.operations.predict_request import Array
-from service.operations.tensors import check_shape
-from service.storage.references import shown
+from service.bodies.request import Array
+from service.bodies.tensors import check_shape
+from service.errors import InvalidInput, shown
 
 DType = Literal[
     "bool",

@@ -7,9 +7,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from service.errors import InvalidInput
-from service.operations.tensors import check_numbers, check_shape
-from service.storage.references import shown
+from service.bodies.tensors import check_numbers, check_shape
+from service.errors import InvalidInput, shown
 
 # Of any dtype of numbers; numpy's stubs allow no arithmetic on NDArray[np.generic].
 Array: TypeAlias = NDArray[Any]

@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from service.bodies.tensors import check_shape
 from service.datasets.npy_header import NpyHeader
 from service.errors import InvalidDataset, InvalidInput
-from service.operations.tensors import check_shape
 
 PLACE = "body"
 

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 from typing import Protocol
 
-from service.operations.predict_bodies.json_body import read_json_body
-from service.operations.predict_bodies.npy_body import read_npy_body
-from service.operations.predict_bodies.npz_body import read_npz_body
-from service.operations.predict_request import PredictRequest
-from service.operations.workspace import Limits
+from service.bodies.json_body import read_json_body
+from service.bodies.limits import BodyLimits
+from service.bodies.npy_body import read_npy_body
+from service.bodies.npz_body import read_npz_body
+from service.bodies.request import PredictRequest
 
 __all__ = ["BODIES", "JSON", "NPY", "NPZ", "BodyReader", "read_json_body"]
 
@@ -22,7 +22,9 @@ class BodyReader(Protocol):
     ``calibration`` is the parameter of that name, which JSON, naming it itself, must not have.
     """
 
-    def __call__(self, body: bytes, *, calibration: str | None, limits: Limits) -> PredictRequest:
+    def __call__(
+        self, body: bytes, *, calibration: str | None, limits: BodyLimits
+    ) -> PredictRequest:
         """Return the request, its arrays not yet held against a model."""
 
 

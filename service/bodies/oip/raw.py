@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from math import prod
 
+from service.bodies.oip.request import InferRequest, InputTensor
+from service.bodies.oip.tensor_metadata import TensorMetadata, item_bytes
 from service.errors import InvalidInput
-from service.operations.oip.metadata import TensorMetadata, item_bytes
-from service.operations.oip.request import InferRequest, InputTensor
 
 
 def raw_request(inputs: Sequence[TensorMetadata], n_bytes: int) -> InferRequest:

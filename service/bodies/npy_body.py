@@ -4,16 +4,16 @@ from io import BytesIO
 
 import numpy as np
 
+from service.bodies.claims import PLACE, as_input, check_claims
+from service.bodies.limits import BodyLimits
+from service.bodies.parameter import required
+from service.bodies.request import ANY_INPUT, PredictRequest
 from service.datasets.npy_header import MAGIC, read_npy_header
 from service.datasets.zip_archive import MemberStream
 from service.errors import MalformedRequest
-from service.operations.predict_bodies.claims import PLACE, as_input, check_claims
-from service.operations.predict_bodies.parameter import required
-from service.operations.predict_request import ANY_INPUT, PredictRequest
-from service.operations.workspace import Limits
 
 
-def read_npy_body(body: bytes, *, calibration: str | None, limits: Limits) -> PredictRequest:
+def read_npy_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -> PredictRequest:
     """Return the array where it lies: nothing is copied, unless its bytes are in another order.
 
     Raises
@@ -30,7 +30,7 @@ def read_npy_body(body: bytes, *, calibration: str | None, limits: Limits) -> Pr
         raise MalformedRequest.at(PLACE, "expected an .npy array, as numpy.save writes it")
     with as_input():
         header = read_npy_header(MemberStream(BytesIO(body), len(body), PLACE), place=PLACE)
-    check_claims(header, size=len(body), place=PLACE, max_rows=limits.max_predict_rows)
+    check_claims(header, size=len(body), place=PLACE, max_rows=limits.max_rows)
     array = np.frombuffer(body, header.dtype, offset=header.header_bytes).reshape(header.shape)
     native = array.astype(header.dtype.newbyteorder("="), copy=False)
     return PredictRequest(reference, {ANY_INPUT: native})

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from service.bodies.oip.body import divide, inflate
 from service.errors import MalformedRequest, TooLarge
-from service.operations.oip.body import divide, inflate
 
 COMPRESS = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
 

@@ -11,14 +11,13 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
 from predict_bodies import encoded, npy, npz
 
-from service.datasets import DatasetLimits
+from service.bodies import BODIES, JSON, NPY, NPZ
+from service.bodies.limits import BodyLimits
+from service.bodies.request import PredictRequest
 from service.errors import InvalidInput, TooLarge
-from service.operations.predict_bodies import BODIES, JSON, NPY, NPZ
-from service.operations.predict_request import PredictRequest
-from service.operations.workspace import Limits
 
 MEBIBYTE = 2**20
-LIMITS = Limits(DatasetLimits(), max_predict_bytes=32 * MEBIBYTE, max_predict_rows=10_000)
+LIMITS = BodyLimits(max_bytes=32 * MEBIBYTE, max_rows=10_000)
 WIDE = ("i2", "i4", "i8", "u2", "u4", "u8", "f2", "f4", "f8")
 DTYPES = ["?", "i1", "u1", *(order + kind for order in "<>" for kind in WIDE)]
 tensors = st.sampled_from(DTYPES).flatmap(

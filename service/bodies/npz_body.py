@@ -1,24 +1,24 @@
 """``application/x-npz``: arrays by name, as numpy.savez writes them."""
 
-import dataclasses
 from collections.abc import Mapping
 from contextlib import closing
 from io import BytesIO
 
 import numpy as np
 
+from service.bodies.claims import PLACE, as_input, check_claims
+from service.bodies.limits import BodyLimits
+from service.bodies.parameter import required
+from service.bodies.request import Array, PredictRequest
+from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader, read_npy_header
 from service.datasets.npz import is_npz
 from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
 from service.datasets.zip_archive import ZipArchive
 from service.errors import InvalidInput, MalformedRequest
-from service.operations.predict_bodies.claims import PLACE, as_input, check_claims
-from service.operations.predict_bodies.parameter import required
-from service.operations.predict_request import Array, PredictRequest
-from service.operations.workspace import Limits
 
 
-def read_npz_body(body: bytes, *, calibration: str | None, limits: Limits) -> PredictRequest:
+def read_npz_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -> PredictRequest:
     """Return the arrays; columns ``uncertainty_<name>`` are supplied uncertainties.
 
     What all of them inflate to may be as long as a body may.
@@ -35,12 +35,12 @@ def read_npz_body(body: bytes, *, calibration: str | None, limits: Limits) -> Pr
     reference = required(calibration)
     if not is_npz(body):
         raise MalformedRequest.at(PLACE, "expected an .npz archive, as numpy.savez writes it")
-    bounded = dataclasses.replace(limits.datasets, max_inflated_bytes=limits.max_predict_bytes)
+    bounded = DatasetLimits(max_inflated_bytes=limits.max_bytes)
     with (
         as_input(),
         closing(ZipArchive(BytesIO(body), location=PLACE, limits=bounded)) as archive,
     ):
-        headers = _headers(archive, max_rows=limits.max_predict_rows)
+        headers = _headers(archive, max_rows=limits.max_rows)
         columns = {
             f"{SUPPLIED_PREFIX}{name}": name for name in supplied_names(headers, location=PLACE)
         }
