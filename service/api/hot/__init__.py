@@ -1,0 +1,1 @@
+"""The hot path: predictions, taken before the routes of everything else."""

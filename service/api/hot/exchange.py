@@ -1,0 +1,56 @@
+"""One exchange of the hot path: a request that was received whole, and its answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol, TypeAlias
+
+from service.errors import ServiceError
+
+Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HotRequest:
+    """A POST to one of the routes of `routes.py`.
+
+    ``route`` is the path as it is declared, ``parameters`` what it has in braces, percent-decoded;
+    names of headers are lower case. ``arrived`` is the time of the event loop at the first line.
+    """
+
+    route: str
+    parameters: Mapping[str, str]
+    query: bytes
+    headers: Headers
+    body: bytes
+    arrived: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class HotAnswer:
+    """An answer; ``headers`` are all but content-length, date and connection."""
+
+    status: int
+    body: bytes
+    headers: Headers = field(default=())
+
+
+Reply: TypeAlias = Callable[[HotAnswer], None]
+GiveUp: TypeAlias = Callable[[], None]
+
+
+class HotApp(Protocol):
+    """Answers requests; all calls come from one event loop, none of them blocks it."""
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Longest body that is received."""
+
+    def begin(self, request: HotRequest, reply: Reply) -> GiveUp:
+        """Answer a request by calling ``reply`` once, perhaps before this returns.
+
+        Calling what is returned says that the client left: nothing is replied from then on, and
+        work that has not begun is dropped. After the reply it does nothing.
+        """
+
+    def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
+        """Return the answer to a request that was not received whole, and count it."""
