@@ -3,7 +3,6 @@
 import uuid
 from typing import Annotated, Any
 
-import msgspec
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -13,9 +12,8 @@ from service.api.negotiation import chosen_format
 from service.api.problems import problems
 from service.bodies import BODIES, JSON, NPY, NPZ, BodyReader
 from service.errors import UnsupportedFormat
-from service.operations.predict import PredictionBatch, predict
-from service.operations.predictions import render_predictions
-from service.operations.predictions_npz import predictions_npz
+from service.operations.answered_rows import AnsweredRows
+from service.operations.predict import predict
 
 ANSWERS = {"json": JSON, "npz": NPZ}
 BINARY = {"type": "string", "format": "binary"}
@@ -168,7 +166,7 @@ async def post_predict(
 
     def work() -> Response:
         asked = read(body, calibration=calibration, limits=workspace.limits.bodies)
-        return answer(predict(workspace, tenant_id, asked))
+        return answer(AnsweredRows(predict(workspace, tenant_id, asked)))
 
     return await lanes.predict.run(work)
 
@@ -182,14 +180,14 @@ def _body_reader(request: Request) -> BodyReader:
     return BODIES[media_type]
 
 
-def _as_json(batch: PredictionBatch) -> Response:
-    return Response(msgspec.json.encode(render_predictions(batch)), media_type=JSON)
+def _as_json(rows: AnsweredRows) -> Response:
+    return Response(rows.json(0, rows.n_rows), media_type=JSON)
 
 
-def _as_npz(batch: PredictionBatch) -> Response:
-    ref = batch.calibration.ref
+def _as_npz(rows: AnsweredRows) -> Response:
+    ref = rows.ref
     headers = {"Howsure-Calibration": f"id={ref.id}; name={ref.name}; version={ref.version}"}
-    return Response(predictions_npz(batch), media_type=NPZ, headers=headers)
+    return Response(rows.npz(0, rows.n_rows), media_type=NPZ, headers=headers)
 
 
 SCHEMAS = {

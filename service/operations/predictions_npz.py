@@ -4,12 +4,11 @@ from io import BytesIO
 
 import numpy as np
 
-from service.operations.predict import PredictionBatch
-from service.operations.prediction_arrays import prediction_arrays
+from service.operations.prediction_arrays import Arrays
 
 
-def predictions_npz(batch: PredictionBatch) -> bytes:
+def predictions_npz(arrays: Arrays) -> bytes:
     """Return the arrays of `prediction_arrays`, stored without compression."""
     packed = BytesIO()
-    np.savez(packed, allow_pickle=False, **prediction_arrays(batch))
+    np.savez(packed, allow_pickle=False, **arrays)
     return packed.getvalue()

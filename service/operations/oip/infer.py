@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import dataclass
 
 from service.bodies.oip.infer_body import InferBody, read_infer
+from service.bodies.oip.wanted import wanted_of
 from service.errors import DeadlineExceeded, ServiceError
-from service.operations.oip.answer import InferAnswer, encode_answer
+from service.operations.answered_rows import AnsweredRows
+from service.operations.oip.answer import InferAnswer
 from service.operations.oip.metadata import input_tensors
 from service.operations.oip.repository import ready_model
 from service.operations.oip.statistics import Spent, Statistics
 from service.operations.predict import predict
-from service.operations.prediction_arrays import prediction_arrays
 from service.operations.workspace import Workspace
 
 
@@ -64,18 +65,18 @@ def _infer(
         limits=workspace.limits.bodies,
         inputs=lambda: input_tensors(workspace, tenant_id, call.reference),
     )
+    wanted = wanted_of(request)
     read = time.monotonic_ns()
     if 0 < request.timeout_ns < read - call.arrived_ns:
         raise DeadlineExceeded("The request has waited for longer than its `timeout`.")
-    batch = predict(workspace, tenant_id, asked)
+    rows = AnsweredRows(predict(workspace, tenant_id, asked))
     answered = time.monotonic_ns()
-    ref = batch.calibration.ref
-    answer = encode_answer(ref, request, prediction_arrays(batch))
+    answer = rows.oip(0, rows.n_rows, wanted)
     spent = Spent(
         queue=started - call.arrived_ns,
         compute_input=read - started,
         compute_infer=answered - read,
         compute_output=time.monotonic_ns() - answered,
     )
-    statistics.succeeded(ref, rows=len(batch.classes), spent=spent)
+    statistics.succeeded(rows.ref, rows=rows.n_rows, spent=spent)
     return answer

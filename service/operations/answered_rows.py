@@ -1,0 +1,58 @@
+"""The answers of one run, from which each request that took part is given its own rows."""
+
+from functools import cached_property
+
+from service.bodies.oip.wanted import Wanted
+from service.operations.oip.answer import InferAnswer, OutputTensors
+from service.operations.predict import PredictionBatch
+from service.operations.prediction_arrays import Arrays, prediction_arrays
+from service.operations.predictions import opening_of, predictions_json
+from service.operations.predictions_npz import predictions_npz
+from service.storage.references import CalibrationRef
+
+
+class AnsweredRows:
+    """Rows of any number of requests of one calibration, in whichever form each asks for.
+
+    A form is made once for all rows, when the first request asks for it.
+    """
+
+    def __init__(self, batch: PredictionBatch) -> None:
+        self._batch = batch
+        self.n_rows = len(batch.classes)
+
+    @property
+    def ref(self) -> CalibrationRef:
+        """Which calibration answered."""
+        return self._batch.calibration.ref
+
+    def json(self, start: int, stop: int) -> bytes:
+        """Return the answer of ``POST /predict`` for the rows from ``start`` to before ``stop``."""
+        rows = b",".join(self._predictions[start:stop])
+        return b"%b%b]}" % (opening_of(self._batch.calibration), rows)
+
+    def npz(self, start: int, stop: int) -> bytes:
+        """Return the same as an .npz archive."""
+        return predictions_npz({name: array[start:stop] for name, array in self._arrays.items()})
+
+    def oip(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
+        """Return the same as tensors of the Open Inference Protocol.
+
+        Raises
+        ------
+        InvalidInput
+            If an output is asked for that there is not.
+        """
+        return self._tensors.answer(start, stop, wanted)
+
+    @cached_property
+    def _predictions(self) -> list[bytes]:
+        return predictions_json(self._batch)
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        return prediction_arrays(self._batch)
+
+    @cached_property
+    def _tensors(self) -> OutputTensors:
+        return OutputTensors(self.ref, self._arrays)
