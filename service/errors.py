@@ -7,11 +7,14 @@ ServiceError
 │   ├── InvalidDataset
 │   ├── InvalidOnnxModel
 │   ├── UnsupportedFormat   a media type or file format that is not read
-│   └── TooLarge            a size, a count or a length above its limit
+│   ├── TooLarge            a size, a count or a length above its limit
+│   │   └── HeadersTooLarge
+│   └── RequestTimeout      it did not arrive in time
 ├── NotFound
 ├── Conflict                the thing is not in a state that allows this
 ├── Overloaded              a limit of the server, worth trying again later
-│   └── StorageFull
+│   ├── StorageFull
+│   └── TooManyRequests     what arrives is more than can be taken now
 ├── ArtifactDamaged         a stored file is missing, or is not what was stored
 └── InferenceFailed         the ONNX model did not answer
     ├── OnnxModelCrashed
@@ -90,6 +93,14 @@ class TooLarge(InvalidInput):
     """A size, a count or a length is above its limit."""
 
 
+class HeadersTooLarge(TooLarge):
+    """The request line and the headers are longer than they may be."""
+
+
+class RequestTimeout(InvalidInput):
+    """The request did not arrive in the time it may take."""
+
+
 class NotFound(ServiceError):
     """There is no such thing, or it belongs to somebody else."""
 
@@ -99,11 +110,21 @@ class Conflict(ServiceError):
 
 
 class Overloaded(ServiceError):
-    """A limit of the server; the same request may succeed later."""
+    """A limit of the server; the same request may succeed ``retry_after`` seconds later."""
+
+    def __init__(
+        self, message: str, violations: Sequence[Violation] = (), *, retry_after: int = 5
+    ) -> None:
+        super().__init__(message, violations)
+        self.retry_after = retry_after
 
 
 class StorageFull(Overloaded):
     """No space is left where uploads and results are kept."""
+
+
+class TooManyRequests(Overloaded):
+    """More is asked at once than can be taken; the same request may succeed later."""
 
 
 class ArtifactDamaged(ServiceError):

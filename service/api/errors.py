@@ -17,14 +17,24 @@ from service.operations.problem import problem, problem_of
 
 MEDIA_TYPE = "application/problem+json"
 RETRY_AFTER_SECONDS = 5
+WORTH_RETRYING = frozenset(
+    {
+        HTTPStatus.SERVICE_UNAVAILABLE,
+        HTTPStatus.TOO_MANY_REQUESTS,
+        HTTPStatus.INSUFFICIENT_STORAGE,
+    }
+)
 STATUS: dict[type[ServiceError], HTTPStatus] = {
     errors.InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
     errors.UnsupportedFormat: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
+    errors.HeadersTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
+    errors.RequestTimeout: HTTPStatus.REQUEST_TIMEOUT,
     errors.NotFound: HTTPStatus.NOT_FOUND,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.Overloaded: HTTPStatus.SERVICE_UNAVAILABLE,
+    errors.TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
     errors.StorageFull: HTTPStatus.INSUFFICIENT_STORAGE,
     errors.InferenceFailed: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.DeadlineExceeded: HTTPStatus.GATEWAY_TIMEOUT,
@@ -67,9 +77,7 @@ def status_of(error: ServiceError) -> HTTPStatus:
 def problem_response(request: Request, status: int, found: dict[str, object]) -> JSONResponse:
     """Render one problem, and let the metrics know which it is."""
     request.state.failure = str(found["type"]).rpartition(":")[2]
-    retry = status in (HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.TOO_MANY_REQUESTS)
-    retry = retry or status == HTTPStatus.INSUFFICIENT_STORAGE
-    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if retry else None
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status in WORTH_RETRYING else None
     return JSONResponse(
         found | {"status": int(status)}, status_code=status, headers=headers, media_type=MEDIA_TYPE
     )

@@ -1,0 +1,70 @@
+"""A hot body as it arrives, within its limit and the budget of all."""
+
+from service.api.hot.limits import BodyBudget
+from service.errors import TooLarge
+
+
+class ArrivingBody:
+    """Collects a body; what comes is counted, whatever its length was said to be.
+
+    Raises
+    ------
+    TooLarge
+        On creation, if the length that the headers claim is above the limit.
+    """
+
+    __slots__ = ("_budget", "_counted", "_kept", "_max_bytes", "claimed", "size")
+
+    def __init__(self, *, claimed: int, max_bytes: int, budget: BodyBudget) -> None:
+        self._max_bytes = max_bytes
+        self._budget = budget
+        self._counted = 0
+        self._kept: bytes | bytearray = b""
+        self.claimed = claimed
+        self.size = 0
+        if claimed > max_bytes:
+            raise self._too_large()
+
+    def add(self, chunk: bytes) -> None:
+        """Keep what came.
+
+        Raises
+        ------
+        TooLarge
+            If the body is longer than it may be.
+        """
+        self.size += len(chunk)
+        if self.size > self._max_bytes:
+            raise self._too_large()
+        if not self._kept:
+            self._kept = chunk
+            return
+        if isinstance(self._kept, bytes):
+            # A list of chunks would take many times the bytes of chunks that are small.
+            self._kept = bytearray(self._kept)
+        self._kept += chunk
+
+    def count(self) -> None:
+        """Count a body that is not whole yet: all that it claims, or what has come of it.
+
+        Raises
+        ------
+        TooManyRequests
+            If more is being received than may be.
+        """
+        more = max(self.claimed, self.size) - self._counted
+        if more > 0:
+            self._budget.take(more)
+            self._counted += more
+
+    def release(self) -> None:
+        """Stop counting: it is whole, or given up."""
+        self._budget.give_back(self._counted)
+        self._counted = 0
+
+    def whole(self) -> bytes:
+        """Return what came."""
+        return bytes(self._kept)
+
+    def _too_large(self) -> TooLarge:
+        return TooLarge.at("body", f"expected at most {self._max_bytes} bytes")
