@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MEBIBYTE = 1024**2
@@ -19,6 +19,9 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port; 0 takes a free one.")
+    processes: int = Field(
+        1, ge=1, le=256, description="Server processes that answer requests, on one port."
+    )
     data_dir: Path = Field(
         Path("howsure-data"), description="Folder of the database, the artifacts and the uploads."
     )
@@ -31,8 +34,11 @@ class Settings(BaseSettings):
     )
     device: str = Field(
         "auto",
-        pattern=r"^(auto|cpu|cuda(:\d+)?)$",
-        description="`auto`, `cpu`, `cuda` or `cuda:N`; auto is the best provider that loads.",
+        pattern=r"^(auto|cpu|cuda|cuda:(0|[1-9][0-9]{0,3})(,cuda:(0|[1-9][0-9]{0,3}))*)$",
+        description=(
+            "`auto`, `cpu`, `cuda`, `cuda:N` or several, as `cuda:0,cuda:1`; auto is the best "
+            "provider that loads."
+        ),
     )
     threads: int = Field(
         0, ge=0, description="Threads of one ONNX session; 0: as many as this process may use."
@@ -81,6 +87,14 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field(
         "console", description="How log lines are written."
     )
+
+    @field_validator("device")
+    @classmethod
+    def _each_once(cls, device: str) -> str:
+        names = device.split(",")
+        if len(set(names)) < len(names):
+            raise ValueError("expected each device once")
+        return device
 
     def resolved_database_url(self) -> str:
         """Return the database's URL, the default one spelt out."""

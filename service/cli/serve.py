@@ -12,6 +12,7 @@ from rich.console import Console
 from service.app import create_app
 from service.cli.failure import CommandFailed
 from service.cli.given_settings import given_settings, prepare
+from service.cli.processes import Supervisor
 from service.cli.server import Server
 from service.cli.settings_help import settings_help
 from service.log_lines import configure_logging
@@ -26,13 +27,19 @@ def serve(
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder of the database, artifacts and uploads.")
     ] = None,
+    processes: Annotated[
+        int | None, typer.Option(help="Server processes that answer requests, on one port.")
+    ] = None,
 ) -> None:
     """Run the service: HTTP, workers and model processes."""
-    settings = given_settings(host=host, port=port, data_dir=data_dir)
+    settings = given_settings(host=host, port=port, data_dir=data_dir, processes=processes)
     listener = bind(settings.host, settings.port)
     prepare(settings)
     configure_logging(settings.log_format)
     address = f"http://{settings.host}:{listener.getsockname()[1]}"
+    if settings.processes > 1:
+        Supervisor(settings, listener, lambda: _announce(address, settings)).run()
+        return
     app = create_app(settings, on_ready=lambda: _announce(address, settings))
     Server(app).run(sockets=[listener])
 

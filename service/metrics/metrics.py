@@ -1,12 +1,13 @@
 """All metrics of one app: counted where things happen, rendered when somebody scrapes."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from prometheus_client import CollectorRegistry, Metric, ProcessCollector, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
 from prometheus_client.registry import Collector
 
 from service.metrics.answers import AnswerCounts
+from service.metrics.families import Family, families_of
 from service.metrics.jobs import JobMetrics
 from service.metrics.lanes import LaneMetrics
 from service.metrics.requests import RequestMetrics
@@ -27,10 +28,27 @@ class Metrics:
         self.jobs = JobMetrics(self._registry)
         self._registry.register(self.answers)
         ProcessCollector(registry=self._registry)
+        self._of_all: Callable[[], bytes] | None = None
 
     def render(self) -> bytes:
-        """Return all of it in the text format of `CONTENT_TYPE`."""
+        """Return all of it in the text format of `CONTENT_TYPE`.
+
+        Raises
+        ------
+        Overloaded
+            If this is one of several processes, and what they counted cannot be had at this time.
+        """
+        if self._of_all is not None:
+            return self._of_all()
         return generate_latest(_WithoutCreated(self._registry))
+
+    def families(self) -> list[Family]:
+        """Return what this process alone has to tell."""
+        return families_of(_WithoutCreated(self._registry))
+
+    def share(self, of_all: Callable[[], bytes]) -> None:
+        """Render, from now on, what all processes of the service tell."""
+        self._of_all = of_all
 
 
 class _WithoutCreated(Collector):

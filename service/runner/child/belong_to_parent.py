@@ -17,6 +17,13 @@ def belong_to_parent(parent: int) -> None:
     A run that never ends would not notice that the socket was closed. Elsewhere than on Linux the
     socket must do: it is looked at between two requests.
     """
+    die_with_parent(parent)
+    with suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)
+
+
+def die_with_parent(parent: int) -> None:
+    """Have the kernel kill this process when its parent dies, where it is Linux's."""
     if sys.platform != "linux":
         return
     libc = ctypes.CDLL(None, use_errno=True)
@@ -24,5 +31,3 @@ def belong_to_parent(parent: int) -> None:
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG) failed")
     if os.getppid() != parent:
         os._exit(0)  # it died before the line above
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text(FIRST_TO_GO)

@@ -1,0 +1,48 @@
+"""``python -m service.cli.processes LISTENER CHANNEL PARENT``: one server process.
+
+It takes connections from the listening socket that it inherits, and belongs to its parent, which
+hands it the settings as environment variables.
+"""
+
+import signal
+import socket
+import sys
+from types import FrameType
+
+from service.app import create_app
+from service.cli.given_settings import given_settings
+from service.cli.processes.link import SupervisorLink
+from service.cli.server import Server
+from service.log_lines import configure_logging
+from service.runner.child.belong_to_parent import die_with_parent
+
+
+def main(listener: int, channel: int, parent: int) -> None:
+    """Answer requests until asked to end, then tell a last time what was counted."""
+    die_with_parent(parent)
+    # The server handles both while it runs, and raises them again when it has ended.
+    signal.signal(signal.SIGTERM, _leave)
+    signal.signal(signal.SIGINT, _leave)
+    settings = given_settings()
+    configure_logging(settings.log_format)
+    link = SupervisorLink(_inherited(channel))
+    app = create_app(settings, on_ready=link.ready)
+    link.share(app.state.metrics)
+    try:
+        Server(app).run(sockets=[_inherited(listener)])
+    finally:
+        link.tell()
+
+
+def _inherited(descriptor: int) -> socket.socket:
+    found = socket.socket(fileno=descriptor)
+    found.set_inheritable(False)  # not by the children that run models
+    return found
+
+
+def _leave(_number: int, _frame: FrameType | None) -> None:
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
