@@ -11,7 +11,9 @@ from service.errors import Violation, shown
 Schema = Mapping[str, Any]
 
 PATTERNS = {
-    r"^(auto|cpu|cuda(:\d+)?)$": "auto, cpu, cuda or cuda:N",
+    r"^(auto|cpu|cuda|cuda:(0|[1-9][0-9]{0,3})(,cuda:(0|[1-9][0-9]{0,3}))*)$": (
+        "auto, cpu, cuda, cuda:N or a list as cuda:0,cuda:1"
+    ),
     r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$": (
         "1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a digit"
     ),

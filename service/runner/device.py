@@ -1,5 +1,6 @@
 """Which device ONNX models run on: the one that was tried, not the one that is listed."""
 
+import re
 import threading
 from dataclasses import dataclass
 
@@ -11,6 +12,8 @@ from service.runner.spawner import Spawner
 CPU_PROVIDER = "CPUExecutionProvider"
 CUDA_PROVIDER = "CUDAExecutionProvider"
 PROBE_SECONDS = 120.0
+ALONE = ("auto", "cpu", "cuda")
+NUMBERED = re.compile(r"cuda:(0|[1-9][0-9]{0,3})")
 
 
 @dataclass(frozen=True)
@@ -23,32 +26,63 @@ class Device:
 
 
 class DeviceFinder:
-    """Finds out the device once, at the first call, for all threads."""
+    """Finds out the devices once, at the first call, for all threads."""
 
     def __init__(self, requested: str, spawner: Spawner) -> None:
-        self._requested = requested
+        self._requested = requested_devices(requested)
         self._spawner = spawner
         self._lock = threading.Lock()
-        self._found: Device | InferenceFailed | None = None
+        self._found: tuple[Device, ...] | InferenceFailed | None = None
 
     def device(self) -> Device:
-        """Return the device.
+        """Return the first device.
 
         Raises
         ------
         InferenceFailed, Overloaded
-            As `probe_device`; the former is not tried again, for a health check may ask each
-            second.
+            As `devices`.
+        """
+        return self.devices()[0]
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the devices in the order in which they were asked for, at least one.
+
+        Raises
+        ------
+        InferenceFailed, Overloaded
+            As `probe_device`, of the first that cannot be used; the former is not tried again, for
+            a health check may ask each second.
         """
         with self._lock:
             if self._found is None:
                 try:
-                    self._found = probe_device(self._requested, self._spawner)
+                    self._found = tuple(
+                        probe_device(name, self._spawner) for name in self._requested
+                    )
                 except InferenceFailed as error:
                     self._found = error
             if isinstance(self._found, InferenceFailed):
                 raise InferenceFailed(self._found.message)
             return self._found
+
+
+def requested_devices(requested: str) -> tuple[str, ...]:
+    """Return the names in ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``cuda:0,cuda:1,…``.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or names a device twice.
+    """
+    names = tuple(requested.split(","))
+    several = len(names) > 1
+    if any(not NUMBERED.fullmatch(name) and (several or name not in ALONE) for name in names):
+        raise ValueError(
+            f"device must be auto, cpu, cuda, cuda:N or a list as cuda:0,cuda:1, not {requested!r}"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"device must name each device once, not {requested!r}")
+    return names
 
 
 def probe_device(requested: str, spawner: Spawner) -> Device:

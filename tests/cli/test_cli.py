@@ -191,7 +191,12 @@ def test_failures_are_one_sentence(folder, arguments, says: str) -> None:
     [
         (("list",), {"PORT": "abc"}, "HOWSURE_PORT: expected an integer from 0 to 65535"),
         (("serve", "--port", "99999"), {}, "--port: expected an integer from 0 to 65535"),
-        (("list",), {"DEVICE": "gpu"}, "HOWSURE_DEVICE: expected auto, cpu, cuda or cuda:N"),
+        (
+            ("list",),
+            {"DEVICE": "gpu"},
+            "HOWSURE_DEVICE: expected auto, cpu, cuda, cuda:N or a list",
+        ),
+        (("list",), {"DEVICE": "cuda:0,cuda:0"}, "HOWSURE_DEVICE: expected each device once"),
         (("list",), {"DATABASE_URL": "mysql://x"}, "HOWSURE_DATABASE_URL: "),
         (("serve",), {"DATABASE_URL": "nonsense"}, "HOWSURE_DATABASE_URL: "),
         (
