@@ -43,7 +43,7 @@ class AnsweredRows:
         InvalidInput
             If an output is asked for that there is not.
         """
-        return self._tensors.answer(start, stop, wanted)
+        return self._tensors.encode_answer(start, stop, wanted)
 
     @cached_property
     def _predictions(self) -> list[bytes]:
@@ -55,4 +55,4 @@ class AnsweredRows:
 
     @cached_property
     def _tensors(self) -> OutputTensors:
-        return OutputTensors(self.ref, self._arrays)
+        return OutputTensors(self._batch.calibration, self._arrays)

@@ -96,7 +96,7 @@ def _predict(
         outputs = workspace.runners.predict(
             served.onnx_model.files, served.onnx_model.resolved, inputs
         )
-    return answers_of(served, outputs, {**outputs.uncertainty} | supplied)
+    return answers_of(served, outputs, {**outputs.uncertainty, **supplied})
 
 
 def answers_of(
@@ -105,14 +105,13 @@ def answers_of(
     columns: Mapping[str, NDArray[np.float32]],
 ) -> PredictionBatch:
     """Return what the tables make of a head's outputs, ``columns`` being all uncertainties."""
-    shown = min(SHOWN_CLASSES, outputs.top_classes.shape[1])
-    top1 = next((event for event in served.events if event.k == 1), None)
-    uncertainty = None if top1 is None else columns[top1.column]
+    events = [_answer(event, columns) for event in served.events]
+    uncertainty = next((found.uncertainty for found in events if found.event.k == 1), None)
     return PredictionBatch(
         calibration=served,
-        classes=outputs.top_classes[:, :shown],
-        scores=outputs.top_scores[:, :shown],
-        events=[_answer(event, columns) for event in served.events],
+        classes=outputs.top_classes[:, :SHOWN_CLASSES],
+        scores=outputs.top_scores[:, :SHOWN_CLASSES],
+        events=events,
         out_of_distribution=_above(uncertainty, served.ood_threshold),
         abstain={
             risk: _above(uncertainty, threshold)

@@ -56,8 +56,8 @@ def _flags(batch: PredictionBatch) -> dict[str, Flags]:
 
 
 def _int64(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    return np.ascontiguousarray(values, np.int64)
+    return values.astype(np.int64, copy=False)
 
 
 def _float32(values: NDArray[np.floating]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(values, np.float32)
+    return values.astype(np.float32, copy=False)

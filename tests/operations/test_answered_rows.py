@@ -149,4 +149,4 @@ def test_an_output_that_there_is_not_is_refused_by_name(cut):
         rows.oip(start, stop, Wanted(outputs=[("class", False), ("logits", False)]))
     violation = caught.value.violations[0]
     assert violation.location == "outputs.logits"
-    assert violation.rule.endswith(f"there are {', '.join(plain_arrays(alone))}")
+    assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")

@@ -1,11 +1,12 @@
 """The bin table: what turns an uncertainty into a probability with an interval."""
 
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
-from service.core.arrays import BinIndex, Counts, Edges, Rates, Uncertainty, as_uncertainty
+from service.core.arrays import BinIndex, Counts, Edges, Rates, Uncertainty
 from service.core.bins.assign import assign_bins
 from service.core.bins.odds import odds_ratio
 from service.core.bins.prior import BetaPrior
@@ -129,20 +130,24 @@ class BinTable:
         ValueError
             If a value is not finite.
         """
-        values = as_uncertainty(uncertainty)
-        bins = assign_bins(values, self.edges)
+        bins = assign_bins(uncertainty, self.edges)
         if self.lookup == "step":
-            probability = self.probability[bins]
-        else:
-            probability = np.interp(
-                values.astype(np.float64), self.mean_uncertainty, self.probability
-            )
+            lower, upper = self._step_interval
+            return BinLookup(bins, self.probability[bins], lower[bins], upper[bins])
+        # By way of float32, to which the bins were assigned.
+        values = np.asarray(uncertainty, np.float32).astype(np.float64)
+        probability = np.interp(values, self.mean_uncertainty, self.probability)
         return BinLookup(
             bin=bins,
             probability=probability,
             lower=np.minimum(self.lower[bins], probability),
             upper=np.maximum(self.upper[bins], probability),
         )
+
+    @cached_property
+    def _step_interval(self) -> tuple[Rates, Rates]:
+        """Ends of each bin's interval, made to hold its probability."""
+        return np.minimum(self.lower, self.probability), np.maximum(self.upper, self.probability)
 
 
 def _ascends(values: Edges | Rates) -> bool:

@@ -3,16 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from math import prod
+from weakref import WeakKeyDictionary
 
 import msgspec
-import numpy as np
 
 from service.bodies.oip.datatypes import datatype_of
 from service.bodies.oip.request import place_of
 from service.bodies.oip.wanted import Wanted
 from service.bodies.request import Array
 from service.errors import InvalidInput
-from service.storage.references import CalibrationRef
+from service.operations.served import ServedCalibration
 
 _encode = msgspec.json.encode
 
@@ -25,57 +26,68 @@ class InferAnswer:
     header_length: int | None
 
 
-class _Tensor:
-    """One output for all rows, from which those of a request are cut."""
+@dataclass(frozen=True)
+class _Output:
+    """One output, whatever its rows.
 
-    def __init__(self, name: str, array: Array, numbers: bytes) -> None:
-        self._array = array
-        self._text = numbers
-        self._width = int(np.prod(array.shape[1:]))
-        described = _encode({"name": name, "datatype": datatype_of(array.dtype)})[:-1]
+    ``json`` lacks the number of rows and the numbers, ``raw`` the number of rows and of bytes.
+    """
+
+    json: bytes
+    raw: bytes
+    numbers_a_row: int
+    bytes_a_row: int
+
+    @classmethod
+    def like(cls, name: str, array: Array) -> "_Output":
+        """Describe an output by an array of any number of rows."""
+        named = _encode({"name": name, "datatype": datatype_of(array.dtype)})[:-1]
         sizes = b"".join(b",%d" % size for size in array.shape[1:])
-        self._head = described.replace(b"%", b"%%") + b',"shape":[%d' + sizes + b"]"
+        shaped = named.replace(b"%", b"%%") + b',"shape":[%d' + sizes + b"]"
+        numbers = prod(array.shape[1:])
+        return cls(
+            json=shaped + b',"data":[%b]}',
+            raw=shaped + b',"parameters":{"binary_data_size":%d}}',
+            numbers_a_row=numbers,
+            bytes_a_row=numbers * array.itemsize,
+        )
 
-    def json(self, start: int, stop: int) -> bytes:
-        """Return the tensor with its numbers."""
-        width = self._width
-        numbers = b",".join(self._numbers[start * width : stop * width])
-        return self._head % (stop - start) + b',"data":[' + numbers + b"]}"
 
-    def described(self, start: int, stop: int) -> bytes:
-        """Return the tensor with the size of its bytes, in their place."""
-        size = len(self.raw(start, stop))
-        return self._head % (stop - start) + b',"parameters":{"binary_data_size":%d}}' % size
+class _Layout:
+    """What is the same in all answers of a calibration."""
 
-    def raw(self, start: int, stop: int) -> bytes:
-        """Return the bytes of its numbers, little-endian."""
-        row = self._width * self._array.itemsize
-        return self._bytes[start * row : stop * row]
+    def __init__(self, served: ServedCalibration, arrays: Mapping[str, Array]) -> None:
+        model = {"model_name": served.ref.name, "model_version": str(served.ref.version)}
+        self.model = _encode(model)[:-1]
+        self.outputs = {name: _Output.like(name, array) for name, array in arrays.items()}
+        # By whether they are to be raw.
+        self.all = [[(name, is_binary) for name in arrays] for is_binary in (False, True)]
 
-    @cached_property
-    def _numbers(self) -> list[bytes]:
-        return self._text.split(b",")
+    def output(self, name: str) -> _Output:
+        """Return an output that may not be there."""
+        found = self.outputs.get(name)
+        if found is None:
+            known = ", ".join(self.outputs)
+            raise InvalidInput.at(
+                place_of("outputs", name), f"there is no such output; there are {known}"
+            )
+        return found
 
-    @cached_property
-    def _bytes(self) -> bytes:
-        array = self._array
-        return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+
+_layouts: WeakKeyDictionary[ServedCalibration, _Layout] = WeakKeyDictionary()
 
 
 class OutputTensors:
-    """All outputs for all rows of a run, in the order of ``arrays``."""
+    """All outputs for all rows of a run, from which the answers to its requests are cut."""
 
-    def __init__(self, ref: CalibrationRef, arrays: Mapping[str, Array]) -> None:
-        model = {"model_name": ref.name, "model_version": str(ref.version)}
-        self._model = _encode(model)[:-1]
-        columns = [array.ravel().tolist() for array in arrays.values()]
-        texts = _encode(columns)[2:-2].split(b"],[")
-        self._tensors = {
-            name: _Tensor(name, array, text)
-            for (name, array), text in zip(arrays.items(), texts, strict=True)
-        }
+    def __init__(self, served: ServedCalibration, arrays: Mapping[str, Array]) -> None:
+        self._arrays = arrays
+        layout = _layouts.get(served)
+        if layout is None:
+            layout = _layouts[served] = _Layout(served, arrays)
+        self._layout = layout
 
-    def answer(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
+    def encode_answer(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
         """Return the outputs that are wanted, in that order; all where none is named.
 
         Raises
@@ -83,25 +95,39 @@ class OutputTensors:
         InvalidInput
             If an output is wanted that there is not.
         """
-        asked = wanted.outputs or [(name, wanted.all_binary) for name in self._tensors]
+        n_rows = stop - start
         outputs: list[bytes] = []
+        sizes: list[int | bytes] = []
         raw: list[bytes] = []
-        for name, is_binary in asked:
-            tensor = self._tensor(name)
+        for name, is_binary in wanted.outputs or self._layout.all[wanted.all_binary]:
+            output = self._layout.output(name)
             if is_binary:
-                outputs.append(tensor.described(start, stop))
-                raw.append(tensor.raw(start, stop))
+                width = output.bytes_a_row
+                tensor = self._bytes[name][start * width : stop * width]
+                outputs.append(output.raw)
+                sizes += (n_rows, len(tensor))
+                raw.append(tensor)
             else:
-                outputs.append(tensor.json(start, stop))
+                width = output.numbers_a_row
+                numbers = self._numbers[name][start * width : stop * width]
+                outputs.append(output.json)
+                sizes += (n_rows, b",".join(numbers))
         named = b',"id":' + _encode(wanted.id) if wanted.id else b""
-        head = b'%b%b,"outputs":[%b]}' % (self._model, named, b",".join(outputs))
+        tensors = b",".join(outputs) % tuple(sizes)
+        head = b'%b%b,"outputs":[%b]}' % (self._layout.model, named, tensors)
         return InferAnswer(b"".join([head, *raw]), len(head) if raw else None)
 
-    def _tensor(self, name: str) -> _Tensor:
-        found = self._tensors.get(name)
-        if found is None:
-            known = ", ".join(self._tensors)
-            raise InvalidInput.at(
-                place_of("outputs", name), f"there is no such output; there are {known}"
-            )
-        return found
+    @cached_property
+    def _numbers(self) -> dict[str, list[bytes]]:
+        """Numbers of each output in JSON, row after row."""
+        columns = [array.ravel().tolist() for array in self._arrays.values()]
+        texts = _encode(columns)[2:-2].split(b"],[")
+        return {name: text.split(b",") for name, text in zip(self._arrays, texts, strict=True)}
+
+    @cached_property
+    def _bytes(self) -> dict[str, bytes]:
+        """Numbers of each output, little-endian."""
+        return {
+            name: array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+            for name, array in self._arrays.items()
+        }
