@@ -8,6 +8,7 @@ import numpy as np
 import onnxruntime as ort
 
 from service.errors import InferenceFailed, InvalidInput, InvalidOnnxModel
+from service.runner.child.bound_run import bound_run
 from service.runner.child.watchdog import Watchdog
 from service.runner.frames import Array
 
@@ -36,6 +37,13 @@ class OnnxSession:
         ``cpu`` or ``cuda:N``.
     threads
         Threads of one run.
+
+    Attributes
+    ----------
+    provider
+        The execution provider that is really used.
+    output_names
+        Names of the graph's outputs.
     """
 
     def __init__(
@@ -65,16 +73,10 @@ class OnnxSession:
         except Exception as error:
             # A stranger's file raises what it can, a UnicodeDecodeError for instance.
             raise _load_failure(error) from error
-
-    @property
-    def provider(self) -> str:
-        """The execution provider that is really used."""
-        return str(self._session.get_providers()[0])
-
-    @property
-    def output_names(self) -> list[str]:
-        """Names of the graph's outputs."""
-        return [output.name for output in self._session.get_outputs()]
+        self.provider = str(self._session.get_providers()[0])
+        self.output_names = [str(output.name) for output in self._session.get_outputs()]
+        # On the CPU to bind costs more than it saves.
+        self._is_bound = self.provider == CUDA
 
     def run(
         self, outputs: Sequence[str], feeds: Mapping[str, Array], *, place: str
@@ -92,12 +94,17 @@ class OnnxSession:
         InferenceFailed
             If there is not enough memory.
         """
-        with self._watchdog.run() as options:
-            try:
+        options = self._watchdog.begin()
+        try:
+            if self._is_bound:
+                answers = bound_run(self._session, outputs, feeds, options)
+            else:
                 answers = self._session.run(list(outputs), dict(feeds), options)
-            except Exception as error:
-                self._watchdog.check()
-                raise _run_failure(error, place) from error
+        except Exception as error:
+            self._watchdog.check()
+            raise _run_failure(error, place) from error
+        finally:
+            self._watchdog.end()
         return {name: np.asarray(answer) for name, answer in zip(outputs, answers, strict=True)}
 
 

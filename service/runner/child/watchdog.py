@@ -9,21 +9,29 @@ import onnxruntime as ort
 
 from service.errors import DeadlineExceeded
 
+# To the runtime: record no CUDA graph. Its binding of inputs and outputs asks for this entry at
+# each run, and to find none costs it a C++ exception, as much time as a small model takes.
+NO_CUDA_GRAPH = ("gpu_graph_id", "-1")
+
 
 class Watchdog:
     """Sets the terminate flag of a run whose deadline has passed.
 
-    ONNX Runtime looks at the flag between two nodes, so one long node outlives it; the parent then
-    kills this process.
+    One run at a time. ONNX Runtime looks at the flag between two nodes, so one long node outlives
+    it; the parent then kills this process.
     """
 
     def __init__(self) -> None:
-        self._condition = threading.Condition()
+        # The condition's own methods are in Python; what is done at each run takes the bare lock.
+        self._lock = threading.Lock()
+        self._condition = threading.Condition(self._lock)
         self._deadline: float | None = None
         self._budget = 0.0
         self._each: float | None = None
         self._run_deadline: float | None = None
-        self._options: ort.RunOptions | None = None
+        self._options = _run_options()
+        self._is_running = False
+        self._has_terminated = False
         self._wakes_at: float | None = None
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
@@ -33,41 +41,47 @@ class Watchdog:
 
         A budget of 0 sets no limit.
         """
-        with self._condition:
+        with self._lock:
             self._budget, self._each = budget, each
             self._deadline = time.monotonic() + budget if budget else None
             self._wake_for(self._deadline)
         try:
             yield
         finally:
-            with self._condition:
+            with self._lock:
                 self._deadline = None
 
-    @contextmanager
-    def run(self) -> Iterator[ort.RunOptions]:
-        """Yield options for one run.
+    def begin(self) -> ort.RunOptions:
+        """Begin a run and return its options; `end` is to follow, whatever becomes of the run.
 
         Raises
         ------
         DeadlineExceeded
-            If the request's time was over before the run.
+            If the request's time was over before the run, which has not begun then.
         """
-        self.check()
-        options = ort.RunOptions()  # a terminated one cannot be used again
-        with self._condition:
-            self._options = options
+        now = time.monotonic()
+        self._check_at(now)
+        with self._lock:
+            self._is_running = True
             if self._each is not None:
-                self._run_deadline = time.monotonic() + self._each
+                self._run_deadline = now + self._each
                 self._wake_for(self._run_deadline)
-        try:
-            yield options
-        finally:
-            with self._condition:
-                self._options = self._run_deadline = None
+            return self._options
+
+    def end(self) -> None:
+        """End the run: no flag is set for it any more."""
+        with self._lock:
+            self._is_running = False
+            self._run_deadline = None
+            if self._has_terminated:  # such options would stop the next run as well
+                self._has_terminated = False
+                self._options = _run_options()
 
     def check(self) -> None:
         """Raise `DeadlineExceeded` if the time of the request, or of the run under way, is over."""
-        now = time.monotonic()
+        self._check_at(time.monotonic())
+
+    def _check_at(self, now: float) -> None:
         for deadline, budget in ((self._run_deadline, self._each), (self._deadline, self._budget)):
             if deadline is not None and now >= deadline:
                 raise DeadlineExceeded(
@@ -88,8 +102,14 @@ class Watchdog:
                 if deadlines:
                     remaining = min(deadlines) - time.monotonic()
                     if remaining <= 0:
-                        if self._options is not None:
-                            self._options.terminate = True
+                        if self._is_running:
+                            self._options.terminate = self._has_terminated = True
                         remaining = 0.05  # the next run of the same request may have begun
                 self._wakes_at = None if remaining is None else time.monotonic() + remaining
                 self._condition.wait(remaining)
+
+
+def _run_options() -> ort.RunOptions:
+    options = ort.RunOptions()
+    options.add_run_config_entry(*NO_CUDA_GRAPH)
+    return options
