@@ -4,7 +4,7 @@ import asyncio
 import resource
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,6 +21,7 @@ class Load:
     """What came back: a status and the seconds it took, by request; 0 is no answer at all."""
 
     seconds: float = 0.0
+    offered: float = 0.0  # requests sent a second
     statuses: list[int] = field(default_factory=list)
     latencies: list[float] = field(default_factory=list)
 
@@ -43,9 +44,10 @@ class Load:
         """Return how often each status came."""
         return Counter(self.statuses)
 
-    def quantiles(self, *levels: float, status: int = OK) -> list[float]:
-        """Return quantiles of the seconds of all answers with this status; NaN without any."""
-        found = [s for s, own in zip(self.latencies, self.statuses, strict=True) if own == status]
+    def quantiles(self, *levels: float, statuses: Container[int] = (OK,)) -> list[float]:
+        """Return quantiles of the seconds of all answers with these statuses; NaN without any."""
+        pairs = zip(self.latencies, self.statuses, strict=True)
+        found = [seconds for seconds, status in pairs if status in statuses]
         return np.quantile(found, levels).tolist() if found else [float("nan")] * len(levels)
 
 
@@ -73,6 +75,7 @@ async def closed_loop(
 
     await asyncio.gather(*(client(i) for i in range(connections)))
     load.seconds = time.perf_counter() - begin
+    load.offered = len(load.statuses) / load.seconds
     return load
 
 
@@ -90,10 +93,11 @@ async def open_loop(
     """
     allow_many_sockets()
     due = np.cumsum(generator.exponential(1 / rate, size=max(1, round(rate * seconds))))
-    load, idle = Load(), list[Connection]()
+    load, idle, last_good = Load(), list[Connection](), 0.0
     begin = time.perf_counter()
 
     async def send(number: int, at: float) -> None:
+        nonlocal last_good
         connection = None
         try:
             connection = idle.pop() if idle else await Connection.open(address)
@@ -104,7 +108,10 @@ async def open_loop(
             if connection is not None:
                 connection.close()
         else:
-            load.add(answer.status, time.perf_counter() - at)
+            now = time.perf_counter()
+            load.add(answer.status, now - at)
+            if answer.status == OK:
+                last_good = now - begin
             if connection.is_open:
                 idle.append(connection)
 
@@ -115,7 +122,9 @@ async def open_loop(
                 await asyncio.sleep(ahead)
             group.create_task(send(number, at))
         sending = time.perf_counter() - begin
-    load.seconds = max(sending, float(due[-1]))
+    # What was answered after the last request was sent took its time, too.
+    load.seconds = max(sending, last_good)
+    load.offered = len(due) / sending
     for connection in idle:
         connection.close()
     return load

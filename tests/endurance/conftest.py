@@ -1,0 +1,19 @@
+"""A service as its own process, with a seeded model, for the tests of this folder."""
+
+from collections.abc import Iterator
+
+import pytest
+from serve.networks import Network, network
+from serve.server_process import ServerProcess, calibrate, service
+
+
+@pytest.fixture(scope="session")
+def perceptron() -> Network:
+    return network("mlp")
+
+
+@pytest.fixture(scope="session")
+def served(perceptron: Network) -> Iterator[ServerProcess]:
+    with service(threads="1") as server:
+        calibrate(server, perceptron)
+        yield server

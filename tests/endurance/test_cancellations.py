@@ -1,0 +1,18 @@
+"""Clients that leave in flight cost nobody else an answer."""
+
+import asyncio
+
+from serve.cancellations import cancellations
+
+LEAVERS = 50
+
+
+def test_others_are_answered_rightly(served, perceptron) -> None:
+    found = asyncio.run(cancellations(served.address, perceptron, leavers=LEAVERS))
+
+    assert found.left.total() >= LEAVERS
+    assert set(found.left) == {"close", "reset", "half"}
+    assert found.beside.right >= LEAVERS
+    assert found.after.right > 0
+    for tally in (found.beside, found.after):
+        assert (tally.wrong, set(tally.statuses)) == (0, {200}), tally.examples

@@ -1,0 +1,17 @@
+"""A model's process that is killed costs a request one refusal at most, and no wrong answer."""
+
+import asyncio
+
+from serve.deaths import deaths
+
+KILLS = 5
+
+
+def test_every_answer_is_right_or_says_when_to_come_back(served, perceptron) -> None:
+    found = asyncio.run(deaths(served, perceptron, kills=KILLS))
+    tally = found.tally
+
+    assert len(found.outages) == KILLS
+    assert tally.wrong == 0, tally.examples
+    assert set(tally.statuses) <= {200, 503}, tally.examples
+    assert tally.without_retry_after == 0
