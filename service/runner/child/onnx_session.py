@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Mapping, Sequence
+from functools import cache
 
 import numpy as np
 import onnxruntime as ort
@@ -38,6 +39,13 @@ class OnnxSession:
     threads
         Threads of one run.
 
+    Raises
+    ------
+    InvalidOnnxModel
+        If the graph cannot be loaded.
+    InferenceFailed
+        If the device cannot be used for it.
+
     Attributes
     ----------
     provider
@@ -58,6 +66,8 @@ class OnnxSession:
         self._weights = dict(weights)
         self._watchdog = watchdog
         options = session_options(threads)
+        if device != "cpu":
+            preload_cuda()
         if weights:
             options.add_external_initializers_from_files_in_memory(
                 list(weights), list(weights.values()), [len(part) for part in weights.values()]
@@ -75,6 +85,12 @@ class OnnxSession:
             raise _load_failure(error) from error
         self.provider = str(self._session.get_providers()[0])
         self.output_names = [str(output.name) for output in self._session.get_outputs()]
+        if device != "cpu" and self.provider != CUDA:
+            # The runtime took the CPU without a word; the numbers of a table would not be those
+            # of the device that it is said to be made on.
+            raise InferenceFailed(
+                f"The device {device} could not be used for the ONNX model: its memory may be full."
+            )
         # On the CPU to bind costs more than it saves.
         self._is_bound = self.provider == CUDA
 
@@ -117,6 +133,15 @@ def session_options(threads: int) -> ort.SessionOptions:
     # Threads that spin between two requests take the processor from the other models' children.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
+
+
+@cache
+def preload_cuda() -> None:
+    """Load the libraries of CUDA and cuDNN that were installed as packages, once a process.
+
+    They lie where the loader does not look: without this a session falls back to the CPU.
+    """
+    ort.preload_dlls()
 
 
 def providers(device: str) -> list[str | tuple[str, dict[str, str]]]:

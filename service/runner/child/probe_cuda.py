@@ -4,7 +4,7 @@ import numpy as np
 import onnxruntime as ort
 from onnx import TensorProto, helper
 
-from service.runner.child.onnx_session import CUDA, note, providers, session_options
+from service.runner.child.onnx_session import CUDA, note, preload_cuda, providers, session_options
 
 SIZE = 64
 
@@ -17,7 +17,7 @@ def probe_cuda(device: str) -> str:
     """
     if CUDA not in ort.get_available_providers():
         return "this build of ONNX Runtime has no CUDA"
-    ort.preload_dlls()
+    preload_cuda()
     options = session_options(1)
     options.add_session_config_entry("session.disable_cpu_ep_fallback", "1")
     matrix = np.arange(SIZE * SIZE, dtype=np.float32).reshape(SIZE, SIZE) / SIZE**2
