@@ -12,14 +12,19 @@ from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
 from service import api
+from service.api.hot.front import HotFront
+from service.api.hot.limits import ConnectionLimits
+from service.api.hot.prediction_app import PredictionApp
 from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
 from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
 from service.metrics import Metrics
+from service.operations.oip.statistics import Statistics
+from service.operations.predicting import Predicting
 from service.operations.workspace import Limits, Workspace
-from service.runner import RunnerPool
+from service.runner import BatchLimits, QueueBounds, RunnerPool, ServingRoom
 from service.settings import Settings
 from service.storage.artifacts import open_artifact_store
 from service.storage.database import Database, open_database
@@ -51,11 +56,14 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         workspace, workers = await run_in_threadpool(_start, settings, metrics)
         app.state.workspace = workspace
         app.state.tenant_id = await run_in_threadpool(_tenant, workspace.database)
+        predicting = _predicting(settings, app, workspace, metrics)
+        hot.open(predicting)
         if on_ready is not None:
             on_ready()
         try:
             yield
         finally:
+            await predicting.close()
             await run_in_threadpool(_stop, workspace, workers)
 
     app = FastAPI(
@@ -74,10 +82,52 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     app.state.max_wait_seconds = settings.max_wait_seconds
     app.state.metrics = metrics
     app.state.lanes = _lanes(settings, metrics)
+    app.state.oip_statistics = Statistics()
     # Set by the server when it begins to shut down.
     app.state.stopping = asyncio.Event()
+    hot = PredictionApp(
+        metrics.requests,
+        max_body_bytes=settings.max_predict_bytes,
+        timeout_seconds=settings.predict_timeout_seconds,
+    )
+    app.state.front = HotFront(
+        hot,
+        stopping=app.state.stopping,
+        limits=ConnectionLimits(max_receiving_bytes=settings.predict_queue_bytes),
+    )
     api.install(app)
     return app
+
+
+def _predicting(
+    settings: Settings, app: FastAPI, workspace: Workspace, metrics: Metrics
+) -> Predicting:
+    """Return what answers predictions, on the running event loop."""
+    lanes: Lanes = app.state.lanes
+    models = workspace.runners.serve(
+        limits=BatchLimits(
+            max_rows=settings.max_predict_rows,
+            max_bytes=settings.max_predict_bytes,
+            run_rows=settings.max_batch_rows,
+            run_seconds=settings.run_timeout_seconds,
+        ),
+        room=ServingRoom(
+            max_models=settings.max_processes, max_memory_bytes=settings.max_model_memory
+        ),
+        bounds=QueueBounds(
+            max_rows=settings.predict_queue_rows,
+            max_bytes=settings.predict_queue_bytes,
+            waited=metrics.lanes.waited("predict"),
+        ),
+    )
+    app.state.models = models
+    return Predicting(
+        workspace,
+        app.state.tenant_id,
+        models,
+        statistics=app.state.oip_statistics,
+        in_thread=lanes.predict.run,
+    )
 
 
 def _lanes(settings: Settings, metrics: Metrics) -> Lanes:

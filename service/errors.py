@@ -7,6 +7,7 @@ ServiceError
 │   ├── InvalidDataset
 │   ├── InvalidOnnxModel
 │   ├── UnsupportedFormat   a media type or file format that is not read
+│   ├── NotAcceptable       it is offered in other formats than those that are accepted
 │   ├── TooLarge            a size, a count or a length above its limit
 │   │   └── HeadersTooLarge
 │   └── RequestTimeout      it did not arrive in time
@@ -87,6 +88,10 @@ class InvalidOnnxModel(InvalidInput):
 
 class UnsupportedFormat(InvalidInput):
     """The media type or file format is not one that is read here."""
+
+
+class NotAcceptable(InvalidInput):
+    """No format that the caller takes is one that this is written in."""
 
 
 class TooLarge(InvalidInput):

@@ -72,11 +72,29 @@ class Settings(BaseSettings):
     )
     max_predict_bytes: int = Field(32 * MEBIBYTE, gt=0, description="Largest /predict body.")
     max_predict_rows: int = Field(10_000, gt=0, description="Most rows in one /predict request.")
+    predict_timeout_seconds: float = Field(
+        60.0, gt=0, description="Longest time from a prediction's request to its answer."
+    )
+    predict_queue_rows: int = Field(
+        4096, ge=1, description="Rows that may wait for their models; what is more is answered 429."
+    )
+    predict_queue_bytes: int = Field(
+        256 * MEBIBYTE, gt=0, description="Bytes of bodies that may wait, and as many be received."
+    )
+    max_batch_rows: int = Field(
+        128, ge=1, le=65536, description="Most rows that go through an ONNX model together."
+    )
+    max_model_memory: int = Field(
+        0, ge=0, description="Bytes that loaded ONNX models may take together; 0: no such limit."
+    )
     predict_threads: int = Field(
-        16, ge=1, le=1024, description="Requests to /predict worked on at a time."
+        16,
+        ge=1,
+        le=1024,
+        description="Requests worked on at a time of calibrations without an ONNX model.",
     )
     predict_queue: int = Field(
-        64, ge=0, description="Further ones that may wait; the next is answered 503 at once."
+        64, ge=0, description="Further ones of those that may wait; the next is answered 503."
     )
     upload_threads: int = Field(
         4, ge=1, le=1024, description="Received uploads checked at a time; up to 256 more wait."

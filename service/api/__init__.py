@@ -50,6 +50,7 @@ def install(app: FastAPI) -> None:
     """Add every route to ``app``, with its failures and its documents."""
     errors.install(app)
     app.add_middleware(RequestMeter, metrics=app.state.metrics)
+    app.add_middleware(app.state.front.around)
     oip.install(app)
     for resource in ROUTERS:
         app.include_router(resource.router)

@@ -56,7 +56,7 @@ def get_bins(
 
     The document is what `POST /calibrations/import` takes.
     """
-    chosen = bins_format or chosen_format(request, MEDIA_TYPES)
+    chosen = bins_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     if chosen == "parquet" and not writes_parquet():
         raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"{NEEDS}; ask for JSON or CSV")
     document = collect_bins(workspace, tenant_id, calibration_id)

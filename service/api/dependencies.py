@@ -5,6 +5,7 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 
+from service.api.hot.front import HotFront
 from service.api.lane import Lanes
 from service.operations.workspace import Workspace
 
@@ -27,6 +28,13 @@ def _lanes(request: Request) -> Lanes:
     return lanes
 
 
+def _front(request: Request) -> HotFront:
+    front = request.app.state.front
+    assert isinstance(front, HotFront)  # noqa: S101 - set by the composition root
+    return front
+
+
+FrontDep = Annotated[HotFront, Depends(_front)]
 LanesDep = Annotated[Lanes, Depends(_lanes)]
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]

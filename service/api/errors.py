@@ -28,6 +28,7 @@ STATUS: dict[type[ServiceError], HTTPStatus] = {
     errors.InvalidInput: HTTPStatus.UNPROCESSABLE_ENTITY,
     errors.MalformedRequest: HTTPStatus.BAD_REQUEST,
     errors.UnsupportedFormat: HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
+    errors.NotAcceptable: HTTPStatus.NOT_ACCEPTABLE,
     errors.TooLarge: HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
     errors.HeadersTooLarge: HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE,
     errors.RequestTimeout: HTTPStatus.REQUEST_TIMEOUT,
@@ -74,6 +75,11 @@ def status_of(error: ServiceError) -> HTTPStatus:
     return HTTPStatus.INTERNAL_SERVER_ERROR
 
 
+def retry_after(error: Exception) -> int:
+    """Return after how many seconds the same request may succeed."""
+    return error.retry_after if isinstance(error, errors.Overloaded) else RETRY_AFTER_SECONDS
+
+
 def problem_response(request: Request, status: int, found: dict[str, object]) -> JSONResponse:
     """Render one problem, and let the metrics know which it is."""
     request.state.failure = str(found["type"]).rpartition(":")[2]
@@ -95,7 +101,10 @@ def install(app: FastAPI) -> None:
 
 async def _service_error(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, ServiceError)  # noqa: S101 - the registration above says so
-    return problem_response(request, status_of(error), problem_of(error))
+    response = problem_response(request, status_of(error), problem_of(error))
+    if "retry-after" in response.headers:
+        response.headers["retry-after"] = str(retry_after(error))
+    return response
 
 
 async def _request_validation(request: Request, error: Exception) -> JSONResponse:

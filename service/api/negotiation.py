@@ -1,29 +1,29 @@
 """Which of the formats on offer the caller accepts."""
 
 from collections.abc import Mapping
+from typing import TypeVar
 
-from fastapi import Request
-from starlette.exceptions import HTTPException
+from service.errors import NotAcceptable
 
-NOT_ACCEPTABLE = 406
+Format = TypeVar("Format", bound=str)
 
 
-def chosen_format(request: Request, offered: Mapping[str, str]) -> str:
-    """Return the name of the offered media type that ``Accept`` prefers; the first by default.
+def chosen_format(accept: str | None, offered: Mapping[Format, str]) -> Format:
+    """Return the name of the offered media type that the header prefers; the first by default.
 
     Raises
     ------
-    HTTPException
-        406, if none is acceptable.
+    NotAcceptable
+        If none of them is.
     """
-    accept = request.headers.get("accept", "*/*")
-    best, best_quality = "", 0.0
+    best: Format | None = None
+    best_quality = 0.0
     for name, media_type in offered.items():
-        quality = _quality(accept, media_type)
+        quality = _quality(accept or "*/*", media_type)
         if quality > best_quality:
             best, best_quality = name, quality
-    if not best:
-        raise HTTPException(NOT_ACCEPTABLE, f"this is offered as {', '.join(offered.values())}")
+    if best is None:
+        raise NotAcceptable(f"this is offered as {', '.join(offered.values())}")
     return best
 
 

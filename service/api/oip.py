@@ -1,6 +1,5 @@
 """``/v2``: the Open Inference Protocol, in which every calibration that succeeded is a model."""
 
-import time
 from http import HTTPStatus
 from typing import Annotated
 
@@ -9,10 +8,10 @@ from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from service.api import oip_errors
-from service.api.body import encoding_of, read_body
-from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.body import read_body
+from service.api.dependencies import FrontDep, TenantDep, WorkspaceDep
 from service.api.oip_errors import PREFIX, failures
-from service.api.oip_paths import ModelRef, model_reference, on_models
+from service.api.oip_paths import ModelRef, on_models
 from service.api.oip_schemas import (
     OipAnswer,
     OipConfig,
@@ -25,9 +24,7 @@ from service.api.oip_schemas import (
     OipServer,
     OipStatistics,
 )
-from service.bodies.oip.body import ENCODINGS, LENGTH_HEADER
 from service.errors import InvalidInput
-from service.operations.oip.infer import InferCall, infer
 from service.operations.oip.metadata import model_config, model_metadata
 from service.operations.oip.repository import (
     ready_model,
@@ -56,8 +53,7 @@ _BODY = {
 
 
 def install(app: FastAPI) -> None:
-    """Give ``app`` the counts of its models, and the protocol's own failures."""
-    app.state.oip_statistics = Statistics()
+    """Give ``app`` the protocol's own failures."""
     oip_errors.install(app)
 
 
@@ -151,28 +147,9 @@ def get_statistics(
     response_model=OipAnswer,
     response_model_exclude_none=True,
 )
-async def post_infer(
-    request: Request,
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    lanes: LanesDep,
-    statistics: StatisticsDep,
-) -> Response:
+async def post_infer(request: Request, front: FrontDep) -> Response:
     """Answer rows with classes, calibrated probabilities and flags, as tensors."""
-    arrived_ns = time.monotonic_ns()
-    max_bytes = workspace.limits.bodies.max_bytes
-    call = InferCall(
-        reference=model_reference(request),
-        body=await read_body(request, max_bytes=max_bytes, encodings=ENCODINGS),
-        encoding=encoding_of(request),
-        header_length=request.headers.get(LENGTH_HEADER),
-        arrived_ns=arrived_ns,
-    )
-    answer = await lanes.predict.run(infer, workspace, tenant_id, statistics, call)
-    if answer.header_length is None:
-        return Response(answer.body, media_type=JSON)
-    headers = {LENGTH_HEADER: str(answer.header_length)}
-    return Response(answer.body, media_type=BINARY, headers=headers)
+    return await front.respond(request)
 
 
 @router.post(

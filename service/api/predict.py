@@ -6,16 +6,10 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
-from service.api.body import read_body
-from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
-from service.api.negotiation import chosen_format
+from service.api.dependencies import FrontDep
 from service.api.problems import problems
-from service.bodies import BODIES, JSON, NPY, NPZ, BodyReader
-from service.errors import UnsupportedFormat
-from service.operations.answered_rows import AnsweredRows
-from service.operations.predict import predict
+from service.bodies import JSON, NPY, NPZ
 
-ANSWERS = {"json": JSON, "npz": NPZ}
 BINARY = {"type": "string", "format": "binary"}
 
 router = APIRouter(tags=["predict"])
@@ -151,43 +145,14 @@ class PredictAnswer(BaseModel):
 )
 async def post_predict(
     request: Request,
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    lanes: LanesDep,
-    calibration: Annotated[
+    front: FrontDep,
+    calibration: Annotated[  # noqa: ARG001 - the hot path reads it; here it is documented
         str | None,
         Query(description="An id, a name, or `name@version`: with .npy and .npz, and only there."),
     ] = None,
 ) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""
-    read = _body_reader(request)
-    answer = _as_npz if chosen_format(request, ANSWERS) == "npz" else _as_json
-    body = await read_body(request, max_bytes=workspace.limits.bodies.max_bytes)
-
-    def work() -> Response:
-        asked = read(body, calibration=calibration, limits=workspace.limits.bodies)
-        return answer(AnsweredRows(predict(workspace, tenant_id, asked)))
-
-    return await lanes.predict.run(work)
-
-
-def _body_reader(request: Request) -> BodyReader:
-    media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
-    if media_type not in BODIES:
-        raise UnsupportedFormat.at(
-            "Content-Type", f"expected {', '.join(BODIES)}, got {media_type!a}"
-        )
-    return BODIES[media_type]
-
-
-def _as_json(rows: AnsweredRows) -> Response:
-    return Response(rows.json(0, rows.n_rows), media_type=JSON)
-
-
-def _as_npz(rows: AnsweredRows) -> Response:
-    ref = rows.ref
-    headers = {"Howsure-Calibration": f"id={ref.id}; name={ref.name}; version={ref.version}"}
-    return Response(rows.npz(0, rows.n_rows), media_type=NPZ, headers=headers)
+    return await front.respond(request)
 
 
 SCHEMAS = {

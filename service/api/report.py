@@ -215,7 +215,7 @@ def get_report(
     ] = None,
 ) -> Response:
     """Give scores, bins, baselines and provenance as JSON, CSV or Markdown."""
-    chosen = report_format or chosen_format(request, MEDIA_TYPES)
+    chosen = report_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     if len(calibration) > 1:
         if chosen != "json":
             raise InvalidInput.at("format", "several calibrations are compared in JSON alone")

@@ -1,5 +1,8 @@
 """``application/json``: the rows as nested lists, or as base64 of their bytes."""
 
+import re
+from contextlib import suppress
+
 import msgspec
 
 from service.bodies.encoded_tensor import is_encoded, read_encoded
@@ -23,8 +26,29 @@ class JsonBody(msgspec.Struct, forbid_unknown_fields=True):
     supplied: msgspec.Raw = msgspec.Raw()
 
 
+# Up to 400 characters without an escape; anything else is left to the decoder.
+_NAMED_FIRST = re.compile(
+    rb'\s{0,64}\{\s{0,64}"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
+)
 _decoder = msgspec.json.Decoder(JsonBody)
 _by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def named_calibration(body: bytes) -> str:
+    """Return the calibration that a body names, which is read no further than it must be.
+
+    Where the name comes first it is believed to be the only one; who reads the whole body compares.
+
+    Raises
+    ------
+    MalformedRequest, InvalidInput
+        If none is found there and the body is none of these.
+    """
+    found = _NAMED_FIRST.match(body)
+    if found is not None:
+        with suppress(UnicodeDecodeError):
+            return found[1].decode()
+    return _outer(body).calibration
 
 
 def read_json_body(

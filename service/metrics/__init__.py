@@ -3,6 +3,7 @@
 from service.metrics.answers import AnswerCounts
 from service.metrics.families import Family
 from service.metrics.metrics import CONTENT_TYPE, Metrics
+from service.metrics.requests import RequestMetrics
 from service.metrics.tally import Tally
 
-__all__ = ["CONTENT_TYPE", "AnswerCounts", "Family", "Metrics", "Tally"]
+__all__ = ["CONTENT_TYPE", "AnswerCounts", "Family", "Metrics", "RequestMetrics", "Tally"]

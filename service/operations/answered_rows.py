@@ -6,7 +6,7 @@ from service.bodies.oip.wanted import Wanted
 from service.operations.oip.answer import InferAnswer, OutputTensors
 from service.operations.predict import PredictionBatch
 from service.operations.prediction_arrays import Arrays, prediction_arrays
-from service.operations.predictions import opening_of, predictions_json
+from service.operations.predictions import Predictions
 from service.operations.predictions_npz import predictions_npz
 from service.storage.references import CalibrationRef
 
@@ -28,8 +28,7 @@ class AnsweredRows:
 
     def json(self, start: int, stop: int) -> bytes:
         """Return the answer of ``POST /predict`` for the rows from ``start`` to before ``stop``."""
-        rows = b",".join(self._predictions[start:stop])
-        return b"%b%b]}" % (opening_of(self._batch.calibration), rows)
+        return self._predictions.encode_answer(start, stop)
 
     def npz(self, start: int, stop: int) -> bytes:
         """Return the same as an .npz archive."""
@@ -46,8 +45,8 @@ class AnsweredRows:
         return self._tensors.encode_answer(start, stop, wanted)
 
     @cached_property
-    def _predictions(self) -> list[bytes]:
-        return predictions_json(self._batch)
+    def _predictions(self) -> Predictions:
+        return Predictions(self._batch)
 
     @cached_property
     def _arrays(self) -> Arrays:
@@ -55,4 +54,4 @@ class AnsweredRows:
 
     @cached_property
     def _tensors(self) -> OutputTensors:
-        return OutputTensors(self._batch.calibration, self._arrays)
+        return OutputTensors(self.ref, self._arrays)

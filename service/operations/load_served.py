@@ -2,17 +2,20 @@
 
 import uuid
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from math import prod
 from pathlib import Path
 from typing import Any, cast
+
+import numpy as np
 
 import models
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.served_thresholds import accept_thresholds, ood_threshold
 from service.operations.workspace import Workspace
-from service.runner import OnnxMember, OnnxModelFiles, serving
+from service.runner import ModelToServe, OnnxMember, OnnxModelFiles, serving
 from service.storage.artifacts import ArtifactStore
 from service.storage.bin_tables import core_table, served_tables
 from service.storage.calibrations import CalibrationRef, CalibrationRepository
@@ -94,11 +97,18 @@ def _onnx_model(
     if row.onnx_model is None:
         return None
     found = cast("dict[str, Any]", row.onnx_model)
-    return ServedOnnxModel(
+    to_serve = ModelToServe(
         files=open_files(artifacts, row, opened),
         resolved=serving(found["resolved"], measures),
-        inputs=tuple(tensor["name"] for tensor in found["inputs"]),
+        name=f"{row.name}@{row.version}",
     )
+    return ServedOnnxModel(to_serve, row_bytes=sum(map(_row_bytes, found["inputs"])))
+
+
+def _row_bytes(tensor: Mapping[str, Any]) -> int:
+    sizes = (tensor["shape"] or [None])[1:]
+    row_bytes: int = prod(size or 1 for size in sizes) * np.dtype(tensor["dtype"]).itemsize
+    return row_bytes
 
 
 def open_files(

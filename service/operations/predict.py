@@ -1,6 +1,5 @@
 """Answer samples with a class and the calibrated probability that it is right."""
 
-import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -12,7 +11,6 @@ from service.bodies.request import (
     PredictRequest,
     ScoreKind,
     class_scores,
-    model_inputs,
     supplied_columns,
 )
 from service.core.arrays import Classes
@@ -20,9 +18,8 @@ from service.core.bins.table import BinLookup
 from service.core.measures import SUPPLIED, is_supplied
 from service.core.ranked import rank_scores, recorded_classes
 from service.core.records import score_uncertainty
-from service.errors import InferenceFailed, InvalidInput
+from service.errors import InvalidInput
 from service.metrics import AnswerCounts
-from service.operations.load_served import is_deleted, load_served
 from service.operations.served import ServedCalibration, ServedEvent
 from service.operations.workspace import Workspace
 from service.runner import HeadOutputs
@@ -57,46 +54,24 @@ class PredictionBatch:
     abstain: Mapping[str, Flags | None]
 
 
-def predict(workspace: Workspace, tenant_id: uuid.UUID, request: PredictRequest) -> PredictionBatch:
-    """Answer a request.
+def predict_scores(
+    workspace: Workspace, served: ServedCalibration, request: PredictRequest
+) -> PredictionBatch:
+    """Answer a request to a calibration without a model: its rows are a model's outputs.
 
     Raises
     ------
-    NotFound, Conflict
-        If there is no such calibration, or it is not finished.
     InvalidInput
-        If the arrays do not suit the model.
-    InferenceFailed
-        If the model did not answer.
+        If the arrays do not suit.
     """
-    while True:
-        served = load_served(workspace, tenant_id, request.calibration)
-        try:
-            batch = _predict(workspace, served, request)
-        except InferenceFailed:
-            # The model's files go with a calibration that is deleted while it answers.
-            if not is_deleted(workspace, tenant_id, served.ref.id):
-                raise
-        else:
-            _count(workspace.metrics.answers, batch)
-            return batch
-
-
-def _predict(
-    workspace: Workspace, served: ServedCalibration, request: PredictRequest
-) -> PredictionBatch:
-    max_rows = workspace.limits.bodies.max_rows
-    if served.onnx_model is None:
-        kind, scores = class_scores(request, n_classes=len(served.class_names), max_rows=max_rows)
-        supplied = _supplied(served, request, len(scores))
-        outputs = _from_scores(served, kind, scores)
-    else:
-        inputs = model_inputs(request, served.onnx_model.inputs, max_rows=max_rows)
-        supplied = _supplied(served, request, len(next(iter(inputs.values()))))
-        outputs = workspace.runners.predict(
-            served.onnx_model.files, served.onnx_model.resolved, inputs
-        )
-    return answers_of(served, outputs, {**outputs.uncertainty, **supplied})
+    kind, scores = class_scores(
+        request, n_classes=len(served.class_names), max_rows=workspace.limits.bodies.max_rows
+    )
+    supplied = _supplied(served, request, len(scores))
+    outputs = _from_scores(served, kind, scores)
+    batch = answers_of(served, outputs, {**outputs.uncertainty} | supplied)
+    count_answers(workspace.metrics.answers, batch)
+    return batch
 
 
 def answers_of(
@@ -129,7 +104,8 @@ def supplied_events(served: ServedCalibration) -> dict[str, str]:
     }
 
 
-def _count(counts: AnswerCounts, batch: PredictionBatch) -> None:
+def count_answers(counts: AnswerCounts, batch: PredictionBatch) -> None:
+    """Count the rows of a batch by where they fell."""
     ref, unlike = batch.calibration.ref, batch.out_of_distribution
     counts.count(
         ref.name,

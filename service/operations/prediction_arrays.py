@@ -21,9 +21,9 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
     through.
     """
     arrays: Arrays = {
-        "class": _int64(batch.classes[:, 0]),
-        "topk_class": _int64(batch.classes),
-        "topk_score": _float32(batch.scores),
+        "class": batch.classes[:, 0],
+        "topk_class": batch.classes,
+        "topk_score": batch.scores,
     }
     for answer in batch.events:
         arrays.update(_event_arrays(answer))
@@ -34,11 +34,11 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
 
 def _event_arrays(answer: EventAnswer) -> Iterator[tuple[str, NDArray[np.generic]]]:
     name, found = f"top{answer.event.k}", answer.found
-    yield f"{name}_probability", _float32(found.probability)
-    yield f"{name}_lower", _float32(found.lower)
-    yield f"{name}_upper", _float32(found.upper)
-    yield f"{name}_uncertainty", _float32(answer.uncertainty)
-    yield f"{name}_bin", _int64(found.bin)
+    yield f"{name}_probability", found.probability.astype(np.float32)
+    yield f"{name}_lower", found.lower.astype(np.float32)
+    yield f"{name}_upper", found.upper.astype(np.float32)
+    yield f"{name}_uncertainty", answer.uncertainty
+    yield f"{name}_bin", found.bin
 
 
 def _flags(batch: PredictionBatch) -> dict[str, Flags]:
@@ -53,11 +53,3 @@ def _flags(batch: PredictionBatch) -> dict[str, Flags]:
     if risks:
         flags["abstain"] = next(iter(risks.values()))
     return flags | risks
-
-
-def _int64(values: NDArray[np.integer]) -> NDArray[np.int64]:
-    return values.astype(np.int64, copy=False)
-
-
-def _float32(values: NDArray[np.floating]) -> NDArray[np.float32]:
-    return values.astype(np.float32, copy=False)

@@ -1,127 +1,81 @@
 """Predictions as the JSON that callers read."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from itertools import chain
-from weakref import WeakKeyDictionary
+from typing import Any
 
 import msgspec
 
-from service.operations.predict import SHOWN_CLASSES, PredictionBatch
-from service.operations.served import ServedCalibration, ServedEvent
-
-_encode = msgspec.json.encode
+from service.operations.predict import EventAnswer, PredictionBatch
 
 
-@dataclass(frozen=True, eq=False)
-class PredictionLayout:
-    """What is the same in all answers of a calibration, in JSON.
+class ScoredClass(msgspec.Struct, gc=False):
+    """A class that was shown; ``score`` is the model's own softmax."""
 
-    Attributes
-    ----------
-    opening : bytes
-        All that stands before the first prediction.
-    classes : sequence of bytes
-        Index and label of each class, as members of an object.
-    row : bytes
-        A prediction with ``%b`` for each value that is its own.
-    """
-
-    opening: bytes
-    classes: Sequence[bytes]
-    row: bytes
+    index: int = msgspec.field(name="class")
+    label: str
+    score: float
 
 
-def opening_of(served: ServedCalibration) -> bytes:
-    """Return what stands before the first prediction of an answer; ``]}`` ends it."""
-    return _layout_of(served).opening
+class EventProbability(msgspec.Struct, gc=False):
+    """What was found for an event; ``probability`` is the calibrated one."""
+
+    probability: float
+    interval: tuple[float, float]
+    measure: str
+    uncertainty: float
+    bin: int
 
 
-def predictions_json(batch: PredictionBatch) -> list[bytes]:
-    """Return each sample's prediction, an object.
+class Predictions:
+    """Predictions for all rows of a run, from which the answers to its requests are cut."""
 
-    ``classes[].score`` is the model's own softmax; ``top1.probability`` is the calibrated one.
-    """
-    layout = _layout_of(batch.calibration)
-    named = [[layout.classes[i] for i in column] for column in batch.classes.T.tolist()]
-    values = _columns(batch)
-    scored = chain.from_iterable(zip(named, values, strict=False))
-    columns = [named[0], *scored, *values[len(named) :]]
-    return [layout.row % row for row in zip(*columns, strict=True)]
+    def __init__(self, batch: PredictionBatch) -> None:
+        ref = batch.calibration.ref
+        self._calibration = {"id": str(ref.id), "name": ref.name, "version": ref.version}
+        self._rows = _rows(batch)
 
-
-def _columns(batch: PredictionBatch) -> list[list[bytes]]:
-    """Return scores, what each event gives, and flags: a column each, its values in JSON."""
-    columns = batch.scores.T.tolist()
-    for answer in batch.events:
-        found = answer.found
-        parts = (found.probability, found.lower, found.upper, answer.uncertainty, found.bin)
-        columns.extend(part.tolist() for part in parts)
-    flags = (batch.out_of_distribution, *batch.abstain.values())
-    columns.extend(flag.tolist() for flag in flags if flag is not None)
-    return [column.split(b",") for column in _encode(columns)[2:-2].split(b"],[")]
+    def encode_answer(self, start: int, stop: int) -> bytes:
+        """Return the answer to the request of these rows."""
+        return msgspec.json.encode(
+            {"calibration": self._calibration, "predictions": self._rows[start:stop]}
+        )
 
 
-_layouts: WeakKeyDictionary[ServedCalibration, PredictionLayout] = WeakKeyDictionary()
-
-
-def _layout_of(served: ServedCalibration) -> PredictionLayout:
-    found = _layouts.get(served)
-    if found is None:
-        found = _layouts[served] = _layout(served)
-    return found
-
-
-def _layout(served: ServedCalibration) -> PredictionLayout:
-    ref = served.ref
-    calibration = _encode({"id": str(ref.id), "name": ref.name, "version": ref.version})
-    return PredictionLayout(
-        opening=b'{"calibration":%b,"predictions":[' % calibration,
-        classes=[
-            _encode({"class": index, "label": label})[1:-1]
-            for index, label in enumerate(served.class_names)
-        ],
-        row=_row(served),
-    )
-
-
-def _row(served: ServedCalibration) -> bytes:
-    n_shown = min(SHOWN_CLASSES, len(served.class_names))
-    has_top1 = any(event.k == 1 for event in served.events)
-
-    def flag(threshold: float | None) -> bytes:
-        return b"%b" if has_top1 and threshold is not None else b"null"
-
-    abstain = [_member(risk, flag(bound)) for risk, bound in served.accept_thresholds.items()]
-    members = [
-        b"%b",
-        b'"classes":[%b]' % b",".join([b'{%b,"score":%b}'] * n_shown),
-        *(_member(f"top{event.k}", _event(event)) for event in served.events),
-        _member("out_of_distribution", flag(served.ood_threshold)),
-        _member("abstain", _object(abstain)),
+def _rows(batch: PredictionBatch) -> list[dict[str, Any]]:
+    names = batch.calibration.class_names
+    events = [(f"top{answer.event.k}", _event_rows(answer)) for answer in batch.events]
+    flags = None if batch.out_of_distribution is None else batch.out_of_distribution.tolist()
+    abstain = [
+        (risk, None if found is None else found.tolist()) for risk, found in batch.abstain.items()
     ]
-    return _object(members)
+    predictions = []
+    rows = zip(batch.classes.tolist(), batch.scores.tolist(), strict=True)
+    for row, (ranked, scores) in enumerate(rows):
+        prediction: dict[str, Any] = {
+            "class": ranked[0],
+            "label": names[ranked[0]],
+            "classes": [
+                ScoredClass(index, names[index], score)
+                for index, score in zip(ranked, scores, strict=True)
+            ],
+        }
+        for name, found in events:
+            prediction[name] = found[row]
+        prediction["out_of_distribution"] = flags and flags[row]
+        prediction["abstain"] = {risk: left and left[row] for risk, left in abstain}
+        predictions.append(prediction)
+    return predictions
 
 
-def _event(event: ServedEvent) -> bytes:
-    return _object(
-        [
-            b'"probability":%b',
-            b'"interval":[%b,%b]',
-            _member("measure", _literal(event.measure)),
-            b'"uncertainty":%b',
-            b'"bin":%b',
-        ]
-    )
-
-
-def _literal(value: str) -> bytes:
-    return _encode(value).replace(b"%", b"%%")
-
-
-def _member(name: str, value: bytes) -> bytes:
-    return _literal(name) + b":" + value
-
-
-def _object(members: Iterable[bytes]) -> bytes:
-    return b"{" + b",".join(members) + b"}"
+def _event_rows(answer: EventAnswer) -> list[EventProbability]:
+    found, measure = answer.found, answer.event.measure
+    return [
+        EventProbability(probability, (lower, upper), measure, uncertainty, index)
+        for probability, lower, upper, uncertainty, index in zip(
+            found.probability.tolist(),
+            found.lower.tolist(),
+            found.upper.tolist(),
+            answer.uncertainty.tolist(),
+            found.bin.tolist(),
+            strict=True,
+        )
+    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.core.bins.table import BinTable
-from service.runner import OnnxModelFiles
+from service.runner import ModelToServe, OnnxModelFiles
 from service.storage.calibrations import CalibrationRef
 
 
@@ -22,13 +22,22 @@ class ServedEvent:
     table: BinTable
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class ServedOnnxModel:
-    """Where the ONNX model lies, how it is to be run, and the names of its inputs."""
+    """What is to be run, and the bytes that a row of its inputs takes; free sizes count as 1."""
 
-    files: OnnxModelFiles
-    resolved: Mapping[str, Any]
-    inputs: Sequence[str]
+    to_serve: ModelToServe
+    row_bytes: int
+
+    @property
+    def files(self) -> OnnxModelFiles:
+        """Where the ONNX model lies."""
+        return self.to_serve.files
+
+    @property
+    def resolved(self) -> Mapping[str, Any]:
+        """How it is to be run."""
+        return self.to_serve.resolved
 
 
 @dataclass(frozen=True, eq=False)

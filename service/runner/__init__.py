@@ -1,5 +1,7 @@
 """Running users' ONNX models in child processes; the parent never parses or runs one."""
 
+from service.runner.batch_request import Answer, BatchRequest
+from service.runner.batcher import Batcher, BatchLimits
 from service.runner.description import (
     PLAIN,
     HeadOutputs,
@@ -8,17 +10,30 @@ from service.runner.description import (
     OnnxModelFiles,
 )
 from service.runner.device import Device
+from service.runner.model_to_serve import ModelToServe, Rehearsal
 from service.runner.pass_plan import PassPlan, serving
 from service.runner.pool import RunnerPool
+from service.runner.queue_bounds import QueueBounds
+from service.runner.served_models import ServedModels, ServedModelState, ServingRoom
 
 __all__ = [
     "PLAIN",
+    "Answer",
+    "BatchLimits",
+    "BatchRequest",
+    "Batcher",
     "Device",
     "HeadOutputs",
     "LoadedOnnxModel",
+    "ModelToServe",
     "OnnxMember",
     "OnnxModelFiles",
     "PassPlan",
+    "QueueBounds",
+    "Rehearsal",
     "RunnerPool",
+    "ServedModelState",
+    "ServedModels",
+    "ServingRoom",
     "serving",
 ]

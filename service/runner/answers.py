@@ -1,7 +1,7 @@
 """Checks of what a child answers: it may be in the hands of whoever wrote the ONNX model."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import Any, NoReturn
@@ -29,6 +29,8 @@ FAILURES: dict[str, type[ServiceError]] = {
     kind.code(): kind
     for kind in (
         errors.InvalidInput,
+        errors.MalformedRequest,
+        errors.UnsupportedFormat,
         errors.InvalidConfig,
         errors.InvalidOnnxModel,
         errors.TooLarge,
@@ -93,6 +95,11 @@ class Expected:
         )
 
     @cached_property
+    def n_words(self) -> int:
+        """How many words a row of a batch's matrix has: top classes, their scores, the columns."""
+        return 2 * self.n_top + len(self.columns)
+
+    @cached_property
     def runs(self) -> int:
         """How often the model runs on each row; a head with a last layer of its own is one more."""
         return 1 + sum(max(plan.runs, 1) for plan in self.passes)
@@ -140,6 +147,30 @@ class Expected:
         if not all(np.isfinite(values).all() for values in uncertainty.values()):
             raise FieldError("an uncertainty that is not finite")
         return HeadOutputs(top_classes, top_scores, uncertainty)
+
+    def read_words(self, words: NDArray[np.float32]) -> HeadOutputs:
+        """Read the matrix of a batch, shape (n_rows, n_words).
+
+        Raises
+        ------
+        FieldError
+            If it holds what cannot be.
+        """
+        top_classes = words[:, : self.n_top].view(np.int32)
+        top_scores = words[:, self.n_top : 2 * self.n_top]
+        if top_classes.min() < 0 or top_classes.max() >= self.n_classes:
+            raise FieldError("a class that does not exist")
+        # Neither comparison holds of NaN.
+        if not (top_scores.min() >= 0 and top_scores.max() <= 1 + ROUNDING):
+            raise FieldError("a probability outside [0, 1]")
+        if not np.isfinite(words[:, 2 * self.n_top :]).all():
+            raise FieldError("an uncertainty that is not finite")
+        columns = enumerate(self.columns, 2 * self.n_top)
+        return HeadOutputs(
+            top_classes.astype(np.int64),
+            top_scores,
+            {name: words[:, place] for place, name in columns},
+        )
 
     def records(self, tensors: Mapping[str, Array], labels: NDArray[np.int64]) -> Records:
         """Read the answer to a request for records.
@@ -194,13 +225,30 @@ def raise_failure(answer: Frame, *, invalid: type[InvalidInput]) -> NoReturn:
         If it is no failure that a child may report.
     """
     try:
-        kind = FAILURES[text(answer.fields["code"])]
-        message = text(answer.fields["message"])
-        reported = items(answer.fields["violations"])[:MAX_VIOLATIONS]
-        violations = [Violation(text(location), text(rule)) for location, rule in reported]
+        fields = answer.fields
+        found = failure_of(fields["code"], fields["message"], items(fields["violations"]))
+    except KeyError as error:
+        raise FieldError(f"a failure: {error}") from error
+    if type(found) is InvalidInput:
+        raise invalid(found.message, found.violations)
+    raise found
+
+
+def failure_of(code: object, message: object, violations: Sequence[Any]) -> ServiceError:
+    """Return the failure that a child reports.
+
+    Raises
+    ------
+    FieldError
+        If it is no failure that a child may report.
+    """
+    try:
+        kind = FAILURES[text(code)]
+        reported = violations[:MAX_VIOLATIONS]
+        places = [Violation(text(location), text(rule)) for location, rule in reported]
     except (KeyError, TypeError, ValueError) as error:
         raise FieldError(f"a failure: {error}") from error
-    raise (invalid if kind is InvalidInput else kind)(message, violations)
+    return kind(text(message), places)
 
 
 def _array(array: Array, dtype: type[np.generic], shape: tuple[int, ...]) -> NDArray[Any]:

@@ -14,11 +14,13 @@ from service.runner.frames import (
     Buffer,
     Frame,
     FrameError,
+    Header,
     parse_body,
     parse_header,
 )
 
 BUFFERS_PER_CALL = 64
+READ_AHEAD_BYTES = 2**16
 
 
 class ChannelClosed(Exception):
@@ -34,6 +36,9 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
+        # What came with the last read and was not asked for yet, between these two places.
+        self._ahead = memoryview(bytearray(READ_AHEAD_BYTES))
+        self._start = self._end = 0
 
     def close(self) -> None:
         """Close the socket."""
@@ -86,13 +91,48 @@ class Channel:
         ChannelClosed, TimeoutError
             If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
         """
+        return parse_body(
+            *self.receive_unread(
+                deadline=deadline,
+                max_fields_bytes=max_fields_bytes,
+                max_tensor_bytes=max_tensor_bytes,
+            )
+        )
+
+    def receive_unread(
+        self,
+        *,
+        deadline: float | None = None,
+        max_fields_bytes: int = MAX_FIELDS_BYTES,
+        max_tensor_bytes: int = MAX_TENSOR_BYTES,
+    ) -> tuple[Header, Buffer, Buffer]:
+        """Wait for a frame; return its header, and the bytes of its fields and of its arrays.
+
+        Raises
+        ------
+        FrameError, ChannelClosed, TimeoutError
+            As `receive`.
+        """
         header = parse_header(
             self._read(HEADER.size, deadline),
             max_fields_bytes=max_fields_bytes,
             max_tensor_bytes=max_tensor_bytes,
         )
         fields = self._read(header.fields_bytes, deadline)
-        return parse_body(header, fields, self._read(header.tensor_bytes, deadline))
+        return header, fields, self._read(header.tensor_bytes, deadline)
+
+    def lend(self) -> socket.socket:
+        """Return the socket, to be read by somebody else from now on.
+
+        Raises
+        ------
+        FrameError
+            If the other side has sent more than it was asked for.
+        """
+        if self._start != self._end:
+            raise FrameError("there is more than was asked for")
+        self._socket.setblocking(False)
+        return self._socket
 
     def _read(self, size: int, deadline: float | None) -> Buffer:
         # Not a bytearray: that one is cleared first, which costs a pass over large inputs.
@@ -100,19 +140,35 @@ class Channel:
             buffer = np.empty(size, dtype=np.uint8).data if size else memoryview(b"")
         except MemoryError as error:
             raise FrameError("there is no memory for the frame") from error
-        have = 0
+        have = self._take(buffer)
         while have < size:
-            self._set_timeout(deadline)
-            try:
-                got = self._socket.recv_into(buffer[have:])
-            except TimeoutError:
-                raise
-            except OSError as error:
-                raise ChannelClosed("the other side is gone") from error
-            if not got:
-                raise ChannelClosed("the other side is gone")
-            have += got
+            if size - have >= READ_AHEAD_BYTES:
+                have += self._fill(buffer[have:], deadline)
+            else:
+                # What follows comes with it: most frames are had by one call of the system.
+                self._start, self._end = 0, self._fill(self._ahead, deadline)
+                have += self._take(buffer[have:])
         return buffer
+
+    def _take(self, buffer: memoryview) -> int:
+        """Move what is there already; return how much."""
+        size = min(len(buffer), self._end - self._start)
+        if size:
+            buffer[:size] = self._ahead[self._start : self._start + size]
+            self._start += size
+        return size
+
+    def _fill(self, buffer: memoryview, deadline: float | None) -> int:
+        self._set_timeout(deadline)
+        try:
+            got = self._socket.recv_into(buffer)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ChannelClosed("the other side is gone") from error
+        if not got:
+            raise ChannelClosed("the other side is gone")
+        return got
 
     def _set_timeout(self, deadline: float | None) -> None:
         if deadline is None:

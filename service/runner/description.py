@@ -70,6 +70,14 @@ class HeadOutputs:
     top_scores: NDArray[np.float32]
     uncertainty: Mapping[str, NDArray[np.float32]]
 
+    def rows(self, start: int, stop: int) -> "HeadOutputs":
+        """Return the answers to some of the samples."""
+        return HeadOutputs(
+            top_classes=self.top_classes[start:stop],
+            top_scores=self.top_scores[start:stop],
+            uncertainty={name: of[start:stop] for name, of in self.uncertainty.items()},
+        )
+
     @classmethod
     def concatenate(cls, parts: Sequence["HeadOutputs"]) -> "HeadOutputs":
         """Join answers in order."""

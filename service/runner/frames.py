@@ -55,6 +55,7 @@ class Kind(IntEnum):
     RECORD = 4
     PREDICT = 5
     EXPORT = 6
+    BATCH = 7
 
 
 class Status(IntEnum):

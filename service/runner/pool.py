@@ -9,6 +9,7 @@ from service.errors import InvalidDataset, InvalidInput
 from service.runner.answers import expected_of
 from service.runner.arrays import check_inputs, check_labels, chunks
 from service.runner.asking import Question
+from service.runner.batcher import BatchLimits
 from service.runner.cpus import usable_cpus
 from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFiles
 from service.runner.device import Device, DeviceFinder
@@ -19,6 +20,8 @@ from service.runner.pass_plan import PassPlan
 from service.runner.patience import Patience
 from service.runner.planned_passes import check_planned
 from service.runner.questions import Questions
+from service.runner.queue_bounds import QueueBounds
+from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import Spawner
 
 TRIAL_ROWS = 256
@@ -69,6 +72,7 @@ class RunnerPool:
             max_classes=max_classes,
             threads=threads or usable_cpus(),
         )
+        self._answered = answered
         self._spawner = Spawner()
         self._kept = KeptModels(
             self._spawner, size=max_processes, queue_timeout=queue_timeout_s, answered=answered
@@ -89,6 +93,27 @@ class RunnerPool:
         """Kill all children; requests under way fail with `Overloaded`, as do later ones."""
         self._kept.close()
         self._spawner.close()
+
+    def serve(
+        self,
+        *,
+        limits: BatchLimits,
+        room: ServingRoom,
+        bounds: QueueBounds,
+    ) -> ServedModels:
+        """Return models that answer requests of the running event loop, with children of their own.
+
+        They are to be closed before this pool is.
+        """
+        return ServedModels(
+            self._spawner,
+            self._questions,
+            device=lambda: self.device().name,
+            limits=limits,
+            room=room,
+            bounds=bounds,
+            answered=self._answered,
+        )
 
     def count_loaded(self) -> int:
         """Return how many models are loaded at this time."""

@@ -118,7 +118,7 @@ class RunnerProcess:
                 self.kill()
                 raise RunnerStartFailed(f"it spoke another language: {error}") from error
             except ChannelClosed as error:
-                cause = self._cause_of_death()
+                cause = self.cause_of_death()
                 self.kill()
                 raise RunnerStartFailed(cause) from error
             if frame.kind is not Kind.READY:
@@ -183,7 +183,7 @@ class RunnerProcess:
             ) from error
         except ChannelClosed as error:
             raise OnnxModelCrashed(
-                f"The process that ran the ONNX model died: {self._cause_of_death()}."
+                f"The process that ran the ONNX model died: {self.cause_of_death()}."
             ) from error
         except FrameError as error:
             raise self.condemn(str(error)) from error
@@ -200,6 +200,19 @@ class RunnerProcess:
         return OnnxModelCrashed(
             "The process that ran the ONNX model answered nonsense and was stopped."
         )
+
+    def lend(self) -> socket.socket:
+        """Give the socket to somebody who reads and writes it without waiting.
+
+        `call` must not be used from then on.
+
+        Raises
+        ------
+        FrameError
+            If the child has sent more than it was asked for.
+        """
+        with self._lock:
+            return self._channel.lend()
 
     def kill(self) -> None:
         """Kill the child and its process group; safe at any time, from any thread."""
@@ -221,7 +234,8 @@ class RunnerProcess:
         if self._process.stdout is not None and not self._reader.is_alive():
             self._process.stdout.close()
 
-    def _cause_of_death(self) -> str:
+    def cause_of_death(self) -> str:
+        """Say what became of a child that closed its socket; it may take a second to show."""
         try:
             code = self._process.wait(LAST_WORDS_SECONDS)
         except subprocess.TimeoutExpired:

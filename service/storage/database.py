@@ -15,6 +15,8 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
+        # Grows with each transaction of this process that may have written something.
+        self.generation = 0
         options: dict[str, object] = {READ_ONLY: True, "postgresql_readonly": True}
         if engine.dialect.name == "postgresql":
             # One state of the database for all statements, as SQLite gives by itself: a row that
@@ -32,6 +34,7 @@ class Database:
         """
         with database_failures(), self._writing.begin() as session:
             yield session
+        self.generation += 1
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

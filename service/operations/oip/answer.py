@@ -1,10 +1,10 @@
 """The answer to an inference request: JSON, and raw tensors behind it where they are asked for."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from weakref import WeakKeyDictionary
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -13,9 +13,7 @@ from service.bodies.oip.request import place_of
 from service.bodies.oip.wanted import Wanted
 from service.bodies.request import Array
 from service.errors import InvalidInput
-from service.operations.served import ServedCalibration
-
-_encode = msgspec.json.encode
+from service.storage.references import CalibrationRef
 
 
 @dataclass(frozen=True)
@@ -26,66 +24,40 @@ class InferAnswer:
     header_length: int | None
 
 
-@dataclass(frozen=True)
-class _Output:
-    """One output, whatever its rows.
+class OutputTensor(msgspec.Struct, omit_defaults=True, gc=False):
+    """One output as JSON; with ``parameters`` in the place of ``data`` where that is raw."""
 
-    ``json`` lacks the number of rows and the numbers, ``raw`` the number of rows and of bytes.
-    """
-
-    json: bytes
-    raw: bytes
-    numbers_a_row: int
-    bytes_a_row: int
-
-    @classmethod
-    def like(cls, name: str, array: Array) -> "_Output":
-        """Describe an output by an array of any number of rows."""
-        named = _encode({"name": name, "datatype": datatype_of(array.dtype)})[:-1]
-        sizes = b"".join(b",%d" % size for size in array.shape[1:])
-        shaped = named.replace(b"%", b"%%") + b',"shape":[%d' + sizes + b"]"
-        numbers = prod(array.shape[1:])
-        return cls(
-            json=shaped + b',"data":[%b]}',
-            raw=shaped + b',"parameters":{"binary_data_size":%d}}',
-            numbers_a_row=numbers,
-            bytes_a_row=numbers * array.itemsize,
-        )
+    name: str
+    datatype: str
+    shape: list[int]
+    parameters: dict[str, int] | None = None
+    data: list[Any] | None = None
 
 
-class _Layout:
-    """What is the same in all answers of a calibration."""
+class AnswerHead(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
+    """The JSON of an answer."""
 
-    def __init__(self, served: ServedCalibration, arrays: Mapping[str, Array]) -> None:
-        model = {"model_name": served.ref.name, "model_version": str(served.ref.version)}
-        self.model = _encode(model)[:-1]
-        self.outputs = {name: _Output.like(name, array) for name, array in arrays.items()}
-        # By whether they are to be raw.
-        self.all = [[(name, is_binary) for name in arrays] for is_binary in (False, True)]
-
-    def output(self, name: str) -> _Output:
-        """Return an output that may not be there."""
-        found = self.outputs.get(name)
-        if found is None:
-            known = ", ".join(self.outputs)
-            raise InvalidInput.at(
-                place_of("outputs", name), f"there is no such output; there are {known}"
-            )
-        return found
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[OutputTensor]
 
 
-_layouts: WeakKeyDictionary[ServedCalibration, _Layout] = WeakKeyDictionary()
+class Column(NamedTuple):
+    """An output for all rows of a run: its numbers, or their bytes, and how many make a row."""
+
+    datatype: str
+    sizes: tuple[int, ...]
+    a_row: int
+    values: list[Any] | bytes
 
 
 class OutputTensors:
     """All outputs for all rows of a run, from which the answers to its requests are cut."""
 
-    def __init__(self, served: ServedCalibration, arrays: Mapping[str, Array]) -> None:
+    def __init__(self, ref: CalibrationRef, arrays: Mapping[str, Array]) -> None:
+        self._ref = ref
         self._arrays = arrays
-        layout = _layouts.get(served)
-        if layout is None:
-            layout = _layouts[served] = _Layout(served, arrays)
-        self._layout = layout
 
     def encode_answer(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
         """Return the outputs that are wanted, in that order; all where none is named.
@@ -95,39 +67,61 @@ class OutputTensors:
         InvalidInput
             If an output is wanted that there is not.
         """
+        columns: Iterable[tuple[str, Column]]
+        if wanted.outputs:
+            columns = [(name, self._column(name, raw=raw)) for name, raw in wanted.outputs]
+        else:
+            columns = (self._bytes if wanted.all_binary else self._numbers).items()
         n_rows = stop - start
-        outputs: list[bytes] = []
-        sizes: list[int | bytes] = []
-        raw: list[bytes] = []
-        for name, is_binary in wanted.outputs or self._layout.all[wanted.all_binary]:
-            output = self._layout.output(name)
-            if is_binary:
-                width = output.bytes_a_row
-                tensor = self._bytes[name][start * width : stop * width]
-                outputs.append(output.raw)
-                sizes += (n_rows, len(tensor))
-                raw.append(tensor)
+        outputs: list[OutputTensor] = []
+        tensors: list[bytes] = []
+        for name, (datatype, sizes, a_row, values) in columns:
+            own = values[start * a_row : stop * a_row]
+            shape = [n_rows, *sizes]
+            if isinstance(own, bytes):
+                tensors.append(own)
+                size = {"binary_data_size": len(own)}
+                outputs.append(OutputTensor(name, datatype, shape, size))
             else:
-                width = output.numbers_a_row
-                numbers = self._numbers[name][start * width : stop * width]
-                outputs.append(output.json)
-                sizes += (n_rows, b",".join(numbers))
-        named = b',"id":' + _encode(wanted.id) if wanted.id else b""
-        tensors = b",".join(outputs) % tuple(sizes)
-        head = b'%b%b,"outputs":[%b]}' % (self._layout.model, named, tensors)
-        return InferAnswer(b"".join([head, *raw]), len(head) if raw else None)
+                outputs.append(OutputTensor(name, datatype, shape, None, own))
+        ref = self._ref
+        head = AnswerHead(
+            model_name=ref.name,
+            model_version=str(ref.version),
+            id=wanted.id or None,
+            outputs=outputs,
+        )
+        text = msgspec.json.encode(head)
+        return InferAnswer(b"".join([text, *tensors]), len(text) if tensors else None)
+
+    def _column(self, name: str, *, raw: bool) -> Column:
+        if name not in self._arrays:
+            known = ", ".join(self._arrays)
+            raise InvalidInput.at(
+                place_of("outputs", name), f"there is no such output; there are {known}"
+            )
+        return (self._bytes if raw else self._numbers)[name]
 
     @cached_property
-    def _numbers(self) -> dict[str, list[bytes]]:
-        """Numbers of each output in JSON, row after row."""
-        columns = [array.ravel().tolist() for array in self._arrays.values()]
-        texts = _encode(columns)[2:-2].split(b"],[")
-        return {name: text.split(b",") for name, text in zip(self._arrays, texts, strict=True)}
-
-    @cached_property
-    def _bytes(self) -> dict[str, bytes]:
-        """Numbers of each output, little-endian."""
+    def _numbers(self) -> dict[str, Column]:
         return {
-            name: array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+            name: Column(
+                datatype_of(array.dtype),
+                array.shape[1:],
+                prod(array.shape[1:]),
+                array.ravel().tolist(),
+            )
+            for name, array in self._arrays.items()
+        }
+
+    @cached_property
+    def _bytes(self) -> dict[str, Column]:
+        return {
+            name: Column(
+                datatype_of(array.dtype),
+                array.shape[1:],
+                prod(array.shape[1:]) * array.itemsize,
+                array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(),
+            )
             for name, array in self._arrays.items()
         }

@@ -68,6 +68,12 @@ class LoadedModel:
             If the inputs do not suit or, with ``refuse``, a row's output is not finite.
         """
         fitted = self._fitted(inputs, location, start)
+        return self.answer_fitted(fitted, location=location, start=start, refuse=refuse)
+
+    def answer_fitted(
+        self, fitted: Mapping[str, Array], *, location: str, start: int, refuse: bool = True
+    ) -> dict[str, Array]:
+        """Return the same for inputs that suit the model already."""
         parts = []
         for first, part in self._batches(self.answering.answer, fitted, location, start, pad=False):
             if refuse:

@@ -7,6 +7,8 @@ import numpy as np
 
 from service.errors import InferenceFailed, InvalidOnnxModel
 from service.graph.names import PREFIX
+from service.runner.batch_messages import decode_batch, encode_report
+from service.runner.child.batch_queue import BatchQueue
 from service.runner.child.export_file import export_file
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
@@ -15,7 +17,7 @@ from service.runner.child.probe_cuda import probe_cuda
 from service.runner.child.watchdog import Watchdog
 from service.runner.description import LoadedOnnxModel
 from service.runner.fields import FieldError
-from service.runner.frames import LABELS, Array, Frame, Kind
+from service.runner.frames import LABELS, Array, Buffer, Frame, Header, Kind
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
@@ -27,6 +29,7 @@ class Requests:
         self._versions = versions
         self._watchdog = Watchdog()
         self._model: LoadedModel | None = None
+        self._queue: BatchQueue | None = None
         self._has_read = False
 
     def answer(self, request: Frame) -> Answer:
@@ -50,6 +53,21 @@ class Requests:
                 case Kind.PREDICT:
                     return self._predict(request.fields, request.tensors)
         raise InferenceFailed("The service asked its child process an unknown question.")
+
+    def batch(self, header: Header, fields: Buffer, bodies: Buffer) -> list[Buffer]:
+        """Answer a batch of requests, as many rows of them as go into one run.
+
+        Raises
+        ------
+        ServiceError
+            If none of them can be answered.
+        """
+        if self._queue is None:
+            self._queue = BatchQueue(self._loaded())
+        batch = decode_batch(fields)
+        with self._watchdog.request(header.budget_ms / 1000, batch.each_run):
+            report, words = self._queue.exchange(batch, bodies)
+        return encode_report(report, words, sequence=header.sequence)
 
     def _read(self, fields: Mapping[str, Any]) -> Bytes:
         if self._has_read:

@@ -9,11 +9,19 @@ import onnxruntime as ort
 
 from service.errors import InferenceFailed, ServiceError
 from service.runner.channel import Channel, ChannelClosed
+from service.runner.child.failure import describe
 from service.runner.child.requests import Requests
-from service.runner.frames import Buffer, Frame, FrameError, Kind, Status, encode
+from service.runner.frames import (
+    Buffer,
+    Frame,
+    FrameError,
+    Header,
+    Kind,
+    Status,
+    encode,
+    parse_body,
+)
 
-MAX_TEXT = 2000
-MAX_VIOLATIONS = 20
 VERSIONS = {
     "numpy": np.__version__,
     "onnx": onnx.__version__,
@@ -28,38 +36,31 @@ def serve(fd: int) -> None:
     try:
         channel.send(encode(Frame(Kind.READY, 0, {"versions": VERSIONS})))
         while True:
-            channel.send(_answer(requests, channel.receive()))
+            header, fields, payload = channel.receive_unread()
+            channel.send(_answer(requests, header, fields, payload))
     except ChannelClosed:
         return
 
 
-def _answer(requests: Requests, request: Frame) -> list[Buffer]:
+def _answer(requests: Requests, header: Header, fields: Buffer, payload: Buffer) -> list[Buffer]:
     try:
-        fields, tensors = requests.answer(request)
-        return encode(Frame(request.kind, request.sequence, fields, tensors))
+        if header.kind is Kind.BATCH:
+            return requests.batch(header, fields, payload)
+        request = parse_body(header, fields, payload)
+        found, tensors = requests.answer(request)
+        return encode(Frame(request.kind, request.sequence, found, tensors))
     except ServiceError as error:
-        return _failure(request, error)
+        return _failure(header, error)
     except MemoryError:
-        return _failure(request, InferenceFailed("There is not enough memory for the ONNX model."))
+        return _failure(header, InferenceFailed("There is not enough memory for the ONNX model."))
     except FrameError:
-        return _failure(request, InferenceFailed("The answer of the ONNX model is too large."))
+        return _failure(header, InferenceFailed("The answer of the ONNX model is too large."))
     except Exception:  # noqa: BLE001 - a stranger's model; whatever it broke, the parent is told
         traceback.print_exc()
-        return _failure(request, InferenceFailed("The ONNX model could not be run."))
+        return _failure(header, InferenceFailed("The ONNX model could not be run."))
 
 
-def _failure(request: Frame, error: ServiceError) -> list[Buffer]:
-    fields = {
-        "code": error.code(),
-        "message": _printable(error.message),
-        "violations": [
-            [_printable(violation.location), _printable(violation.message)]
-            for violation in error.violations[:MAX_VIOLATIONS]
-        ],
-    }
-    return encode(Frame(request.kind, request.sequence, fields, status=Status.FAILED))
-
-
-def _printable(text: str) -> str:
-    """Return text that any encoding can carry: names in a stranger's file may hold anything."""
-    return text[:MAX_TEXT].encode(errors="replace").decode()
+def _failure(header: Header, error: ServiceError) -> list[Buffer]:
+    code, message, violations = describe(error)
+    fields = {"code": code, "message": message, "violations": violations}
+    return encode(Frame(header.kind, header.sequence, fields, status=Status.FAILED))

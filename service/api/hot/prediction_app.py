@@ -1,0 +1,205 @@
+"""What answers hot requests: headers in, the operation, problems and counts out."""
+
+import asyncio
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import parse_qs
+
+from service.api.hot.exchange import GiveUp, Headers, HotAnswer, HotRequest, Reply
+from service.api.hot.refusal import refusal
+from service.api.hot.routes import PREDICT
+from service.api.negotiation import chosen_format
+from service.bodies import BODIES, JSON, NPZ
+from service.bodies.oip.body import ENCODINGS, LENGTH_HEADER
+from service.bodies.parameter import refuse, required
+from service.errors import (
+    InvalidInput,
+    MalformedRequest,
+    Overloaded,
+    ServiceError,
+    UnsupportedFormat,
+    shown,
+)
+from service.metrics import RequestMetrics
+from service.operations.asked_prediction import AnswerForm, AskedPrediction, PredictionAnswer
+from service.operations.oip.repository import reference_of
+from service.operations.predicting import IDENTITY, OIP, Predicting
+
+ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
+BINARY = "application/octet-stream"
+CLIENT_LEFT = 499
+_LENGTH = LENGTH_HEADER.lower().encode()
+_OF_JSON = ((b"content-type", JSON.encode()),)
+
+
+class PredictionApp:
+    """Answers hot requests; see `HotApp`."""
+
+    def __init__(
+        self,
+        metrics: RequestMetrics,
+        *,
+        max_body_bytes: int,
+        timeout_seconds: float,
+    ) -> None:
+        self._predicting: Predicting | None = None
+        self._metrics = metrics
+        self._max_body_bytes = max_body_bytes
+        self._timeout = timeout_seconds
+
+    def open(self, predicting: Predicting) -> None:
+        """Begin to answer; until then requests are refused."""
+        self._predicting = predicting
+
+    @property
+    def max_body_bytes(self) -> int:
+        """Longest body that is received."""
+        return self._max_body_bytes
+
+    def begin(self, request: HotRequest, reply: Reply) -> GiveUp:
+        """Answer a request by calling ``reply`` once, unless it is given up before."""
+        exchange = _Exchange(self, request.route, request.arrived, reply)
+        try:
+            predicting = self._opened()
+            asked = self._asked(request, exchange)
+        except ServiceError as error:
+            exchange.failed(error)
+            return _nothing
+        exchange.asked = asked
+        predicting.begin(asked)
+        return exchange.give_up
+
+    def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
+        """Return the answer to a request that was not received whole, and count it."""
+        answer = refusal(route.encode(), error)
+        self.count(route, answer.status, arrived, error.code())
+        return answer
+
+    def count(self, route: str, status: int, arrived: float, failure: str | None) -> None:
+        """Count a request that is over."""
+        seconds = asyncio.get_running_loop().time() - arrived
+        self._metrics.answered("POST", route, status=status, seconds=seconds, failure=failure)
+
+    def _opened(self) -> Predicting:
+        if self._predicting is None:
+            raise Overloaded("The service is starting.", retry_after=1)
+        return self._predicting
+
+    def _asked(self, request: HotRequest, exchange: "_Exchange") -> AskedPrediction:
+        headers = dict(request.headers)
+        asked = AskedPrediction(
+            media_type=OIP,
+            body=request.body,
+            reference=None,
+            form="oip",
+            timeout=_seconds(headers.get(b"timeout"), self._timeout),
+            arrived=request.arrived,
+            done=exchange.done,
+            failed=exchange.failed,
+        )
+        encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+        if request.route == PREDICT:
+            _check_encoding(encoding, (IDENTITY,))
+            media_type = _media_type(headers.get(b"content-type"))
+            asked.media_type = media_type
+            asked.form = chosen_format(headers.get(b"accept", b"*/*").decode("latin-1"), ANSWERS)
+            parameter = _calibration(request.query)
+            if media_type == JSON:
+                refuse(parameter)
+            else:
+                asked.reference = required(parameter)
+        else:
+            _check_encoding(encoding, ENCODINGS)
+            asked.encoding = encoding
+            given = request.parameters
+            asked.reference = reference_of(given["model_name"], given.get("model_version"))
+            length = headers.get(_LENGTH)
+            asked.header_length = None if length is None else length.decode("latin-1")
+        return asked
+
+
+@dataclass(slots=True, eq=False)
+class _Exchange:
+    """One request under way, from the operation's answer to the caller's."""
+
+    app: PredictionApp
+    route: str
+    arrived: float
+    reply: Reply
+    asked: AskedPrediction | None = None
+
+    def done(self, answer: PredictionAnswer) -> None:
+        self.app.count(self.route, HTTPStatus.OK, self.arrived, None)
+        self.reply(HotAnswer(HTTPStatus.OK, answer.body, self._headers(answer)))
+
+    def failed(self, error: ServiceError) -> None:
+        answer = refusal(self.route.encode(), error)
+        self.app.count(self.route, answer.status, self.arrived, error.code())
+        self.reply(answer)
+
+    def give_up(self) -> None:
+        if self.asked is not None and not self.asked.is_over:
+            self.asked.drop()
+            self.app.count(self.route, CLIENT_LEFT, self.arrived, "client-left")
+
+    def _headers(self, answer: PredictionAnswer) -> Headers:
+        if answer.header_length is not None:
+            return (
+                (b"content-type", BINARY.encode()),
+                (_LENGTH, b"%d" % answer.header_length),
+            )
+        if self.asked is None or self.asked.form != "npz":
+            return _OF_JSON
+        ref = answer.ref
+        named = f"id={ref.id}; name={ref.name}; version={ref.version}"
+        return ((b"content-type", NPZ.encode()), (b"howsure-calibration", _header(named)))
+
+
+def _media_type(content_type: bytes | None) -> str:
+    if content_type is None:
+        return JSON
+    media_type = content_type.decode("latin-1").partition(";")[0].strip().lower()
+    if media_type not in BODIES:
+        raise UnsupportedFormat.at(
+            "Content-Type", f"expected {', '.join(BODIES)}, got {media_type!a}"
+        )
+    return media_type
+
+
+def _check_encoding(encoding: str, known: tuple[str, ...]) -> None:
+    if encoding not in known:
+        raise UnsupportedFormat.at(
+            "Content-Encoding",
+            f"expected {', '.join(known)}; identity is the body as it is, not compressed",
+        )
+
+
+def _calibration(query: bytes) -> str | None:
+    if not query:
+        return None
+    try:
+        found = parse_qs(query.decode("ascii"), errors="strict", keep_blank_values=True)
+    except ValueError as error:
+        raise MalformedRequest.at("query", "expected percent-encoded UTF-8") from error
+    return found.get("calibration", [None])[-1]
+
+
+def _seconds(timeout: bytes | None, default: float) -> float:
+    if timeout is None:
+        return default
+    try:
+        seconds = float(timeout)
+    except ValueError:
+        seconds = 0.0
+    if not seconds > 0:
+        got = shown(timeout.decode("latin-1"))
+        raise InvalidInput.at("Timeout", f"expected seconds, a number above 0, got {got}")
+    return min(seconds, default)
+
+
+def _header(text: str) -> bytes:
+    return text.encode("latin-1", errors="replace")
+
+
+def _nothing() -> None:
+    """Do nothing: the request is over."""

@@ -1,0 +1,32 @@
+"""Answers to requests that are refused before any route sees them."""
+
+from http import HTTPStatus
+
+import msgspec
+
+from service.api.errors import MEDIA_TYPE, WORTH_RETRYING, retry_after, status_of
+from service.api.hot.exchange import HotAnswer
+from service.api.oip_errors import PREFIX
+from service.api.oip_errors import STATUS as OIP_STATUS
+from service.errors import ServiceError
+from service.operations.problem import problem_of
+
+_BELOW_PREFIX = (f"{PREFIX}/".encode(), f"{PREFIX}?".encode())
+
+
+def refusal(target: bytes, error: Exception) -> HotAnswer:
+    """Return the answer to a request whose first line asks for ``target``, as far as it is known.
+
+    Below ``/v2`` it is the Open Inference Protocol's, elsewhere a problem.
+    """
+    status = HTTPStatus.INTERNAL_SERVER_ERROR
+    if isinstance(error, ServiceError):
+        status = status_of(error)
+    found = problem_of(error)
+    retry = [(b"retry-after", b"%d" % retry_after(error))] if status in WORTH_RETRYING else []
+    if target == PREFIX.encode() or target.startswith(_BELOW_PREFIX):
+        body = msgspec.json.encode({"error": found["detail"]})
+        headers = [(b"content-type", b"application/json"), *retry]
+        return HotAnswer(OIP_STATUS.get(status, status), body, headers)
+    body = msgspec.json.encode(found | {"status": int(status)})
+    return HotAnswer(status, body, [(b"content-type", MEDIA_TYPE.encode()), *retry])

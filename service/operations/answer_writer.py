@@ -1,0 +1,160 @@
+"""From what one run of a model answered to the answer of each request that took part."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.bodies.oip.wanted import Wanted
+from service.bodies.request import Array, PredictRequest, supplied_columns
+from service.errors import InferenceFailed, ServiceError
+from service.metrics import AnswerCounts
+from service.operations.answered_rows import AnsweredRows
+from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
+from service.operations.oip.statistics import Spent, Statistics
+from service.operations.predict import answers_of, count_answers, supplied_events
+from service.operations.served import ServedCalibration
+from service.runner import Answer, HeadOutputs
+from service.runner.batch_messages import SuppliedColumn
+from service.runner.frames import DTYPES
+
+# More rows are written in a thread, so that the event loop is not held up.
+MOST_ROWS_AT_ONCE = 256
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cut:
+    """The rows of one request among those of a run."""
+
+    asked: AskedPrediction
+    start: int
+    stop: int
+    wanted: Wanted | None
+    began: float
+
+
+class AnswerWriter:
+    """Looks up bins and writes answers, once for all requests of a run that may be together."""
+
+    def __init__(self, counts: AnswerCounts, statistics: Statistics) -> None:
+        self._counts = counts
+        self._statistics = statistics
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+
+    def write(self, answers: Sequence[Answer]) -> None:
+        """Tell each request its answer, at once or a moment later."""
+        for served, outputs, group in _groups(answers):
+            if supplied_events(served) or any(answer.supplied for answer in group):
+                for answer in group:
+                    self._write_supplied(served, answer)
+            else:
+                cuts = [
+                    _Cut(a.request.context, a.start, a.stop, a.wanted, a.request.began)
+                    for a in group
+                ]
+                self._write(served, outputs, cuts)
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        self._thread.shutdown()
+
+    def _write_supplied(self, served: ServedCalibration, answer: Answer) -> None:
+        asked: AskedPrediction = answer.request.context
+        outputs = answer.outputs.rows(answer.start, answer.stop)
+        n_rows = answer.stop - answer.start
+        columns = supplied_events(served)
+        try:
+            sent = {name: _array(column) for name, column in answer.supplied.items()}
+            request = PredictRequest(asked.reference or "", {}, sent)
+            found = supplied_columns(request, columns, n_rows=n_rows)
+        except ServiceError as error:
+            asked.fail(error)
+            return
+        supplied = {columns[name]: values for name, values in found.items()}
+        whole = HeadOutputs(
+            outputs.top_classes, outputs.top_scores, {**outputs.uncertainty} | supplied
+        )
+        self._write(served, whole, [_Cut(asked, 0, n_rows, answer.wanted, answer.request.began)])
+
+    def _write(self, served: ServedCalibration, outputs: HeadOutputs, cuts: list[_Cut]) -> None:
+        if len(outputs.top_classes) <= MOST_ROWS_AT_ONCE:
+            self._tell(self._written(served, outputs, cuts))
+            return
+        writing = self._loop.run_in_executor(self._thread, self._written, served, outputs, cuts)
+        writing.add_done_callback(lambda done: self._tell(done.result()))
+
+    def _written(
+        self, served: ServedCalibration, outputs: HeadOutputs, cuts: list[_Cut]
+    ) -> list[tuple[_Cut, PredictionAnswer | ServiceError]]:
+        batch = answers_of(served, outputs, outputs.uncertainty)
+        rows = AnsweredRows(batch)
+        count_answers(self._counts, batch)
+        return [(cut, _body(rows, cut)) for cut in cuts]
+
+    def _tell(self, written: Iterable[tuple[_Cut, PredictionAnswer | ServiceError]]) -> None:
+        now = self._loop.time()
+        for cut, answer in written:
+            if isinstance(answer, ServiceError):
+                cut.asked.fail(answer)
+                continue
+            cut.asked.answer(answer)
+            if cut.asked.form == "oip":
+                spent = Spent(
+                    queue=_nanoseconds(cut.began - cut.asked.arrived),
+                    compute_input=0,
+                    compute_infer=_nanoseconds(now - cut.began),
+                    compute_output=_nanoseconds(self._loop.time() - now),
+                )
+                self._statistics.succeeded(answer.ref, rows=cut.stop - cut.start, spent=spent)
+
+
+def _groups(
+    answers: Sequence[Answer],
+) -> Iterable[tuple[ServedCalibration, HeadOutputs, list[Answer]]]:
+    """Yield answers of one calibration together, where all rows of the outputs are theirs."""
+    first = answers[0]
+    served, outputs = first.request.context.served, first.outputs
+    if all(a.outputs is outputs and a.request.context.served is served for a in answers):
+        yield served, outputs, list(answers)
+        return
+    for answer in answers:
+        yield (
+            answer.request.context.served,
+            answer.outputs.rows(answer.start, answer.stop),
+            [
+                Answer(
+                    answer.request,
+                    answer.outputs.rows(answer.start, answer.stop),
+                    0,
+                    answer.stop - answer.start,
+                    answer.wanted,
+                    answer.supplied,
+                )
+            ],
+        )
+
+
+def _body(rows: AnsweredRows, cut: _Cut) -> PredictionAnswer | ServiceError:
+    try:
+        if cut.asked.form == "json":
+            return PredictionAnswer(rows.ref, rows.json(cut.start, cut.stop))
+        if cut.asked.form == "npz":
+            return PredictionAnswer(rows.ref, rows.npz(cut.start, cut.stop))
+        found = rows.oip(cut.start, cut.stop, cut.wanted or Wanted())
+    except ServiceError as error:
+        return error
+    return PredictionAnswer(rows.ref, found.body, found.header_length)
+
+
+def _array(column: SuppliedColumn) -> Array:
+    try:
+        return np.frombuffer(column.data, DTYPES[column.dtype]).reshape(column.shape)
+    except (KeyError, ValueError) as error:
+        raise InferenceFailed("The process that ran the ONNX model answered nonsense.") from error
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1e9)

@@ -1,0 +1,281 @@
+"""The queue of one model: all that waits when a run ends goes into the next one."""
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from service.errors import DeadlineExceeded, ServiceError
+from service.runner.answers import Expected
+from service.runner.batch_messages import Batch, Sent, encode_batch
+from service.runner.batch_request import Answer, BatchRequest
+from service.runner.fields import FieldError
+from service.runner.frames import FrameError
+from service.runner.loaded_child import LoadedChild
+from service.runner.queue_bounds import QueueBounds
+from service.runner.reported_batch import ReportedBatch
+
+MAX_REQUESTS = 256
+MAX_SENT_BYTES = 8 * 2**20
+
+
+@dataclass(frozen=True)
+class BatchLimits:
+    """What goes into a run, and into a request; ``run_seconds`` is what a run may take."""
+
+    max_rows: int
+    max_bytes: int
+    run_rows: int
+    run_seconds: float
+
+
+class Batcher:
+    """Asks one child, a batch at a time; there is no timer.
+
+    Requests that come in one turn of the event loop go together; those that come while the child
+    is at work go together into its next batch. All calls are made on the event loop.
+
+    Parameters
+    ----------
+    bounds
+        Shared by all models: refuses what would make the queue too long.
+    open_child
+        Called where nothing is loaded and somebody waits; `opened` or `not_opened` follows.
+    idle
+        Called when nobody waits any more.
+    ran
+        Told of each run: its rows and the seconds it took.
+    """
+
+    def __init__(
+        self,
+        expected: Expected,
+        *,
+        limits: BatchLimits,
+        bounds: QueueBounds,
+        open_child: Callable[["Batcher"], None],
+        idle: Callable[["Batcher"], None],
+        ran: Callable[[int, float], None],
+    ) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._expected = expected
+        self._limits = limits
+        self._bounds = bounds
+        self._open_child = open_child
+        self._idle = idle
+        self._ran = ran
+        self._asked_at = 0.0
+        self._waiting: deque[BatchRequest] = deque()
+        self._sent: dict[int, BatchRequest] = {}
+        self._dropped: list[int] = []
+        self._child: LoadedChild | None = None
+        self._is_opening = False
+        self._is_busy = False
+        self._is_flush_due = False
+        self._left_in_child = 0
+        self._next_number = 1
+
+    @property
+    def child(self) -> LoadedChild | None:
+        """The child that has the model loaded."""
+        return self._child
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nobody waits for it, nor it for anything."""
+        return not (self._waiting or self._sent or self._is_opening or self._is_busy)
+
+    def pending(self) -> int:
+        """Return how many requests wait for a run."""
+        return len(self._waiting)
+
+    def submit(self, request: BatchRequest, *, timeout: float) -> None:
+        """Put a request in the queue.
+
+        Raises
+        ------
+        TooManyRequests
+            If the queue is as long as it may be.
+        """
+        self._bounds.enter(request)
+        request.number = self._next_number
+        self._next_number += 1
+        request.deadline = self._loop.call_later(timeout, self._overdue, request)
+        self._waiting.append(request)
+        self._go_on()
+
+    def drop(self, request: BatchRequest) -> None:
+        """Let go of a request whose client left."""
+        if request.finish():
+            self._let_go(request)
+
+    def opened(self, child: LoadedChild) -> None:
+        """Take a child that has the model loaded."""
+        self._is_opening = False
+        self._child = child
+        child.attach(self._reported, self._lost)
+        self._go_on()
+
+    def not_opened(self, error: ServiceError) -> None:
+        """Tell all who wait why the model is not loaded."""
+        self._is_opening = False
+        for request in self._take_all():
+            self._fail(request, error)
+        self._idle(self)
+
+    def unload(self) -> LoadedChild | None:
+        """Give up the child, which the caller closes; who waits is kept."""
+        child, self._child = self._child, None
+        if child is not None:
+            child.detach()
+        return child
+
+    def close(self, error: ServiceError) -> LoadedChild | None:
+        """Fail everything and give up the child."""
+        for request in self._take_all():
+            self._fail(request, error)
+        self._fail_sent(error)
+        return self.unload()
+
+    def _go_on(self) -> None:
+        if self._child is None:
+            if self._waiting and not self._is_opening:
+                self._is_opening = True
+                self._open_child(self)
+        elif not self._is_busy and not self._is_flush_due:
+            # Not at once: the other requests of this turn of the loop are to go with it.
+            self._is_flush_due = True
+            self._loop.call_soon(self._flush)
+
+    def _flush(self) -> None:
+        self._is_flush_due = False
+        child = self._child
+        if child is None or self._is_busy:
+            self._go_on()
+            return
+        requests = list(self._next_requests())
+        if not requests and not self._left_in_child and not self._dropped:
+            if self.is_idle:
+                self._idle(self)
+            return
+        dropped, self._dropped = self._dropped, []
+        for number in dropped:
+            self._sent.pop(number, None)
+        limits = self._limits
+        batch = Batch(
+            sent=[
+                Sent(r.number, r.media_type, len(r.body), r.reference, r.encoding, r.header_length)
+                for r in requests
+            ],
+            dropped=dropped,
+            max_rows=limits.max_rows,
+            max_bytes=limits.max_bytes,
+            run_rows=limits.run_rows,
+            each_run=limits.run_seconds * self._expected.largest_run,
+        )
+        self._is_busy = True
+        self._asked_at = self._loop.time()
+        seconds = limits.run_seconds * self._expected.runs
+        sequence = child.next_sequence()
+        frame = encode_batch(
+            batch,
+            [request.body for request in requests],
+            sequence=sequence,
+            budget_ms=int(seconds * 1000),
+        )
+        most = self._expected.n_words * 4 * self._limits.run_rows
+        child.ask(frame, seconds=seconds, max_answer_bytes=most)
+
+    def _next_requests(self) -> Iterator[BatchRequest]:
+        """Take what goes into the next batch: one request at least, if one waits."""
+        now = self._loop.time()
+        count, n_rows, n_bytes = 0, self._left_in_child, 0
+        while self._waiting and count < MAX_REQUESTS:
+            request = self._waiting[0]
+            n_bytes += len(request.body)
+            if count and (n_rows >= self._limits.run_rows or n_bytes > MAX_SENT_BYTES):
+                return
+            self._waiting.popleft()
+            self._bounds.leave(request, now)
+            count += 1
+            n_rows += request.n_rows
+            request.began = now
+            self._sent[request.number] = request
+            yield request
+
+    def _reported(self, report: ReportedBatch) -> None:
+        """Take what the child answered; the next batch goes out before anybody is told."""
+        self._is_busy = False
+        try:
+            answers, refused = report.match(
+                self._sent, self._expected, max_rows=self._limits.max_rows
+            )
+        except (FieldError, FrameError) as error:
+            self._nonsense(error)
+            return
+        self._left_in_child = report.rows_left
+        now = self._loop.time()
+        self._bounds.served(report.n_rows, now)
+        self._ran(report.n_rows, now - self._asked_at)
+        self._flush()
+        self._tell(answers)
+        for request, failure in refused:
+            self._fail(request, failure)
+
+    def _tell(self, answers: list[Answer]) -> None:
+        by_asker: dict[object, list[Answer]] = {}
+        for answer in answers:
+            if answer.request.finish():
+                by_asker.setdefault(answer.request.asker, []).append(answer)
+        for found in by_asker.values():
+            found[0].request.asker.answered(found)
+
+    def _nonsense(self, error: Exception) -> None:
+        child = self.unload()
+        if child is not None:
+            self._fail_sent(child.condemn(str(error)))
+        self._go_on()
+
+    def _lost(self, error: ServiceError) -> None:
+        """Take that the child died, or was killed: what it was on fails, the rest waits on."""
+        self._child = None
+        self._fail_sent(error)
+        self._go_on()
+        if self.is_idle:
+            self._idle(self)
+
+    def _fail_sent(self, error: ServiceError) -> None:
+        self._is_busy = False
+        self._left_in_child = 0
+        self._dropped = []
+        sent, self._sent = self._sent, {}
+        for request in sent.values():
+            self._fail(request, error)
+
+    def _fail(self, request: BatchRequest, error: ServiceError) -> None:
+        if request.finish():
+            request.asker.failed(request, error)
+
+    def _take_all(self) -> list[BatchRequest]:
+        now = self._loop.time()
+        requests = list(self._waiting)
+        self._waiting.clear()
+        for request in requests:
+            self._bounds.leave(request, now)
+        return requests
+
+    def _let_go(self, request: BatchRequest) -> None:
+        if request.number in self._sent:
+            self._dropped.append(request.number)
+            return
+        self._waiting.remove(request)
+        self._bounds.leave(request, self._loop.time())
+
+    def _overdue(self, request: BatchRequest) -> None:
+        request.deadline = None
+        waited = "ran" if request.number in self._sent else "waited"
+        if request.finish():
+            self._let_go(request)
+            request.asker.failed(
+                request, DeadlineExceeded(f"The request {waited} for longer than its timeout.")
+            )

@@ -1,0 +1,170 @@
+"""Requests that wait in the child for their rows to be run, some of each at a time."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from service.bodies.limits import BodyLimits
+from service.errors import DeadlineExceeded, InferenceFailed, ServiceError
+from service.graph.names import PREFIX
+from service.graph.serving import TOP_CLASSES, TOP_SCORES
+from service.runner.answers import Expected, expected_of
+from service.runner.batch_messages import Batch, Beginning, Part, Refused, Report, Sent, Words
+from service.runner.child.decode_body import LOCATION, Decoded, decode_body
+from service.runner.child.failure import describe
+from service.runner.child.loaded_model import LoadedModel
+from service.runner.child.onnx_session import note
+from service.runner.frames import Array, Buffer
+
+
+@dataclass(eq=False)
+class _Waiting:
+    number: int
+    decoded: Decoded
+    n_rows: int
+    next_row: int = 0
+
+    @property
+    def left(self) -> int:
+        return self.n_rows - self.next_row
+
+    def take(self, n_rows: int) -> "_Turn":
+        turn = _Turn(self, self.next_row, min(self.next_row + n_rows, self.n_rows))
+        self.next_row = turn.stop
+        return turn
+
+    def signature(self) -> tuple[tuple[int, ...], ...]:
+        """Return what rows must have in common to go through the model together."""
+        return tuple(array.shape[1:] for array in self.decoded.rows.values())
+
+
+@dataclass(frozen=True, eq=False)
+class _Turn:
+    """Rows of one request that go into the next run."""
+
+    of: _Waiting
+    start: int
+    stop: int
+
+    def rows(self) -> dict[str, Array]:
+        return {name: array[self.start : self.stop] for name, array in self.of.decoded.rows.items()}
+
+
+class BatchQueue:
+    """Runs what waits: some rows of every request, so that a long one keeps nobody waiting.
+
+    A request that fails costs the others nothing but that those beside it are run anew, each
+    alone.
+    """
+
+    def __init__(self, model: LoadedModel) -> None:
+        self._model = model
+        self._expected: Expected = expected_of(model.found.resolved)
+        self._waiting: dict[int, _Waiting] = {}
+        self._refused: list[Refused] = []
+
+    def exchange(self, batch: Batch, bodies: Buffer) -> tuple[Report, Words]:
+        """Take new requests and let go of dropped ones, run once, and report."""
+        for number in batch.dropped:
+            self._waiting.pop(number, None)
+        self._refused = []
+        self._accept(batch, memoryview(bodies))
+        turns = list(self._next_turns(batch.run_rows))
+        parts, words = self._answer(turns)
+        left = sum(waiting.left for waiting in self._waiting.values())
+        return Report(parts, self._refused, left), words
+
+    def _accept(self, batch: Batch, bodies: memoryview) -> None:
+        limits = BodyLimits(max_bytes=batch.max_bytes, max_rows=batch.max_rows)
+        start = 0
+        for sent in batch.sent:
+            body = bodies[start : start + sent.length]
+            start += sent.length
+            try:
+                decoded = decode_body(sent, body, self._model.description.inputs, limits=limits)
+            except ServiceError as error:
+                self._refuse(sent, error)
+            except Exception as error:  # noqa: BLE001 - a stranger's bytes
+                self._refuse(sent, _unknown(error))
+            else:
+                n_rows = len(next(iter(decoded.rows.values())))
+                self._waiting[sent.number] = _Waiting(sent.number, decoded, n_rows)
+
+    def _refuse(self, request: "Sent | _Waiting", error: ServiceError) -> None:
+        code, message, violations = describe(error)
+        self._refused.append(Refused(request.number, code, message, violations))
+
+    def _next_turns(self, run_rows: int) -> Iterator[_Turn]:
+        """Divide a run among those that may go together with the one that came first."""
+        if not self._waiting:
+            return
+        first = next(iter(self._waiting.values())).signature()
+        together = [w for w in self._waiting.values() if w.signature() == first][:run_rows]
+        share = max(run_rows // len(together), 1)
+        room = run_rows - sum(min(waiting.left, share) for waiting in together)
+        for waiting in together:
+            more = min(max(waiting.left - share, 0), max(room, 0))
+            room -= more
+            yield waiting.take(min(waiting.left, share) + more)
+            if not waiting.left:
+                del self._waiting[waiting.number]
+
+    def _answer(self, turns: list[_Turn]) -> tuple[list[Part], Words]:
+        if len(turns) > 1:
+            try:
+                return [self._part(turn) for turn in turns], self._run(_joined(turns), 0)
+            except DeadlineExceeded as error:
+                # Which of them it was cannot be told within their time.
+                for turn in turns:
+                    self._fail(turn, error)
+                return [], self._words(0)
+            except Exception as error:  # noqa: BLE001 - a stranger's model; each tells for itself
+                note(error)
+        parts, words = [], [self._words(0)]
+        for turn in turns:
+            try:
+                words.append(self._run(turn.rows(), turn.start))
+            except ServiceError as error:
+                self._fail(turn, error)
+            except Exception as error:  # noqa: BLE001 - a stranger's model
+                self._fail(turn, _unknown(error))
+            else:
+                parts.append(self._part(turn))
+        return parts, words[1] if len(words) == 2 else np.concatenate(words)  # noqa: PLR2004
+
+    def _fail(self, turn: _Turn, error: ServiceError) -> None:
+        self._waiting.pop(turn.of.number, None)
+        self._refuse(turn.of, error)
+
+    def _part(self, turn: _Turn) -> Part:
+        beginning = None
+        if turn.start == 0:
+            decoded = turn.of.decoded
+            beginning = Beginning(turn.of.n_rows, decoded.wanted, dict(decoded.supplied))
+        return Part(turn.of.number, turn.stop - turn.start, beginning)
+
+    def _run(self, rows: Mapping[str, Array], start: int) -> Words:
+        answer = self._model.answer_fitted(rows, location=LOCATION, start=start)
+        expected, n_rows = self._expected, len(answer[TOP_CLASSES])
+        words = self._words(n_rows)
+        words[:, : expected.n_top].view(np.int32)[:] = answer[TOP_CLASSES]
+        words[:, expected.n_top : 2 * expected.n_top] = answer[TOP_SCORES]
+        for place, name in enumerate(expected.columns, 2 * expected.n_top):
+            words[:, place] = answer[PREFIX + name]
+        return words
+
+    def _words(self, n_rows: int) -> Words:
+        return np.empty((n_rows, self._expected.n_words), np.float32)
+
+
+def _unknown(error: Exception) -> InferenceFailed:
+    note(error)
+    if isinstance(error, MemoryError):
+        return InferenceFailed("There is not enough memory for the ONNX model.")
+    return InferenceFailed("The ONNX model could not be run.")
+
+
+def _joined(turns: list[_Turn]) -> dict[str, Array]:
+    parts = [turn.rows() for turn in turns]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

@@ -1,0 +1,20 @@
+"""A failure as the child reports it."""
+
+from service.errors import ServiceError
+
+MAX_TEXT = 2000
+MAX_VIOLATIONS = 20
+
+
+def describe(error: ServiceError) -> tuple[str, str, list[tuple[str, str]]]:
+    """Return code, sentence and places of a failure, in text that any encoding can carry."""
+    violations = [
+        (_printable(violation.location), _printable(violation.message))
+        for violation in error.violations[:MAX_VIOLATIONS]
+    ]
+    return error.code(), _printable(error.message), violations
+
+
+def _printable(text: str) -> str:
+    """Return text that any encoding can carry: names in a stranger's file may hold anything."""
+    return text[:MAX_TEXT].encode(errors="replace").decode()

@@ -1,0 +1,309 @@
+"""The models that answer predictions: loaded when first asked, let go when others need the room."""
+
+import asyncio
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+from service.errors import InferenceFailed, Overloaded, ServiceError
+from service.runner.asking import ask
+from service.runner.batch_request import BatchRequest
+from service.runner.batcher import Batcher, BatchLimits
+from service.runner.description import LoadedOnnxModel
+from service.runner.loaded_child import LoadedChild
+from service.runner.model_to_serve import ModelToServe
+from service.runner.process import RunnerProcess
+from service.runner.process_memory import process_memory
+from service.runner.questions import Questions
+from service.runner.queue_bounds import QueueBounds
+from service.runner.slots import ALL_BUSY, CLOSED
+from service.runner.spawner import Spawner
+
+OPENING_THREADS = 4
+# A model that does not load is not tried again for so long.
+FIRST_BACK_OFF_SECONDS = 1.0
+LONGEST_BACK_OFF_SECONDS = 60.0
+# So long a model waits for another one to fall idle.
+PATIENCE_SECONDS = 10.0
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(eq=False)
+class _Served:
+    """A model's queue, and what was loaded last."""
+
+    model: ModelToServe
+    batcher: Batcher
+    used: float
+    failures: int = 0
+    not_before: float = 0.0
+    error: ServiceError | None = None
+    patience: asyncio.TimerHandle | None = None
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A child that has loaded a model."""
+
+    process: RunnerProcess
+    found: LoadedOnnxModel
+    device: str
+    memory_bytes: int
+
+
+@dataclass(frozen=True)
+class ServedModelState:
+    """What there is to say of a model that is held."""
+
+    name: str
+    sha256: str
+    status: str
+    provider: str | None
+    device: str | None
+    memory_bytes: int
+    pid: int | None
+    pending: int
+    seconds_unused: float
+
+
+@dataclass(frozen=True)
+class ServingRoom:
+    """How many models may be loaded, and the memory that all of them may take; 0 is any."""
+
+    max_models: int
+    max_memory_bytes: int
+
+
+class ServedModels:
+    """One batcher a model; safe to use on one event loop.
+
+    Parameters
+    ----------
+    device
+        Called in a thread: where the next model is to go.
+    """
+
+    def __init__(
+        self,
+        spawner: Spawner,
+        questions: Questions,
+        *,
+        device: Callable[[], str],
+        limits: BatchLimits,
+        room: ServingRoom,
+        bounds: QueueBounds,
+        answered: Callable[[str, int, float], None],
+    ) -> None:
+        self._spawner = spawner
+        self._questions = questions
+        self._device = device
+        self._limits = limits
+        self._room = room
+        self._bounds = bounds
+        self._answered = answered
+        self._loop = asyncio.get_running_loop()
+        self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="model-opening")
+        self._served: OrderedDict[Hashable, _Served] = OrderedDict()
+        self._wanting: list[_Served] = []
+        self._opening = 0
+        self._closed = False
+
+    def submit(self, model: ModelToServe, request: BatchRequest, *, timeout: float) -> Batcher:
+        """Put a request in its model's queue; return the queue, to drop the request from.
+
+        Raises
+        ------
+        TooManyRequests
+            If too much waits already.
+        ServiceError
+            If the model did not load a moment ago.
+        """
+        if self._closed:
+            raise Overloaded(CLOSED)
+        served = self._served.get(model.key) or self._serve(model)
+        served.used = self._loop.time()
+        self._served.move_to_end(model.key)
+        if served.error is not None and served.used < served.not_before:
+            raise served.error
+        served.batcher.submit(request, timeout=timeout)
+        return served.batcher
+
+    def count_loaded(self) -> int:
+        """Return how many models are loaded."""
+        return sum(served.batcher.child is not None for served in list(self._served.values()))
+
+    def pending(self) -> int:
+        """Return how many requests wait for a run."""
+        return sum(served.batcher.pending() for served in list(self._served.values()))
+
+    def states(self) -> list[ServedModelState]:
+        """Return what there is to say of each model, the one used last first."""
+        return [self._state(served) for served in reversed(self._served.values())]
+
+    async def close(self) -> None:
+        """Kill all children; who still waits gets `Overloaded`."""
+        self._closed = True
+        error = Overloaded(CLOSED)
+        children = [served.batcher.close(error) for served in self._served.values()]
+        self._served.clear()
+        self._wanting.clear()
+        for child in children:
+            if child is not None:
+                self._threads.submit(child.close)
+        await self._loop.run_in_executor(None, self._threads.shutdown)
+
+    def _serve(self, model: ModelToServe) -> _Served:
+        batcher = Batcher(
+            model.expected,
+            limits=self._limits,
+            bounds=self._bounds,
+            open_child=partial(self._wanted, model),
+            idle=self._has_room,
+            ran=self._ran,
+        )
+        self._served[model.key] = _Served(model, batcher, self._loop.time())
+        return self._served[model.key]
+
+    def _ran(self, n_rows: int, seconds: float) -> None:
+        self._answered("predict", n_rows, seconds)
+
+    def _wanted(self, model: ModelToServe, batcher: Batcher) -> None:
+        """Load a model, once there is room for it."""
+        # The files of what is asked for now are at hand; those of an earlier asker may not be.
+        served = self._served[model.key]
+        self._wanting.append(served)
+        self._has_room(batcher)
+
+    def _has_room(self, _: Batcher) -> None:
+        while self._wanting and self._make_room():
+            served = self._wanting.pop(0)
+            self._opening += 1
+            opening = self._loop.run_in_executor(self._threads, self._open, served.model)
+            opening.add_done_callback(partial(self._opened, served))
+        for served in self._wanting:
+            if served.patience is None:
+                served.patience = self._loop.call_later(PATIENCE_SECONDS, self._no_room_for, served)
+
+    def _make_room(self) -> bool:
+        """Let go of idle models, longest unused first, until there is room for one more."""
+        while self._is_full(self.count_loaded() + self._opening + 1, 0):
+            if not self._evict_one():
+                return False
+        return True
+
+    def _is_full(self, n_models: int, n_bytes: int) -> bool:
+        room = self._room
+        return n_models > room.max_models or bool(
+            room.max_memory_bytes and n_bytes > room.max_memory_bytes
+        )
+
+    def _evict_one(self) -> bool:
+        for key, served in self._served.items():
+            if served.batcher.child is not None and served.batcher.is_idle:
+                log.info("unloading %s, unused for longest", served.model.name)
+                self._close_later(served.batcher.unload())
+                del self._served[key]
+                return True
+        return False
+
+    def _close_later(self, child: LoadedChild | None) -> None:
+        if child is not None:
+            self._threads.submit(child.close)
+
+    def _no_room_for(self, served: _Served) -> None:
+        served.patience = None
+        if served in self._wanting:
+            self._wanting.remove(served)
+            served.batcher.not_opened(Overloaded(ALL_BUSY))
+
+    def _open(self, model: ModelToServe) -> _Opened:
+        """Load a model in a child and run its rehearsal; in a thread."""
+        started = time.perf_counter()
+        device = self._device()
+        process = self._spawner.take()
+        try:
+            question = self._questions.load(model.files, model.resolved, device=device)
+            found = ask(
+                process, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields)
+            )
+            self._rehearse(model, process, found)
+            self._answered("load", 0, time.perf_counter() - started)
+            return _Opened(process, found, device, process_memory(process.pid))
+        except BaseException:
+            process.close()
+            raise
+
+    def _rehearse(
+        self, model: ModelToServe, process: RunnerProcess, found: LoadedOnnxModel
+    ) -> None:
+        rehearsal = model.rehearse()
+        if rehearsal is None:
+            return
+        inputs, check = rehearsal
+        n_rows = len(next(iter(inputs.values())))
+        question = self._questions.predict(inputs, model.expected, start=0, location="calibration")
+        outputs = ask(
+            process, question, lambda answer: model.expected.head_outputs(answer.tensors, n_rows)
+        )
+        check(outputs, found.provider)
+
+    def _opened(self, served: _Served, opening: "asyncio.Future[_Opened]") -> None:
+        self._opening -= 1
+        error = opening.exception()
+        if error is None:
+            self._attach(served, opening.result())
+        elif isinstance(error, ServiceError):
+            self._failed(served, error)
+        else:
+            log.error("%s did not load", served.model.name, exc_info=error)
+            self._failed(served, InferenceFailed("The ONNX model could not be loaded."))
+        self._has_room(served.batcher)
+
+    def _attach(self, served: _Served, opened: _Opened) -> None:
+        if self._closed or self._served.get(served.model.key) is not served:
+            self._threads.submit(opened.process.close)
+            return
+        served.failures, served.error = 0, None
+        served.batcher.opened(
+            LoadedChild(
+                opened.process,
+                opened.found,
+                served.model.expected,
+                device=opened.device,
+                memory_bytes=opened.memory_bytes,
+                threads=self._threads,
+            )
+        )
+        while self._is_full(0, self._memory()) and self._evict_one():
+            pass
+
+    def _memory(self) -> int:
+        children = (served.batcher.child for served in self._served.values())
+        return sum(child.memory_bytes for child in children if child is not None)
+
+    def _failed(self, served: _Served, error: ServiceError) -> None:
+        wait = min(FIRST_BACK_OFF_SECONDS * 2.0**served.failures, LONGEST_BACK_OFF_SECONDS)
+        served.failures += 1
+        served.error, served.not_before = error, self._loop.time() + wait
+        log.warning("%s did not load (%s); next try in %g s", served.model.name, error, wait)
+        served.batcher.not_opened(error)
+
+    def _state(self, served: _Served) -> ServedModelState:
+        child = served.batcher.child
+        status = "loaded" if child is not None else "failed" if served.error else "loading"
+        return ServedModelState(
+            name=served.model.name,
+            sha256=served.model.files.sha256,
+            status=status,
+            provider=None if child is None else child.found.provider,
+            device=None if child is None else child.device,
+            memory_bytes=0 if child is None else child.memory_bytes,
+            pid=None if child is None else child.pid,
+            pending=served.batcher.pending(),
+            seconds_unused=self._loop.time() - served.used,
+        )
