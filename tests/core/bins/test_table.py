@@ -55,6 +55,23 @@ def test_the_interval_of_an_interpolated_value_is_its_bins_and_holds_it():
     np.testing.assert_allclose(found.upper, [0.96, 0.96, 0.585])
 
 
+def test_the_interval_of_a_step_is_widened_to_hold_the_probability():
+    table = BinTable(**STORED | {"lower": [0.96, 0.7, 0.2], "upper": [1.0, 0.74, 0.7]})
+    for _ in range(2):  # what is kept of the first time is what the second is given
+        found = table.look_up(np.array([0.5, 1.5, 2.5], dtype=np.float32))
+        assert found.lower.tolist() == [0.95, 0.7, 0.2]
+        assert found.upper.tolist() == [1.0, 0.75, 0.7]
+
+
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+def test_what_is_looked_up_is_the_value_in_float32(lookup):
+    table = BinTable(**STORED, lookup=lookup)
+    beside = 1.0 + 1e-12  # in float32 on the edge, which belongs to the bin before it
+    found, expected = table.look_up([beside]), table.look_up(np.float32([1.0]))
+    assert found.bin.tolist() == [0]
+    assert found.probability.tolist() == expected.probability.tolist()
+
+
 def test_an_empty_bin_has_no_hit_rate():
     table = BinTable(**STORED | {"counts": [10, 0, 10], "hits": [10, 0, 4]})
     assert np.isnan(table.hit_rates[1])
