@@ -32,25 +32,3 @@ def test_cuda_that_does_not_work_is_an_error_when_asked_for(automatic):
     for name in ("cuda", "cuda:1"):
         with pytest.raises(InferenceFailed, match=f"{name} was asked for and is not usable"):
             device(name)
-
-
-@pytest.mark.gpu
-def test_a_model_runs_on_cuda(automatic, tmp_path):
-    if automatic.name == "cpu":
-        pytest.skip(automatic.reason)
-    from runner_models import check_head, linear, rows, save, weights  # noqa: PLC0415
-
-    files, x = save(tmp_path, linear()), rows(300)
-    with RunnerPool(device="cuda") as pool:
-        loaded = pool.inspect(files, top_k=(1, 5), trial={"x": x})
-        assert loaded.provider == "CUDAExecutionProvider"
-        outputs = pool.predict(files, loaded.resolved, {"x": x})
-    check_head(outputs, x.astype(float) @ weights(), (1, 5))
-
-
-@pytest.mark.gpu
-def test_a_device_that_is_not_there_is_an_error(automatic):
-    if automatic.name == "cpu":
-        pytest.skip(automatic.reason)
-    with pytest.raises(InferenceFailed):
-        device("cuda:99")

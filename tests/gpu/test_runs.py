@@ -1,0 +1,136 @@
+"""How a GPU is run: bound, within its time, one beside the other."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+from device_sessions import session_on
+from runner_models import (
+    check_head,
+    endless_above,
+    from_integers,
+    linear,
+    memory_hungry,
+    rows,
+    save,
+    softmax_of_two,
+    weights,
+)
+
+from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, InvalidOnnxModel
+from service.runner import RunnerPool
+from service.runner.child.bound_run import bound_run
+from service.runner.child.onnx_session import CPU, CUDA, preload_cuda, providers, session_options
+from service.runner.process import GRACE_SECONDS
+
+pytestmark = pytest.mark.gpu
+
+TOP_K = (1, 5)
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
+MODELS = {
+    "linear": (linear, lambda n: {"x": rows(n)}),
+    "two inputs": (
+        lambda: softmax_of_two(weights()),
+        lambda n: {"right": rows(n, seed=2), "left": rows(n)},
+    ),
+    "integers": (
+        lambda: from_integers(weights()),
+        lambda n: {"x": (rows(n) ** 2 * 20).astype(np.uint8)},
+    ),
+}
+
+
+def test_a_pool_answers_on_the_device(pool, tmp_path):
+    files, x = save(tmp_path, linear()), rows(300)
+    loaded = pool.inspect(files, top_k=TOP_K, trial={"x": x})
+    assert loaded.provider == pool.device().provider
+    check_head(pool.predict(files, loaded.resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
+
+
+@pytest.mark.parametrize("name", list(MODELS))
+def test_a_bound_run_answers_as_any_other(device, name):
+    make, draw = MODELS[name]
+    if device != "cpu":
+        preload_cuda()
+    session = onnxruntime.InferenceSession(
+        make().SerializeToString(), session_options(1), providers=providers(device)
+    )
+    assert session.get_providers()[0] == (CPU if device == "cpu" else CUDA)
+    for n_rows in (1, 7, 256, 2):
+        feeds = draw(n_rows)
+        (expected,) = session.run(["y"], feeds)
+        (got,) = bound_run(session, ["y"], feeds, onnxruntime.RunOptions())
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(got, expected, rtol=1e-6)
+
+
+def test_answers_outlive_the_next_run_and_the_rows(device):
+    session, x = session_on(device, linear()), rows(5)
+    answer = session.run(["y"], {"x": x}, place="inputs")["y"]
+    kept = answer.copy()
+    x[:] = 0
+    session.run(["y"], {"x": rows(5, seed=9)}, place="inputs")
+    np.testing.assert_array_equal(answer, kept)
+
+
+def test_an_endless_run_is_stopped_and_the_session_stays(device, watchdog):
+    session, x = session_on(device, endless_above(1000.0), watchdog), rows(20)
+    expected = x.astype(float) @ weights()
+    for _ in range(2):
+        begin = time.monotonic()
+        with pytest.raises(DeadlineExceeded, match="1 s"), watchdog.request(60, 1.0):
+            session.run(["y"], {"x": 2000 + x}, place="inputs")
+        assert time.monotonic() - begin < 1 + GRACE_SECONDS
+        with watchdog.request(60, 30):
+            answer = session.run(["y"], {"x": x}, place="inputs")["y"]
+        np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_the_graph_does_not_take_is_told_as_such(device):
+    session = session_on(device, linear())
+    with pytest.raises(InvalidInput, match="does not take these rows"):
+        session.run(["y"], {"x": rows(3)[:, :2]}, place="inputs")
+    assert len(session.run(["y"], {"x": rows(3)}, place="inputs")["y"]) == 3
+
+
+@pytest.mark.skipif(
+    not OVERCOMMIT.exists() or OVERCOMMIT.read_text().strip() == "1",
+    reason="this machine promises memory that it does not have",
+)
+def test_a_model_that_wants_all_memory_is_told_so(pool, tmp_path):
+    with pytest.raises((InvalidOnnxModel, InferenceFailed), match="memory"):
+        pool.inspect(save(tmp_path, memory_hungry()), top_k=TOP_K, trial={"x": rows(20)})
+
+
+def test_two_devices_answer_alike(two_devices, tmp_path):
+    x, files, logits = rows(300), save(tmp_path, linear()), rows(300).astype(float) @ weights()
+    answers = []
+    for name in two_devices:
+        with RunnerPool(device=name) as pool:
+            loaded = pool.inspect(files, top_k=TOP_K, trial={"x": x})
+            assert (pool.device().name, loaded.provider) == (name, pool.device().provider)
+            answers.append(pool.predict(files, loaded.resolved, {"x": x}))
+            check_head(answers[-1], logits, TOP_K)
+    first, second = answers
+    np.testing.assert_array_equal(first.top_classes, second.top_classes)
+    for column, values in first.uncertainty.items():
+        np.testing.assert_allclose(second.uncertainty[column], values, rtol=1e-5)
+
+
+def test_a_pool_on_two_devices(gpu, two_devices, tmp_path):
+    x = rows(300)
+    with RunnerPool(device=",".join(two_devices), max_processes=4) as pool:
+        for seed in range(4):
+            matrix = weights(seed=seed)
+            files = save(tmp_path, linear(matrix), name=f"model_{seed}.onnx")
+            loaded = pool.inspect(files, top_k=TOP_K, trial={"x": x})
+            assert loaded.provider == CUDA
+            outputs = pool.predict(files, loaded.resolved, {"x": x})
+            check_head(outputs, x.astype(float) @ matrix, TOP_K)
+
+
+def test_a_device_that_is_not_there_is_an_error(gpu):
+    with RunnerPool(device=f"{gpu},cuda:99") as pool, pytest.raises(InferenceFailed, match="99"):
+        pool.device()
