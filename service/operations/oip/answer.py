@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from service.bodies.oip.datatypes import datatype_of
+from service.bodies.oip.datatypes import DATATYPES, datatype_of
 from service.bodies.oip.request import place_of
 from service.bodies.oip.wanted import Wanted
 from service.bodies.request import Array
@@ -104,24 +104,18 @@ class OutputTensors:
 
     @cached_property
     def _numbers(self) -> dict[str, Column]:
-        return {
-            name: Column(
-                datatype_of(array.dtype),
-                array.shape[1:],
-                prod(array.shape[1:]),
-                array.ravel().tolist(),
-            )
-            for name, array in self._arrays.items()
-        }
+        columns = {}
+        for name, array in self._arrays.items():
+            sizes = array.shape[1:]
+            numbers = array.ravel().tolist()
+            columns[name] = Column(datatype_of(array.dtype), sizes, prod(sizes), numbers)
+        return columns
 
     @cached_property
     def _bytes(self) -> dict[str, Column]:
-        return {
-            name: Column(
-                datatype_of(array.dtype),
-                array.shape[1:],
-                prod(array.shape[1:]) * array.itemsize,
-                array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes(),
-            )
-            for name, array in self._arrays.items()
-        }
+        columns = {}
+        for name, array in self._arrays.items():
+            datatype, sizes = datatype_of(array.dtype), array.shape[1:]
+            raw = array.astype(DATATYPES[datatype], copy=False).tobytes()  # little-endian
+            columns[name] = Column(datatype, sizes, prod(sizes) * array.itemsize, raw)
+        return columns
