@@ -6,6 +6,7 @@ import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -24,7 +25,7 @@ from service.metrics import Metrics
 from service.operations.oip.statistics import Statistics
 from service.operations.predicting import Predicting
 from service.operations.workspace import Limits, Workspace
-from service.runner import BatchLimits, QueueBounds, RunnerPool, ServingRoom
+from service.runner import BatchLimits, QueueBounds, RunnerPool, ServedModels, ServingRoom
 from service.settings import Settings
 from service.storage.artifacts import open_artifact_store
 from service.storage.database import Database, open_database
@@ -121,6 +122,7 @@ def _predicting(
         ),
     )
     app.state.models = models
+    metrics.lanes.watch("predict", _Predictions(lanes.predict, models))
     return Predicting(
         workspace,
         app.state.tenant_id,
@@ -145,9 +147,24 @@ def _lanes(settings: Settings, metrics: Metrics) -> Lanes:
             waited=metrics.lanes.waited("upload"),
         ),
     )
-    metrics.lanes.watch("predict", lanes.predict)
     metrics.lanes.watch("upload", lanes.upload)
     return lanes
+
+
+@dataclass(frozen=True)
+class _Predictions:
+    """Requests for predictions, whether or not they run a model."""
+
+    scores: Lane
+    models: ServedModels
+
+    @property
+    def pending(self) -> int:
+        return self.scores.pending + self.models.pending()
+
+    @property
+    def running(self) -> int:
+        return self.scores.running + self.models.running()
 
 
 def _start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:

@@ -89,6 +89,10 @@ class Batcher:
         """Return how many requests wait for a run."""
         return len(self._waiting)
 
+    def running(self) -> int:
+        """Return how many requests the child is at."""
+        return len(self._sent)
+
     def submit(self, request: BatchRequest, *, timeout: float) -> None:
         """Put a request in the queue.
 

@@ -141,6 +141,10 @@ class ServedModels:
         """Return how many requests wait for a run."""
         return sum(served.batcher.pending() for served in list(self._served.values()))
 
+    def running(self) -> int:
+        """Return how many requests the children are at."""
+        return sum(served.batcher.running() for served in list(self._served.values()))
+
     def states(self) -> list[ServedModelState]:
         """Return what there is to say of each model, the one used last first."""
         return [self._state(served) for served in reversed(self._served.values())]
