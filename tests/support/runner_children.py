@@ -9,7 +9,7 @@ MODULE = b"service.runner.child"
 COMPUTING_TICKS = 100
 
 
-def children(parent=None):
+def children(parent=None, module=MODULE):
     """Return the process ids of a process's runner children, zombies included."""
     parent = os.getpid() if parent is None else parent
     found = []
@@ -19,7 +19,7 @@ def children(parent=None):
             command = (folder / "cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(fields[1]) == parent and (fields[0] == "Z" or MODULE in command):
+        if int(fields[1]) == parent and (fields[0] == "Z" or module in command):
             found.append(int(folder.name))
     return sorted(found)
 

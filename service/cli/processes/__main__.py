@@ -1,4 +1,4 @@
-"""``python -m service.cli.processes LISTENER CHANNEL PARENT``: one server process.
+"""``python -m service.cli.processes PARENT PLACE LISTENER CHANNEL TABLE``: one server process.
 
 It takes connections from the listening socket that it inherits, and belongs to its parent, which
 hands it the settings as environment variables.
@@ -12,12 +12,13 @@ from types import FrameType
 from service.app import create_app
 from service.cli.given_settings import given_settings
 from service.cli.processes.link import SupervisorLink
-from service.cli.server import Server
+from service.cli.processes.open_connections import OpenConnections
+from service.cli.processes.sharing_server import SharingServer
 from service.log_lines import configure_logging
 from service.runner.child.belong_to_parent import die_with_parent
 
 
-def main(listener: int, channel: int, parent: int) -> None:
+def main(parent: int, place: int, listener: int, channel: int, table: int) -> None:
     """Answer requests until asked to end, then tell a last time what was counted."""
     die_with_parent(parent)
     # The server handles both while it runs, and raises them again when it has ended.
@@ -28,8 +29,9 @@ def main(listener: int, channel: int, parent: int) -> None:
     link = SupervisorLink(_inherited(channel))
     app = create_app(settings, on_ready=link.ready)
     link.share(app.state.metrics)
+    server = SharingServer(app, place=place, table=OpenConnections(table))
     try:
-        Server(app).run(sockets=[_inherited(listener)])
+        server.run(sockets=[_inherited(listener)])
     finally:
         link.tell()
 
@@ -45,4 +47,4 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    main(*map(int, sys.argv[1:]))

@@ -23,6 +23,7 @@ from service.cli.processes.messages import (
     framed,
     from_process,
 )
+from service.cli.processes.open_connections import OpenConnections
 from service.settings import Settings
 
 
@@ -43,8 +44,10 @@ class ServerProcess:
         self.is_ready = False
 
     @classmethod
-    async def start(cls, settings: Settings, listener: socket.socket) -> Self:
-        """Start a process that takes connections from ``listener``.
+    async def start(
+        cls, settings: Settings, place: int, listener: socket.socket, table: OpenConnections
+    ) -> Self:
+        """Start a process that takes connections from ``listener``, and its place in the table.
 
         Called on the thread that lives longest: the kernel ends the process with the thread that
         started it.
@@ -52,7 +55,8 @@ class ServerProcess:
         ours, theirs = socket.socketpair()
         try:
             with theirs:
-                process = _launch(settings, listener.fileno(), theirs.fileno())
+                descriptors = (listener.fileno(), theirs.fileno(), table.descriptor)
+                process = _launch(settings, place, descriptors)
             return cls(process, *await asyncio.open_connection(sock=ours))
         except BaseException:
             ours.close()
@@ -97,13 +101,15 @@ class ServerProcess:
         return await asyncio.to_thread(self._process.wait)
 
 
-def _launch(settings: Settings, listener: int, channel: int) -> subprocess.Popen[bytes]:
-    module = "service.cli.processes"
+def _launch(
+    settings: Settings, place: int, descriptors: tuple[int, int, int]
+) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-P", "-m", "service.cli.processes"]
     return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-        [sys.executable, "-P", "-m", module, str(listener), str(channel), str(os.getpid())],
+        [*command, *map(str, (os.getpid(), place, *descriptors))],
         stdin=subprocess.DEVNULL,
         env=_environment(settings),
-        pass_fds=[listener, channel],
+        pass_fds=descriptors,
         # An interrupt from the terminal reaches the supervisor alone, which passes it on.
         start_new_session=True,
     )

@@ -10,6 +10,7 @@ import structlog
 
 from service.cli.failure import CommandFailed
 from service.cli.processes.counts import Counts
+from service.cli.processes.open_connections import OpenConnections
 from service.cli.processes.server_process import ServerProcess
 from service.runner.launch import describe_exit
 from service.settings import Settings
@@ -45,6 +46,7 @@ class Supervisor:
         self._on_ready = on_ready
         self._processes: dict[int, ServerProcess] = {}
         self._counts = Counts()
+        self._connections = OpenConnections.of(settings.processes)
         self._stopping = asyncio.Event()
         self._has_started = False
         self._failure: str | None = None
@@ -66,7 +68,7 @@ class Supervisor:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._stop, number)
         asking = asyncio.create_task(self._counts.ask_now_and_then())
-        await asyncio.gather(*(self._keep(place + 1) for place in range(self._settings.processes)))
+        await asyncio.gather(*(self._keep(place) for place in range(self._settings.processes)))
         asking.cancel()
 
     def _stop(self, number: signal.Signals) -> None:
@@ -82,7 +84,7 @@ class Supervisor:
         pause = FIRST_PAUSE_SECONDS
         while not self._stopping.is_set():
             began = loop.time()
-            how, as_asked = await self._one_life()
+            how, as_asked = await self._one_life(place)
             if self._stopping.is_set():
                 if not as_asked:
                     self._fail(place, f"did not end as it should ({how})")
@@ -93,15 +95,17 @@ class Supervisor:
                 return
             if loop.time() - began > STEADY_SECONDS:
                 pause = FIRST_PAUSE_SECONDS
-            log.error("server_process_ended", process=place, reason=how, next_start_in=pause)
+            log.error("server_process_ended", process=place + 1, reason=how, next_start_in=pause)
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._stopping.wait(), pause)
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
 
-    async def _one_life(self) -> tuple[str, bool]:
+    async def _one_life(self, place: int) -> tuple[str, bool]:
         """Start a process and follow it; return how it ended, and if that was as it was asked."""
         try:
-            process = await ServerProcess.start(self._settings, self._listener)
+            process = await ServerProcess.start(
+                self._settings, place, self._listener, self._connections
+            )
         except OSError as error:
             return f"it could not be launched: {error}", False
         self._processes[process.pid] = process
@@ -113,6 +117,7 @@ class Supervisor:
         code = await process.end()
         del self._processes[process.pid]
         self._counts.end(process)
+        self._connections.leave(place)
         return describe_exit(code), code in AS_ASKED
 
     def _announce_once(self) -> None:
@@ -125,5 +130,5 @@ class Supervisor:
         self._on_ready()
 
     def _fail(self, place: int, what: str) -> None:
-        of = f"server process {place} of {self._settings.processes}"
+        of = f"server process {place + 1} of {self._settings.processes}"
         self._failure = self._failure or f"{of} {what}"

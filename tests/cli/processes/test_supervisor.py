@@ -1,0 +1,133 @@
+"""`howsure serve --processes 2`: real processes, spoken to over real connections."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from runner_children import is_gone, wait_until
+from running_service import DIGITS, calibrate, digits
+from scraped import Scraped, scrape
+from served_process import ServedProcess
+from server_processes import client_of, counts, server_processes, stopped
+
+ASKED = {"method": "GET", "route": "/healthz", "status": "200"}
+STATUS = "requests_total"
+
+
+@pytest.fixture
+def served(tmp_path: Path) -> ServedProcess:
+    return ServedProcess(tmp_path, processes="2", max_processes="1", threads="1")
+
+
+def fresh(client: httpx.Client, path: str) -> httpx.Response:
+    """Ask over a connection of its own."""
+    return httpx.get(client.base_url.join(path), timeout=60)
+
+
+def ends(served: ServedProcess, number: int) -> int:
+    served.process.send_signal(number)
+    return served.process.wait(30)
+
+
+def test_every_process_answers_for_all_of_them(served) -> None:
+    parent = served.process.pid
+    rows = np.load(DIGITS / "evaluation.npz")["inputs"][:7].tolist()
+    with served as client:
+        first, second = server_processes(parent)
+        address = str(client.base_url)
+        parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+        made = calibrate(client, **parts, config='{"name": "digits"}')
+        assert made.json()["status"] == "succeeded", made.text
+        for _ in range(20):
+            assert fresh(client, "healthz").status_code == httpx.codes.OK
+        with client_of(first, parent, address) as one, client_of(second, parent, address) as other:
+            for asked in (one, other, other):
+                answer = asked.post("/predict", json={"calibration": "digits", "inputs": rows})
+                assert answer.status_code == httpx.codes.OK, answer.text
+            # An answer is counted when its last byte is on its way.
+            assert wait_until(lambda: scrape(one)(STATUS, **ASKED) == 22)
+            for found in (scrape(one), scrape(other)):
+                assert found(STATUS, **ASKED) == 22
+                assert found("request_seconds_count", method="GET", route="/healthz") == 22
+                assert found("predict_rows_total") == 3 * len(rows)
+                assert found("models_loaded") == 2
+                assert found("pending_requests", lane="predict") == 0
+                assert found("jobs", kind="calibration", status="succeeded") == 1
+                assert found("database_up") == 1
+            # One that hangs counts as it told last.
+            with stopped(second):
+                assert scrape(one)(STATUS, **ASKED) == 22
+
+
+def test_one_that_is_killed_comes_back_and_no_count_falls(served) -> None:
+    parent = served.process.pid
+    with served as client:
+        first, second = server_processes(parent)
+        with client_of(first, parent, str(client.base_url)) as one:
+            for _ in range(9):
+                one.get("/healthz")
+            assert wait_until(lambda: scrape(one)(STATUS, **ASKED) == 10)
+            before = counts(scrape(one))
+            os.kill(first, signal.SIGKILL)
+
+        def is_back() -> bool:
+            nonlocal before
+            answer = fresh(client, "metrics")
+            assert answer.status_code == httpx.codes.OK, answer.text
+            now = counts(Scraped(answer.text))
+            assert all(now.get(series, 0) >= value for series, value in before.items())
+            before = now
+            return (
+                "server_process_ended" in log()
+                and len(set(server_processes(parent)) - {first}) == 2
+            )
+
+        def log() -> str:
+            return served.log.read_text()
+
+        assert wait_until(is_back, seconds=30)
+        assert re.search(r"server_process_ended.*SIGKILL", log())
+        (again,) = set(server_processes(parent)) - {first, second}
+        with client_of(again, parent, str(client.base_url)) as one:
+            assert wait_until(lambda: scrape(one)(STATUS, **ASKED) == 11)
+
+
+def test_all_end_together_and_the_next_start_finds_nothing_left(served, tmp_path) -> None:
+    with served as client:
+        processes = server_processes(served.process.pid)
+        assert len(processes) == 2
+        assert ends(served, signal.SIGINT) == 0
+        assert all(is_gone(pid) for pid in processes)
+        with pytest.raises(httpx.ConnectError):
+            client.get("/healthz")
+    assert served.log.read_text().count("howsure answers on") == 1
+    assert [path.name for path in (tmp_path / "spool").iterdir()] == [".lock"]
+    again = ServedProcess(tmp_path, processes="2")
+    with again as client:
+        assert client.get("/readyz").status_code == httpx.codes.OK
+        assert ends(again, signal.SIGTERM) == 0
+
+
+def test_they_die_with_the_one_that_looks_after_them(served) -> None:
+    with served:
+        processes = server_processes(served.process.pid)
+        served.kill()
+        assert wait_until(lambda: all(is_gone(pid) for pid in processes))
+
+
+def test_a_process_that_cannot_start_ends_the_service_with_a_sentence(tmp_path) -> None:
+    (tmp_path / "spool").write_text("no folder")
+    command = [sys.executable, "-m", "service", "serve", "--port", "0", "--processes", "2"]
+    command += ["--data-dir", str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+
+    assert done.returncode == 1
+    assert "answers on" not in done.stderr
+    said = " ".join(done.stderr.split())
+    assert re.search(r"server process [12] of 2 did not start \(exit status 3\); the lines", said)
