@@ -5,24 +5,28 @@ from service.errors import TooLarge
 
 
 class ArrivingBody:
-    """Collects a body; what comes is counted, whatever its length was said to be.
+    """Collects a body; what comes is counted, whatever its length was said to be."""
 
-    Raises
-    ------
-    TooLarge
-        On creation, if the length that the headers claim is above the limit.
-    """
+    __slots__ = ("_budget", "_claimed", "_counted", "_kept", "_max_bytes", "size")
 
-    __slots__ = ("_budget", "_counted", "_kept", "_max_bytes", "claimed", "size")
-
-    def __init__(self, *, claimed: int, max_bytes: int, budget: BodyBudget) -> None:
+    def __init__(self, *, max_bytes: int, budget: BodyBudget) -> None:
         self._max_bytes = max_bytes
         self._budget = budget
+        self._claimed = 0
         self._counted = 0
         self._kept: bytes | bytearray = b""
-        self.claimed = claimed
         self.size = 0
-        if claimed > max_bytes:
+
+    def claim(self, length: bytes) -> None:
+        """Take note of the length that the headers say, before any of it comes.
+
+        Raises
+        ------
+        TooLarge
+            If the body is longer than it may be.
+        """
+        self._claimed = int(length) if length.isdigit() else 0
+        if self._claimed > self._max_bytes:
             raise self._too_large()
 
     def add(self, chunk: bytes) -> None:
@@ -52,19 +56,21 @@ class ArrivingBody:
         TooManyRequests
             If more is being received than may be.
         """
-        more = max(self.claimed, self.size) - self._counted
+        more = max(self._claimed, self.size) - self._counted
         if more > 0:
             self._budget.take(more)
             self._counted += more
 
     def release(self) -> None:
-        """Stop counting: it is whole, or given up."""
-        self._budget.give_back(self._counted)
-        self._counted = 0
+        """Count it no longer: it is whole, or given up."""
+        if self._counted:
+            self._budget.give_back(self._counted)
+            self._counted = 0
 
     def whole(self) -> bytes:
-        """Return what came."""
-        return bytes(self._kept)
+        """Return what came; it is kept no longer."""
+        whole, self._kept = bytes(self._kept), b""
+        return whole
 
     def _too_large(self) -> TooLarge:
         return TooLarge.at("body", f"expected at most {self._max_bytes} bytes")

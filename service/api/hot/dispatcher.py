@@ -76,12 +76,8 @@ class HotDispatcher:
     async def _read(
         self, headers: list[tuple[bytes, bytes]], receive: Receive, arrived: float
     ) -> bytes:
-        claimed = dict(headers).get(b"content-length", b"0")
-        body = ArrivingBody(
-            claimed=int(claimed) if claimed.isdigit() else 0,
-            max_bytes=self._hot.max_body_bytes,
-            budget=self._budget,
-        )
+        body = ArrivingBody(max_bytes=self._hot.max_body_bytes, budget=self._budget)
+        body.claim(dict(headers).get(b"content-length", b"0"))
         pace = Pace(self._limits, started=arrived)
         is_last = False
         try:

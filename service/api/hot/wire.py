@@ -1,0 +1,29 @@
+"""Answers as the bytes of HTTP/1.1."""
+
+from uvicorn.protocols.http.httptools_impl import HEADER_VALUE_RE, STATUS_LINE
+from uvicorn.server import ServerState
+
+from service.api.hot.exchange import Headers, HotAnswer
+
+
+class Wire:
+    """Writes answers with the headers that the server gives to all of them."""
+
+    def __init__(self) -> None:
+        self._headers: Headers | None = None
+        self._joined = b""
+
+    def head(self, answer: HotAnswer, state: ServerState, *, close: bool) -> bytes:
+        """Return all of an answer before its body; ``close``: it is the connection's last."""
+        if state.default_headers is not self._headers:
+            # The server makes a new list each second, for the date.
+            self._headers = state.default_headers
+            self._joined = b"".join([b"%b: %b\r\n" % header for header in self._headers])
+        parts = [STATUS_LINE[answer.status], self._joined]
+        for name, value in answer.headers:
+            if HEADER_VALUE_RE.search(value):
+                raise ValueError(f"header {name!a}: expected no control characters")
+            parts += (name, b": ", value, b"\r\n")
+        parts.append(b"content-length: %d\r\n" % len(answer.body))
+        parts.append(b"connection: close\r\n\r\n" if close else b"\r\n")
+        return b"".join(parts)
