@@ -56,7 +56,6 @@ def test_every_process_answers_for_all_of_them(served) -> None:
                 assert found(STATUS, **ASKED) == 22
                 assert found("request_seconds_count", method="GET", route="/healthz") == 22
                 assert found("predict_rows_total") == 3 * len(rows)
-                assert found("models_loaded") == 2
                 assert found("pending_requests", lane="predict") == 0
                 assert found("jobs", kind="calibration", status="succeeded") == 1
                 assert found("database_up") == 1
