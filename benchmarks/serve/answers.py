@@ -42,7 +42,7 @@ def rows_of(format_: str, answer: Answer) -> list[RowAnswer]:
 def classes_of(format_: str, answer: Answer) -> list[int]:
     """Read the classes alone, also of the bare server."""
     if format_.startswith("bare"):
-        return json.loads(answer.body)["class"]
+        return list(json.loads(answer.body)["class"])
     return [row.class_ for row in rows_of(format_, answer)]
 
 

@@ -46,7 +46,8 @@ class Model:
         rows: Any = float
         for _ in ("row", *self.shape):
             rows = list[rows]
-        self.decoder = msgspec.json.Decoder(msgspec.defstruct("Asked", [("inputs", rows)]))
+        asked: Any = msgspec.defstruct("Asked", [("inputs", rows)])
+        self.decoder = msgspec.json.Decoder(asked)
         self._executor = executor
         self._waiting: list[Job] = []
         self._busy = False

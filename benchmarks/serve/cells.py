@@ -12,12 +12,12 @@ from serve.answers import classes_of
 from serve.connection import Answer
 from serve.generators import Generate
 from serve.networks import Network
-from serve.payloads import Payload, bare_json, bare_raw, in_json, in_npy, in_oip
+from serve.payloads import Payload, Write, bare_json, bare_raw, in_json, in_npy, in_oip
 from serve.process_tree import cpu_seconds, pss_mib
 from serve.server_process import ServerProcess
 
 IN_PROCESS = "session.run"
-BODIES = {
+BODIES: dict[str, dict[str, Write]] = {
     "howsure": {"json": in_json, "npy": in_npy, "oip": in_oip},
     "bare": {"json": bare_json, "raw": bare_raw},
 }

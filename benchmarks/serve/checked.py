@@ -97,7 +97,8 @@ def questions(
     most_rows: int = 1,
 ) -> list[Question]:
     """Divide rows into requests of one to ``most_rows``, of all formats in turn."""
-    made, at, writes = [], 0, list(SERVICE_FORMATS.values())
+    made: list[Question] = []
+    at, writes = 0, list(SERVICE_FORMATS.values())
     while at < len(rows):
         end = at + int(generator.integers(1, most_rows, endpoint=True))
         payload = writes[len(made) % len(writes)](network.name, rows[at:end])

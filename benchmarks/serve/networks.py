@@ -3,6 +3,7 @@
 import io
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import onnx
@@ -56,7 +57,7 @@ class Graph:
     weights: list[onnx.TensorProto] = field(default_factory=list)
     last: str = "input"
 
-    def add(self, operator: str, *arrays: np.ndarray, **attributes: int | list[int]) -> None:
+    def add(self, operator: str, *arrays: np.ndarray, **attributes: Any) -> None:  # noqa: ANN401 - as onnx has it
         """Append a node that takes what the last one gives, and these arrays."""
         number = len(self.nodes)
         names = [f"weight_{number}_{i}" for i in range(len(arrays))]
@@ -68,7 +69,7 @@ class Graph:
 
     def draw(self, *shape: int, fan: int) -> np.ndarray:
         """Return weights of the variance that keeps that of the values."""
-        return self.generator.standard_normal(shape) * np.sqrt(2 / fan)
+        return np.asarray(self.generator.standard_normal(shape) * np.sqrt(2 / fan))
 
     def convolve(self, n_in: int, n_out: int) -> None:
         """Append a convolution of 3 x 3 and its activation."""
@@ -92,7 +93,7 @@ class Graph:
         model = helper.make_model(made, opset_imports=[helper.make_opsetid("", OPSET)])
         model.ir_version = IR_VERSION
         onnx.checker.check_model(model)
-        return model.SerializeToString()
+        return bytes(model.SerializeToString())
 
 
 def session(onnx_model: bytes, threads: int) -> onnxruntime.InferenceSession:

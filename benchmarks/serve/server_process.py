@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import httpx
 
@@ -47,7 +47,7 @@ def running(
     with log.open("wb") as file:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and modules
             [sys.executable, "-m", *command],
-            env=own | settings,
+            env={**own, **settings},
             cwd=folder,
             stdin=subprocess.DEVNULL,
             stdout=file,
@@ -93,7 +93,7 @@ def calibrate(
     server: ServerProcess, network: Network, *, samples: int = 2000, **config: object
 ) -> None:
     """Calibrate a network under its own name."""
-    files = {
+    files: dict[str, Any] = {
         "model": network.onnx_model,
         "calibration": network.labelled_set(samples, seed=3),
         "config": (None, json.dumps({"name": network.name, "bins": 15} | config)),
