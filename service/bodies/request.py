@@ -1,6 +1,6 @@
 """What POST /predict asks, whatever body it came in: arrays, held against what the model takes."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
@@ -45,30 +45,41 @@ def model_inputs(
 ) -> dict[str, Array]:
     """Return the model's inputs by name.
 
+    Whether their numbers are finite is left to `check_finite`.
+
     Raises
     ------
     InvalidInput
-        If an input is missing, unknown, or holds what is no finite number, or lengths differ.
+        If an input is missing or unknown, or lengths differ.
     TooLarge
         If there are more rows than is allowed.
     """
     known = list(names)
     arrays = dict(request.arrays)
     if len(known) == 1 and arrays.keys() == {ANY_INPUT}:
-        places = {known[0]: ANY_INPUT}
         arrays = {known[0]: arrays[ANY_INPUT]}
     else:
         _check_names(arrays, known)
-        places = {name: f"{ANY_INPUT}.{name}" for name in known}
     for name, array in arrays.items():
-        check_shape(array.shape, location=places[name], max_rows=max_rows)
-        check_numbers(array, location=places[name])
+        check_shape(array.shape, location=_place(name, known), max_rows=max_rows)
     lengths = {name: len(array) for name, array in arrays.items()}
     if len(set(lengths.values())) > 1:
         raise InvalidInput.at(
             ANY_INPUT, f"every input needs the same number of rows: {shown(str(lengths))[1:-1]}"
         )
     return arrays
+
+
+def check_finite(arrays: Mapping[str, Array], names: Sequence[str]) -> None:
+    """Refuse inputs, of a model that has these, with what is no finite number of float32's range.
+
+    Raises
+    ------
+    InvalidInput
+        The violation names the element.
+    """
+    for name, array in arrays.items():
+        check_numbers(array, location=_place(name, names))
 
 
 def class_scores(
@@ -132,6 +143,11 @@ def supplied_columns(
             raise InvalidInput.at(place, f"expected {n_rows} numbers, one a row")
         found[name] = _reals(values, place).astype(np.float32)
     return found
+
+
+def _place(name: str, names: Sequence[str]) -> str:
+    """Return what an input is called in messages: a lone one needs no name."""
+    return ANY_INPUT if len(names) == 1 else f"{ANY_INPUT}.{name}"
 
 
 def _check_names(arrays: Mapping[str, Array], known: list[str]) -> None:

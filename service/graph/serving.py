@@ -1,6 +1,6 @@
 """The graph that serves: the caller's model with the uncertainty head."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,7 @@ def build_serving_graph(
     choice: OutputChoice,
     *,
     top_k: Sequence[int],
+    columns: Collection[str] | None = None,
     scalars: Mapping[str, str] | None = None,
     with_scores: bool = False,
     sites: Sequence[NoiseSite] = (),
@@ -54,6 +55,8 @@ def build_serving_graph(
         From `load_onnx_model`, before or after `probe_graph`.
     top_k
         Distinct, each ``1 <= k < choice.n_classes``.
+    columns
+        The measures that are made; None for all.
     scalars
         Outputs of the model with one number a sample, by column.
     sites
@@ -74,7 +77,7 @@ def build_serving_graph(
     graph = model.graph
     build, scores, head = put_head(model, choice, top_k)
 
-    outputs = _head_outputs(build, head)
+    outputs = _head_outputs(build, head, columns)
     passed = {PREFIX + column: name for column, name in (scalars or {}).items()}
     pass_through(build, passed)
     outputs += [_output(name, TensorProto.FLOAT, 1) for name in passed]
@@ -109,7 +112,9 @@ def put_head(
     return build, scores, add_head(build, scores, choice.kind, n_top=n_top, top_k=top_k)
 
 
-def _head_outputs(build: GraphBuilder, head: HeadTensors) -> list[ValueInfoProto]:
+def _head_outputs(
+    build: GraphBuilder, head: HeadTensors, columns: Collection[str] | None
+) -> list[ValueInfoProto]:
     build.add("Identity", head.top_classes, output=TOP_CLASSES)
     build.add("Cast", head.top_scores, to=TensorProto.FLOAT, output=TOP_SCORES)
     outputs = [
@@ -117,7 +122,8 @@ def _head_outputs(build: GraphBuilder, head: HeadTensors) -> list[ValueInfoProto
         _output(TOP_SCORES, TensorProto.FLOAT, 2),
     ]
     for column, measure in head.measures.items():
-        outputs.append(_measure_output(build, measure, PREFIX + column))
+        if columns is None or column in columns:
+            outputs.append(_measure_output(build, measure, PREFIX + column))
     return outputs
 
 

@@ -22,6 +22,7 @@ class RequestMetrics:
             buckets=SECONDS,
             registry=registry,
         )
+        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
         self._failures = Counter(
             "howsure_failures",
             "Requests that failed, by the last part of the problem's `type`.",
@@ -33,7 +34,17 @@ class RequestMetrics:
         self, method: str, route: str, *, status: int, seconds: float, failure: str | None
     ) -> None:
         """Count one request; ``failure`` is the reason if it failed."""
-        self._requests.labels(method, route, str(status)).inc()
-        self._seconds.labels(method, route).observe(seconds)
+        requests, took = self._of(method, route, status)
+        requests.inc()
+        took.observe(seconds)
         if failure is not None:
             self._failures.labels(method, route, failure).inc()
+
+    def _of(self, method: str, route: str, status: int) -> tuple[Counter, Histogram]:
+        """Return the series of an answer, which to look up takes longer than to add to."""
+        key = (method, route, status)
+        found = self._series.get(key)
+        if found is None:
+            requests = self._requests.labels(method, route, str(int(status)))
+            found = self._series[key] = (requests, self._seconds.labels(method, route))
+        return found

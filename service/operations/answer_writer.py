@@ -22,6 +22,7 @@ from service.runner.frames import DTYPES
 
 # More rows are written in a thread, so that the event loop is not held up.
 MOST_ROWS_AT_ONCE = 256
+NANOSECONDS = 1e9
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,19 +97,26 @@ class AnswerWriter:
 
     def _tell(self, written: Iterable[tuple[_Cut, PredictionAnswer | ServiceError]]) -> None:
         now = self._loop.time()
+        ref, requests, rows, queued, ran = None, 0, 0, 0.0, 0.0
         for cut, answer in written:
             if isinstance(answer, ServiceError):
                 cut.asked.fail(answer)
                 continue
             cut.asked.answer(answer)
             if cut.asked.form == "oip":
-                spent = Spent(
-                    queue=_nanoseconds(cut.began - cut.asked.arrived),
-                    compute_input=0,
-                    compute_infer=_nanoseconds(now - cut.began),
-                    compute_output=_nanoseconds(self._loop.time() - now),
-                )
-                self._statistics.succeeded(answer.ref, rows=cut.stop - cut.start, spent=spent)
+                ref = answer.ref
+                requests += 1
+                rows += cut.stop - cut.start
+                queued += cut.began - cut.asked.arrived
+                ran += now - cut.began
+        if ref is not None:
+            spent = Spent(
+                queue=int(queued * NANOSECONDS),
+                compute_input=0,
+                compute_infer=int(ran * NANOSECONDS),
+                compute_output=0,
+            )
+            self._statistics.succeeded(ref, requests=requests, rows=rows, spent=spent)
 
 
 def _groups(
@@ -154,7 +162,3 @@ def _array(column: SuppliedColumn) -> Array:
         return np.frombuffer(column.data, DTYPES[column.dtype]).reshape(column.shape)
     except (KeyError, ValueError) as error:
         raise InferenceFailed("The process that ran the ONNX model answered nonsense.") from error
-
-
-def _nanoseconds(seconds: float) -> int:
-    return int(seconds * 1e9)

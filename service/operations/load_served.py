@@ -72,7 +72,7 @@ def _build(
     with ExitStack() as opened:
         served = ServedCalibration(
             ref=ref,
-            onnx_model=_onnx_model(artifacts, row, [t.measure for t in tables], opened),
+            onnx_model=_onnx_model(artifacts, row, tables, opened),
             class_names=tuple(config["classes"]),
             top_k=tuple(config["top_k"]),
             ood_threshold=ood_threshold(tables, config["ood"]["level"]),
@@ -90,16 +90,18 @@ def _build(
 def _onnx_model(
     artifacts: ArtifactStore,
     row: models.Calibration,
-    measures: Sequence[str],
+    tables: Sequence[models.BinTable],
     opened: ExitStack,
 ) -> ServedOnnxModel | None:
-    """Return the model; of what runs it more than once, as much as these measures need."""
+    """Return the model, which is run for no other uncertainties than those of these tables."""
     if row.onnx_model is None:
         return None
     found = cast("dict[str, Any]", row.onnx_model)
     to_serve = ModelToServe(
         files=open_files(artifacts, row, opened),
-        resolved=serving(found["resolved"], measures),
+        resolved=serving(
+            found["resolved"], [t.measure for t in tables], [t.column for t in tables]
+        ),
         name=f"{row.name}@{row.version}",
     )
     return ServedOnnxModel(to_serve, row_bytes=sum(map(_row_bytes, found["inputs"])))

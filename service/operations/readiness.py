@@ -10,8 +10,13 @@ from service.operations.workspace import Workspace
 from service.storage.schema import is_current
 
 
-def readiness(workspace: Workspace) -> tuple[bool, dict[str, str]]:
-    """Check database, schema, artifact store and device; return the verdict and each finding."""
+def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[str, str]]:
+    """Check database, schema, artifact store and device; return the verdict and each finding.
+
+    A process that is stopping answers what it gets, and asks to be sent no more.
+    """
+    if is_stopping:
+        return False, {"process": "stopping; another one is to be asked"}
     checks: dict[str, str] = {}
     try:
         current = is_current(workspace.database)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service import errors
-from service.core.measures import columns, output_column
+from service.core.measures import output_column
 from service.core.passes.pass_records import column_names
 from service.core.ranked import recorded_classes
 from service.core.records import TEMPERATURES, Records
@@ -18,7 +18,9 @@ from service.errors import InvalidInput, ServiceError, Violation
 from service.runner.description import (
     HeadOutputs,
     read_choice,
+    read_columns,
     read_scalar_outputs,
+    score_columns,
     write_resolved,
 )
 from service.runner.fields import FieldError, integer, items, text
@@ -53,6 +55,7 @@ class Expected:
     fixed_batch: int | None
     scalar_outputs: tuple[str, ...] = ()
     passes: tuple[PassPlan, ...] = ()
+    only: frozenset[str] | None = None
 
     @classmethod
     def from_resolved(cls, resolved: Mapping[str, Any]) -> "Expected":
@@ -75,6 +78,7 @@ class Expected:
                 fixed_batch=None if batch is None else integer(batch, least=1),
                 scalar_outputs=read_scalar_outputs(resolved),
                 passes=read_pass_plans(resolved.get("passes", [])),
+                only=read_columns(resolved),
             )
         except (KeyError, TypeError) as error:
             raise FieldError(f"a resolved ONNX model: {error}") from error
@@ -87,7 +91,7 @@ class Expected:
     @cached_property
     def columns(self) -> tuple[str, ...]:
         """Names of the uncertainties each row has."""
-        of_scores = (name for name, _, _ in columns(self.top_k, logits=self.gives_logits))
+        of_scores = score_columns(self.top_k, logits=self.gives_logits, only=self.only)
         return (
             *of_scores,
             *(output_column(name) for name in self.scalar_outputs),

@@ -1,7 +1,7 @@
 """What the parent knows of an ONNX model: which files, and what the child found in them."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.measures import columns
 from service.graph.description import OnnxModelDescription
 from service.graph.output import OutputChoice
 from service.runner.fields import FieldError, integer, items, number, strings, text
@@ -121,6 +122,8 @@ class LoadedOnnxModel:
     costs
         Milliseconds a row on the trial rows: ``plain``, one run of the model, and what each such
         measure takes.
+    columns
+        The uncertainties of its scores that it makes; None for all.
     """
 
     description: OnnxModelDescription
@@ -133,6 +136,7 @@ class LoadedOnnxModel:
     passes: tuple[PassPlan, ...] = ()
     averaged: bool = False
     costs: Mapping[str, float] = field(default_factory=dict)
+    columns: frozenset[str] | None = None
 
     @property
     def n_classes(self) -> int:
@@ -150,7 +154,7 @@ class LoadedOnnxModel:
             "members": [member.as_dict() for member in self.members],
             "passes": [plan.as_dict() for plan in self.passes],
             "averaged": self.averaged,
-        }
+        } | ({} if self.columns is None else {"columns": sorted(self.columns)})
 
     def as_fields(self) -> dict[str, Any]:
         """Return the same for the wire."""
@@ -203,6 +207,27 @@ def read_scalar_outputs(resolved: Mapping[str, Any]) -> tuple[str, ...]:
     """
     # What was stored before there were any lacks the key.
     return strings(resolved.get("scalar_outputs", []))
+
+
+def read_columns(resolved: Mapping[str, Any]) -> frozenset[str] | None:
+    """Return the uncertainties of scores that are made; None for all.
+
+    Raises
+    ------
+    FieldError
+        If they are no list of names.
+    """
+    found = resolved.get("columns")
+    return None if found is None else frozenset(strings(found))
+
+
+def score_columns(
+    top_k: Sequence[int], *, logits: bool, only: frozenset[str] | None
+) -> Iterator[str]:
+    """Yield the names of the uncertainties that are made of scores, in a fixed order."""
+    for name, _, _ in columns(top_k, logits=logits):
+        if only is None or name in only:
+            yield name
 
 
 def read_members(resolved: Mapping[str, Any]) -> tuple[OutputChoice, ...]:

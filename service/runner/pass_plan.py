@@ -79,17 +79,22 @@ def read_pass_plans(values: object) -> tuple[PassPlan, ...]:
         raise FieldError(f"the plan of passes: {error}") from error
 
 
-def serving(resolved: Mapping[str, Any], measures: Sequence[str]) -> dict[str, Any]:
+def serving(
+    resolved: Mapping[str, Any], measures: Sequence[str], columns: Sequence[str] | None = None
+) -> dict[str, Any]:
     """Return `LoadedOnnxModel.resolved` with the passes of these measures alone.
 
-    The passes of an averaged prediction stay, whatever is asked for: the prediction needs them.
+    With ``columns``, those that the graph of a single model makes are these alone. The passes of
+    an averaged prediction stay, whatever is asked for: the prediction needs them.
     """
     plans = [
         plan
         for plan in resolved.get("passes", [])
         if plan["measure"] in measures or (plan["measure"] == ENSEMBLE and resolved.get("averaged"))
     ]
-    return {**resolved, "passes": plans}
+    if columns is None or resolved.get("averaged"):
+        return {**resolved, "passes": plans}
+    return {**resolved, "passes": plans, "columns": sorted(columns)}
 
 
 def _read(value: Mapping[str, Any]) -> PassPlan:

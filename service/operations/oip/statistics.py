@@ -15,7 +15,7 @@ STAGES = ("queue", "compute_input", "compute_infer", "compute_output")
 
 @dataclass(frozen=True)
 class Spent:
-    """Nanoseconds of one request: waiting, reading, answering, writing."""
+    """Nanoseconds of requests: waiting, reading, answering, writing."""
 
     queue: int
     compute_input: int
@@ -33,8 +33,8 @@ class _Duration:
     count: int = 0
     ns: int = 0
 
-    def add(self, ns: int) -> None:
-        self.count += 1
+    def add(self, ns: int, count: int = 1) -> None:
+        self.count += count
         self.ns += ns
 
     def as_dict(self) -> dict[str, int]:
@@ -67,15 +67,15 @@ class Statistics:
         self._lock = threading.Lock()
         self._counts: OrderedDict[uuid.UUID, _Counts] = OrderedDict()
 
-    def succeeded(self, ref: CalibrationRef, *, rows: int, spent: Spent) -> None:
-        """Count a request that was answered."""
+    def succeeded(self, ref: CalibrationRef, *, requests: int, rows: int, spent: Spent) -> None:
+        """Count requests that were answered, which spent this together."""
         with self._lock:
             counts = self._of(ref)
             counts.last_ms = time.time_ns() // 1_000_000
             counts.rows += rows
-            counts.durations["success"].add(spent.total)
+            counts.durations["success"].add(spent.total, requests)
             for stage in STAGES:
-                counts.durations[stage].add(getattr(spent, stage))
+                counts.durations[stage].add(getattr(spent, stage), requests)
 
     def failed(self, ref: CalibrationRef, *, ns: int) -> None:
         """Count a request that was not."""
@@ -89,7 +89,9 @@ class Statistics:
         return {"name": ref.name, "version": str(ref.version)} | counts
 
     def _of(self, ref: CalibrationRef) -> _Counts:
-        counts = self._counts.setdefault(ref.id, _Counts())
+        counts = self._counts.get(ref.id)
+        if counts is None:
+            counts = self._counts[ref.id] = _Counts()
         self._counts.move_to_end(ref.id)
         while len(self._counts) > self._size:
             self._counts.popitem(last=False)

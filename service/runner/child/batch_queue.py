@@ -11,18 +11,24 @@ from service.graph.names import PREFIX
 from service.graph.serving import TOP_CLASSES, TOP_SCORES
 from service.runner.answers import Expected, expected_of
 from service.runner.batch_messages import Batch, Beginning, Part, Refused, Report, Sent, Words
-from service.runner.child.decode_body import LOCATION, Decoded, decode_body
+from service.runner.child.decode_body import LOCATION, BodyDecoder, Decoded
 from service.runner.child.failure import describe
-from service.runner.child.loaded_model import LoadedModel
+from service.runner.child.loaded_model import LoadedModel, refuse_non_finite
 from service.runner.child.onnx_session import note
 from service.runner.frames import Array, Buffer
 
+# Of requests with more rows the numbers are checked as they come, of others with their run.
+CHECKED_TOGETHER = 32
 
-@dataclass(eq=False)
+
+@dataclass(slots=True, eq=False)
 class _Waiting:
     number: int
     decoded: Decoded
     n_rows: int
+    is_checked: bool
+    # What rows must have in common to go through the model together.
+    signature: tuple[tuple[int, ...], ...]
     next_row: int = 0
 
     @property
@@ -34,12 +40,8 @@ class _Waiting:
         self.next_row = turn.stop
         return turn
 
-    def signature(self) -> tuple[tuple[int, ...], ...]:
-        """Return what rows must have in common to go through the model together."""
-        return tuple(array.shape[1:] for array in self.decoded.rows.values())
 
-
-@dataclass(frozen=True, eq=False)
+@dataclass(slots=True, eq=False)
 class _Turn:
     """Rows of one request that go into the next run."""
 
@@ -47,8 +49,11 @@ class _Turn:
     start: int
     stop: int
 
-    def rows(self) -> dict[str, Array]:
-        return {name: array[self.start : self.stop] for name, array in self.of.decoded.rows.items()}
+    def rows(self) -> Mapping[str, Array]:
+        whole = self.of.decoded.rows
+        if self.stop - self.start == self.of.n_rows:
+            return whole
+        return {name: array[self.start : self.stop] for name, array in whole.items()}
 
 
 class BatchQueue:
@@ -61,6 +66,7 @@ class BatchQueue:
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
         self._expected: Expected = expected_of(model.found.resolved)
+        self._decoder = BodyDecoder(model.description.inputs)
         self._waiting: dict[int, _Waiting] = {}
         self._refused: list[Refused] = []
 
@@ -82,14 +88,22 @@ class BatchQueue:
             body = bodies[start : start + sent.length]
             start += sent.length
             try:
-                decoded = decode_body(sent, body, self._model.description.inputs, limits=limits)
+                waiting = self._decoded(sent, body, limits)
             except ServiceError as error:
                 self._refuse(sent, error)
             except Exception as error:  # noqa: BLE001 - a stranger's bytes
                 self._refuse(sent, _unknown(error))
             else:
-                n_rows = len(next(iter(decoded.rows.values())))
-                self._waiting[sent.number] = _Waiting(sent.number, decoded, n_rows)
+                self._waiting[sent.number] = waiting
+
+    def _decoded(self, sent: Sent, body: Buffer, limits: BodyLimits) -> _Waiting:
+        decoded = self._decoder.decode(sent, body, limits)
+        is_checked = decoded.is_checked
+        if not is_checked and decoded.n_rows > CHECKED_TOGETHER:
+            self._decoder.check(decoded.rows)
+            is_checked = True
+        signature = tuple(array.shape[1:] for array in decoded.rows.values())
+        return _Waiting(sent.number, decoded, decoded.n_rows, is_checked, signature)
 
     def _refuse(self, request: "Sent | _Waiting", error: ServiceError) -> None:
         code, message, violations = describe(error)
@@ -99,21 +113,25 @@ class BatchQueue:
         """Divide a run among those that may go together with the one that came first."""
         if not self._waiting:
             return
-        first = next(iter(self._waiting.values())).signature()
-        together = [w for w in self._waiting.values() if w.signature() == first][:run_rows]
+        first = next(iter(self._waiting.values())).signature
+        together = [w for w in self._waiting.values() if w.signature == first][:run_rows]
         share = max(run_rows // len(together), 1)
         room = run_rows - sum(min(waiting.left, share) for waiting in together)
         for waiting in together:
-            more = min(max(waiting.left - share, 0), max(room, 0))
-            room -= more
-            yield waiting.take(min(waiting.left, share) + more)
+            size = min(waiting.left, share)
+            if size < waiting.left:
+                more = min(waiting.left - size, room)
+                room -= more
+                size += more
+            turn = waiting.take(size)
             if not waiting.left:
                 del self._waiting[waiting.number]
+            yield turn
 
     def _answer(self, turns: list[_Turn]) -> tuple[list[Part], Words]:
         if len(turns) > 1:
             try:
-                return [self._part(turn) for turn in turns], self._run(_joined(turns), 0)
+                return [self._part(turn) for turn in turns], self._run(turns)
             except DeadlineExceeded as error:
                 # Which of them it was cannot be told within their time.
                 for turn in turns:
@@ -124,7 +142,7 @@ class BatchQueue:
         parts, words = [], [self._words(0)]
         for turn in turns:
             try:
-                words.append(self._run(turn.rows(), turn.start))
+                words.append(self._run([turn]))
             except ServiceError as error:
                 self._fail(turn, error)
             except Exception as error:  # noqa: BLE001 - a stranger's model
@@ -144,14 +162,22 @@ class BatchQueue:
             beginning = Beginning(turn.of.n_rows, decoded.wanted, dict(decoded.supplied))
         return Part(turn.of.number, turn.stop - turn.start, beginning)
 
-    def _run(self, rows: Mapping[str, Array], start: int) -> Words:
-        answer = self._model.answer_fitted(rows, location=LOCATION, start=start)
+    def _run(self, turns: list[_Turn]) -> Words:
+        """Run rows together; the first of several requests that is refused refuses all."""
+        rows = _joined(turns)
+        if not all(turn.of.is_checked for turn in turns):
+            self._decoder.check(rows)
+        answer = self._model.answer_fitted(
+            rows, location=LOCATION, start=turns[0].start, refuse=False
+        )
         expected, n_rows = self._expected, len(answer[TOP_CLASSES])
         words = self._words(n_rows)
         words[:, : expected.n_top].view(np.int32)[:] = answer[TOP_CLASSES]
         words[:, expected.n_top : 2 * expected.n_top] = answer[TOP_SCORES]
         for place, name in enumerate(expected.columns, 2 * expected.n_top):
             words[:, place] = answer[PREFIX + name]
+        if not np.isfinite(words[:, expected.n_top :]).all():
+            refuse_non_finite(answer, LOCATION, turns[0].start)
         return words
 
     def _words(self, n_rows: int) -> Words:
@@ -165,6 +191,8 @@ def _unknown(error: Exception) -> InferenceFailed:
     return InferenceFailed("The ONNX model could not be run.")
 
 
-def _joined(turns: list[_Turn]) -> dict[str, Array]:
+def _joined(turns: list[_Turn]) -> Mapping[str, Array]:
+    if len(turns) == 1:
+        return turns[0].rows()
     parts = [turn.rows() for turn in turns]
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}

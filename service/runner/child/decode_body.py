@@ -1,7 +1,11 @@
 """From the body of one request to the arrays of a model's inputs."""
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
+
+import numpy as np
 
 from service.bodies import BODIES, JSON
 from service.bodies.limits import BodyLimits
@@ -9,7 +13,7 @@ from service.bodies.oip.datatypes import datatype_of
 from service.bodies.oip.infer_body import InferBody, read_infer
 from service.bodies.oip.tensor_metadata import TensorMetadata
 from service.bodies.oip.wanted import Wanted, wanted_of
-from service.bodies.request import PredictRequest, model_inputs
+from service.bodies.request import PredictRequest, check_finite, model_inputs
 from service.errors import InvalidInput
 from service.graph.description import TensorSpec
 from service.runner.batch_messages import Sent, SuppliedColumn
@@ -18,59 +22,138 @@ from service.runner.frames import DTYPES, Array, Buffer, code_of
 
 OIP = "oip"
 LOCATION = "inputs"
+MOST_LAYOUTS = 256
+LONGEST_LAYOUT_BYTES = 2048
+MOST_DIGITS = 9
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False)
 class Decoded:
-    """The rows of a request as the model takes them, and what came beside them."""
+    """The rows of a request as the model takes them, and what came beside them.
+
+    Unless ``is_checked``, numbers may not be finite: `BodyDecoder.check` tells.
+    """
 
     rows: Mapping[str, Array]
+    n_rows: int
+    is_checked: bool
     wanted: Wanted | None
     supplied: Mapping[str, SuppliedColumn]
 
 
-def decode_body(
-    sent: Sent, body: Buffer, specs: Sequence[TensorSpec], *, limits: BodyLimits
-) -> Decoded:
-    """Read a body and hold it against the model's inputs.
+@dataclass(frozen=True, slots=True, eq=False)
+class _Layout:
+    """What the JSON before raw tensors says, for all bodies that begin with the same JSON."""
 
-    Raises
-    ------
-    MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
-        If it breaks a rule.
-    """
-    request, wanted = _read(sent, bytes(body), specs, limits)
-    inputs = model_inputs(request, [spec.name for spec in specs], max_rows=limits.max_rows)
-    return Decoded(
-        rows=fit_inputs(inputs, specs, location=LOCATION, start=0),
-        wanted=wanted,
-        supplied={name: _column(name, array) for name, array in request.supplied.items()},
-    )
+    tensors: Sequence[tuple[str, np.dtype[np.generic], tuple[int, ...], int]]
+    n_bytes: int
+    n_rows: int
+    wanted: Wanted
+
+    def read(self, body: Buffer, start: int) -> dict[str, Array]:
+        rows: dict[str, Array] = {}
+        for name, dtype, shape, count in self.tensors:
+            rows[name] = np.frombuffer(body, dtype, count, start).reshape(shape)
+            start += count * dtype.itemsize
+        return rows
 
 
-def _read(
-    sent: Sent, body: bytes, specs: Sequence[TensorSpec], limits: BodyLimits
-) -> tuple[PredictRequest, Wanted | None]:
-    if sent.media_type == OIP:
-        whole = InferBody(sent.reference, body, sent.encoding, sent.header_length)
-        asked, request = read_infer(whole, limits=limits, inputs=lambda: _metadata(specs))
-        return request, wanted_of(asked)
-    parameter = None if sent.media_type == JSON else sent.reference
-    request = BODIES[sent.media_type](body, calibration=parameter, limits=limits)
-    if request.calibration != sent.reference:
-        # Who reads the name first and who reads the body must not take it for two.
-        raise InvalidInput.at("calibration", "expected one name, at the top of the body")
-    return request, None
+class BodyDecoder:
+    """Reads bodies and holds them against a model's inputs."""
+
+    def __init__(self, specs: Sequence[TensorSpec]) -> None:
+        self._specs = specs
+        self._names = [spec.name for spec in specs]
+        self._layouts: OrderedDict[tuple[bytes, int], _Layout] = OrderedDict()
+
+    def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
+        """Read a body.
+
+        Raises
+        ------
+        MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
+            If it breaks a rule.
+        """
+        head = _json_before_tensors(sent, body)
+        if head is None:
+            return self._read(sent, body, limits)[0]
+        layout = self._layouts.get((head, limits.max_rows))
+        if layout is not None and len(head) + layout.n_bytes == len(body):
+            return Decoded(
+                rows=layout.read(body, len(head)),
+                n_rows=layout.n_rows,
+                is_checked=False,
+                wanted=layout.wanted,
+                supplied={},
+            )
+        decoded, request = self._read(sent, body, limits)
+        self._remember((head, limits.max_rows), decoded, request)
+        return decoded
+
+    def check(self, rows: Mapping[str, Array]) -> None:
+        """Refuse rows with a number that is not finite.
+
+        Raises
+        ------
+        InvalidInput
+            The violation names the element.
+        """
+        check_finite(rows, self._names)
+
+    def _read(self, sent: Sent, body: Buffer, limits: BodyLimits) -> tuple[Decoded, PredictRequest]:
+        request, wanted = self._request(sent, bytes(body), limits)
+        inputs = model_inputs(request, self._names, max_rows=limits.max_rows)
+        check_finite(inputs, self._names)
+        rows = fit_inputs(inputs, self._specs, location=LOCATION, start=0)
+        supplied = {name: _column(name, array) for name, array in request.supplied.items()}
+        n_rows = len(next(iter(rows.values())))
+        return Decoded(rows, n_rows, is_checked=True, wanted=wanted, supplied=supplied), request
+
+    def _request(
+        self, sent: Sent, body: bytes, limits: BodyLimits
+    ) -> tuple[PredictRequest, Wanted | None]:
+        if sent.media_type == OIP:
+            whole = InferBody(sent.reference, body, sent.encoding, sent.header_length)
+            asked, request = read_infer(whole, limits=limits, inputs=self._metadata)
+            return request, wanted_of(asked)
+        parameter = None if sent.media_type == JSON else sent.reference
+        request = BODIES[sent.media_type](body, calibration=parameter, limits=limits)
+        if request.calibration != sent.reference:
+            # Who reads the name first and who reads the body must not take it for two.
+            raise InvalidInput.at("calibration", "expected one name, at the top of the body")
+        return request, None
+
+    def _metadata(self) -> list[TensorMetadata]:
+        """Return what the protocol calls the model's inputs; of no shape is known but the rows."""
+        found = []
+        for spec in self._specs:
+            sizes = (spec.shape or (None,))[1:]
+            shape = [-1, *(-1 if size is None else size for size in sizes)]
+            found.append(TensorMetadata(spec.name, datatype_of(DTYPES[spec.dtype]), shape))
+        return found
+
+    def _remember(self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest) -> None:
+        """Keep what a head says, if the arrays behind it are the rows as they lie there."""
+        arrays = list(request.arrays.items())
+        as_sent = all(decoded.rows.get(name) is array for name, array in arrays)
+        if not as_sent or request.supplied or decoded.wanted is None:
+            return
+        tensors = [(n, a.dtype, a.shape, prod(a.shape)) for n, a in arrays]
+        n_bytes = sum(array.nbytes for _, array in arrays)
+        self._layouts[key] = _Layout(tensors, n_bytes, decoded.n_rows, decoded.wanted)
+        if len(self._layouts) > MOST_LAYOUTS:
+            self._layouts.popitem(last=False)
 
 
-def _metadata(specs: Sequence[TensorSpec]) -> list[TensorMetadata]:
-    """Return what the protocol calls the model's inputs; of no shape is known but the rows."""
-    found = []
-    for spec in specs:
-        sizes = (spec.shape or (None,))[1:]
-        shape = [-1, *(-1 if size is None else size for size in sizes)]
-        found.append(TensorMetadata(spec.name, datatype_of(DTYPES[spec.dtype]), shape))
-    return found
+def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
+    """Return the JSON of a request whose tensors follow it; None of any other."""
+    length = sent.header_length
+    if sent.media_type != OIP or length is None or not length.isascii() or not length.isdigit():
+        return None
+    if len(length) > MOST_DIGITS or not 0 < int(length) <= min(LONGEST_LAYOUT_BYTES, len(body)):
+        return None
+    n_bytes = int(length)
+    return bytes(body[:n_bytes])
 
 
 def _column(name: str, array: Array) -> SuppliedColumn:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.graph.output import OutputChoice
-from service.runner.description import read_choice, read_members, read_scalar_outputs
+from service.runner.description import read_choice, read_columns, read_members, read_scalar_outputs
 from service.runner.pass_plan import PassPlan, read_pass_plans
 
 
@@ -31,6 +31,7 @@ class LoadOptions:
     output_kind: Any
     scalar_outputs: tuple[str, ...]
     passes: tuple[PassPlan, ...]
+    columns: frozenset[str] | None
     resolved: Resolved | None
     versions: Mapping[str, str]
 
@@ -48,6 +49,7 @@ class LoadOptions:
             output_kind=fields["output"].get("kind"),
             scalar_outputs=read_scalar_outputs(resolved or fields),
             passes=read_pass_plans((resolved or fields).get("passes", [])),
+            columns=None if resolved is None else read_columns(resolved),
             resolved=None
             if resolved is None
             else Resolved(

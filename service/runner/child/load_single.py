@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from service.core.measures import columns, output_column
+from service.core.measures import output_column
 from service.errors import InvalidConfig
 from service.graph.dropout import expose_dropout
 from service.graph.inline import inline_functions
@@ -28,7 +28,7 @@ from service.runner.child.slopes import check_gradient_inputs, plan_gradient
 from service.runner.child.trial_rows import first_rows, fitted_trial
 from service.runner.child.try_passes import try_passes
 from service.runner.child.verify_head import verify_head, verify_scalar
-from service.runner.description import LoadedOnnxModel
+from service.runner.description import LoadedOnnxModel, score_columns
 from service.runner.frames import Array
 from service.runner.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 
@@ -130,15 +130,18 @@ class _Single:
         if last_layer is not None and len(plans) > 1:
             repeated = file.scores(choice, sites)
             file.renew()
+        of_scores = tuple(
+            score_columns(top_k, logits=choice.kind == "logits", only=options.columns)
+        )
         session = file.serve(
             choice,
             top_k=top_k,
+            columns=of_scores,
             scalars=self._scalars,
             sites=sites if repeated is None else (),
             last_layer_masks=masks,
         )
         repeated = repeated or session
-        of_scores = (name for name, _, _ in columns(top_k, logits=choice.kind == "logits"))
         in_graph = () if last_layer is None else (LAST_LAYER,)
         model = SingleModel(
             session=session,
@@ -158,6 +161,7 @@ class _Single:
             versions=options.versions,
             scalar_outputs=options.scalar_outputs,
             passes=plans,
+            columns=options.columns,
         )
         return LoadedModel(model, found, numbers=_numbers(choice.n_classes, plans))
 

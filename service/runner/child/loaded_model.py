@@ -77,7 +77,7 @@ class LoadedModel:
         parts = []
         for first, part in self._batches(self.answering.answer, fitted, location, start, pad=False):
             if refuse:
-                _refuse_non_finite(part, location, start + first)
+                refuse_non_finite(part, location, start + first)
             parts.append(self.answering.finish(part))
         if len(parts) == 1:
             return parts[0]
@@ -104,7 +104,7 @@ class LoadedModel:
         keys = tie_keys(_as_sent(inputs, list(fitted)), seed)
         records: list[Records] = []
         for first, seen in self._batches(self.answering.observe, fitted, location, start, pad=True):
-            _refuse_non_finite(seen, location, start + first)
+            refuse_non_finite(seen, location, start + first)
             rows = slice(first, first + len(seen[SCORES]))
             records.append(
                 self.answering.record(seen, labels[rows], keys=keys[rows], top_k=self.found.top_k)
@@ -137,7 +137,14 @@ class LoadedModel:
         )
 
 
-def _refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) -> None:
+def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) -> None:
+    """Refuse answers that hold what is no answer; ``start`` is the number of the first row.
+
+    Raises
+    ------
+    InvalidInput
+        The violation names the row.
+    """
     bad = np.zeros(len(next(iter(answer.values()))), dtype=np.bool_)
     for name, values in answer.items():
         lines = values.reshape(len(values), -1)

@@ -1,5 +1,6 @@
 """What the child does with each request."""
 
+import gc
 from collections.abc import Mapping
 from typing import Any
 
@@ -64,6 +65,8 @@ class Requests:
         """
         if self._queue is None:
             self._queue = BatchQueue(self._loaded())
+            # What is there by now stays: it need not be looked through for garbage again.
+            gc.freeze()
         batch = decode_batch(fields)
         with self._watchdog.request(header.budget_ms / 1000, batch.each_run):
             report, words = self._queue.exchange(batch, bodies)

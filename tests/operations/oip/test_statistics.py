@@ -15,7 +15,7 @@ def test_nothing_is_lost_between_threads() -> None:
     statistics = Statistics()
 
     def count(number: int) -> None:
-        statistics.succeeded(ref(number % 2), rows=3, spent=Spent(1, 2, 3, 4))
+        statistics.succeeded(ref(number % 2), requests=1, rows=3, spent=Spent(1, 2, 3, 4))
         statistics.failed(ref(1), ns=5)
 
     with ThreadPoolExecutor(8) as pool:
@@ -32,7 +32,7 @@ def test_nothing_is_lost_between_threads() -> None:
 def test_what_was_asked_longest_ago_is_forgotten() -> None:
     statistics = Statistics(size=2)
     for version in (1, 2, 1, 3):
-        statistics.succeeded(ref(version), rows=1, spent=Spent(0, 0, 0, 0))
+        statistics.succeeded(ref(version), requests=1, rows=1, spent=Spent(0, 0, 0, 0))
 
     counts = [statistics.of(ref(version))["inference_count"] for version in (1, 2, 3, 4)]
     assert counts == [2, 0, 1, 0]
