@@ -20,7 +20,10 @@ MAX_REPORT_BYTES = 8 * 2**20
 
 
 class Sent(msgspec.Struct, array_like=True, frozen=True):
-    """One new request: what its body is, and how long. ``reference`` is the calibration's."""
+    """New requests that differ in nothing but their bodies, which are of one length.
+
+    They are ``count``, numbered from ``number``; ``reference`` is the calibration's.
+    """
 
     number: int
     media_type: str
@@ -28,6 +31,7 @@ class Sent(msgspec.Struct, array_like=True, frozen=True):
     reference: str
     encoding: str = "identity"
     header_length: str | None = None
+    count: int = 1
 
 
 class Batch(msgspec.Struct, array_like=True, frozen=True):
@@ -62,11 +66,15 @@ class Beginning(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Part(msgspec.Struct, array_like=True, frozen=True):
-    """The next ``rows`` rows of the matrix belong to this request; the first part begins it."""
+    """The next ``rows`` rows of the matrix belong to this request; the first part begins it.
+
+    Of ``count`` requests, numbered from this one, each has as many, which are all of it.
+    """
 
     number: int
     rows: int
     beginning: Beginning | None
+    count: int = 1
 
 
 class Refused(msgspec.Struct, array_like=True, frozen=True):
@@ -96,7 +104,7 @@ def encode_batch(
 ) -> list[Buffer]:
     """Return the frame of a batch; its bodies are not copied."""
     fields = _encoder.encode(batch)
-    size = sum(sent.length for sent in batch.sent)
+    size = sum(sent.length * sent.count for sent in batch.sent)
     header = HEADER.pack(MAGIC, Kind.BATCH, Status.OK, sequence, budget_ms, len(fields), size)
     return [header + fields, *bodies]
 
@@ -131,9 +139,9 @@ def decode_report(
         raise FrameError("the report of a batch is none") from error
     rows = 0
     for part in report.parts:
-        if part.rows < 1 or (part.beginning is not None and part.beginning.rows < part.rows):
+        if part.rows < 1 or part.count < 1:
             raise FrameError("a part of a batch has an impossible size")
-        rows += part.rows
+        rows += part.rows * part.count
     if header.tensor_bytes != rows * n_words * 4:
         raise FrameError("the matrix of a batch has another size than its parts")
     words = np.frombuffer(payload, "<f4").reshape(rows, n_words)

@@ -2,8 +2,9 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from service.errors import DeadlineExceeded, ServiceError
 from service.runner.answers import Expected
@@ -167,10 +168,7 @@ class Batcher:
             self._sent.pop(number, None)
         limits = self._limits
         batch = Batch(
-            sent=[
-                Sent(r.number, r.media_type, len(r.body), r.reference, r.encoding, r.header_length)
-                for r in requests
-            ],
+            sent=list(_alike_together(requests)),
             dropped=dropped,
             max_rows=limits.max_rows,
             max_bytes=limits.max_bytes,
@@ -283,3 +281,15 @@ class Batcher:
             request.asker.failed(
                 request, DeadlineExceeded(f"The request {waited} for longer than its timeout.")
             )
+
+
+def _alike_together(requests: Sequence[BatchRequest]) -> Iterator[Sent]:
+    """Yield what is said of requests once for those that follow each other and are alike."""
+    kinds = (
+        ((r.media_type, len(r.body), r.reference, r.encoding, r.header_length), r.number)
+        for r in requests
+    )
+    for (kind, _), found in groupby(enumerate(kinds), key=lambda at: (at[1][0], at[1][1] - at[0])):
+        numbers = [number for _, (_, number) in found]
+        media_type, length, reference, encoding, header_length = kind
+        yield Sent(numbers[0], media_type, length, reference, encoding, header_length, len(numbers))

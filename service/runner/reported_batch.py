@@ -44,11 +44,12 @@ class ReportedBatch:
         if self.report.parts:
             outputs = expected.read_words(self.words)
             for part in self.report.parts:
-                answer = _take(_of(sent, part.number), part, outputs, start, max_rows)
-                if answer is not None:
-                    del sent[part.number]
-                    answers.append(answer)
-                start += part.rows
+                for number in range(part.number, part.number + part.count):
+                    answer = _take(_of(sent, number), part, outputs, start, max_rows)
+                    if answer is not None:
+                        del sent[number]
+                        answers.append(answer)
+                    start += part.rows
         refused = []
         for failed in self.report.refused:
             error = failure_of(failed.code, failed.message, failed.violations)

@@ -1,8 +1,9 @@
 """Requests that wait in the child for their rows to be run, some of each at a time."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from service.bodies.limits import BodyLimits
@@ -75,16 +76,38 @@ class BatchQueue:
         for number in batch.dropped:
             self._waiting.pop(number, None)
         self._refused = []
+        if len(batch.sent) == 1 and not self._waiting:
+            answered = self._answer_alike(batch, batch.sent[0], bodies)
+            if answered is not None:
+                return answered
         self._accept(batch, memoryview(bodies))
         turns = list(self._next_turns(batch.run_rows))
         parts, words = self._answer(turns)
         left = sum(waiting.left for waiting in self._waiting.values())
         return Report(parts, self._refused, left), words
 
+    def _answer_alike(
+        self, batch: Batch, sent: Sent, bodies: Buffer
+    ) -> tuple[Report, Words] | None:
+        """Answer requests that are read and run as one; None if they are to be taken apart."""
+        try:
+            decoded = self._decoder.decode_alike(
+                sent, bodies, max_rows=batch.max_rows, run_rows=batch.run_rows
+            )
+            if decoded is None:
+                return None
+            self._decoder.check(decoded.rows)
+            words = self._run(decoded.rows, 0)
+        except Exception as error:  # noqa: BLE001 - a stranger's model; each tells for itself
+            note(error)
+            return None
+        beginning = Beginning(decoded.n_rows, decoded.wanted, {})
+        return Report([Part(sent.number, decoded.n_rows, beginning, sent.count)], [], 0), words
+
     def _accept(self, batch: Batch, bodies: memoryview) -> None:
         limits = BodyLimits(max_bytes=batch.max_bytes, max_rows=batch.max_rows)
         start = 0
-        for sent in batch.sent:
+        for sent in _one_by_one(batch.sent):
             body = bodies[start : start + sent.length]
             start += sent.length
             try:
@@ -131,7 +154,7 @@ class BatchQueue:
     def _answer(self, turns: list[_Turn]) -> tuple[list[Part], Words]:
         if len(turns) > 1:
             try:
-                return [self._part(turn) for turn in turns], self._run(turns)
+                return [self._part(turn) for turn in turns], self._run_turns(turns)
             except DeadlineExceeded as error:
                 # Which of them it was cannot be told within their time.
                 for turn in turns:
@@ -142,7 +165,7 @@ class BatchQueue:
         parts, words = [], [self._words(0)]
         for turn in turns:
             try:
-                words.append(self._run([turn]))
+                words.append(self._run_turns([turn]))
             except ServiceError as error:
                 self._fail(turn, error)
             except Exception as error:  # noqa: BLE001 - a stranger's model
@@ -162,14 +185,15 @@ class BatchQueue:
             beginning = Beginning(turn.of.n_rows, decoded.wanted, dict(decoded.supplied))
         return Part(turn.of.number, turn.stop - turn.start, beginning)
 
-    def _run(self, turns: list[_Turn]) -> Words:
+    def _run_turns(self, turns: list[_Turn]) -> Words:
         """Run rows together; the first of several requests that is refused refuses all."""
         rows = _joined(turns)
         if not all(turn.of.is_checked for turn in turns):
             self._decoder.check(rows)
-        answer = self._model.answer_fitted(
-            rows, location=LOCATION, start=turns[0].start, refuse=False
-        )
+        return self._run(rows, turns[0].start)
+
+    def _run(self, rows: Mapping[str, Array], start: int) -> Words:
+        answer = self._model.answer_fitted(rows, location=LOCATION, start=start, refuse=False)
         expected, n_rows = self._expected, len(answer[TOP_CLASSES])
         words = self._words(n_rows)
         words[:, : expected.n_top].view(np.int32)[:] = answer[TOP_CLASSES]
@@ -177,11 +201,17 @@ class BatchQueue:
         for place, name in enumerate(expected.columns, 2 * expected.n_top):
             words[:, place] = answer[PREFIX + name]
         if not np.isfinite(words[:, expected.n_top :]).all():
-            refuse_non_finite(answer, LOCATION, turns[0].start)
+            refuse_non_finite(answer, LOCATION, start)
         return words
 
     def _words(self, n_rows: int) -> Words:
         return np.empty((n_rows, self._expected.n_words), np.float32)
+
+
+def _one_by_one(sent: Iterable[Sent]) -> Iterator[Sent]:
+    for alike in sent:
+        for number in range(alike.number, alike.number + alike.count):
+            yield msgspec.structs.replace(alike, number=number, count=1)
 
 
 def _unknown(error: Exception) -> InferenceFailed:
