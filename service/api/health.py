@@ -2,7 +2,7 @@
 
 from http import HTTPStatus
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
 
 from service.api.dependencies import WorkspaceDep
@@ -34,9 +34,9 @@ async def get_health() -> Health:
 
 
 @router.get("/readyz", summary="Can it do its work?", responses={503: {"model": Readiness}})
-def get_readiness(workspace: WorkspaceDep, response: Response) -> Readiness:
-    """Check the database, its schema, the artifact store and the device."""
-    ready, checks = readiness(workspace)
+def get_readiness(request: Request, workspace: WorkspaceDep, response: Response) -> Readiness:
+    """Check the database, its schema, the artifact store and the device; never while it stops."""
+    ready, checks = readiness(workspace, is_stopping=request.app.state.stopping.is_set())
     if not ready:
         response.status_code = HTTPStatus.SERVICE_UNAVAILABLE
         response.headers["Retry-After"] = "5"

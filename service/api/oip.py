@@ -81,9 +81,9 @@ async def get_live() -> OipLiveness:
 
 
 @router.get("/health/ready", summary="OIP: can the server do its work?", responses=failures())
-def get_ready(workspace: WorkspaceDep) -> OipReadiness:
+def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
     """Check what `GET /readyz` does."""
-    ready, checks = readiness(workspace)
+    ready, checks = readiness(workspace, is_stopping=request.app.state.stopping.is_set())
     if not ready:
         found = "; ".join(f"{name}: {finding}" for name, finding in checks.items())
         raise HTTPException(HTTPStatus.SERVICE_UNAVAILABLE, f"not ready ({found})")

@@ -1,40 +1,23 @@
-"""uvicorn's HTTP protocol, with limits for what a connection may take."""
+"""Limits for what a connection may take: bytes of headers, and time."""
 
 import asyncio
-from enum import Enum
 from typing import Any
 
-import httptools
 from uvicorn.config import Config
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
-from service.api.hot.exchange import HotAnswer
 from service.api.hot.front import HotFront
-from service.api.hot.refusal import refusal
+from service.api.hot.orderly_protocol import BODY, HEAD, NOTHING, OrderlyProtocol, Stage
 from service.api.hot.stall_watch import StallWatch
-from service.errors import HeadersTooLarge, MalformedRequest, RequestTimeout, ServiceError
+from service.errors import HeadersTooLarge, RequestTimeout, ServiceError
 
-# How long a client that was refused may go on sending before it has read why.
-LINGER_SECONDS = 5.0
 # Bytes of the first line beside its target, and of each header beside its name and value.
 _FIRST_LINE_BYTES = len("POST  HTTP/1.1\r\n")
 _HEADER_BYTES = len(": \r\n")
 
 
-class Stage(Enum):
-    """What is received next."""
-
-    NOTHING = "between two requests"
-    HEAD = "a request line or headers"
-    BODY = "a body"
-
-
-NOTHING, HEAD, BODY = Stage
-
-
-class GuardedProtocol(HttpToolsProtocol):
-    """Bounds headers and time, answers what it refuses, and lets connections end in good order."""
+class GuardedProtocol(OrderlyProtocol):
+    """Refuses heads that are too long, and what comes too slowly; of every request."""
 
     def __init__(
         self,
@@ -45,22 +28,14 @@ class GuardedProtocol(HttpToolsProtocol):
         *,
         front: HotFront,
     ) -> None:
-        super().__init__(config, server_state, app_state, _loop)
-        self.front = front
-        self.stage = NOTHING
-        self.arrived = self.loop.time()
+        super().__init__(config, server_state, app_state, _loop, front=front)
+        # Received of a head that is not complete, and since the last byte of a body.
         self.head_bytes = 0
-        self.claimed_length = b"0"
+        self.bytes_beside_body = 0
+        self.timer: asyncio.TimerHandle | None = None
+        self._timed: tuple[Stage, float] | None = None
         self._feed_bytes = 0
         self._body_bytes = 0
-        # Received since the last byte that a body consists of.
-        self.bytes_beside_body = 0
-        self._timed: tuple[Stage, float] | None = None
-        self.timer: asyncio.TimerHandle | None = None
-        # Exchanges before the newest that are not answered yet.
-        self._earlier: list[RequestResponseCycle] = []
-        self._is_refused = False
-        self._last_word: bytes | None = None
         seconds = front.limits.stall_seconds
         self._body_stall = StallWatch(
             self.loop, seconds=seconds, measure=self._bytes_of_body, stalled=self._give_up
@@ -69,26 +44,21 @@ class GuardedProtocol(HttpToolsProtocol):
             self.loop, seconds=seconds, measure=self._bytes_unread, stalled=self._give_up
         )
 
-    # Called by the transport.
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as in uvicorn
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
         """Wait for the first request."""
         super().connection_made(transport)
         self._timed = (NOTHING, self.arrived)
         self._time_head()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell whoever works on an answer."""
+        """Watch no longer."""
         self._stop_timing()
         self._unread.stop()
-        self._unset_keepalive_if_required()
-        for cycle in self._earlier:
-            cycle.disconnected = True
-            cycle.message_event.set()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
         """Take what arrives apart."""
-        if self._is_refused:
+        if self.is_refused:
             return
         self._unset_keepalive_if_required()
         self._feed_bytes = len(data)
@@ -97,7 +67,7 @@ class GuardedProtocol(HttpToolsProtocol):
             self.bytes_beside_body += len(data)
         else:
             self.head_bytes += len(data)
-        failure = self._feed(data)
+        failure = self.feed(data)
         self.begin_whole()
         if failure is None:
             failure = self.after_feed()
@@ -114,74 +84,25 @@ class GuardedProtocol(HttpToolsProtocol):
         super().resume_writing()
         self._unread.stop()
 
-    # Called by the parser.
-    def on_message_begin(self) -> None:
-        """Begin a request; what only an ASGI app needs is made when it is known to be for one."""
-        self.stage = HEAD
-        self.arrived = self.loop.time()
-        self.url = b""
-        self.claimed_length = b"0"
-        self.expect_100_continue = False
-        self.headers = []
-
-    def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, but not what stands behind a body."""
-        if self.stage is not HEAD:
-            return
-        name = name.lower()
-        if name == b"content-length":
-            self.claimed_length = value
-        elif name == b"expect" and value.lower() == b"100-continue":
-            self.expect_100_continue = True
-        self.headers.append((name, value))
-
     def on_headers_complete(self) -> None:
-        """Hand the request to the ASGI app, now or when its turn comes."""
+        """Go on with a head that is not too long."""
         self.check_head()
-        target, headers, expects = self.url, self.headers, self.expect_100_continue
-        super().on_message_begin()
-        self.url, self.expect_100_continue = target, expects
-        self.headers += headers
-        before = self.cycle
         super().on_headers_complete()
-        if self.cycle is before:
-            return
-        if before is not None and not before.response_complete:
-            self._earlier.append(before)
-            before.keep_alive = before.keep_alive or self.front.stopping.is_set()
-        if self.front.stopping.is_set():
-            self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
         """Hand on what came."""
         self.bytes_beside_body = 0
         super().on_body(body)
 
-    def on_message_complete(self) -> None:
-        """End the request; what follows is the next."""
-        self.stage = NOTHING
-        self.head_bytes = 0
-        super().on_message_complete()
-
-    # Called by whoever answers, and by the server.
-    def on_response_complete(self) -> None:
-        """Go on with what waits, and come to the last word if there is one."""
-        super().on_response_complete()
-        if not self.cycle.response_complete:
-            return
-        self._earlier.clear()
-        if self._last_word is not None and not self.transport.is_closing():
-            self._say(self._last_word)
-
-    def shutdown(self) -> None:
-        """End, unless a request is under way or half received."""
-        if self.stage is NOTHING or self._is_refused:
-            super().shutdown()
-
     def handle_websocket_upgrade(self) -> None:
         """Leave the connection to another protocol."""
         self._stop_timing()
         super().handle_websocket_upgrade()
+
+    def refuse(self, error: ServiceError) -> None:
+        """Wait for nothing more."""
+        self._stop_timing()
+        super().refuse(error)
 
     def check_head(self) -> None:
         """End the head of a request.
@@ -198,7 +119,6 @@ class GuardedProtocol(HttpToolsProtocol):
             size += sum(len(name) + len(value) + _HEADER_BYTES for name, value in self.headers)
             if size > limit:
                 raise self._head_too_large()
-        self.stage = BODY
         self.head_bytes = 0
         self.bytes_beside_body = 0
 
@@ -226,64 +146,9 @@ class GuardedProtocol(HttpToolsProtocol):
                 self.time_body()
         return None
 
-    def is_under_way(self) -> bool:
-        """Tell whether an answer is owed."""
-        return self.cycle is not None and not self.cycle.response_complete
-
     def time_body(self) -> None:
         """Begin to watch a body that did not come at once."""
         self._body_stall.start()
-
-    def refuse(self, error: ServiceError) -> None:
-        """Answer what is not received to its end, when its turn comes, and close."""
-        self._is_refused = True
-        self._stop_timing()
-        answer = self.answer_to_refused(error)
-        word = self.front.wire.head(answer, self.server_state, close=True) + answer.body
-        if not self.is_under_way():
-            self._say(word)
-        elif self.stage is not BODY:
-            self._last_word = word
-        elif self._earlier or self.cycle.response_started:
-            # The body is of a request that is being answered.
-            self.transport.close()
-        else:
-            self.cycle.disconnected = True
-            self.cycle.message_event.set()
-            self._say(word)
-
-    def answer_to_refused(self, error: ServiceError) -> HotAnswer:
-        """Return what a request that is refused is answered."""
-        return refusal(self.url or b"", error)
-
-    def _feed(self, data: bytes) -> ServiceError | None:
-        """Parse what arrived, and return what is wrong with it."""
-        try:
-            self.parser.feed_data(data)
-        except httptools.HttpParserUpgrade as upgrade:
-            if self._should_upgrade():
-                self.handle_websocket_upgrade()
-                return None
-            # There is no other protocol: the connection goes on with this one.
-            self.parser = httptools.HttpRequestParser(self)
-            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
-            rest = data[upgrade.args[0] :]
-            return self._feed(rest) if rest else None
-        except httptools.HttpParserCallbackError as error:
-            refused = error.__context__
-            return refused if isinstance(refused, ServiceError) else _malformed()
-        except httptools.HttpParserError:
-            return _malformed()
-        return None
-
-    def _say(self, word: bytes) -> None:
-        """Write the last answer; a client that still sends is given time to read it."""
-        self.transport.write(word)
-        self._unset_keepalive_if_required()
-        if self.transport.can_write_eof():
-            self.transport.write_eof()
-        self.flow.resume_reading()
-        self.timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
 
     def _wait_for_more_than_blanks(self) -> None:
         if not self.transport.is_closing():
@@ -292,9 +157,8 @@ class GuardedProtocol(HttpToolsProtocol):
             )
 
     def _time_head(self) -> None:
-        self.timer = self.loop.call_at(
-            self.arrived + self.front.limits.header_seconds, self._head_is_late
-        )
+        due = self.arrived + self.front.limits.header_seconds
+        self.timer = self.loop.call_at(due, self._head_is_late)
 
     def _head_is_late(self) -> None:
         if self.flow.read_paused:
@@ -303,11 +167,8 @@ class GuardedProtocol(HttpToolsProtocol):
             self._timed = (HEAD, self.arrived)
             self._time_head()
         elif self.stage is HEAD:
-            self.refuse(
-                RequestTimeout.at(
-                    "headers", f"expected within {self.front.limits.header_seconds:g} seconds"
-                )
-            )
+            seconds = self.front.limits.header_seconds
+            self.refuse(RequestTimeout.at("headers", f"expected within {seconds:g} seconds"))
         else:
             self.transport.close()
 
@@ -332,7 +193,3 @@ class GuardedProtocol(HttpToolsProtocol):
         return HeadersTooLarge.at(
             "headers", f"expected at most {limit} bytes with the request line"
         )
-
-
-def _malformed() -> MalformedRequest:
-    return MalformedRequest.at("request", "it cannot be read as HTTP/1.1")

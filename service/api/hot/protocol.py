@@ -13,8 +13,9 @@ from service.api.hot.arriving_body import ArrivingBody
 from service.api.hot.dispatcher import too_slow
 from service.api.hot.exchange import HotAnswer
 from service.api.hot.front import HotFront
-from service.api.hot.guarded_protocol import NOTHING, GuardedProtocol
+from service.api.hot.guarded_protocol import GuardedProtocol
 from service.api.hot.hot_cycle import HotCycle
+from service.api.hot.orderly_protocol import BODY, NOTHING
 from service.api.hot.refusal import refusal
 from service.api.hot.routes import HotRoute, hot_target
 from service.errors import ServiceError, TooManyRequests
@@ -68,6 +69,7 @@ class HotProtocol(GuardedProtocol):
             super().on_headers_complete()
             return
         self.check_head()
+        self.stage = BODY
         self._begin(found)
 
     def on_body(self, body: bytes) -> None:
@@ -84,7 +86,6 @@ class HotProtocol(GuardedProtocol):
             super().on_message_complete()
             return
         self.stage = NOTHING
-        self.head_bytes = 0
         self._whole, self._receiving = self._receiving, None
 
     def begin_whole(self) -> None:

@@ -1,0 +1,195 @@
+"""The two fronts of the hot path, with an app of few words behind them, over real sockets."""
+
+import asyncio
+import json
+import queue
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fastapi import FastAPI, Request
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from service.api.errors import status_of
+from service.api.hot.dispatcher import HotDispatcher
+from service.api.hot.exchange import HotAnswer
+from service.api.hot.front import HotFront
+from service.api.hot.limits import ConnectionLimits
+from service.api.hot.protocol import protocol_of
+from service.cli.server import Server
+
+MAX_BODY_BYTES = 100_000
+JSON = (b"content-type", b"application/json")
+
+
+class QueryApp:
+    """Does what the query says; by default it tells what it was asked, before `begin` returns."""
+
+    max_body_bytes = MAX_BODY_BYTES
+
+    def __init__(self) -> None:
+        self._begun: queue.Queue[str] = queue.Queue()
+        self.left = threading.Semaphore(0)
+        self.released = threading.Event()
+        self.n_begun = 0
+        self.refused: list[str] = []
+
+    def wait_for(self, query: str) -> None:
+        """Wait until a request with this query is begun; earlier ones are forgotten."""
+        while self._begun.get(timeout=10) != query:
+            pass
+
+    def begin(self, request, reply):
+        self.n_begun += 1
+        self._begun.put(request.query.decode())
+        loop = asyncio.get_running_loop()
+        found = {
+            "route": request.route,
+            "parameters": dict(request.parameters),
+            "query": request.query.decode(),
+            "bytes": len(request.body),
+            "headers": sorted(name.decode() for name, _ in request.headers),
+        }
+        answer = HotAnswer(200, json.dumps(found).encode(), [JSON])
+        match request.query.split(b"="):
+            case [b"never"]:
+                pass
+            case [b"raise"]:
+                raise ZeroDivisionError
+            case [b"later"]:
+                loop.call_later(0.02, reply, answer)
+            case [b"released"]:
+                waiting = loop.run_in_executor(None, self.released.wait, 10)
+                waiting.add_done_callback(lambda _: reply(answer))
+            case [b"twice"]:
+                reply(answer)
+                reply(answer)
+            case [b"big", size]:
+                reply(HotAnswer(200, b"b" * int(size)))
+            case _:
+                reply(answer)
+        return self.left.release if request.query == b"never" else lambda: None
+
+    def refuse(self, route, error, *, arrived):
+        assert arrived <= asyncio.get_running_loop().time()
+        self.refused.append(error.code())
+        body = json.dumps({"route": route, "refused": error.code(), "detail": error.message})
+        return HotAnswer(status_of(error), body.encode(), [JSON])
+
+
+@dataclass
+class Answer:
+    status: int
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self):
+        return json.loads(self.body)
+
+
+class Connection:
+    """A client's side of one connection."""
+
+    def __init__(self, address) -> None:
+        self.socket = socket.create_connection(address, timeout=20)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.file = self.socket.makefile("rb")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+        self.socket.close()
+
+    def send(self, data: bytes) -> None:
+        self.socket.sendall(data)
+
+    def answer(self, *, to: str = "POST") -> Answer:
+        """Read one whole answer; ConnectionError if there is none."""
+        line = self.file.readline()
+        if not line:
+            raise ConnectionError("closed without an answer")
+        version, status, _ = line.split(b" ", 2)
+        assert version == b"HTTP/1.1"
+        headers = {}
+        while (line := self.file.readline().rstrip()) != b"":
+            name, _, value = line.decode().partition(": ")
+            assert name not in headers
+            headers[name] = value
+        if int(status) == 100 or to == "HEAD":
+            return Answer(int(status), headers, b"")
+        if headers.get("transfer-encoding") == "chunked":
+            body = b""
+            while size := int(self.file.readline(), 16):
+                body += self.file.read(size + 2)[:-2]
+            self.file.readline()
+            return Answer(int(status), headers, body)
+        return Answer(int(status), headers, self.file.read(int(headers["content-length"])))
+
+    def is_ended(self) -> bool:
+        """Wait for the server to end the connection; false if it says something more."""
+        try:
+            return self.file.read(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+@dataclass
+class Running:
+    address: tuple[str, int]
+    hot: QueryApp
+    front: HotFront
+    server: Server
+    thread: threading.Thread
+
+    def connect(self) -> Connection:
+        return Connection(self.address)
+
+    def stop(self) -> None:
+        self.server.should_exit = True
+        self.thread.join()
+
+
+@contextmanager
+def hot_front(kind: str, *, drain_seconds: float = 0.0, **limits) -> Iterator[Running]:
+    """Run one of the fronts, ``protocol`` or ``dispatcher``, until the block ends."""
+    hot = QueryApp()
+    app = FastAPI()
+    app.state.stopping = asyncio.Event()
+    front = HotFront(hot, stopping=app.state.stopping, limits=ConnectionLimits(**limits))
+    app.add_middleware(HotDispatcher, hot=hot, budget=front.budget, limits=front.limits)
+
+    @app.api_route("/ordinary/{name}", methods=["GET", "POST"])
+    async def ordinary(name: str, request: Request) -> dict:
+        return {"ordinary": name, "bytes": len(await request.body())}
+
+    @app.post("/unread")
+    async def unread() -> dict:
+        return {"ordinary": "unread"}
+
+    protocol = protocol_of(front) if kind == "protocol" else HttpToolsProtocol
+    server = Server(app, protocol=protocol, drain_seconds=drain_seconds)
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+    thread.start()
+    running = Running(listener.getsockname(), hot, front, server, thread)
+    try:
+        # The listener is there already: whoever connects waits for the start.
+        yield running
+    finally:
+        hot.released.set()
+        running.stop()
+
+
+def post(target: str, body: bytes = b"", **headers: str) -> bytes:
+    """Return a request with its length."""
+    return request("POST", target, body, **{"Content-Length": str(len(body))}, **headers)
+
+
+def request(method: str, target: str, body: bytes = b"", **headers: str) -> bytes:
+    """Return a request with these headers."""
+    lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: h", *lines, "", ""]).encode() + body
