@@ -11,7 +11,7 @@ class StallWatch:
     ----------
     loop : asyncio.AbstractEventLoop
     seconds : float
-        Standing still for half of this may pass, for one and a half times this it never does.
+        Standing still for less than this always passes, for one and a half times this never.
     measure : callable
         Returns the number; None says that it cannot be expected to move.
     stalled : callable
