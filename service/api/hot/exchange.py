@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from service.errors import ServiceError
 
@@ -15,6 +15,7 @@ class HotRequest:
 
     ``route`` is the path as it is declared, ``parameters`` what it has in braces, percent-decoded;
     names of headers are lower case. ``arrived`` is the time of the event loop at the first line.
+    ``memo`` is the app's own: requests that differ in nothing but their bodies may share one.
     """
 
     route: str
@@ -23,6 +24,7 @@ class HotRequest:
     headers: Headers
     body: bytes
     arrived: float
+    memo: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

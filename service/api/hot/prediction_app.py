@@ -28,6 +28,7 @@ from service.operations.predicting import IDENTITY, OIP, Predicting
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
 CLIENT_LEFT = 499
+PROFILE = "profile"
 _LENGTH = LENGTH_HEADER.lower().encode()
 _OF_JSON = ((b"content-type", JSON.encode()),)
 
@@ -86,36 +87,59 @@ class PredictionApp:
         return self._predicting
 
     def _asked(self, request: HotRequest, exchange: "_Exchange") -> AskedPrediction:
-        headers = dict(request.headers)
-        asked = AskedPrediction(
-            media_type=OIP,
+        profile = request.memo.get(PROFILE)
+        if profile is None:
+            profile = request.memo[PROFILE] = _profile(request, self._timeout)
+        return AskedPrediction(
+            media_type=profile.media_type,
             body=request.body,
-            reference=None,
-            form="oip",
-            timeout=_seconds(headers.get(b"timeout"), self._timeout),
+            reference=profile.reference,
+            form=profile.form,
+            timeout=profile.timeout,
             arrived=request.arrived,
             done=exchange.done,
             failed=exchange.failed,
+            encoding=profile.encoding,
+            header_length=profile.header_length,
         )
-        encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
-        if request.route == PREDICT:
-            _check_encoding(encoding, (IDENTITY,))
-            media_type = _media_type(headers.get(b"content-type"))
-            asked.media_type = media_type
-            asked.form = chosen_format(headers.get(b"accept", b"*/*").decode("latin-1"), ANSWERS)
-            parameter = _calibration(request.query)
-            if media_type == JSON:
-                refuse(parameter)
-            else:
-                asked.reference = required(parameter)
+
+
+@dataclass(frozen=True, slots=True)
+class _Profile:
+    """What all but the body says of a request."""
+
+    media_type: str
+    reference: str | None
+    form: AnswerForm
+    timeout: float
+    encoding: str
+    header_length: str | None = None
+
+
+def _profile(request: HotRequest, longest: float) -> _Profile:
+    headers = dict(request.headers)
+    timeout = _seconds(headers.get(b"timeout"), longest)
+    encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+    if request.route == PREDICT:
+        _check_encoding(encoding, (IDENTITY,))
+        media_type = _media_type(headers.get(b"content-type"))
+        form = chosen_format(headers.get(b"accept", b"*/*").decode("latin-1"), ANSWERS)
+        reference = _calibration(request.query)
+        if media_type == JSON:
+            refuse(reference)
         else:
-            _check_encoding(encoding, ENCODINGS)
-            asked.encoding = encoding
-            given = request.parameters
-            asked.reference = reference_of(given["model_name"], given.get("model_version"))
-            length = headers.get(_LENGTH)
-            asked.header_length = None if length is None else length.decode("latin-1")
-        return asked
+            reference = required(reference)
+        return _Profile(media_type, reference, form, timeout, encoding)
+    _check_encoding(encoding, ENCODINGS)
+    given, length = request.parameters, headers.get(_LENGTH)
+    return _Profile(
+        media_type=OIP,
+        reference=reference_of(given["model_name"], given.get("model_version")),
+        form="oip",
+        timeout=timeout,
+        encoding=encoding,
+        header_length=None if length is None else length.decode("latin-1"),
+    )
 
 
 @dataclass(slots=True, eq=False)
