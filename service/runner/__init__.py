@@ -10,14 +10,23 @@ from service.runner.description import (
     OnnxModelFiles,
 )
 from service.runner.device import Device
-from service.runner.model_to_serve import ModelToServe, Rehearsal
+from service.runner.model_to_serve import (
+    NOT_NEEDED,
+    UNCHECKED,
+    ModelToServe,
+    ProviderParity,
+    RunRows,
+)
 from service.runner.pass_plan import PassPlan, serving
 from service.runner.pool import RunnerPool
 from service.runner.queue_bounds import QueueBounds
-from service.runner.served_models import ServedModels, ServedModelState, ServingRoom
+from service.runner.served_model_state import ServedModelState
+from service.runner.served_models import ServedModels, ServingRoom
 
 __all__ = [
+    "NOT_NEEDED",
     "PLAIN",
+    "UNCHECKED",
     "Answer",
     "BatchLimits",
     "BatchRequest",
@@ -29,8 +38,9 @@ __all__ = [
     "OnnxMember",
     "OnnxModelFiles",
     "PassPlan",
+    "ProviderParity",
     "QueueBounds",
-    "Rehearsal",
+    "RunRows",
     "RunnerPool",
     "ServedModelState",
     "ServedModels",

@@ -3,32 +3,52 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from service.runner.answers import Expected, expected_of
 from service.runner.description import HeadOutputs, OnnxModelFiles
 from service.runner.frames import Array
 
-# Rows to run before anybody is answered, and what to make of their answers and the provider.
-Rehearsal: TypeAlias = tuple[Mapping[str, Array], Callable[[HeadOutputs, str], None]]
+
+@dataclass(frozen=True)
+class ProviderParity:
+    """Whether a model answers with the provider that runs it as with the one before.
+
+    ``not_needed`` where the two are the same, ``checked`` on so many rows, ``unchecked`` where
+    there are none.
+    """
+
+    status: Literal["not_needed", "checked", "unchecked"]
+    rows: int = 0
+
+
+NOT_NEEDED = ProviderParity("not_needed")
+UNCHECKED = ProviderParity("unchecked")
+
+# Runs rows through the model that was loaded, all in one request.
+RunRows: TypeAlias = Callable[[Mapping[str, Array]], HeadOutputs]
+# Given that and the provider that runs the model.
+Rehearse: TypeAlias = Callable[[RunRows, str], ProviderParity]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelToServe:
     """Files and choice of a model. ``rehearse`` is called in a thread each time it was loaded.
 
-    What the rehearsal raises is told to who waits for the model.
+    What the rehearsal raises is told to who waits for the model. Models that differ in nothing
+    but ``apart`` are loaded each for itself: their rehearsals are not each other's.
     """
 
     files: OnnxModelFiles
     resolved: Mapping[str, Any]
     name: str
-    rehearse: Callable[[], Rehearsal | None] = lambda: None
+    rehearse: Rehearse = lambda _run, _provider: NOT_NEEDED
+    apart: str = ""
 
     @cached_property
     def key(self) -> tuple[str, ...]:
         """What tells this model, run so, from others."""
-        return self.files.key(self.resolved)
+        return (*self.files.key(self.resolved), self.apart)
 
     @cached_property
     def expected(self) -> Expected:

@@ -1,7 +1,7 @@
 """On which device the next ONNX model goes."""
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 
 from service.runner.device import Device
@@ -60,3 +60,36 @@ class Placement:
             taken[placed.device][0] += placed.n_bytes
             taken[placed.device][1] += 1
         return min(range(len(taken)), key=taken.__getitem__)
+
+
+class LatePlacement:
+    """A placement on devices that are found out when the first model is to be placed.
+
+    Parameters
+    ----------
+    devices
+        May take its time, and raise what `place` then raises; each call returns the same.
+    """
+
+    def __init__(self, devices: Callable[[], Sequence[Device]]) -> None:
+        self._devices = devices
+        self._lock = threading.Lock()
+        self._placement: Placement | None = None
+
+    def place(self, key: Hashable, n_bytes: int) -> Device:
+        """As `Placement.place`."""
+        devices = self._devices()
+        with self._lock:
+            if self._placement is None:
+                self._placement = Placement(devices)
+        return self._placement.place(key, n_bytes)
+
+    def moved(self, key: Hashable, n_bytes: int) -> None:
+        """As `Placement.moved`."""
+        if self._placement is not None:
+            self._placement.moved(key, n_bytes)
+
+    def left(self, key: Hashable) -> None:
+        """As `Placement.left`."""
+        if self._placement is not None:
+            self._placement.left(key)

@@ -39,7 +39,8 @@ class RunnerPool:
     Parameters
     ----------
     device
-        ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+        ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or several, as ``cuda:0,cuda:1``: models that are
+        served go to all of them, others to the first.
     threads
         Threads of one model's run; 0 or None: as many as this process may use.
     load_timeout_s
@@ -108,7 +109,7 @@ class RunnerPool:
         return ServedModels(
             self._spawner,
             self._questions,
-            device=lambda: self.device().name,
+            devices=self.devices,
             limits=limits,
             room=room,
             bounds=bounds,
@@ -119,8 +120,12 @@ class RunnerPool:
         """Return how many models are loaded at this time."""
         return self._kept.count_loaded()
 
+    def devices(self) -> tuple[Device, ...]:
+        """Return all devices that models run on; as `device`."""
+        return self._finder.devices()
+
     def device(self) -> Device:
-        """Return the device that models run on; found out at the first call.
+        """Return the first device that models run on; found out at the first call.
 
         Raises
         ------

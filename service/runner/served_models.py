@@ -4,7 +4,7 @@ import asyncio
 import logging
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -13,13 +13,17 @@ from service.errors import InferenceFailed, Overloaded, ServiceError
 from service.runner.asking import ask
 from service.runner.batch_request import BatchRequest
 from service.runner.batcher import Batcher, BatchLimits
-from service.runner.description import LoadedOnnxModel
+from service.runner.description import HeadOutputs, LoadedOnnxModel
+from service.runner.device import Device
+from service.runner.frames import Array
 from service.runner.loaded_child import LoadedChild
-from service.runner.model_to_serve import ModelToServe
+from service.runner.model_to_serve import ModelToServe, ProviderParity
+from service.runner.placement import LatePlacement
 from service.runner.process import RunnerProcess
 from service.runner.process_memory import process_memory
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
+from service.runner.served_model_state import ServedModelState, Status
 from service.runner.slots import ALL_BUSY, CLOSED
 from service.runner.spawner import Spawner
 
@@ -43,6 +47,7 @@ class _Served:
     failures: int = 0
     not_before: float = 0.0
     error: ServiceError | None = None
+    parity: ProviderParity | None = None
     patience: asyncio.TimerHandle | None = None
 
 
@@ -54,21 +59,7 @@ class _Opened:
     found: LoadedOnnxModel
     device: str
     memory_bytes: int
-
-
-@dataclass(frozen=True)
-class ServedModelState:
-    """What there is to say of a model that is held."""
-
-    name: str
-    sha256: str
-    status: str
-    provider: str | None
-    device: str | None
-    memory_bytes: int
-    pid: int | None
-    pending: int
-    seconds_unused: float
+    parity: ProviderParity
 
 
 @dataclass(frozen=True)
@@ -84,8 +75,8 @@ class ServedModels:
 
     Parameters
     ----------
-    device
-        Called in a thread: where the next model is to go.
+    devices
+        Called in a thread: where models are to go, spread by the memory they take.
     """
 
     def __init__(
@@ -93,7 +84,7 @@ class ServedModels:
         spawner: Spawner,
         questions: Questions,
         *,
-        device: Callable[[], str],
+        devices: Callable[[], Sequence[Device]],
         limits: BatchLimits,
         room: ServingRoom,
         bounds: QueueBounds,
@@ -101,7 +92,7 @@ class ServedModels:
     ) -> None:
         self._spawner = spawner
         self._questions = questions
-        self._device = device
+        self._placement = LatePlacement(devices)
         self._limits = limits
         self._room = room
         self._bounds = bounds
@@ -167,7 +158,7 @@ class ServedModels:
             limits=self._limits,
             bounds=self._bounds,
             open_child=partial(self._wanted, model),
-            idle=self._has_room,
+            idle=partial(self._fell_idle, model),
             ran=self._ran,
         )
         self._served[model.key] = _Served(model, batcher, self._loop.time())
@@ -181,6 +172,11 @@ class ServedModels:
         # The files of what is asked for now are at hand; those of an earlier asker may not be.
         served = self._served[model.key]
         self._wanting.append(served)
+        self._has_room(batcher)
+
+    def _fell_idle(self, model: ModelToServe, batcher: Batcher) -> None:
+        if batcher.child is None:
+            self._placement.left(model.key)
         self._has_room(batcher)
 
     def _has_room(self, _: Batcher) -> None:
@@ -211,6 +207,7 @@ class ServedModels:
             if served.batcher.child is not None and served.batcher.is_idle:
                 log.info("unloading %s, unused for longest", served.model.name)
                 self._close_later(served.batcher.unload())
+                self._placement.left(key)
                 del self._served[key]
                 return True
         return False
@@ -228,33 +225,28 @@ class ServedModels:
     def _open(self, model: ModelToServe) -> _Opened:
         """Load a model in a child and run its rehearsal; in a thread."""
         started = time.perf_counter()
-        device = self._device()
+        device = self._placement.place(model.key, 0).name
         process = self._spawner.take()
         try:
             question = self._questions.load(model.files, model.resolved, device=device)
             found = ask(
                 process, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields)
             )
-            self._rehearse(model, process, found)
+            parity = model.rehearse(partial(self._run_rows, model, process), found.provider)
             self._answered("load", 0, time.perf_counter() - started)
-            return _Opened(process, found, device, process_memory(process.pid))
+            return _Opened(process, found, device, process_memory(process.pid), parity)
         except BaseException:
             process.close()
             raise
 
-    def _rehearse(
-        self, model: ModelToServe, process: RunnerProcess, found: LoadedOnnxModel
-    ) -> None:
-        rehearsal = model.rehearse()
-        if rehearsal is None:
-            return
-        inputs, check = rehearsal
+    def _run_rows(
+        self, model: ModelToServe, process: RunnerProcess, inputs: Mapping[str, Array]
+    ) -> HeadOutputs:
         n_rows = len(next(iter(inputs.values())))
         question = self._questions.predict(inputs, model.expected, start=0, location="calibration")
-        outputs = ask(
+        return ask(
             process, question, lambda answer: model.expected.head_outputs(answer.tensors, n_rows)
         )
-        check(outputs, found.provider)
 
     def _opened(self, served: _Served, opening: "asyncio.Future[_Opened]") -> None:
         self._opening -= 1
@@ -272,7 +264,8 @@ class ServedModels:
         if self._closed or self._served.get(served.model.key) is not served:
             self._threads.submit(opened.process.close)
             return
-        served.failures, served.error = 0, None
+        served.failures, served.error, served.parity = 0, None, opened.parity
+        self._placement.moved(served.model.key, opened.memory_bytes)
         served.batcher.opened(
             LoadedChild(
                 opened.process,
@@ -299,15 +292,24 @@ class ServedModels:
 
     def _state(self, served: _Served) -> ServedModelState:
         child = served.batcher.child
-        status = "loaded" if child is not None else "failed" if served.error else "loading"
         return ServedModelState(
             name=served.model.name,
             sha256=served.model.files.sha256,
-            status=status,
+            status=_status(served),
+            error=served.error,
             provider=None if child is None else child.found.provider,
             device=None if child is None else child.device,
             memory_bytes=0 if child is None else child.memory_bytes,
             pid=None if child is None else child.pid,
             pending=served.batcher.pending(),
             seconds_unused=self._loop.time() - served.used,
+            parity=None if child is None else served.parity,
         )
+
+
+def _status(served: _Served) -> Status:
+    if served.batcher.child is not None:
+        return "loaded"
+    if not served.batcher.is_idle:
+        return "loading"
+    return "unloaded" if served.error is None else "failed"
