@@ -87,6 +87,9 @@ class Settings(BaseSettings):
     max_model_memory: int = Field(
         0, ge=0, description="Bytes that loaded ONNX models may take together; 0: no such limit."
     )
+    drain_seconds: float = Field(
+        1.0, ge=0, description="Time for which a service that is told to end still takes requests."
+    )
     predict_threads: int = Field(
         16,
         ge=1,

@@ -58,7 +58,8 @@ def running(
     settings: Settings, *, uds: str | None = None, sockets: list[socket.socket] | None = None
 ) -> Iterator[None]:
     """Run the service in a thread of this process until the block ends."""
-    server = Server(create_app(settings), uds=uds)
+    # Who talks to it ends it: nobody else has to be waited for.
+    server = Server(create_app(settings), uds=uds, drain_seconds=0.0)
     failures: list[BaseException] = []
 
     def serve() -> None:

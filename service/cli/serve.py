@@ -41,7 +41,7 @@ def serve(
         Supervisor(settings, listener, lambda: _announce(address, settings)).run()
         return
     app = create_app(settings, on_ready=lambda: _announce(address, settings))
-    Server(app).run(sockets=[listener])
+    Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
 
 
 # typer shows the docstring as the command's help; the settings come from their one definition.

@@ -6,8 +6,8 @@ import time
 
 import uvicorn
 from fastapi import FastAPI
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+from service.api.hot.protocol import protocol_of
 from service.cli.last_connections import begin_no_more
 
 GRACE_SECONDS = 5
@@ -32,7 +32,8 @@ class Server(uvicorn.Server):
     uds : str, optional
         A Unix socket to listen on.
     protocol : type, optional
-        The protocol of a connection; one that closes after an answer once ``stopping`` is set.
+        The protocol of a connection, by default that of ``state.front``; one that closes after an
+        answer once ``stopping`` is set.
     drain_seconds : float
         How long it goes on, unless its last connection ends before.
     """
@@ -42,13 +43,13 @@ class Server(uvicorn.Server):
         app: FastAPI,
         *,
         uds: str | None = None,
-        protocol: type[asyncio.Protocol] = HttpToolsProtocol,
+        protocol: type[asyncio.Protocol] | None = None,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
         super().__init__(
             uvicorn.Config(
                 app,
-                http=protocol,
+                http=protocol or protocol_of(app.state.front),
                 uds=uds,
                 log_config=None,
                 access_log=False,

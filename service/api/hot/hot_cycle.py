@@ -1,6 +1,7 @@
 """One hot exchange on a connection."""
 
 import asyncio
+from typing import Any
 
 from service.api.hot.arriving_body import ArrivingBody
 from service.api.hot.exchange import GiveUp, Headers, HotRequest
@@ -21,6 +22,7 @@ class HotCycle:
         "found",
         "headers",
         "keep_alive",
+        "memo",
         "pace",
         "response_complete",
         "target",
@@ -37,6 +39,7 @@ class HotCycle:
         arrived: float,
         keep_alive: bool,
         body: ArrivingBody,
+        memo: dict[str, Any] | None = None,
     ) -> None:
         self.found = found
         self.target = target
@@ -44,6 +47,7 @@ class HotCycle:
         self.arrived = arrived
         self.keep_alive = keep_alive
         self.body = body
+        self.memo: dict[str, Any] = {} if memo is None else memo
         self.pace: Pace | None = None
         self.response_complete = False
         self.disconnected = False
@@ -59,6 +63,19 @@ class HotCycle:
             headers=self.headers,
             body=self.body.whole(),
             arrived=self.arrived,
+            memo=self.memo,
+        )
+
+    def again(self, body: ArrivingBody, *, arrived: float) -> "HotCycle":
+        """Return the exchange of another request that differs in nothing but its body."""
+        return HotCycle(
+            self.found,
+            target=self.target,
+            headers=self.headers,
+            arrived=arrived,
+            keep_alive=self.keep_alive,
+            body=body,
+            memo=self.memo,
         )
 
     def begun(self, give_up: GiveUp) -> None:

@@ -15,6 +15,7 @@ from service.api.hot.exchange import HotAnswer
 from service.api.hot.front import HotFront
 from service.api.hot.guarded_protocol import GuardedProtocol
 from service.api.hot.hot_cycle import HotCycle
+from service.api.hot.known_head import KnownHead
 from service.api.hot.orderly_protocol import BODY, NOTHING
 from service.api.hot.refusal import refusal
 from service.api.hot.routes import HotRoute, hot_target
@@ -54,6 +55,22 @@ class HotProtocol(GuardedProtocol):
         self._receiving: HotCycle | None = None
         self._whole: HotCycle | None = None
         self._waiting: HotCycle | None = None
+        self._fed = b""
+        self._known: KnownHead | None = None
+
+    def data_received(self, data: bytes) -> None:
+        """Answer what begins as the last request did, without taking it apart anew."""
+        known = self._known
+        if known is not None and known.begins(data) and self._is_between():
+            self._unset_keepalive_if_required()
+            body = ArrivingBody(max_bytes=self.front.hot.max_body_bytes, budget=self.front.budget)
+            body.add(data[known.size :])
+            cycle = known.cycle(body, arrived=self.loop.time())
+            self.cycle = cast("RequestResponseCycle", cycle)
+            self._answer(cycle)
+            return
+        self._fed = data if self.stage is NOTHING else b""
+        super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is hot."""
@@ -93,6 +110,8 @@ class HotProtocol(GuardedProtocol):
         cycle = self._whole
         if cycle is not None:
             self._whole = None
+            self._known = KnownHead.of(self._fed, cycle, claimed=self.claimed_length)
+            self._fed = b""
             self._answer(cycle)
 
     def after_feed(self) -> ServiceError | None:
@@ -124,6 +143,16 @@ class HotProtocol(GuardedProtocol):
             return super().answer_to_refused(error)
         cycle.end()
         return self.front.hot.refuse(cycle.found.route, error, arrived=cycle.arrived)
+
+    def _is_between(self) -> bool:
+        """Tell whether the parser waits for a first line, and nobody for an answer."""
+        return (
+            self.stage is NOTHING
+            and not self.head_bytes
+            and not self.is_refused
+            and not self.is_under_way()
+            and not self.flow.write_paused
+        )
 
     def _can_be_hot(self) -> bool:
         return (

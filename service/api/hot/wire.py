@@ -5,6 +5,9 @@ from uvicorn.server import ServerState
 
 from service.api.hot.exchange import Headers, HotAnswer
 
+# Beginnings that are kept until the date changes.
+MOST_KEPT = 64
+
 
 class Wire:
     """Writes answers with the headers that the server gives to all of them."""
@@ -12,6 +15,7 @@ class Wire:
     def __init__(self) -> None:
         self._headers: Headers | None = None
         self._joined = b""
+        self._kept: dict[tuple[int, Headers], bytes] = {}
 
     def head(self, answer: HotAnswer, state: ServerState, *, close: bool) -> bytes:
         """Return all of an answer before its body; ``close``: it is the connection's last."""
@@ -19,11 +23,25 @@ class Wire:
             # The server makes a new list each second, for the date.
             self._headers = state.default_headers
             self._joined = b"".join([b"%b: %b\r\n" % header for header in self._headers])
+            self._kept.clear()
+        end = b"connection: close\r\n\r\n" if close else b"\r\n"
+        return b"%bcontent-length: %d\r\n%b" % (self._beginning(answer), len(answer.body), end)
+
+    def _beginning(self, answer: HotAnswer) -> bytes:
+        if not isinstance(answer.headers, tuple):
+            return self._written(answer)
+        key = (answer.status, answer.headers)
+        found = self._kept.get(key)
+        if found is None:
+            found = self._written(answer)
+            if len(self._kept) < MOST_KEPT:
+                self._kept[key] = found
+        return found
+
+    def _written(self, answer: HotAnswer) -> bytes:
         parts = [STATUS_LINE[answer.status], self._joined]
         for name, value in answer.headers:
             if HEADER_VALUE_RE.search(value):
                 raise ValueError(f"header {name!a}: expected no control characters")
             parts += (name, b": ", value, b"\r\n")
-        parts.append(b"content-length: %d\r\n" % len(answer.body))
-        parts.append(b"connection: close\r\n\r\n" if close else b"\r\n")
         return b"".join(parts)

@@ -29,7 +29,12 @@ def main(parent: int, place: int, listener: int, channel: int, table: int) -> No
     link = SupervisorLink(_inherited(channel))
     app = create_app(settings, on_ready=link.ready)
     link.share(app.state.metrics)
-    server = SharingServer(app, place=place, table=OpenConnections(table))
+    server = SharingServer(
+        app,
+        place=place,
+        table=OpenConnections(table),
+        drain_seconds=settings.drain_seconds,
+    )
     try:
         server.run(sockets=[_inherited(listener)])
     finally:

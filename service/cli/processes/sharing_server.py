@@ -6,7 +6,7 @@ import socket
 from fastapi import FastAPI
 
 from service.cli.processes.open_connections import OpenConnections
-from service.cli.server import Server
+from service.cli.server import DRAIN_SECONDS, Server
 
 # Long enough for another process to wake. It is all that a process that hangs costs.
 PAUSE_SECONDS = 0.002
@@ -26,8 +26,9 @@ class SharingServer(Server):
         place: int,
         table: OpenConnections,
         pause_seconds: float = PAUSE_SECONDS,
+        drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
-        super().__init__(app)
+        super().__init__(app, drain_seconds=drain_seconds)
         self.pause_seconds = pause_seconds
         self._place = place
         self._table = table
