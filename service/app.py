@@ -122,6 +122,7 @@ def _predicting(
         ),
     )
     app.state.models = models
+    metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
     metrics.lanes.watch("predict", _Predictions(lanes.predict, models))
     return Predicting(
         workspace,
@@ -198,7 +199,6 @@ def _start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
         ),
         metrics=metrics,
     )
-    metrics.runs.watch(workspace.runners.count_loaded)
     workers = Workers(
         workspace,
         count=settings.workers,

@@ -19,7 +19,8 @@ ServiceError
 ├── ArtifactDamaged         a stored file is missing, or is not what was stored
 └── InferenceFailed         the ONNX model did not answer
     ├── OnnxModelCrashed
-    └── DeadlineExceeded
+    ├── DeadlineExceeded
+    └── ProviderMismatch    it answers otherwise than where it was calibrated
 
 A leaf is added here and nowhere else: ``code`` is derived from its name, and the HTTP layer maps
 the nearest known ancestor to a status.
@@ -146,6 +147,10 @@ class OnnxModelCrashed(InferenceFailed):
 
 class DeadlineExceeded(InferenceFailed):
     """The ONNX model took longer than it may."""
+
+
+class ProviderMismatch(InferenceFailed):
+    """The ONNX model answers otherwise with this execution provider than with the calibration's."""
 
 
 def shown(text: str) -> str:

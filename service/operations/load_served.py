@@ -12,6 +12,7 @@ import numpy as np
 
 import models
 from service.errors import ArtifactDamaged, NotFound
+from service.operations.rehearsal import Rehearsal
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.served_thresholds import accept_thresholds, ood_threshold
 from service.operations.workspace import Workspace
@@ -43,7 +44,7 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
             row = repository.get(ref.id)
             tables = served_tables(session, tenant_id, ref.id)
         try:
-            served = _build(workspace.artifacts, ref, row, tables)
+            served = _build(workspace, ref, row, tables)
         except ArtifactDamaged:
             if not is_deleted(workspace, tenant_id, ref.id):
                 raise
@@ -63,24 +64,25 @@ def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.
 
 
 def _build(
-    artifacts: ArtifactStore,
+    workspace: Workspace,
     ref: CalibrationRef,
     row: models.Calibration,
     tables: Sequence[models.BinTable],
 ) -> ServedCalibration:
     config = cast("dict[str, Any]", row.config)
+    events = tuple(
+        ServedEvent(table.k, table.measure, table.column, core_table(table))
+        for table in sorted(tables, key=lambda table: table.k)
+    )
     with ExitStack() as opened:
         served = ServedCalibration(
             ref=ref,
-            onnx_model=_onnx_model(artifacts, row, tables, opened),
+            onnx_model=_onnx_model(workspace, row, events, opened),
             class_names=tuple(config["classes"]),
             top_k=tuple(config["top_k"]),
             ood_threshold=ood_threshold(tables, config["ood"]["level"]),
             accept_thresholds=accept_thresholds(tables, config["selective"]),
-            events=tuple(
-                ServedEvent(table.k, table.measure, table.column, core_table(table))
-                for table in sorted(tables, key=lambda table: table.k)
-            ),
+            events=events,
         )
         # The files stay at hand for as long as somebody may still load the model from them.
         weakref.finalize(served, opened.pop_all().close)
@@ -88,21 +90,24 @@ def _build(
 
 
 def _onnx_model(
-    artifacts: ArtifactStore,
+    workspace: Workspace,
     row: models.Calibration,
-    tables: Sequence[models.BinTable],
+    events: Sequence[ServedEvent],
     opened: ExitStack,
 ) -> ServedOnnxModel | None:
     """Return the model, which is run for no other uncertainties than those of these tables."""
     if row.onnx_model is None:
         return None
     found = cast("dict[str, Any]", row.onnx_model)
+    rehearsal = Rehearsal(workspace, row, events)
     to_serve = ModelToServe(
-        files=open_files(artifacts, row, opened),
+        files=open_files(workspace.artifacts, row, opened),
         resolved=serving(
-            found["resolved"], [t.measure for t in tables], [t.column for t in tables]
+            found["resolved"], [e.measure for e in events], [e.column for e in events]
         ),
         name=f"{row.name}@{row.version}",
+        rehearse=rehearsal,
+        apart=rehearsal.apart(workspace.runners),
     )
     return ServedOnnxModel(to_serve, row_bytes=sum(map(_row_bytes, found["inputs"])))
 

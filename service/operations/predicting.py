@@ -11,7 +11,7 @@ from service.bodies.oip.infer_body import InferBody, read_infer
 from service.bodies.oip.request import parse_infer_request
 from service.bodies.oip.wanted import Wanted, wanted_of
 from service.bodies.request import PredictRequest
-from service.errors import InferenceFailed, ServiceError
+from service.errors import ArtifactDamaged, InferenceFailed, ServiceError
 from service.operations.answer_writer import AnswerWriter
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
@@ -82,7 +82,8 @@ class Predicting:
     def failed(self, request: BatchRequest, error: ServiceError) -> None:
         """Take the reason why there is no answer."""
         asked: AskedPrediction = request.context
-        if isinstance(error, InferenceFailed) and asked.served is not None:
+        gone = isinstance(error, InferenceFailed | ArtifactDamaged)
+        if gone and asked.served is not None:
             # The model's files go with a calibration that is deleted while it answers.
             self._later(asked, self._fail_unless_deleted(asked, asked.served, error))
         else:

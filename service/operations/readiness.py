@@ -11,7 +11,7 @@ from service.storage.schema import is_current
 
 
 def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[str, str]]:
-    """Check database, schema, artifact store and device; return the verdict and each finding.
+    """Check database, schema, artifact store and devices; return the verdict and each finding.
 
     A process that is stopping answers what it gets, and asks to be sent no more.
     """
@@ -28,7 +28,7 @@ def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[st
     checks["artifacts"] = _artifacts(workspace)
     ready = all(found == "ok" for found in checks.values())
     try:
-        checks["device"] = workspace.runners.device().name
+        checks["device"] = ", ".join(device.name for device in workspace.runners.devices())
     except ServiceError as error:
         checks["device"] = error.message
         ready = False

@@ -54,7 +54,17 @@ def run_calibration(
             artifacts=artifacts,
             warnings=[*row.warnings, *fit.warnings],
             **fitted_values(fit, records),
+            **(_ran_on(workspace, row) if made else {}),
         )
+
+
+def _ran_on(workspace: Workspace, row: models.Calibration) -> dict[str, Any]:
+    """Return the model's column with what its records were made on, maybe not where it was sent."""
+    if row.onnx_model is None:
+        return {}
+    device = workspace.runners.device()
+    found = {"provider": device.provider, "device": device.name}
+    return {"onnx_model": {**row.onnx_model, **found}}
 
 
 def _stored(workspace: Workspace, row: models.Calibration) -> dict[models.ArtifactRole, Records]:
