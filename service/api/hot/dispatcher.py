@@ -1,9 +1,9 @@
 """The hot path as plain ASGI, under whatever server."""
 
 import asyncio
-from contextlib import suppress
 from typing import TypeAlias
 
+import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -12,6 +12,8 @@ from service.api.hot.exchange import HotAnswer, HotApp, HotRequest
 from service.api.hot.limits import BodyBudget, ConnectionLimits, Pace
 from service.api.hot.routes import HotRoute, hot_route
 from service.errors import RequestTimeout, ServiceError
+
+log = structlog.get_logger(__name__)
 
 Answered: TypeAlias = "asyncio.Future[HotAnswer]"
 
@@ -52,9 +54,12 @@ class HotDispatcher:
         if found is None:
             await self._app(scope, receive, send)
             return
-        with suppress(ClientDisconnect):
+        try:
             answer = await self._answer(found, scope, receive)
-            await _send(answer, send)
+        except ClientDisconnect:
+            log.info("client_left", path=found.route)
+            return
+        await _send(answer, send)
 
     async def _answer(self, found: HotRoute, scope: Scope, receive: Receive) -> HotAnswer:
         arrived = asyncio.get_running_loop().time()

@@ -76,6 +76,7 @@ class HotProtocol(GuardedProtocol):
         """Give up what is hot."""
         for cycle in (self._receiving, self._waiting):
             if cycle is not None:
+                log.info("client_left", path=cycle.found.route)
                 cycle.leave()
         super().connection_lost(exc)
 
