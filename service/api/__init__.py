@@ -13,6 +13,7 @@ from service.api import (
     health,
     import_bins,
     metrics,
+    models_in_memory,
     oip,
     openapi,
     predict,
@@ -33,6 +34,7 @@ ROUTERS = (
     predict,
     oip,
     report,
+    models_in_memory,
     health,
     metrics,
 )

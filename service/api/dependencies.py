@@ -8,6 +8,7 @@ from fastapi import Depends, Path, Request
 from service.api.hot.front import HotFront
 from service.api.lane import Lanes
 from service.operations.workspace import Workspace
+from service.runner import ServedModels
 
 
 def _workspace(request: Request) -> Workspace:
@@ -34,7 +35,14 @@ def _front(request: Request) -> HotFront:
     return front
 
 
+def _models(request: Request) -> ServedModels:
+    models = request.app.state.models
+    assert isinstance(models, ServedModels)  # noqa: S101 - set by the composition root
+    return models
+
+
 FrontDep = Annotated[HotFront, Depends(_front)]
+ModelsDep = Annotated[ServedModels, Depends(_models)]  # to be asked on the event loop
 LanesDep = Annotated[Lanes, Depends(_lanes)]
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]

@@ -17,6 +17,7 @@ ANSWERS = {
     ("post", "/calibrations/{calibration_id}/evaluations"): "evaluation",
     ("get", "/calibrations/{calibration_id}/evaluations/{evaluation_name}"): "evaluation",
     ("get", "/report"): "report",
+    ("get", "/models"): "models",
     ("get", "/readyz"): "readiness",
 }
 
