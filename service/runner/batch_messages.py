@@ -16,7 +16,6 @@ from service.runner.frames import HEADER, MAGIC, Buffer, FrameError, Header, Kin
 
 # Four bytes each: top classes are integers, all others are floats.
 Words: TypeAlias = NDArray[np.float32]
-MAX_REPORT_BYTES = 8 * 2**20
 
 
 class Sent(msgspec.Struct, array_like=True, frozen=True):

@@ -18,6 +18,15 @@ from service.runner.reported_batch import ReportedBatch
 
 MAX_REQUESTS = 256
 MAX_SENT_BYTES = 8 * 2**20
+# Longer times are looked at in such steps.
+SWEPT_SECONDS = 5.0
+SWEEP_SECONDS = 0.5
+# What a report may hold beside its matrix: this much, for each request a refusal or what it wants
+# back, and what a number that was written in two characters takes.
+REPORT_BYTES = 2**16
+REPORT_REQUEST_BYTES = 24 * 2**10
+REPORT_FACTOR = 4
+OVERDUE = "The request {} for longer than its timeout."
 
 
 @dataclass(frozen=True)
@@ -75,6 +84,7 @@ class Batcher:
         self._is_flush_due = False
         self._left_in_child = 0
         self._next_number = 1
+        self._sweeping: asyncio.TimerHandle | None = None
 
     @property
     def child(self) -> LoadedChild | None:
@@ -101,17 +111,28 @@ class Batcher:
         ------
         TooManyRequests
             If the queue is as long as it may be.
+        DeadlineExceeded
+            If its time is over.
         """
+        if timeout <= 0:
+            raise DeadlineExceeded(OVERDUE.format("waited"))
         self._bounds.enter(request)
         request.number = self._next_number
         self._next_number += 1
-        request.deadline = self._loop.call_later(timeout, self._overdue, request)
+        if timeout < SWEPT_SECONDS:
+            request.deadline = self._loop.call_later(timeout, self._overdue, request)
+        else:
+            # A timer for each costs more than to look through them now and then.
+            request.due = self._loop.time() + timeout
+            if self._sweeping is None:
+                self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         self._waiting.append(request)
         self._go_on()
 
     def drop(self, request: BatchRequest) -> None:
         """Let go of a request whose client left."""
         if request.finish():
+            self._bounds.end(request)
             self._let_go(request)
 
     def opened(self, child: LoadedChild) -> None:
@@ -178,6 +199,7 @@ class Batcher:
         self._is_busy = True
         self._asked_at = self._loop.time()
         seconds = limits.run_seconds * self._expected.runs
+        n_bytes = sum(len(request.body) for request in self._sent.values())
         sequence = child.next_sequence()
         frame = encode_batch(
             batch,
@@ -185,8 +207,23 @@ class Batcher:
             sequence=sequence,
             budget_ms=int(seconds * 1000),
         )
-        most = self._expected.n_words * 4 * self._limits.run_rows
-        child.ask(frame, seconds=seconds, max_answer_bytes=most)
+        is_asked = child.ask(
+            frame,
+            seconds=seconds,
+            max_report_bytes=REPORT_BYTES
+            + REPORT_REQUEST_BYTES * len(self._sent)
+            + REPORT_FACTOR * n_bytes,
+            max_rows=limits.run_rows,
+        )
+        if not is_asked:
+            self._take_back(requests)
+
+    def _take_back(self, requests: Sequence[BatchRequest]) -> None:
+        """Let requests that no child has seen wait for the next one."""
+        for request in reversed(requests):
+            del self._sent[request.number]
+            self._waiting.appendleft(request)
+            self._bounds.come_back(request)
 
     def _next_requests(self) -> Iterator[BatchRequest]:
         """Take what goes into the next batch: one request at least, if one waits."""
@@ -228,6 +265,7 @@ class Batcher:
         by_asker: dict[object, list[Answer]] = {}
         for answer in answers:
             if answer.request.finish():
+                self._bounds.end(answer.request)
                 by_asker.setdefault(answer.request.asker, []).append(answer)
         for found in by_asker.values():
             found[0].request.asker.answered(found)
@@ -256,6 +294,7 @@ class Batcher:
 
     def _fail(self, request: BatchRequest, error: ServiceError) -> None:
         if request.finish():
+            self._bounds.end(request)
             request.asker.failed(request, error)
 
     def _take_all(self) -> list[BatchRequest]:
@@ -273,14 +312,23 @@ class Batcher:
         self._waiting.remove(request)
         self._bounds.leave(request, self._loop.time())
 
+    def _sweep(self) -> None:
+        self._sweeping = None
+        now = self._loop.time()
+        there = [r for r in (*self._waiting, *self._sent.values()) if not r.is_over]
+        for request in there:
+            if request.due <= now:
+                self._overdue(request)
+        if there:
+            self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
+
     def _overdue(self, request: BatchRequest) -> None:
         request.deadline = None
         waited = "ran" if request.number in self._sent else "waited"
         if request.finish():
+            self._bounds.end(request)
             self._let_go(request)
-            request.asker.failed(
-                request, DeadlineExceeded(f"The request {waited} for longer than its timeout.")
-            )
+            request.asker.failed(request, DeadlineExceeded(OVERDUE.format(waited)))
 
 
 def _alike_together(requests: Sequence[BatchRequest]) -> Iterator[Sent]:

@@ -33,26 +33,34 @@ class Link:
         *,
         received: Received,
         lost: Callable[[FrameError | None], None],
-        max_fields_bytes: int,
     ) -> None:
         self._loop = loop
         self._socket = sock
         self._received = received
         self._lost = lost
-        self._max_fields_bytes = max_fields_bytes
-        self._max_tensor_bytes = 0
+        self._max_fields_bytes = self._max_tensor_bytes = 0
         self._inbox = memoryview(bytearray(FIRST_BYTES))
         self._have = 0
         self._outbox: list[memoryview] = []
         self._is_open = True
         self._is_writing = False
+        self._is_untouched = True
         loop.add_reader(sock, self._read)
 
-    def send(self, buffers: Sequence[Buffer], *, max_tensor_bytes: int) -> None:
-        """Send a frame, whose answer may have so many bytes of arrays."""
-        self._max_tensor_bytes = max_tensor_bytes
-        self._outbox += [memoryview(buffer) for buffer in buffers]
+    def send(
+        self, buffers: Sequence[Buffer], *, max_fields_bytes: int, max_tensor_bytes: int
+    ) -> bool:
+        """Send a frame, whose answer may have so many bytes of fields and of arrays.
+
+        Return False if the other side is gone and cannot have seen any of it.
+        """
+        if not self._is_open:
+            return False
+        self._max_fields_bytes, self._max_tensor_bytes = max_fields_bytes, max_tensor_bytes
+        self._outbox = [memoryview(buffer) for buffer in buffers]
+        self._is_untouched = True
         self._write()
+        return self._is_open or not self._is_untouched
 
     def close(self) -> None:
         """Look at the socket no more."""
@@ -83,6 +91,7 @@ class Link:
                 self._is_writing = False
 
     def _forget(self, sent: int) -> None:
+        self._is_untouched = False
         done = 0
         while done < len(self._outbox) and sent >= len(self._outbox[done]):
             sent -= len(self._outbox[done])
@@ -120,13 +129,15 @@ class Link:
         end = arrays + header.tensor_bytes
         if self._have > end:
             raise FrameError("there is more than was asked for")
+        if self._outbox:
+            raise FrameError("an answer before the end of the question")
         if self._have == end:
             fields, payload = (
                 bytes(self._inbox[HEADER.size : arrays]),
                 bytes(self._inbox[arrays:end]),
             )
             self._have = 0
-            self._max_tensor_bytes = 0
+            self._max_fields_bytes = self._max_tensor_bytes = 0
             if len(self._inbox) > FIRST_BYTES:
                 self._inbox = memoryview(bytearray(FIRST_BYTES))
             self._received(header, fields, payload)

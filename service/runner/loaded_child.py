@@ -6,7 +6,7 @@ from concurrent.futures import Executor
 
 from service.errors import DeadlineExceeded, OnnxModelCrashed, ServiceError
 from service.runner.answers import Expected, failure_of
-from service.runner.batch_messages import MAX_REPORT_BYTES, decode_report
+from service.runner.batch_messages import decode_report
 from service.runner.description import LoadedOnnxModel
 from service.runner.fields import FieldError, items
 from service.runner.frames import Buffer, FrameError, Header, Kind, Status, parse_body
@@ -48,6 +48,8 @@ class LoadedChild:
         self._asked: int | None = None
         self._seconds = 0.0
         self._overdue: asyncio.TimerHandle | None = None
+        self._has_answered = False
+        self._is_over = False
 
     @property
     def pid(self) -> int:
@@ -62,11 +64,11 @@ class LoadedChild:
             self._process.lend(),
             received=self._received,
             lost=self._gone,
-            max_fields_bytes=MAX_REPORT_BYTES,
         )
 
     def detach(self) -> None:
-        """Listen no more."""
+        """Listen no more; it is to be closed by whoever says so."""
+        self._is_over = True
         self._reported = self._lost = None
         self._stop_clock()
         if self._link is not None:
@@ -81,17 +83,29 @@ class LoadedChild:
         self._sequence += 1
         return self._sequence
 
-    def ask(self, frame: Sequence[Buffer], *, seconds: float, max_answer_bytes: int) -> None:
-        """Send a batch, under the last number given out; its report must come in time."""
+    def ask(
+        self, frame: Sequence[Buffer], *, seconds: float, max_report_bytes: int, max_rows: int
+    ) -> bool:
+        """Send a batch, under the last number given out; its report must come in time.
+
+        Return False if a child that answered before had died, so that the batch may be asked of
+        another. One that never answered is not forgiven: the next would do the same.
+        """
         if self._link is None:
             raise RuntimeError("nobody listens to the child")
         self._asked, self._seconds = self._sequence, seconds
         self._overdue = self._loop.call_later(seconds + GRACE_SECONDS, self._too_late)
-        self._link.send(frame, max_tensor_bytes=max_answer_bytes)
+        is_sent = self._link.send(
+            frame,
+            max_fields_bytes=max_report_bytes,
+            max_tensor_bytes=max_rows * self._expected.n_words * 4,
+        )
+        return is_sent or not self._has_answered
 
     def condemn(self, reason: str) -> OnnxModelCrashed:
         """Kill a child that answered nonsense; return what to say of it."""
         error = self._process.condemn(reason)
+        self.detach()
         self._threads.submit(self.close)
         return error
 
@@ -107,6 +121,7 @@ class LoadedChild:
         except (FrameError, FieldError) as error:
             self._end(self._process.condemn(str(error)))
             return
+        self._has_answered = True
         if self._reported is not None:
             self._reported(ReportedBatch(report, words))
 
@@ -141,6 +156,8 @@ class LoadedChild:
         self._end(OnnxModelCrashed(f"The process that ran the ONNX model died: {cause}."))
 
     def _end(self, error: ServiceError) -> None:
+        if self._is_over:
+            return
         lost = self._lost
         self.detach()
         self._threads.submit(self.close)

@@ -12,7 +12,7 @@ RATE_WINDOW_SECONDS = 1.0
 
 
 class QueueBounds:
-    """Counts rows and bytes that wait; refuses more than may.
+    """Counts rows that wait, and bytes until they are answered; refuses more than may be.
 
     One request may always wait, however large it is. ``waited`` is told the seconds of each.
     """
@@ -37,19 +37,27 @@ class QueueBounds:
             If there is no room for it; it says after how many seconds there may be.
         """
         rows, size = self._rows + request.n_rows, self._bytes + len(request.body)
-        if self._rows and (rows > self._max_rows or size > self._max_bytes):
+        too_long = self._rows and rows > self._max_rows
+        if too_long or (self._bytes and size > self._max_bytes):
             raise TooManyRequests(
-                f"The queue of predictions is full: {self._rows} rows and {self._bytes} bytes "
-                "wait; try again later.",
+                f"The queue of predictions is full: {self._rows} rows wait, and {self._bytes} "
+                "bytes of requests are held; try again later.",
                 retry_after=self._retry_after(),
             )
         self._rows, self._bytes = rows, size
 
     def leave(self, request: BatchRequest, now: float) -> None:
-        """Count a request that waits no more."""
+        """Count a request that waits no more; its body is held on."""
         self._rows -= request.n_rows
-        self._bytes -= len(request.body)
         self._waited(now - request.arrived)
+
+    def come_back(self, request: BatchRequest) -> None:
+        """Count a request that waits again."""
+        self._rows += request.n_rows
+
+    def end(self, request: BatchRequest) -> None:
+        """Count a request that was answered, or that nobody waits for any more."""
+        self._bytes -= len(request.body)
 
     def served(self, n_rows: int, now: float) -> None:
         """Count rows that were answered, for an estimate of the rate."""

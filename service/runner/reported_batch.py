@@ -5,10 +5,11 @@ from dataclasses import dataclass
 
 from service.errors import ServiceError
 from service.runner.answers import Expected, failure_of
-from service.runner.batch_messages import Part, Report, Words
+from service.runner.batch_messages import Beginning, Part, Report, Words
 from service.runner.batch_request import Answer, BatchRequest
 from service.runner.description import HeadOutputs
 from service.runner.fields import FieldError
+from service.runner.frames import DTYPES
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,27 +38,48 @@ class ReportedBatch:
         ------
         FieldError
             If a number is not that of a request, rows are too many or too few, or the matrix
-            holds what cannot be.
+            holds what cannot be. All requests are still in ``sent`` then.
         """
         answers: list[Answer] = []
-        start = 0
-        if self.report.parts:
-            outputs = expected.read_words(self.words)
-            for part in self.report.parts:
-                for number in range(part.number, part.number + part.count):
-                    answer = _take(_of(sent, number), part, outputs, start, max_rows)
-                    if answer is not None:
-                        del sent[number]
-                        answers.append(answer)
-                    start += part.rows
-        refused = []
-        for failed in self.report.refused:
-            error = failure_of(failed.code, failed.message, failed.violations)
-            refused.append((_of(sent, failed.number), error))
-            del sent[failed.number]
-        if sent and not self.rows_left:
-            raise FieldError("a request that was forgotten")
+        refused: list[tuple[BatchRequest, ServiceError]] = []
+        try:
+            self._match_parts(sent, expected, max_rows, answers)
+            for failed in self.report.refused:
+                error = failure_of(failed.code, failed.message, failed.violations)
+                refused.append((_of(sent, failed.number), error))
+                del sent[failed.number]
+            self._check_rest(sent)
+        except FieldError:
+            sent.update((answer.request.number, answer.request) for answer in answers)
+            sent.update((request.number, request) for request, _ in refused)
+            raise
         return answers, refused
+
+    def _match_parts(
+        self,
+        sent: dict[int, BatchRequest],
+        expected: Expected,
+        max_rows: int,
+        answers: list[Answer],
+    ) -> None:
+        if not self.report.parts:
+            return
+        outputs = expected.read_words(self.words)
+        start = 0
+        for part in self.report.parts:
+            for number in range(part.number, part.number + part.count):
+                answer = _take(_of(sent, number), part, outputs, start, max_rows)
+                if answer is not None:
+                    del sent[number]
+                    answers.append(answer)
+                start += part.rows
+
+    def _check_rest(self, sent: Mapping[int, BatchRequest]) -> None:
+        """Refuse a child that forgets requests, or that would be asked about them for ever."""
+        if self.rows_left < 0 or bool(sent) != bool(self.rows_left):
+            raise FieldError("a request that was forgotten")
+        if sent and not self.report.parts and not self.report.refused:
+            raise FieldError("no progress with what it has")
 
 
 def _of(sent: Mapping[int, BatchRequest], number: int) -> BatchRequest:
@@ -73,6 +95,8 @@ def _take(
     stop = start + part.rows
     if (part.beginning is None) == (request.beginning is None):
         raise FieldError("a part out of turn")
+    if part.beginning is not None and part.beginning.supplied:
+        _check_supplied(part.beginning)
     begun = request.beginning = part.beginning or request.beginning
     if begun is None or begun.rows > max_rows or request.rows_had + part.rows > begun.rows:
         raise FieldError("more rows than there are")
@@ -85,3 +109,12 @@ def _take(
         return None
     joined = HeadOutputs.concatenate(request.parts)
     return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied)
+
+
+def _check_supplied(begun: Beginning) -> None:
+    for column in begun.supplied.values():
+        dtype = DTYPES.get(column.dtype)
+        if dtype is None or column.shape != [begun.rows]:
+            raise FieldError("a supplied uncertainty of another kind")
+        if len(column.data) != begun.rows * dtype.itemsize:
+            raise FieldError("a supplied uncertainty of another size")
