@@ -1,16 +1,18 @@
 """From what one run of a model answered to the answer of each request that took part."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 
+import msgspec
 import numpy as np
+import structlog
 
 from service.bodies.oip.wanted import Wanted
 from service.bodies.request import Array, PredictRequest, supplied_columns
 from service.errors import InferenceFailed, ServiceError
 from service.metrics import AnswerCounts
+from service.operations.answer_body import answer_body
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
 from service.operations.oip.statistics import Spent, Statistics
@@ -24,9 +26,10 @@ from service.runner.frames import DTYPES
 MOST_ROWS_AT_ONCE = 256
 NANOSECONDS = 1e9
 
+log = structlog.get_logger(__name__)
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Cut:
+
+class _Cut(msgspec.Struct, eq=False):
     """The rows of one request among those of a run."""
 
     asked: AskedPrediction
@@ -37,11 +40,21 @@ class _Cut:
 
 
 class AnswerWriter:
-    """Looks up bins and writes answers, once for all requests of a run that may be together."""
+    """Looks up bins and writes answers, once for all requests of a run that may be together.
 
-    def __init__(self, counts: AnswerCounts, statistics: Statistics) -> None:
+    ``fail`` is called for a request that cannot be answered so.
+    """
+
+    def __init__(
+        self,
+        counts: AnswerCounts,
+        statistics: Statistics,
+        *,
+        fail: Callable[[AskedPrediction, Exception], None],
+    ) -> None:
         self._counts = counts
         self._statistics = statistics
+        self._fail = fail
         self._loop = asyncio.get_running_loop()
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
 
@@ -72,7 +85,7 @@ class AnswerWriter:
             request = PredictRequest(asked.reference or "", {}, sent)
             found = supplied_columns(request, columns, n_rows=n_rows)
         except ServiceError as error:
-            asked.fail(error)
+            self._fail(asked, error)
             return
         supplied = {columns[name]: values for name, values in found.items()}
         whole = HeadOutputs(
@@ -89,18 +102,40 @@ class AnswerWriter:
 
     def _written(
         self, served: ServedCalibration, outputs: HeadOutputs, cuts: list[_Cut]
-    ) -> list[tuple[_Cut, PredictionAnswer | ServiceError]]:
-        batch = answers_of(served, outputs, outputs.uncertainty)
-        rows = AnsweredRows(batch)
-        count_answers(self._counts, batch)
-        return [(cut, _body(rows, cut)) for cut in cuts]
+    ) -> Sequence[tuple[_Cut, PredictionAnswer | Exception]]:
+        try:
+            batch = answers_of(served, outputs, outputs.uncertainty)
+            rows = AnsweredRows(batch)
+            written = [(cut, _body(rows, cut)) for cut in cuts]
+            if not any(isinstance(answer, Exception) for _, answer in written):
+                count_answers(self._counts, batch)
+            else:
+                self._count_answered(served, outputs, written)
+        except Exception as error:
+            # A bug; whoever waits is owed an end all the same.
+            log.exception("unexpected_error")
+            return [(cut, error) for cut in cuts]
+        return written
 
-    def _tell(self, written: Iterable[tuple[_Cut, PredictionAnswer | ServiceError]]) -> None:
+    def _count_answered(
+        self,
+        served: ServedCalibration,
+        outputs: HeadOutputs,
+        written: Iterable[tuple[_Cut, PredictionAnswer | Exception]],
+    ) -> None:
+        for cut, answer in written:
+            if not isinstance(answer, Exception):
+                own = outputs.rows(cut.start, cut.stop)
+                count_answers(self._counts, answers_of(served, own, own.uncertainty))
+
+    def _tell(self, written: Iterable[tuple[_Cut, PredictionAnswer | Exception]]) -> None:
         now = self._loop.time()
         ref, requests, rows, queued, ran = None, 0, 0, 0.0, 0.0
         for cut, answer in written:
-            if isinstance(answer, ServiceError):
-                cut.asked.fail(answer)
+            if cut.asked.is_over:
+                continue
+            if isinstance(answer, Exception):
+                self._fail(cut.asked, answer)
                 continue
             cut.asked.answer(answer)
             if cut.asked.form == "oip":
@@ -125,7 +160,11 @@ def _groups(
     """Yield answers of one calibration together, where all rows of the outputs are theirs."""
     first = answers[0]
     served, outputs = first.request.context.served, first.outputs
-    if all(a.outputs is outputs and a.request.context.served is served for a in answers):
+    # Rows whose requests nobody waits for any more are not to be counted.
+    are_all = sum(a.stop - a.start for a in answers) == len(outputs.top_classes)
+    if are_all and all(
+        a.outputs is outputs and a.request.context.served is served for a in answers
+    ):
         yield served, outputs, list(answers)
         return
     for answer in answers:
@@ -147,14 +186,9 @@ def _groups(
 
 def _body(rows: AnsweredRows, cut: _Cut) -> PredictionAnswer | ServiceError:
     try:
-        if cut.asked.form == "json":
-            return PredictionAnswer(rows.ref, rows.json(cut.start, cut.stop))
-        if cut.asked.form == "npz":
-            return PredictionAnswer(rows.ref, rows.npz(cut.start, cut.stop))
-        found = rows.oip(cut.start, cut.stop, cut.wanted or Wanted())
+        return answer_body(rows, cut.asked.form, cut.start, cut.stop, cut.wanted)
     except ServiceError as error:
         return error
-    return PredictionAnswer(rows.ref, found.body, found.header_length)
 
 
 def _array(column: SuppliedColumn) -> Array:

@@ -2,10 +2,10 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
-from service.errors import ServiceError
+import msgspec
+
 from service.operations.served import ServedCalibration
 from service.runner import Batcher, BatchRequest
 from service.storage.references import CalibrationRef
@@ -13,8 +13,7 @@ from service.storage.references import CalibrationRef
 AnswerForm: TypeAlias = Literal["json", "npz", "oip"]
 
 
-@dataclass(frozen=True, slots=True)
-class PredictionAnswer:
+class PredictionAnswer(msgspec.Struct, eq=False):
     """A body, and how much of it is JSON where that is not all of a tensor answer."""
 
     ref: CalibrationRef
@@ -22,8 +21,7 @@ class PredictionAnswer:
     header_length: int | None = None
 
 
-@dataclass(slots=True, eq=False)
-class AskedPrediction:
+class AskedPrediction(msgspec.Struct, eq=False):
     """A body and what was said beside it.
 
     Attributes
@@ -39,7 +37,8 @@ class AskedPrediction:
     arrived
         The event loop's time.
     done, failed
-        One of them is called, once, unless the request was dropped.
+        One of them is called, once, unless the request was dropped. A failure that is no
+        `ServiceError` is a bug of the service.
     """
 
     media_type: str
@@ -49,7 +48,7 @@ class AskedPrediction:
     timeout: float
     arrived: float
     done: Callable[[PredictionAnswer], None]
-    failed: Callable[[ServiceError], None]
+    failed: Callable[[Exception], None]
     encoding: str = "identity"
     header_length: str | None = None
     served: ServedCalibration | None = None
@@ -64,7 +63,7 @@ class AskedPrediction:
             self.is_over = True
             self.done(answer)
 
-    def fail(self, error: ServiceError) -> None:
+    def fail(self, error: Exception) -> None:
         """Tell why there is none."""
         if not self.is_over:
             self.is_over = True

@@ -21,7 +21,6 @@ from service.core.records import score_uncertainty
 from service.errors import InvalidInput
 from service.metrics import AnswerCounts
 from service.operations.served import ServedCalibration, ServedEvent
-from service.operations.workspace import Workspace
 from service.runner import HeadOutputs
 
 SHOWN_CLASSES = 5
@@ -55,7 +54,7 @@ class PredictionBatch:
 
 
 def predict_scores(
-    workspace: Workspace, served: ServedCalibration, request: PredictRequest
+    served: ServedCalibration, request: PredictRequest, *, max_rows: int
 ) -> PredictionBatch:
     """Answer a request to a calibration without a model: its rows are a model's outputs.
 
@@ -64,14 +63,10 @@ def predict_scores(
     InvalidInput
         If the arrays do not suit.
     """
-    kind, scores = class_scores(
-        request, n_classes=len(served.class_names), max_rows=workspace.limits.bodies.max_rows
-    )
+    kind, scores = class_scores(request, n_classes=len(served.class_names), max_rows=max_rows)
     supplied = _supplied(served, request, len(scores))
     outputs = _from_scores(served, kind, scores)
-    batch = answers_of(served, outputs, {**outputs.uncertainty} | supplied)
-    count_answers(workspace.metrics.answers, batch)
-    return batch
+    return answers_of(served, outputs, {**outputs.uncertainty} | supplied)
 
 
 def answers_of(

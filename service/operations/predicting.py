@@ -2,24 +2,27 @@
 
 import asyncio
 import uuid
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Coroutine, Sequence
 
-from service.bodies import BODIES
+import structlog
+from sqlalchemy.exc import OperationalError
+
 from service.bodies.json_body import named_calibration
 from service.bodies.oip.body import divide, inflate
-from service.bodies.oip.infer_body import InferBody, read_infer
 from service.bodies.oip.request import parse_infer_request
-from service.bodies.oip.wanted import Wanted, wanted_of
-from service.bodies.request import PredictRequest
-from service.errors import ArtifactDamaged, InferenceFailed, ServiceError
+from service.errors import (
+    ArtifactDamaged,
+    DeadlineExceeded,
+    InferenceFailed,
+    Overloaded,
+    ServiceError,
+)
 from service.operations.answer_writer import AnswerWriter
-from service.operations.answered_rows import AnsweredRows
-from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
+from service.operations.asked_prediction import AskedPrediction
 from service.operations.load_served import is_deleted
-from service.operations.oip.metadata import input_tensors
 from service.operations.oip.statistics import Statistics
-from service.operations.predict import predict_scores
-from service.operations.row_estimates import RowEstimates
+from service.operations.row_estimates import estimate_rows, learn_rows
+from service.operations.score_answers import InThread, ScoreAnswers
 from service.operations.served import ServedCalibration
 from service.operations.served_names import ServedNames
 from service.operations.workspace import Workspace
@@ -28,10 +31,11 @@ from service.runner import Answer, BatchRequest, ServedModels
 OIP = "oip"
 IDENTITY = "identity"
 TIMEOUT = b'"timeout"'
+# What a body has where that word, or any other, may be written otherwise.
+ESCAPE = b"\\"
 NANOSECONDS = 1e9
 
-# Runs a call in a thread of the few that there are for it.
-InThread = Callable[[Callable[[], PredictionAnswer]], Coroutine[object, object, PredictionAnswer]]
+log = structlog.get_logger(__name__)
 
 
 class Predicting:
@@ -50,10 +54,11 @@ class Predicting:
         self._tenant_id = tenant_id
         self._models = models
         self._statistics = statistics
-        self._in_thread = in_thread
+        self._scores = ScoreAnswers(
+            workspace, tenant_id, statistics=statistics, in_thread=in_thread
+        )
         self._names = ServedNames(workspace, tenant_id)
-        self._estimates = RowEstimates()
-        self._writer = AnswerWriter(workspace.metrics.answers, statistics)
+        self._writer = AnswerWriter(workspace.metrics.answers, statistics, fail=self.fail)
         self._loop = asyncio.get_running_loop()
 
     def begin(self, asked: AskedPrediction) -> None:
@@ -68,29 +73,32 @@ class Predicting:
 
     def answered(self, answers: Sequence[Answer]) -> None:
         """Take what a run answered."""
-        for answer in answers:
-            asked: AskedPrediction = answer.request.context
-            if asked.served is not None and asked.served.onnx_model is not None:
-                self._estimates.learn(
-                    asked.served.onnx_model,
-                    asked.media_type,
-                    len(asked.body),
-                    answer.stop - answer.start,
-                )
+        # One tells enough: most are alike.
+        answer = answers[0]
+        asked: AskedPrediction = answer.request.context
+        if asked.served is not None and asked.served.onnx_model is not None:
+            learn_rows(
+                asked.served.onnx_model,
+                asked.media_type,
+                len(asked.body),
+                answer.stop - answer.start,
+            )
         self._writer.write(answers)
 
     def failed(self, request: BatchRequest, error: ServiceError) -> None:
         """Take the reason why there is no answer."""
         asked: AskedPrediction = request.context
-        gone = isinstance(error, InferenceFailed | ArtifactDamaged)
-        if gone and asked.served is not None:
+        may_be_gone = isinstance(error, InferenceFailed | ArtifactDamaged)
+        if isinstance(error, DeadlineExceeded) or asked.served is None or not may_be_gone:
+            self.fail(asked, error)
+        else:
             # The model's files go with a calibration that is deleted while it answers.
             self._later(asked, self._fail_unless_deleted(asked, asked.served, error))
-        else:
-            self.fail(asked, error)
 
-    def fail(self, asked: AskedPrediction, error: ServiceError) -> None:
+    def fail(self, asked: AskedPrediction, error: Exception) -> None:
         """Tell a request why it has no answer, and count that."""
+        if asked.is_over:
+            return
         if asked.form == OIP and asked.served is not None:
             elapsed = self._loop.time() - asked.arrived
             self._statistics.failed(asked.served.ref, ns=int(elapsed * NANOSECONDS))
@@ -116,10 +124,22 @@ class Predicting:
         asked.task = self._loop.create_task(self._told(asked, work))
 
     async def _told(self, asked: AskedPrediction, work: Coroutine[object, object, None]) -> None:
+        """Do what takes its time; whoever waits is told its end, at the deadline at the latest."""
+        due = self._loop.call_at(asked.arrived + asked.timeout, self._overdue, asked)
         try:
             await work
         except ServiceError as error:
             self.fail(asked, error)
+        except Exception as error:
+            # A bug; whoever waits is owed an end all the same.
+            log.exception("unexpected_error")
+            self.fail(asked, error)
+        finally:
+            due.cancel()
+
+    def _overdue(self, asked: AskedPrediction) -> None:
+        self.fail(asked, DeadlineExceeded("The request waited for longer than its timeout."))
+        asked.drop()
 
     async def _inflate(self, asked: AskedPrediction) -> None:
         limit = self._workspace.limits.bodies.max_bytes
@@ -135,7 +155,7 @@ class Predicting:
     def _submit(self, asked: AskedPrediction, served: ServedCalibration) -> None:
         asked.served = served
         if served.onnx_model is None:
-            self._later(asked, self._answer_scores(asked, served))
+            self._later(asked, self._scores.answer(asked, served))
             return
         asked.waiting = BatchRequest(
             asker=self,
@@ -144,7 +164,7 @@ class Predicting:
             body=asked.body,
             reference=asked.reference or "",
             arrived=asked.arrived,
-            n_rows=self._estimates.n_rows(served.onnx_model, asked.media_type, len(asked.body)),
+            n_rows=estimate_rows(served.onnx_model, asked.media_type, len(asked.body)),
             header_length=asked.header_length,
         )
         left = asked.timeout - (self._loop.time() - asked.arrived)
@@ -153,46 +173,26 @@ class Predicting:
     async def _fail_unless_deleted(
         self, asked: AskedPrediction, served: ServedCalibration, error: ServiceError
     ) -> None:
-        deleted = await asyncio.to_thread(
-            is_deleted, self._workspace, self._tenant_id, served.ref.id
-        )
+        try:
+            deleted = await asyncio.to_thread(
+                is_deleted, self._workspace, self._tenant_id, served.ref.id
+            )
+        except (Overloaded, OperationalError):
+            # The database does not say; what went wrong first is the better reason.
+            deleted = False
         if deleted:
             await self._find(asked, asked.reference or "")
         else:
             self.fail(asked, error)
 
-    async def _answer_scores(self, asked: AskedPrediction, served: ServedCalibration) -> None:
-        """Answer for a calibration without a model, whose rows are its outputs."""
-        answer = await self._in_thread(lambda: self._from_scores(asked, served))
-        asked.answer(answer)
-
-    def _from_scores(self, asked: AskedPrediction, served: ServedCalibration) -> PredictionAnswer:
-        request, wanted = self._read(asked)
-        batch = predict_scores(self._workspace, served, request)
-        rows = AnsweredRows(batch)
-        if asked.form == OIP:
-            found = rows.oip(0, rows.n_rows, wanted or Wanted())
-            return PredictionAnswer(rows.ref, found.body, found.header_length)
-        written = rows.json if asked.form == "json" else rows.npz
-        return PredictionAnswer(rows.ref, written(0, rows.n_rows))
-
-    def _read(self, asked: AskedPrediction) -> tuple[PredictRequest, Wanted | None]:
-        limits, reference = self._workspace.limits.bodies, asked.reference or ""
-        if asked.media_type == OIP:
-            infer, request = read_infer(
-                InferBody(reference, asked.body, asked.encoding, asked.header_length),
-                limits=limits,
-                inputs=lambda: input_tensors(self._workspace, self._tenant_id, reference),
-            )
-            return request, wanted_of(infer)
-        parameter = None if asked.media_type == "application/json" else reference
-        return BODIES[asked.media_type](asked.body, calibration=parameter, limits=limits), None
-
 
 def _look_for_timeout(asked: AskedPrediction) -> None:
     """Take the protocol's own deadline where a body has one; else it is not read here."""
-    text, _ = divide(asked.body, asked.header_length)
-    if TIMEOUT in bytes(text):
-        timeout = parse_infer_request(text).timeout_ns / NANOSECONDS
-        if timeout:
-            asked.timeout = min(asked.timeout, timeout)
+    body, length = asked.body, asked.header_length
+    end = int(length) if length is not None and length.isdecimal() else len(body)
+    if body.find(TIMEOUT, 0, end) < 0 and body.find(ESCAPE, 0, end) < 0:
+        return
+    text, _ = divide(body, length)
+    timeout = parse_infer_request(text).timeout_ns / NANOSECONDS
+    if timeout:
+        asked.timeout = min(asked.timeout, timeout)

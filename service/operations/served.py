@@ -4,7 +4,7 @@ import threading
 import uuid
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from service.core.bins.table import BinTable
@@ -24,10 +24,14 @@ class ServedEvent:
 
 @dataclass(frozen=True, eq=False)
 class ServedOnnxModel:
-    """What is to be run, and the bytes that a row of its inputs takes; free sizes count as 1."""
+    """What is to be run, and the bytes that a row of its inputs takes; free sizes count as 1.
+
+    ``bytes_a_row`` is what bodies turned out to take, by media type.
+    """
 
     to_serve: ModelToServe
     row_bytes: int
+    bytes_a_row: dict[str, float] = field(default_factory=dict)
 
     @property
     def files(self) -> OnnxModelFiles:

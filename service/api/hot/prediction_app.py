@@ -5,6 +5,9 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from urllib.parse import parse_qs
 
+import msgspec
+import structlog
+
 from service.api.hot.exchange import GiveUp, Headers, HotAnswer, HotRequest, Reply
 from service.api.hot.refusal import refusal
 from service.api.hot.routes import PREDICT
@@ -28,8 +31,12 @@ from service.operations.predicting import IDENTITY, OIP, Predicting
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
 CLIENT_LEFT = 499
+INTERNAL = "internal-error"
 PROFILE = "profile"
 _LENGTH = LENGTH_HEADER.lower().encode()
+
+log = structlog.get_logger(__name__)
+
 _OF_JSON = ((b"content-type", JSON.encode()),)
 
 
@@ -67,7 +74,12 @@ class PredictionApp:
             exchange.failed(error)
             return _nothing
         exchange.asked = asked
-        predicting.begin(asked)
+        try:
+            predicting.begin(asked)
+        except Exception as error:
+            # A bug; it is answered and counted all the same.
+            log.exception("unexpected_error", path=request.route)
+            asked.fail(error)
         return exchange.give_up
 
     def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
@@ -142,8 +154,7 @@ def _profile(request: HotRequest, longest: float) -> _Profile:
     )
 
 
-@dataclass(slots=True, eq=False)
-class _Exchange:
+class _Exchange(msgspec.Struct, eq=False):
     """One request under way, from the operation's answer to the caller's."""
 
     app: PredictionApp
@@ -156,9 +167,10 @@ class _Exchange:
         self.app.count(self.route, HTTPStatus.OK, self.arrived, None)
         self.reply(HotAnswer(HTTPStatus.OK, answer.body, self._headers(answer)))
 
-    def failed(self, error: ServiceError) -> None:
+    def failed(self, error: Exception) -> None:
         answer = refusal(self.route.encode(), error)
-        self.app.count(self.route, answer.status, self.arrived, error.code())
+        reason = error.code() if isinstance(error, ServiceError) else INTERNAL
+        self.app.count(self.route, answer.status, self.arrived, reason)
         self.reply(answer)
 
     def give_up(self) -> None:

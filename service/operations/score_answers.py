@@ -1,0 +1,100 @@
+"""Answers for calibrations without a model, whose rows are its outputs."""
+
+import asyncio
+import uuid
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from service.bodies import BODIES, JSON
+from service.bodies.oip.infer_body import InferBody, read_infer
+from service.bodies.oip.wanted import Wanted, wanted_of
+from service.bodies.request import PredictRequest
+from service.operations.answer_body import answer_body
+from service.operations.answered_rows import AnsweredRows
+from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
+from service.operations.oip.metadata import input_tensors
+from service.operations.oip.statistics import Spent, Statistics
+from service.operations.predict import count_answers, predict_scores
+from service.operations.served import ServedCalibration
+from service.operations.workspace import Workspace
+
+NANOSECONDS = 1e9
+
+Result = TypeVar("Result")
+
+
+class InThread(Protocol):
+    """Runs a call in a thread of the few that there are for it."""
+
+    def __call__(self, call: Callable[[], Result], /) -> Coroutine[object, object, Result]:
+        """Return what the call returns."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Written:
+    answer: PredictionAnswer
+    n_rows: int
+    began: float
+
+
+class ScoreAnswers:
+    """Reads a body, answers it and writes the answer, in a thread."""
+
+    def __init__(
+        self,
+        workspace: Workspace,
+        tenant_id: uuid.UUID,
+        *,
+        statistics: Statistics,
+        in_thread: InThread,
+    ) -> None:
+        self._workspace = workspace
+        self._tenant_id = tenant_id
+        self._statistics = statistics
+        self._in_thread = in_thread
+        self._loop = asyncio.get_running_loop()
+
+    async def answer(self, asked: AskedPrediction, served: ServedCalibration) -> None:
+        """Answer a request.
+
+        Raises
+        ------
+        Overloaded
+            If as many wait for a thread as may.
+        ServiceError
+            If the body breaks a rule.
+        """
+        written = await self._in_thread(lambda: self._written(asked, served))
+        if asked.is_over:
+            return
+        asked.answer(written.answer)
+        if asked.form == "oip":
+            spent = Spent(
+                queue=int((written.began - asked.arrived) * NANOSECONDS),
+                compute_input=0,
+                compute_infer=int((self._loop.time() - written.began) * NANOSECONDS),
+                compute_output=0,
+            )
+            self._statistics.succeeded(served.ref, requests=1, rows=written.n_rows, spent=spent)
+
+    def _written(self, asked: AskedPrediction, served: ServedCalibration) -> _Written:
+        began = self._loop.time()
+        request, wanted = self._read(asked)
+        batch = predict_scores(served, request, max_rows=self._workspace.limits.bodies.max_rows)
+        rows = AnsweredRows(batch)
+        answer = answer_body(rows, asked.form, 0, rows.n_rows, wanted)
+        count_answers(self._workspace.metrics.answers, batch)
+        return _Written(answer, rows.n_rows, began)
+
+    def _read(self, asked: AskedPrediction) -> tuple[PredictRequest, Wanted | None]:
+        limits, reference = self._workspace.limits.bodies, asked.reference or ""
+        if asked.media_type == "oip":
+            infer, request = read_infer(
+                InferBody(reference, asked.body, asked.encoding, asked.header_length),
+                limits=limits,
+                inputs=lambda: input_tensors(self._workspace, self._tenant_id, reference),
+            )
+            return request, wanted_of(infer)
+        parameter = None if asked.media_type == JSON else reference
+        return BODIES[asked.media_type](asked.body, calibration=parameter, limits=limits), None
