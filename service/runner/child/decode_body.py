@@ -3,7 +3,6 @@
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import prod
 
 import numpy as np
 
@@ -43,9 +42,13 @@ class Decoded:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Layout:
-    """What the JSON before raw tensors says, for all bodies that begin with the same JSON."""
+    """What the JSON before raw tensors says, for all bodies that begin with the same JSON.
 
-    tensors: Sequence[tuple[str, np.dtype[np.generic], tuple[int, ...], int]]
+    ``tensors`` are in the order of the model's inputs: name, type, shape, and where the bytes of
+    one begin and end behind the JSON.
+    """
+
+    tensors: Sequence[tuple[str, np.dtype[np.generic], tuple[int, ...], slice]]
     n_bytes: int
     n_rows: int
     wanted: Wanted
@@ -53,13 +56,11 @@ class _Layout:
     def read(self, bodies: Buffer, start: int, count: int) -> dict[str, Array]:
         """Return the rows of so many bodies of one length, whose tensors begin at ``start``."""
         rows: dict[str, Array] = {}
-        whole = np.frombuffer(bodies, np.uint8).reshape(count, -1)
-        for name, dtype, shape, size in self.tensors:
-            stop = start + size * dtype.itemsize
+        whole = np.frombuffer(bodies, np.uint8).reshape(count, -1)[:, start:]
+        for name, dtype, shape, place in self.tensors:
             # A copy: where the bytes lie numbers may not lie as the runtime wants them.
-            numbers = whole[:, start:stop].copy().view(dtype)
+            numbers = whole[:, place].copy().view(dtype)
             rows[name] = numbers.reshape(count * shape[0], *shape[1:])
-            start = stop
         return rows
 
 
@@ -92,7 +93,7 @@ class BodyDecoder:
                 supplied={},
             )
         decoded, request = self._read(sent, body, limits)
-        self._remember((head, limits.max_rows), decoded, request)
+        self._remember((head, limits.max_rows), decoded, request, len(body) - len(head))
         return decoded
 
     def decode_alike(
@@ -135,8 +136,8 @@ class BodyDecoder:
         inputs = model_inputs(request, self._names, max_rows=limits.max_rows)
         check_finite(inputs, self._names)
         rows = fit_inputs(inputs, self._specs, location=LOCATION, start=0)
-        supplied = {name: _column(name, array) for name, array in request.supplied.items()}
         n_rows = len(next(iter(rows.values())))
+        supplied = {name: _column(name, array, n_rows) for name, array in request.supplied.items()}
         return Decoded(rows, n_rows, is_checked=True, wanted=wanted, supplied=supplied), request
 
     def _request(
@@ -162,14 +163,21 @@ class BodyDecoder:
             found.append(TensorMetadata(spec.name, datatype_of(DTYPES[spec.dtype]), shape))
         return found
 
-    def _remember(self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest) -> None:
+    def _remember(
+        self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest, n_raw: int
+    ) -> None:
         """Keep what a head says, if the arrays behind it are the rows as they lie there."""
-        arrays = list(request.arrays.items())
-        as_sent = all(decoded.rows.get(name) is array for name, array in arrays)
+        arrays = request.arrays
+        as_sent = all(decoded.rows.get(name) is array for name, array in arrays.items())
         if not as_sent or request.supplied or decoded.wanted is None:
             return
-        tensors = [(n, a.dtype, a.shape, prod(a.shape)) for n, a in arrays]
-        n_bytes = sum(array.nbytes for _, array in arrays)
+        places, n_bytes = {}, 0
+        for name, array in arrays.items():
+            places[name] = slice(n_bytes, n_bytes + array.nbytes)
+            n_bytes += array.nbytes
+        if n_bytes != n_raw:
+            return  # some of the numbers are in the JSON
+        tensors = [(n, a.dtype, a.shape, places[n]) for n, a in decoded.rows.items()]
         self._layouts[key] = _Layout(tensors, n_bytes, decoded.n_rows, decoded.wanted)
         if len(self._layouts) > MOST_LAYOUTS:
             self._layouts.popitem(last=False)
@@ -186,7 +194,9 @@ def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
     return bytes(body[:n_bytes])
 
 
-def _column(name: str, array: Array) -> SuppliedColumn:
+def _column(name: str, array: Array, n_rows: int) -> SuppliedColumn:
+    if array.shape != (n_rows,):
+        raise InvalidInput.at(f"supplied.{name}", f"expected {n_rows} numbers, one a row")
     code = code_of(array.dtype)
     if code is None:
         raise InvalidInput.at(f"supplied.{name}", f"expected numbers, got {array.dtype}")
