@@ -2,37 +2,31 @@
 
 import asyncio
 import logging
-import time
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from service.errors import InferenceFailed, Overloaded, ServiceError
-from service.runner.asking import ask
 from service.runner.batch_request import BatchRequest
 from service.runner.batcher import Batcher, BatchLimits
-from service.runner.description import HeadOutputs, LoadedOnnxModel
 from service.runner.device import Device
-from service.runner.frames import Array
 from service.runner.loaded_child import LoadedChild
+from service.runner.model_opener import ModelOpener, OpenedModel
 from service.runner.model_to_serve import ModelToServe, ProviderParity
-from service.runner.placement import LatePlacement
-from service.runner.process import RunnerProcess
-from service.runner.process_memory import process_memory
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_model_state import ServedModelState, Status
 from service.runner.slots import ALL_BUSY, CLOSED
 from service.runner.spawner import Spawner
 
-OPENING_THREADS = 4
 # A model that does not load is not tried again for so long.
 FIRST_BACK_OFF_SECONDS = 1.0
 LONGEST_BACK_OFF_SECONDS = 60.0
 # So long a model waits for another one to fall idle.
 PATIENCE_SECONDS = 10.0
+# So many models that are not loaded are remembered, to say what became of them.
+MOST_UNLOADED = 64
 
 log = logging.getLogger(__name__)
 
@@ -49,17 +43,6 @@ class _Served:
     error: ServiceError | None = None
     parity: ProviderParity | None = None
     patience: asyncio.TimerHandle | None = None
-
-
-@dataclass(frozen=True)
-class _Opened:
-    """A child that has loaded a model."""
-
-    process: RunnerProcess
-    found: LoadedOnnxModel
-    device: str
-    memory_bytes: int
-    parity: ProviderParity
 
 
 @dataclass(frozen=True)
@@ -90,18 +73,16 @@ class ServedModels:
         bounds: QueueBounds,
         answered: Callable[[str, int, float], None],
     ) -> None:
-        self._spawner = spawner
-        self._questions = questions
-        self._placement = LatePlacement(devices)
+        self._opener = ModelOpener(spawner, questions, devices=devices, answered=answered)
+        self._placement = self._opener.placement
         self._limits = limits
         self._room = room
         self._bounds = bounds
         self._answered = answered
         self._loop = asyncio.get_running_loop()
-        self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="model-opening")
         self._served: OrderedDict[Hashable, _Served] = OrderedDict()
         self._wanting: list[_Served] = []
-        self._opening = 0
+        self._is_too_large = False
         self._closed = False
 
     def submit(self, model: ModelToServe, request: BatchRequest, *, timeout: float) -> Batcher:
@@ -117,10 +98,13 @@ class ServedModels:
         if self._closed:
             raise Overloaded(CLOSED)
         served = self._served.get(model.key) or self._serve(model)
+        # The files of what is asked for now are at hand; those of an earlier asker may not be.
+        served.model = model
         served.used = self._loop.time()
         self._served.move_to_end(model.key)
         if served.error is not None and served.used < served.not_before:
-            raise served.error
+            # Without the ways that it took before: they would be kept as long as it is.
+            raise served.error.with_traceback(None)
         served.batcher.submit(request, timeout=timeout)
         return served.batcher
 
@@ -146,13 +130,15 @@ class ServedModels:
         error = Overloaded(CLOSED)
         children = [served.batcher.close(error) for served in self._served.values()]
         self._served.clear()
+        for served in self._wanting:
+            _lose_patience(served)
         self._wanting.clear()
         for child in children:
-            if child is not None:
-                self._threads.submit(child.close)
-        await self._loop.run_in_executor(None, self._threads.shutdown)
+            self._close_later(child)
+        await self._opener.close()
 
     def _serve(self, model: ModelToServe) -> _Served:
+        self._forget_some()
         batcher = Batcher(
             model.expected,
             limits=self._limits,
@@ -169,29 +155,38 @@ class ServedModels:
 
     def _wanted(self, model: ModelToServe, batcher: Batcher) -> None:
         """Load a model, once there is room for it."""
-        # The files of what is asked for now are at hand; those of an earlier asker may not be.
-        served = self._served[model.key]
-        self._wanting.append(served)
+        self._wanting.append(self._served[model.key])
         self._has_room(batcher)
 
     def _fell_idle(self, model: ModelToServe, batcher: Batcher) -> None:
         if batcher.child is None:
             self._placement.left(model.key)
+        if self._is_too_large:
+            self._fit_memory()
         self._has_room(batcher)
+
+    def _forget_some(self) -> None:
+        """Forget models that are not loaded and that nobody waits for, but for the last few."""
+        unloaded = [
+            key
+            for key, served in self._served.items()
+            if served.batcher.child is None and served.batcher.is_idle
+        ]
+        for key in unloaded[:-MOST_UNLOADED]:
+            del self._served[key]
 
     def _has_room(self, _: Batcher) -> None:
         while self._wanting and self._make_room():
             served = self._wanting.pop(0)
-            self._opening += 1
-            opening = self._loop.run_in_executor(self._threads, self._open, served.model)
-            opening.add_done_callback(partial(self._opened, served))
+            _lose_patience(served)
+            self._opener.open(served.model).add_done_callback(partial(self._opened, served))
         for served in self._wanting:
             if served.patience is None:
                 served.patience = self._loop.call_later(PATIENCE_SECONDS, self._no_room_for, served)
 
     def _make_room(self) -> bool:
         """Let go of idle models, longest unused first, until there is room for one more."""
-        while self._is_full(self.count_loaded() + self._opening + 1, 0):
+        while self._is_full(self.count_loaded() + self._opener.count() + 1, 0):
             if not self._evict_one():
                 return False
         return True
@@ -214,7 +209,7 @@ class ServedModels:
 
     def _close_later(self, child: LoadedChild | None) -> None:
         if child is not None:
-            self._threads.submit(child.close)
+            self._opener.closing.submit(child.close)
 
     def _no_room_for(self, served: _Served) -> None:
         served.patience = None
@@ -222,37 +217,16 @@ class ServedModels:
             self._wanting.remove(served)
             served.batcher.not_opened(Overloaded(ALL_BUSY))
 
-    def _open(self, model: ModelToServe) -> _Opened:
-        """Load a model in a child and run its rehearsal; in a thread."""
-        started = time.perf_counter()
-        device = self._placement.place(model.key, 0).name
-        process = self._spawner.take()
-        try:
-            question = self._questions.load(model.files, model.resolved, device=device)
-            found = ask(
-                process, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields)
-            )
-            parity = model.rehearse(partial(self._run_rows, model, process), found.provider)
-            self._answered("load", 0, time.perf_counter() - started)
-            return _Opened(process, found, device, process_memory(process.pid), parity)
-        except BaseException:
-            process.close()
-            raise
-
-    def _run_rows(
-        self, model: ModelToServe, process: RunnerProcess, inputs: Mapping[str, Array]
-    ) -> HeadOutputs:
-        n_rows = len(next(iter(inputs.values())))
-        question = self._questions.predict(inputs, model.expected, start=0, location="calibration")
-        return ask(
-            process, question, lambda answer: model.expected.head_outputs(answer.tensors, n_rows)
-        )
-
-    def _opened(self, served: _Served, opening: "asyncio.Future[_Opened]") -> None:
-        self._opening -= 1
+    def _opened(self, served: _Served, opening: "asyncio.Future[OpenedModel]") -> None:
         error = opening.exception()
+        if self._closed:
+            if error is None:
+                self._opener.closing.submit(opening.result().process.close)
+            return
         if error is None:
             self._attach(served, opening.result())
+        elif isinstance(error, Overloaded):
+            served.batcher.not_opened(error)  # of the model it says nothing
         elif isinstance(error, ServiceError):
             self._failed(served, error)
         else:
@@ -260,10 +234,7 @@ class ServedModels:
             self._failed(served, InferenceFailed("The ONNX model could not be loaded."))
         self._has_room(served.batcher)
 
-    def _attach(self, served: _Served, opened: _Opened) -> None:
-        if self._closed or self._served.get(served.model.key) is not served:
-            self._threads.submit(opened.process.close)
-            return
+    def _attach(self, served: _Served, opened: OpenedModel) -> None:
         served.failures, served.error, served.parity = 0, None, opened.parity
         self._placement.moved(served.model.key, opened.memory_bytes)
         served.batcher.opened(
@@ -273,11 +244,18 @@ class ServedModels:
                 served.model.expected,
                 device=opened.device,
                 memory_bytes=opened.memory_bytes,
-                threads=self._threads,
+                threads=self._opener.closing,
             )
         )
-        while self._is_full(0, self._memory()) and self._evict_one():
-            pass
+        self._fit_memory()
+
+    def _fit_memory(self) -> None:
+        """Let go of idle models while all take too much; the last may take what it takes."""
+        self._is_too_large = False
+        while self.count_loaded() > 1 and self._is_full(0, self._memory()):
+            if not self._evict_one():
+                self._is_too_large = True  # all are in use: again when one falls idle
+                return
 
     def _memory(self) -> int:
         children = (served.batcher.child for served in self._served.values())
@@ -305,6 +283,12 @@ class ServedModels:
             seconds_unused=self._loop.time() - served.used,
             parity=None if child is None else served.parity,
         )
+
+
+def _lose_patience(served: _Served) -> None:
+    if served.patience is not None:
+        served.patience.cancel()
+        served.patience = None
 
 
 def _status(served: _Served) -> Status:
