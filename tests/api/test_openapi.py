@@ -1,5 +1,6 @@
 """The OpenAPI document says what the service does."""
 
+import json
 from typing import Any
 
 import httpx
@@ -62,6 +63,7 @@ def test_predict_example_is_what_the_service_answers(client, document, plain_dig
     [
         ("/calibrations/{calibration_id}", "/calibrations/digits", 200),
         ("/report", "/report?calibration=digits", 200),
+        ("/models", "/models", 200),
         ("/readyz", "/readyz", 200),
     ],
 )
@@ -69,6 +71,7 @@ def test_examples_are_like_the_answers(
     client, document, plain_digits, path: str, asked: str, status: int
 ) -> None:
     found = answer_of(document, "get", path, status)
+    client.post("/predict", json=json.loads(digits("request.json")))  # which loads the model
 
     answer = client.get(asked).json()
 
