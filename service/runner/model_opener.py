@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -10,7 +10,6 @@ from functools import partial
 from service.errors import Overloaded
 from service.runner.asking import ask
 from service.runner.description import HeadOutputs, LoadedOnnxModel
-from service.runner.device import Device
 from service.runner.frames import Array, FrameError
 from service.runner.model_to_serve import ModelToServe, ProviderParity
 from service.runner.placement import LatePlacement
@@ -52,10 +51,10 @@ class ModelOpener:
         spawner: Spawner,
         questions: Questions,
         *,
-        devices: Callable[[], Sequence[Device]],
+        placement: LatePlacement,
         answered: Callable[[str, int, float], None],
     ) -> None:
-        self.placement = LatePlacement(devices)
+        self.placement = placement
         self.closing = ThreadPoolExecutor(CLOSING_THREADS, thread_name_prefix="model-closing")
         self._spawner = spawner
         self._questions = questions

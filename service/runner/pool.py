@@ -18,6 +18,7 @@ from service.runner.frames import Array
 from service.runner.kept_models import Answered, KeptModels
 from service.runner.pass_plan import PassPlan
 from service.runner.patience import Patience
+from service.runner.placement import LatePlacement
 from service.runner.planned_passes import check_planned
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
@@ -109,7 +110,7 @@ class RunnerPool:
         return ServedModels(
             self._spawner,
             self._questions,
-            devices=self.devices,
+            placement=LatePlacement(self.devices),
             limits=limits,
             room=room,
             bounds=bounds,

@@ -3,17 +3,17 @@
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from functools import partial
 
 from service.errors import InferenceFailed, Overloaded, ServiceError
 from service.runner.batch_request import BatchRequest
 from service.runner.batcher import Batcher, BatchLimits
-from service.runner.device import Device
 from service.runner.loaded_child import LoadedChild
 from service.runner.model_opener import ModelOpener, OpenedModel
 from service.runner.model_to_serve import ModelToServe, ProviderParity
+from service.runner.placement import LatePlacement
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_model_state import ServedModelState, Status
@@ -58,8 +58,8 @@ class ServedModels:
 
     Parameters
     ----------
-    devices
-        Called in a thread: where models are to go, spread by the memory they take.
+    placement
+        Where models go; asked in a thread.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class ServedModels:
         spawner: Spawner,
         questions: Questions,
         *,
-        devices: Callable[[], Sequence[Device]],
+        placement: LatePlacement,
         limits: BatchLimits,
         room: ServingRoom,
         bounds: QueueBounds,
         answered: Callable[[str, int, float], None],
     ) -> None:
-        self._opener = ModelOpener(spawner, questions, devices=devices, answered=answered)
+        self._opener = ModelOpener(spawner, questions, placement=placement, answered=answered)
         self._placement = self._opener.placement
         self._limits = limits
         self._room = room
