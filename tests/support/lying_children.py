@@ -1,0 +1,25 @@
+"""Starts children that lie, as the runner starts its own."""
+
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import service
+from service.runner.channel import Channel
+from service.runner.process import RunnerProcess
+
+
+def start_lying(script, *arguments):
+    """Start ``python SCRIPT FD ARGUMENTS``; whoever calls closes it."""
+    ours, theirs = socket.socketpair()
+    with theirs:
+        popen = subprocess.Popen(
+            [sys.executable, "-P", script, str(theirs.fileno()), *map(str, arguments)],
+            pass_fds=[theirs.fileno()],
+            env={"PYTHONPATH": str(Path(service.__file__).parent.parent)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return RunnerProcess(popen, Channel(ours))
