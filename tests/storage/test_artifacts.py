@@ -82,6 +82,15 @@ def test_what_is_not_what_was_stored_is_refused(store):
         pytest.fail("a damaged file was handed out")
 
 
+def test_an_unverified_path_is_of_what_lies_there(store):
+    store.put_bytes(KEY, b"content")
+    with store.unverified_path(KEY) as path:
+        assert path.read_bytes() == b"content"
+    store.put_bytes(KEY, b"c0ntent")
+    with store.unverified_path(KEY) as path:
+        assert path.read_bytes() == b"c0ntent"
+
+
 def test_a_bit_flipped_on_the_disk_is_noticed(folder_store, folder):
     stored = folder_store.put_bytes(KEY, b"content")
     (folder / KEY).write_bytes(b"consent")
@@ -95,6 +104,8 @@ def test_a_missing_file_is_told_without_a_path_of_this_machine(store, tmp_path):
     assert str(tmp_path) not in caught.value.message
     assert KEY not in caught.value.message
     with pytest.raises(ArtifactDamaged, match="missing"), store.local_path(KEY, "0" * 64):
+        pytest.fail("a missing file was handed out")
+    with pytest.raises(ArtifactDamaged, match="missing"), store.unverified_path(KEY):
         pytest.fail("a missing file was handed out")
 
 
