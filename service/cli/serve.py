@@ -1,6 +1,7 @@
 """``howsure serve``: the service, in the foreground."""
 
 import errno
+import gc
 import socket
 from pathlib import Path
 from typing import Annotated
@@ -40,7 +41,7 @@ def serve(
     if settings.processes > 1:
         Supervisor(settings, listener, lambda: _announce(address, settings)).run()
         return
-    app = create_app(settings, on_ready=lambda: _announce(address, settings))
+    app = create_app(settings, on_ready=lambda: _ready(address, settings))
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
 
 
@@ -65,6 +66,13 @@ def bind(host: str, port: int) -> socket.socket:
         ) from error
     listener.set_inheritable(False)
     return listener
+
+
+def _ready(address: str, settings: Settings) -> None:
+    # What is there by now stays: it need not be looked through for garbage again and again.
+    gc.collect()
+    gc.freeze()
+    _announce(address, settings)
 
 
 def _announce(address: str, settings: Settings) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -21,7 +21,7 @@ class _Answered:
 
     rows: int = 0
     out_of_distribution: int | None = None
-    bins: dict[int, Counts] = field(default_factory=dict)
+    bins: dict[int, list[int]] = field(default_factory=dict)
     abstained: dict[str, int] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ class AnswerCounts(Collector):
         version: int,
         *,
         rows: int,
-        bins: Mapping[int, Counts],
+        bins: Mapping[int, tuple[Sequence[int], int]],
         out_of_distribution: int | None,
         abstained: Mapping[str, int],
     ) -> None:
@@ -53,7 +53,7 @@ class AnswerCounts(Collector):
         Parameters
         ----------
         bins
-            Rows in each bin, by the event's k.
+            Each row's bin, and how many bins there are, by the event's k.
         out_of_distribution
             Rows that were flagged; None where the calibration flags none.
         abstained
@@ -63,8 +63,10 @@ class AnswerCounts(Collector):
             self._rows += rows
             found = self._of(name, str(version))
             found.rows += rows
-            for k, counts in bins.items():
-                found.bins[k] = found.bins[k] + counts if k in found.bins else counts
+            for k, (of_rows, n_bins) in bins.items():
+                counts = found.bins.setdefault(k, [0] * n_bins)
+                for index in of_rows:
+                    counts[index] += 1
             if out_of_distribution is not None:
                 found.out_of_distribution = (found.out_of_distribution or 0) + out_of_distribution
             for risk, flagged in abstained.items():
@@ -113,7 +115,7 @@ def _samples(found: _Answered) -> Iterator[tuple[str, list[str], float]]:
     """Return family, further labels and value of each sample."""
     yield "rows", [], found.rows
     for k, counts in found.bins.items():
-        for index, count in enumerate(counts.tolist()):
+        for index, count in enumerate(counts):
             yield "answers", [f"top{k}", str(index)], count
     if found.out_of_distribution is not None:
         yield "out_of_distribution", [], found.out_of_distribution

@@ -3,10 +3,11 @@
 from service.bodies.oip.wanted import Wanted
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AnswerForm, PredictionAnswer
+from service.operations.few_rows import FewRows
 
 
 def answer_body(
-    rows: AnsweredRows, form: AnswerForm, start: int, stop: int, wanted: Wanted | None
+    rows: AnsweredRows | FewRows, form: AnswerForm, start: int, stop: int, wanted: Wanted | None
 ) -> PredictionAnswer:
     """Return the answer for the rows from ``start`` to before ``stop``.
 

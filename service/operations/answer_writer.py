@@ -15,6 +15,7 @@ from service.metrics import AnswerCounts
 from service.operations.answer_body import answer_body
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
+from service.operations.few_rows import FEW_ROWS, FewRows, is_for
 from service.operations.oip.statistics import Spent, Statistics
 from service.operations.predict import answers_of, count_answers, supplied_events
 from service.operations.served import ServedCalibration
@@ -104,11 +105,10 @@ class AnswerWriter:
         self, served: ServedCalibration, outputs: HeadOutputs, cuts: list[_Cut]
     ) -> Sequence[tuple[_Cut, PredictionAnswer | Exception]]:
         try:
-            batch = answers_of(served, outputs, outputs.uncertainty)
-            rows = AnsweredRows(batch)
+            rows = _answered(served, outputs)
             written = [(cut, _body(rows, cut)) for cut in cuts]
             if not any(isinstance(answer, Exception) for _, answer in written):
-                count_answers(self._counts, batch)
+                rows.count(self._counts)
             else:
                 self._count_answered(served, outputs, written)
         except Exception as error:
@@ -154,6 +154,12 @@ class AnswerWriter:
             self._statistics.succeeded(ref, requests=requests, rows=rows, spent=spent)
 
 
+def _answered(served: ServedCalibration, outputs: HeadOutputs) -> AnsweredRows | FewRows:
+    if len(outputs.top_classes) <= FEW_ROWS and is_for(served):
+        return FewRows(served, outputs)
+    return AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
+
+
 def _groups(
     answers: Sequence[Answer],
 ) -> Iterable[tuple[ServedCalibration, HeadOutputs, list[Answer]]]:
@@ -184,7 +190,7 @@ def _groups(
         )
 
 
-def _body(rows: AnsweredRows, cut: _Cut) -> PredictionAnswer | ServiceError:
+def _body(rows: AnsweredRows | FewRows, cut: _Cut) -> PredictionAnswer | ServiceError:
     try:
         return answer_body(rows, cut.asked.form, cut.start, cut.stop, cut.wanted)
     except ServiceError as error:

@@ -3,8 +3,9 @@
 from functools import cached_property
 
 from service.bodies.oip.wanted import Wanted
+from service.metrics import AnswerCounts
 from service.operations.oip.answer import InferAnswer, OutputTensors
-from service.operations.predict import PredictionBatch
+from service.operations.predict import PredictionBatch, count_answers
 from service.operations.prediction_arrays import Arrays, prediction_arrays
 from service.operations.predictions import Predictions
 from service.operations.predictions_npz import predictions_npz
@@ -44,9 +45,13 @@ class AnsweredRows:
         """
         return self._tensors.encode_answer(start, stop, wanted)
 
+    def count(self, counts: AnswerCounts) -> None:
+        """Count the rows by where they fell."""
+        count_answers(counts, self._batch)
+
     @cached_property
     def _predictions(self) -> Predictions:
-        return Predictions(self._batch)
+        return Predictions.of(self._batch)
 
     @cached_property
     def _arrays(self) -> Arrays:
@@ -54,4 +59,4 @@ class AnsweredRows:
 
     @cached_property
     def _tensors(self) -> OutputTensors:
-        return OutputTensors(self.ref, self._arrays)
+        return OutputTensors.of_arrays(self.ref, self._arrays)

@@ -107,7 +107,7 @@ def count_answers(counts: AnswerCounts, batch: PredictionBatch) -> None:
         ref.version,
         rows=len(batch.classes),
         bins={
-            answer.event.k: np.bincount(answer.found.bin, minlength=answer.event.table.n_bins)
+            answer.event.k: (answer.found.bin.tolist(), answer.event.table.n_bins)
             for answer in batch.events
         },
         out_of_distribution=None if unlike is None else int(unlike.sum()),

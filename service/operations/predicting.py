@@ -107,6 +107,7 @@ class Predicting:
     async def close(self) -> None:
         """Kill the models' processes; who still waits is told."""
         await self._models.close()
+        self._names.close()
         self._writer.close()
 
     def _begin_plain(self, asked: AskedPrediction) -> None:
@@ -181,6 +182,8 @@ class Predicting:
             # The database does not say; what went wrong first is the better reason.
             deleted = False
         if deleted:
+            if served.onnx_model is not None:
+                self._models.forget_failure(served.onnx_model.to_serve)
             await self._find(asked, asked.reference or "")
         else:
             self.fail(asked, error)

@@ -1,6 +1,7 @@
 """Checks of what a child answers: it may be in the hands of whoever wrote the ONNX model."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -43,6 +44,10 @@ FAILURES: dict[str, type[ServiceError]] = {
 MAX_VIOLATIONS = 20
 RECORD_FIXED_BYTES = 64
 ROUNDING = 1e-3
+FEW_ROWS = 24
+NO_CLASS = "a class that does not exist"
+NO_PROBABILITY = "a probability outside [0, 1]"
+NOT_FINITE = "an uncertainty that is not finite"
 
 
 @dataclass(frozen=True)
@@ -161,20 +166,37 @@ class Expected:
             If it holds what cannot be.
         """
         top_classes = words[:, : self.n_top].view(np.int32)
-        top_scores = words[:, self.n_top : 2 * self.n_top]
-        if top_classes.min() < 0 or top_classes.max() >= self.n_classes:
-            raise FieldError("a class that does not exist")
-        # Neither comparison holds of NaN.
-        if not (top_scores.min() >= 0 and top_scores.max() <= 1 + ROUNDING):
-            raise FieldError("a probability outside [0, 1]")
-        if not np.isfinite(words[:, 2 * self.n_top :]).all():
-            raise FieldError("an uncertainty that is not finite")
+        if len(words) <= FEW_ROWS:
+            self._check_few(top_classes.tolist(), words.tolist())
+        else:
+            self._check_many(top_classes, words)
         columns = enumerate(self.columns, 2 * self.n_top)
         return HeadOutputs(
             top_classes.astype(np.int64),
-            top_scores,
+            words[:, self.n_top : 2 * self.n_top],
             {name: words[:, place] for place, name in columns},
         )
+
+    def _check_many(self, top_classes: NDArray[np.int32], words: NDArray[np.float32]) -> None:
+        top_scores = words[:, self.n_top : 2 * self.n_top]
+        if top_classes.min() < 0 or top_classes.max() >= self.n_classes:
+            raise FieldError(NO_CLASS)
+        # Neither comparison holds of NaN.
+        if not (top_scores.min() >= 0 and top_scores.max() <= 1 + ROUNDING):
+            raise FieldError(NO_PROBABILITY)
+        if not np.isfinite(words[:, 2 * self.n_top :]).all():
+            raise FieldError(NOT_FINITE)
+
+    def _check_few(self, top_classes: list[list[int]], rows: list[list[float]]) -> None:
+        """Check the same; to call numpy takes longer than so few comparisons."""
+        for classes, row in zip(top_classes, rows, strict=True):
+            if min(classes) < 0 or max(classes) >= self.n_classes:
+                raise FieldError(NO_CLASS)
+            for score in row[self.n_top : 2 * self.n_top]:
+                if not 0 <= score <= 1 + ROUNDING:
+                    raise FieldError(NO_PROBABILITY)
+            if not all(map(math.isfinite, row[2 * self.n_top :])):
+                raise FieldError(NOT_FINITE)
 
     def records(self, tensors: Mapping[str, Array], labels: NDArray[np.int64]) -> Records:
         """Read the answer to a request for records.

@@ -14,7 +14,7 @@ def count(counts, name="digits", version=1, *, bins=(1, 0, 2), unlike=1, abstain
         name,
         version,
         rows=sum(bins),
-        bins={1: np.array(bins)},
+        bins={1: (np.repeat(range(len(bins)), bins).tolist(), len(bins))},
         out_of_distribution=unlike,
         abstained=abstained or {},
     )

@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 from core_strategies import quick
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from plain_answers import plain_arrays, plain_json, plain_oip
@@ -15,7 +15,9 @@ from service.bodies.oip.wanted import Wanted
 from service.core.bins.prior import BetaPrior
 from service.core.bins.table import BinTable
 from service.errors import InvalidInput
+from service.metrics import AnswerCounts
 from service.operations.answered_rows import AnsweredRows
+from service.operations.few_rows import FewRows, is_for
 from service.operations.predict import answers_of
 from service.operations.served import ServedCalibration, ServedEvent
 from service.runner import HeadOutputs
@@ -96,8 +98,10 @@ def parts_of_runs(draw):
     stop = draw(st.integers(start + 1, n_rows))
     chosen = part(outputs, slice(start, stop))
     alone = answers_of(served, chosen, chosen.uncertainty)
-    batch = answers_of(served, outputs, outputs.uncertainty)
-    return AnsweredRows(batch), start, stop, alone
+    rows = AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
+    if is_for(served) and draw(st.booleans()):
+        rows = FewRows(served, outputs)
+    return rows, start, stop, alone
 
 
 @quick
@@ -150,3 +154,22 @@ def test_an_output_that_there_is_not_is_refused_by_name(cut):
     violation = caught.value.violations[0]
     assert violation.location == "outputs.logits"
     assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")
+
+
+def counted(rows) -> dict:
+    counts = AnswerCounts()
+    rows.count(counts)
+    return {
+        (sample.name, tuple(sample.labels.items())): sample.value
+        for family in counts.collect()
+        for sample in family.samples
+    }
+
+
+@quick
+@given(runs())
+def test_few_rows_are_counted_as_many_are(run):
+    served, outputs = run
+    assume(is_for(served))
+    many = AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
+    assert counted(FewRows(served, outputs)) == counted(many)

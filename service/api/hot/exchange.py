@@ -1,16 +1,16 @@
 """One exchange of the hot path: a request that was received whole, and its answer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeAlias
+
+import msgspec
 
 from service.errors import ServiceError
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HotRequest:
+class HotRequest(msgspec.Struct, eq=False):
     """A POST to one of the routes of `routes.py`.
 
     ``route`` is the path as it is declared, ``parameters`` what it has in braces, percent-decoded;
@@ -24,16 +24,15 @@ class HotRequest:
     headers: Headers
     body: bytes
     arrived: float
-    memo: dict[str, Any] = field(default_factory=dict)
+    memo: dict[str, Any] = {}
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class HotAnswer:
+class HotAnswer(msgspec.Struct, eq=False):
     """An answer; ``headers`` are all but content-length, date and connection."""
 
     status: int
     body: bytes
-    headers: Headers = field(default=())
+    headers: Headers = ()
 
 
 Reply: TypeAlias = Callable[[HotAnswer], None]

@@ -1,12 +1,12 @@
 """The answer to an inference request: JSON, and raw tensors behind it where they are asked for."""
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple
 
 import msgspec
+import numpy as np
 
 from service.bodies.oip.datatypes import DATATYPES, datatype_of
 from service.bodies.oip.request import place_of
@@ -16,8 +16,7 @@ from service.errors import InvalidInput
 from service.storage.references import CalibrationRef
 
 
-@dataclass(frozen=True)
-class InferAnswer:
+class InferAnswer(msgspec.Struct, frozen=True):
     """The body, and how much of it is JSON; None where all of it is."""
 
     body: bytes
@@ -55,9 +54,29 @@ class Column(NamedTuple):
 class OutputTensors:
     """All outputs for all rows of a run, from which the answers to its requests are cut."""
 
-    def __init__(self, ref: CalibrationRef, arrays: Mapping[str, Array]) -> None:
+    def __init__(
+        self,
+        ref: CalibrationRef,
+        numbers: Callable[[], Mapping[str, Column]],
+        raw: Callable[[], Mapping[str, Column]],
+    ) -> None:
         self._ref = ref
-        self._arrays = arrays
+        self._make_numbers = numbers
+        self._make_raw = raw
+
+    @classmethod
+    def of_arrays(cls, ref: CalibrationRef, arrays: Mapping[str, Array]) -> "OutputTensors":
+        """Return those of arrays with a row a sample."""
+        return cls(
+            ref,
+            lambda: {name: _numbers(array) for name, array in arrays.items()},
+            lambda: {name: _raw(array) for name, array in arrays.items()},
+        )
+
+    @classmethod
+    def of_numbers(cls, ref: CalibrationRef, numbers: Mapping[str, Column]) -> "OutputTensors":
+        """Return those whose numbers are known."""
+        return cls(ref, lambda: numbers, lambda: {n: _packed(c) for n, c in numbers.items()})
 
     def encode_answer(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
         """Return the outputs that are wanted, in that order; all where none is named.
@@ -95,27 +114,34 @@ class OutputTensors:
         return InferAnswer(b"".join([text, *tensors]), len(text) if tensors else None)
 
     def _column(self, name: str, *, raw: bool) -> Column:
-        if name not in self._arrays:
-            known = ", ".join(self._arrays)
+        if name not in self._numbers:
+            known = ", ".join(self._numbers)
             raise InvalidInput.at(
                 place_of("outputs", name), f"there is no such output; there are {known}"
             )
         return (self._bytes if raw else self._numbers)[name]
 
     @cached_property
-    def _numbers(self) -> dict[str, Column]:
-        columns = {}
-        for name, array in self._arrays.items():
-            sizes = array.shape[1:]
-            numbers = array.ravel().tolist()
-            columns[name] = Column(datatype_of(array.dtype), sizes, prod(sizes), numbers)
-        return columns
+    def _numbers(self) -> Mapping[str, Column]:
+        return self._make_numbers()
 
     @cached_property
-    def _bytes(self) -> dict[str, Column]:
-        columns = {}
-        for name, array in self._arrays.items():
-            datatype, sizes = datatype_of(array.dtype), array.shape[1:]
-            raw = array.astype(DATATYPES[datatype], copy=False).tobytes()  # little-endian
-            columns[name] = Column(datatype, sizes, prod(sizes) * array.itemsize, raw)
-        return columns
+    def _bytes(self) -> Mapping[str, Column]:
+        return self._make_raw()
+
+
+def _numbers(array: Array) -> Column:
+    sizes = array.shape[1:]
+    return Column(datatype_of(array.dtype), sizes, prod(sizes), array.ravel().tolist())
+
+
+def _raw(array: Array) -> Column:
+    datatype, sizes = datatype_of(array.dtype), array.shape[1:]
+    raw = array.astype(DATATYPES[datatype], copy=False).tobytes()  # little-endian
+    return Column(datatype, sizes, prod(sizes) * array.itemsize, raw)
+
+
+def _packed(column: Column) -> Column:
+    datatype, sizes, a_row, numbers = column
+    dtype = DATATYPES[datatype]
+    return Column(datatype, sizes, a_row * dtype.itemsize, np.array(numbers, dtype).tobytes())
