@@ -1,0 +1,115 @@
+"""The queue of a child in the process of a test, asked as a parent asks it."""
+
+from itertools import count
+
+from batch_requests import REFERENCE, infer_body
+
+from service.bodies import NPY
+from service.runner import BatchRequest
+from service.runner.answers import expected_of
+from service.runner.batch_messages import (
+    Batch,
+    Sent,
+    decode_batch,
+    decode_report,
+    encode_batch,
+    encode_report,
+)
+from service.runner.child.batch_queue import BatchQueue
+from service.runner.child.load_options import LoadOptions
+from service.runner.child.loading import load, read_files
+from service.runner.child.watchdog import Watchdog
+from service.runner.frames import HEADER, parse_header
+from service.runner.reported_batch import ReportedBatch
+
+WATCHDOG = Watchdog()
+
+
+def load_here(files, trial, *, top_k=(1, 5), passes=()):
+    """Load a model as a child does."""
+    fields = {
+        "resolved": None,
+        "top_k": list(top_k),
+        "max_classes": 1000,
+        "device": "cpu",
+        "threads": 1,
+        "location": "inputs",
+        "output": {},
+        "scalar_outputs": [],
+        "passes": [plan.as_dict() for plan in passes],
+    }
+    paths = [str(files.path), *(str(member.path) for member in files.members)]
+    return load(read_files(paths, {}), LoadOptions.from_fields(fields, {}), trial, WATCHDOG)
+
+
+class AskedQueue:
+    """Keeps what its parent would: requests, their answers and refusals, the rows of each run."""
+
+    def __init__(self, model, *, run_rows=8, max_rows=1000, max_bytes=2**22):
+        self.queue = BatchQueue(model)
+        self.expected = expected_of(model.found.resolved)
+        self.limits = {"max_rows": max_rows, "max_bytes": max_bytes, "run_rows": run_rows}
+        self.sent, self.answers, self.refusals, self.runs = {}, {}, {}, []
+        self._numbers = count(1)
+        self._new = []
+
+    def put(self, body, media_type=NPY, *, header_length=None, reference=REFERENCE):
+        """Let a request go with the next exchange, and return its number."""
+        request = BatchRequest(
+            asker=None,
+            context=None,
+            media_type=media_type,
+            body=body,
+            reference=reference,
+            arrived=0.0,
+            header_length=header_length,
+            number=next(self._numbers),
+        )
+        self._new.append(request)
+        return request.number
+
+    def put_rows(self, **arrays):
+        body, header_length = infer_body(arrays)
+        return self.put(body, "oip", header_length=header_length)
+
+    def exchange(self, dropped=()):
+        """Ask once; return the numbers of those that were answered or refused."""
+        new, self._new = self._new, []
+        for number in dropped:
+            del self.sent[number]
+        self.sent |= {request.number: request for request in new}
+        sent = [
+            Sent(r.number, r.media_type, len(r.body), r.reference, r.encoding, r.header_length)
+            for r in new
+        ]
+        batch = Batch(sent=sent, dropped=list(dropped), each_run=30.0, **self.limits)
+        frame = b"".join(encode_batch(batch, [r.body for r in new], sequence=1, budget_ms=30_000))
+        return self._take(*self.queue.exchange(*_read_batch(frame)))
+
+    def all(self):
+        """Ask until nothing is left, and return the answers."""
+        self.exchange()
+        while self.sent:
+            self.exchange()
+        return self.answers
+
+    def _take(self, report, words):
+        self.runs.append(len(words))
+        frame = b"".join(encode_report(report, words, sequence=1))
+        header = parse_header(frame[: HEADER.size])
+        end = HEADER.size + header.fields_bytes
+        found = decode_report(header, frame[HEADER.size : end], frame[end:], self.expected.n_words)
+        answers, refused = ReportedBatch(*found).match(
+            self.sent, self.expected, max_rows=self.limits["max_rows"]
+        )
+        done = {}
+        for answer in answers:
+            done[answer.request.number] = answer.outputs.rows(answer.start, answer.stop)
+        self.answers |= done
+        self.refusals |= {request.number: error for request, error in refused}
+        return {*done, *(request.number for request, _ in refused)}
+
+
+def _read_batch(frame):
+    end = HEADER.size + parse_header(frame[: HEADER.size]).fields_bytes
+    return decode_batch(frame[HEADER.size : end]), frame[end:]
