@@ -108,6 +108,12 @@ class ServedModels:
         served.batcher.submit(request, timeout=timeout)
         return served.batcher
 
+    def forget_failure(self, model: ModelToServe) -> None:
+        """Try a model that did not load again at once: its files are others by now."""
+        served = self._served.get(model.key)
+        if served is not None:
+            served.failures, served.error = 0, None
+
     def count_loaded(self) -> int:
         """Return how many models are loaded."""
         return sum(served.batcher.child is not None for served in list(self._served.values()))

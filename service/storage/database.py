@@ -15,7 +15,7 @@ class Database:
 
     def __init__(self, engine: Engine) -> None:
         self.engine = engine
-        # Grows with each transaction of this process that may have written something.
+        # Grows with each transaction of this process that may have written news; see `session`.
         self.generation = 0
         options: dict[str, object] = {READ_ONLY: True, "postgresql_readonly": True}
         if engine.dialect.name == "postgresql":
@@ -27,14 +27,22 @@ class Database:
         self._reading = sessionmaker(reading, expire_on_commit=False)
 
     @contextmanager
-    def session(self) -> Iterator[Session]:
+    def session(self, *, is_news: bool = True) -> Iterator[Session]:
         """Open a transaction that may write: committed at the end, undone by an exception.
 
-        SQLite has one such transaction at a time.
+        SQLite has one such transaction at a time. What is read after news may differ from what was
+        read before; not news is what a job does to its own row while it is unfinished, for nothing
+        that is served comes from there.
         """
-        with database_failures(), self._writing.begin() as session:
-            yield session
-        self.generation += 1
+        is_written = False
+        try:
+            with database_failures(), self._writing.begin() as session:
+                yield session
+                is_written = True
+        finally:
+            # Also where the end of it failed: it may have been committed nonetheless.
+            if is_written and is_news:
+                self.generation += 1
 
     @contextmanager
     def reading(self) -> Iterator[Session]:

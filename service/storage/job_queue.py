@@ -70,7 +70,7 @@ class JobQueue:
 
     def claim(self) -> ClaimedJob | None:
         """Take the oldest job that is queued, or whose owner gave no sign of life in time."""
-        with self._database.session() as session:
+        with self._database.session(is_news=False) as session:
             while True:
                 row = session.execute(
                     select(
@@ -186,7 +186,7 @@ class JobQueue:
         )
 
     def _sign_of_life(self, job: ClaimedJob, **progress: object) -> JobSignal:
-        with self._database.session() as session:
+        with self._database.session(is_news=False) as session:
             cancel_requested = self._held(session, job)
             if cancel_requested is None:
                 return JobSignal.LOST

@@ -1,19 +1,29 @@
 """A calibration that is deleted while it is read is as one that was deleted before."""
 
 import dataclasses
-import json
+import os
+import signal
+from contextlib import contextmanager
 
 import pytest
-from job_workspaces import calibrate, ended, inputs_set, logits_set, wait_for, working, workspace_on
-from runner_models import linear, rows, weights
+from job_workspaces import (
+    TOO_LARGE,
+    calibrate,
+    ended,
+    inputs_set,
+    logits_set,
+    wait_for,
+    working,
+    workspace_on,
+)
+from predictor import predictor_of
+from runner_children import wait_until
+from runner_models import endless_above, linear, rows, weights
 
-from service.bodies import read_json_body
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.compare import compare_calibrations
 from service.operations.export_onnx_model import exported_file
 from service.operations.manage_calibrations import delete_calibration
-from service.operations.predict import predict
-from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
 
 NAME = "calibration"
@@ -54,10 +64,9 @@ def calibrated(workspace, *, seed: int = 0):
     return row
 
 
-def ask(workspace, tenant_id, reference):
-    body = {"calibration": reference, "inputs": rows(3).tolist()}
-    request = read_json_body(json.dumps(body).encode(), limits=workspace.limits)
-    return predict(workspace, tenant_id, request)
+def ask(workspace, reference):
+    with predictor_of(workspace) as predictor:
+        return predictor.ask(reference, rows(3).tolist())
 
 
 def deleting(workspace, row):
@@ -72,14 +81,14 @@ def test_a_version_that_goes_while_it_is_loaded_is_not_found(workspace) -> None:
     row = calibrated(workspace)
     slow = reading_through(workspace, deleting(workspace, row))
     with pytest.raises(NotFound):
-        ask(slow, row.tenant_id, f"{NAME}@1")
+        ask(slow, f"{NAME}@1")
 
 
 def test_a_name_means_the_next_version_when_one_goes_while_it_is_loaded(workspace) -> None:
     calibrated(workspace)
     second = calibrated(workspace, seed=1)
     slow = reading_through(workspace, deleting(workspace, second))
-    assert ask(slow, second.tenant_id, NAME).calibration.ref.version == 1
+    assert ask(slow, NAME)["calibration"]["version"] == 1
 
 
 def test_a_file_that_is_gone_by_itself_is_damage_and_no_key_is_told(workspace) -> None:
@@ -87,7 +96,7 @@ def test_a_file_that_is_gone_by_itself_is_damage_and_no_key_is_told(workspace) -
     keys = [artifact.key for artifact in row.artifacts if artifact.role == "model"]
     slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
     with pytest.raises(ArtifactDamaged) as caught:
-        ask(slow, row.tenant_id, NAME)
+        ask(slow, NAME)
     assert str(row.id) not in caught.value.message
 
 
@@ -99,7 +108,7 @@ def exported(workspace, row):
 @pytest.mark.parametrize("was_made", [False, True])
 def test_a_calibration_that_goes_while_it_is_exported_is_not_found(workspace, was_made) -> None:
     row = calibrated(workspace)
-    assert ask(workspace, row.tenant_id, NAME)
+    assert ask(workspace, NAME)
     if was_made:
         assert exported(workspace, row)
     slow = reading_through(workspace, deleting(workspace, row))
@@ -111,31 +120,89 @@ def test_a_file_of_an_export_that_is_gone_by_itself_is_damage(workspace) -> None
     row = calibrated(workspace)
     keys = [artifact.key for artifact in row.artifacts if artifact.role == "calibration"]
     slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
-    assert ask(workspace, row.tenant_id, NAME)
+    assert ask(workspace, NAME)
     with pytest.raises(ArtifactDamaged):
         exported(slow, row)
 
 
-class SlowPool:
-    """A pool that lets something happen just before the first prediction."""
+class SlowSpawner:
+    """Lets something happen just before a child is taken to load a model."""
 
-    def __init__(self, pool: RunnerPool, before) -> None:
-        self._pool, self._before = pool, before
+    def __init__(self, spawner, before) -> None:
+        self._spawner, self.before = spawner, before
 
-    def predict(self, *args, **options):
-        before, self._before = self._before, lambda: None
+    def take(self):
+        before, self.before = self.before, lambda: None
         before()
-        return self._pool.predict(*args, **options)
+        return self._spawner.take()
 
 
-def test_a_version_that_goes_before_its_model_is_loaded_again_is_not_found(workspace) -> None:
+@contextmanager
+def opening_after(workspace, before):
+    """Answer predictions; ``before`` happens as the first model is about to be loaded."""
+    pool = workspace.runners
+    spawner, pool._spawner = pool._spawner, SlowSpawner(pool._spawner, before)
+    try:
+        with predictor_of(workspace) as predictor:
+            yield predictor
+    finally:
+        pool._spawner = spawner
+
+
+def test_a_version_that_goes_before_its_model_is_loaded_is_not_found(workspace) -> None:
+    row = calibrated(workspace)
+    with (
+        opening_after(workspace, deleting(workspace, row)) as predictor,
+        pytest.raises(NotFound),
+    ):
+        predictor.ask(f"{NAME}@1", rows(3).tolist())
+
+
+def test_a_name_means_the_next_version_when_one_goes_before_its_model_is_loaded(workspace) -> None:
+    calibrated(workspace)
+    second = calibrated(workspace, seed=1)
+    with opening_after(workspace, deleting(workspace, second)) as predictor:
+        assert predictor.ask(NAME, rows(3).tolist())["calibration"]["version"] == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
+def test_one_made_anew_under_the_name_of_one_that_went_answers(workspace, seed) -> None:
     first = calibrated(workspace)
-    assert ask(workspace, first.tenant_id, f"{NAME}@1")
-    calibrated(workspace, seed=1)  # its model takes the only place
-    pool = SlowPool(workspace.runners, deleting(workspace, first))
-    slow = dataclasses.replace(workspace, runners=pool)
-    with pytest.raises(NotFound):
-        ask(slow, first.tenant_id, f"{NAME}@1")
+    made = []
+
+    def replace() -> None:
+        delete_calibration(workspace, first.tenant_id, str(first.id))
+        made.append(calibrated(workspace, seed=seed))
+
+    with opening_after(workspace, replace) as predictor:
+        answer = predictor.ask(NAME, rows(3).tolist())["calibration"]
+        assert answer["id"] == str(made[0].id) != str(first.id)
+        assert predictor.ask(NAME, rows(3).tolist())["calibration"] == answer
+
+
+def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace) -> None:
+    first, second = calibrated(workspace), calibrated(workspace)
+    with predictor_of(workspace) as predictor:
+        assert predictor.ask(f"{NAME}@1", rows(3).tolist())
+        deleting(workspace, first)()
+        assert predictor.ask(NAME, rows(3).tolist())["calibration"]["id"] == str(second.id)
+        with pytest.raises(NotFound):
+            predictor.ask(f"{NAME}@1", rows(3).tolist())
+
+
+def test_a_version_that_goes_while_it_answers_is_not_found(workspace) -> None:
+    onnx_model = endless_above(1000.0).SerializeToString()
+    job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
+    with working(workspace):
+        row = wait_for(workspace, job, ended)
+    with predictor_of(workspace) as predictor:
+        assert predictor.ask(NAME, rows(3).tolist())
+        asked = predictor.begin(NAME, (rows(1) + TOO_LARGE).tolist())
+        assert wait_until(lambda: predictor.models.running() == 1)
+        deleting(workspace, row)()
+        os.kill(predictor.models.states()[0].pid, signal.SIGKILL)
+        with pytest.raises(NotFound):
+            asked.result(60)
 
 
 def test_a_calibration_that_goes_while_it_is_compared_is_not_found(workspace) -> None:

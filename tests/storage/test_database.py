@@ -56,6 +56,29 @@ def test_an_exception_undoes_the_session(database):
     assert tenants(database) == 1
 
 
+def test_what_was_written_is_news_and_what_was_undone_is_none(database):
+    before = database.generation
+    tenants(database)
+    test_an_exception_undoes_the_session(database)
+    assert database.generation == before
+    add_tenant(database, "second")
+    assert database.generation > before
+
+
+def test_what_may_have_been_written_is_news(sqlite_database):
+    before = sqlite_database.generation
+
+    def write() -> None:
+        with sqlite_database.session() as session:
+            # Checked at the end of the transaction, which therefore fails.
+            session.execute(text("PRAGMA defer_foreign_keys = ON"))
+            session.add(models.CalibrationName(tenant_id=uuid.uuid4(), name="nobody's"))
+
+    with pytest.raises(IntegrityError):
+        write()
+    assert sqlite_database.generation > before
+
+
 def test_a_reading_session_cannot_write(database):
     with pytest.raises(DBAPIError, match=r"read-?only"), database.reading() as session:
         session.execute(insert(models.Tenant).values(id=uuid.uuid4(), name="second"))

@@ -319,3 +319,17 @@ def test_a_successor_takes_over_what_a_dead_owner_ran(jobs):
 def test_jobs_of_every_tenant_are_claimed(jobs):
     row = jobs.put(tenant_id=add_tenant(jobs.database, "other"))
     assert claimed(jobs.queue_of()) == jobs.first_claim(row)
+
+
+def test_only_what_ends_a_job_is_news(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    before = jobs.database.generation
+    job = claimed(queue)
+    assert queue.claim() is None
+    queue.renew(job)
+    queue.report_progress(job, "load", 1, 2)
+    assert jobs.stored(row.id).progress_done == 1
+    assert jobs.database.generation == before
+    queue.publish(job, rows=[], artifacts=[], **jobs.result)
+    assert jobs.database.generation > before

@@ -1,0 +1,98 @@
+"""What answers predictions, on an event loop of its own, without HTTP."""
+
+import asyncio
+import json
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import Future
+from contextlib import contextmanager
+from typing import Any
+
+from storage_rows import tenant_of
+
+from service.api.lane import Lane
+from service.operations.asked_prediction import AskedPrediction
+from service.operations.oip.statistics import Statistics
+from service.operations.predicting import Predicting
+from service.operations.workspace import Workspace
+from service.runner import BatchLimits, QueueBounds, ServedModels, ServingRoom
+
+
+class Predictor:
+    """Asks like a client whose body names the calibration."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, predicting: Predicting, models: ServedModels
+    ) -> None:
+        self._loop = loop
+        self._predicting = predicting
+        self.models = models
+
+    def ask(self, reference: str, inputs: Any) -> dict:
+        """Return the answer; what it failed with is raised."""
+        return self.begin(reference, inputs).result(60)
+
+    def begin(self, reference: str, inputs: Any) -> "Future[dict]":
+        """Ask and do not wait."""
+        answered: Future[dict] = Future()
+        body = json.dumps({"calibration": reference, "inputs": inputs}).encode()
+
+        def begin() -> None:
+            asked = AskedPrediction(
+                media_type="application/json",
+                body=body,
+                reference=None,
+                form="json",
+                timeout=60.0,
+                arrived=self._loop.time(),
+                done=lambda answer: answered.set_result(json.loads(answer.body)),
+                failed=answered.set_exception,
+            )
+            self._predicting.begin(asked)
+
+        self._loop.call_soon_threadsafe(begin)
+        return answered
+
+    def settle(self) -> None:
+        """Wait until the loop has done all that it was asked to before."""
+        done = threading.Event()
+        self._loop.call_soon_threadsafe(self._loop.call_soon, done.set)
+        done.wait()
+
+
+@contextmanager
+def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predictor]:
+    """Answer predictions of a workspace until the block ends."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+
+    def on_loop(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work(), loop).result(60)
+
+    async def opened() -> tuple[Predicting, ServedModels]:
+        models = workspace.runners.serve(
+            limits=BatchLimits(max_rows=1000, max_bytes=2**20, run_rows=128, run_seconds=60.0),
+            room=ServingRoom(max_models=max_models, max_memory_bytes=0),
+            bounds=QueueBounds(max_rows=4096, max_bytes=2**20),
+        )
+        predicting = Predicting(
+            workspace,
+            tenant_of(workspace.database),
+            models,
+            statistics=Statistics(),
+            in_thread=Lane("predictions", threads=2, queue=2).run,
+        )
+        return predicting, models
+
+    try:
+        predicting, models = on_loop(opened)
+        try:
+            yield Predictor(loop, predicting, models)
+        finally:
+            on_loop(predicting.close)
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.run_until_complete(loop.shutdown_default_executor())
+        loop.close()
