@@ -66,7 +66,7 @@ class Settings(BaseSettings):
         64 * GIBIBYTE, gt=0, description="Largest calibration or evaluation file."
     )
     max_samples: int = Field(10_000_000, gt=0, description="Most samples in a data file.")
-    max_classes: int = Field(100_000, gt=1, description="Most classes of an ONNX model.")
+    max_classes: int = Field(100_000, gt=1, le=2**24, description="Most classes of an ONNX model.")
     max_row_passes: int = Field(
         20_000_000, gt=0, description="Most rows that measures may send through a model for a set."
     )

@@ -22,6 +22,7 @@ from service.graph.versions import default_opset
 TOP_CLASSES = f"{PREFIX}top_classes"
 TOP_SCORES = f"{PREFIX}top_scores"
 SCORES = f"{PREFIX}scores"
+WORDS = f"{PREFIX}words"
 LAST_LAYER_VARIANCE = f"{PREFIX}last_layer_dropout_variance"
 LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
 LEAST_TOP = 5
@@ -89,6 +90,30 @@ def build_serving_graph(
         passes = add_last_layer_dropout(build, graph, choice, last_layer_masks)
         outputs += _last_layer_outputs(build, passes, with_scores=with_scores)
     keep_outputs(graph, outputs)
+    return model
+
+
+def build_one_output_graph(
+    model: ModelProto, choice: OutputChoice, *, top_k: Sequence[int], columns: Collection[str]
+) -> ModelProto:
+    """Put the head on the model, in place, as its only output: ``howsure_words``.
+
+    It is float32 (n, 2 m + measures): the top classes, their scores and the measures among
+    ``columns``, in the order of `build_serving_graph`. float32 counts classes up to 2**24 exactly.
+
+    Raises
+    ------
+    ValueError
+        If a k is out of range.
+    """
+    build, _, head = put_head(model, choice, top_k)
+    measures = [measure for name, measure in head.measures.items() if name in columns]
+    parts = [
+        build.add("Cast", part, to=TensorProto.FLOAT)
+        for part in (head.top_classes, head.top_scores, *measures)
+    ]
+    build.add("Concat", *parts, axis=1, output=WORDS)
+    keep_outputs(model.graph, [_output(WORDS, TensorProto.FLOAT, 2)])
     return model
 
 

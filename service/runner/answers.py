@@ -165,33 +165,36 @@ class Expected:
         FieldError
             If it holds what cannot be.
         """
-        top_classes = words[:, : self.n_top].view(np.int32)
         if len(words) <= FEW_ROWS:
-            self._check_few(top_classes.tolist(), words.tolist())
+            self._check_few(words.tolist())
         else:
-            self._check_many(top_classes, words)
+            self._check_many(words)
         columns = enumerate(self.columns, 2 * self.n_top)
         return HeadOutputs(
-            top_classes.astype(np.int64),
+            words[:, : self.n_top].astype(np.int64),
             words[:, self.n_top : 2 * self.n_top],
             {name: words[:, place] for place, name in columns},
         )
 
-    def _check_many(self, top_classes: NDArray[np.int32], words: NDArray[np.float32]) -> None:
-        top_scores = words[:, self.n_top : 2 * self.n_top]
-        if top_classes.min() < 0 or top_classes.max() >= self.n_classes:
+    def _check_many(self, words: NDArray[np.float32]) -> None:
+        # No comparison holds of NaN.
+        top_classes = words[:, : self.n_top]
+        if not (top_classes.min() >= 0 and top_classes.max() < self.n_classes):
             raise FieldError(NO_CLASS)
-        # Neither comparison holds of NaN.
+        if (top_classes % 1 != 0).any():
+            raise FieldError(NO_CLASS)
+        top_scores = words[:, self.n_top : 2 * self.n_top]
         if not (top_scores.min() >= 0 and top_scores.max() <= 1 + ROUNDING):
             raise FieldError(NO_PROBABILITY)
         if not np.isfinite(words[:, 2 * self.n_top :]).all():
             raise FieldError(NOT_FINITE)
 
-    def _check_few(self, top_classes: list[list[int]], rows: list[list[float]]) -> None:
+    def _check_few(self, rows: list[list[float]]) -> None:
         """Check the same; to call numpy takes longer than so few comparisons."""
-        for classes, row in zip(top_classes, rows, strict=True):
-            if min(classes) < 0 or max(classes) >= self.n_classes:
-                raise FieldError(NO_CLASS)
+        for row in rows:
+            for index in row[: self.n_top]:
+                if not (0 <= index < self.n_classes and index.is_integer()):
+                    raise FieldError(NO_CLASS)
             for score in row[self.n_top : 2 * self.n_top]:
                 if not 0 <= score <= 1 + ROUNDING:
                     raise FieldError(NO_PROBABILITY)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from service.bodies.oip.wanted import Wanted
 from service.runner.frames import HEADER, MAGIC, Buffer, FrameError, Header, Kind, Status
 
-# Four bytes each: top classes are integers, all others are floats.
+# Top classes, their scores, uncertainties: float32 holds every class up to 2**24 exactly.
 Words: TypeAlias = NDArray[np.float32]
 
 

@@ -48,7 +48,7 @@ class Asked:
     def words(self, n_rows=None):
         n_rows = len(self.numbers) if n_rows is None else n_rows
         words = np.full((n_rows, 2 * self.n_top + self.n_columns), 0.1, np.float32)
-        words[:, : self.n_top].view(np.int32)[:] = np.arange(self.n_top)
+        words[:, : self.n_top] = np.arange(self.n_top)
         return words
 
     def parts(self, **beginning):
@@ -128,8 +128,10 @@ LIES = {
     ),
     "more rows than it began with": lambda a: a.report(first(a, rows=2)),
     "more rows than may be": lambda a: a.report(a.parts(rows=10**6), waiting=1),
-    "a class too high": lambda a: a.with_word(0, 10, np.int32),
-    "a class below none": lambda a: a.with_word(0, -1, np.int32),
+    "a class too high": lambda a: a.with_word(0, 10, np.float32),
+    "a class below none": lambda a: a.with_word(0, -1, np.float32),
+    "half a class": lambda a: a.with_word(0, 0.5, np.float32),
+    "no number for a class": lambda a: a.with_word(0, np.nan, np.float32),
     "a probability above one": lambda a: a.with_word(a.n_top, 1.1),
     "a probability below none": lambda a: a.with_word(a.n_top, -0.1),
     "a probability that is no number": lambda a: a.with_word(a.n_top, np.nan),

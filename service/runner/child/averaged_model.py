@@ -82,13 +82,20 @@ class AveragedModel:
         return seen
 
     def finish(self, part: dict[str, Array]) -> dict[str, Array]:
-        """Return what a head in a graph would: top classes and uncertainties of the mean."""
+        """Return what a head in a graph would: top classes and uncertainties of the mean.
+
+        A row without an answer has top scores that are no numbers.
+        """
         scores = part.pop(SCORES)
+        has_answer = np.isfinite(scores.max(axis=1, keepdims=True))
+        scores = np.where(has_answer, scores, 0.0)
         ranked = rank_scores(scores, n_top=recorded_classes(scores.shape[1], self.top_k))
         top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
         finished: dict[str, Array] = {
             TOP_CLASSES: ranked.top_classes,
-            TOP_SCORES: (top_weights / ranked.total[:, None]).astype(np.float32),
+            TOP_SCORES: np.where(
+                has_answer, (top_weights / ranked.total[:, None]).astype(np.float32), np.nan
+            ),
         }
         measured = score_uncertainty(scores, top_k=self.top_k)
         return finished | {PREFIX + name: measured[name] for name in measured} | part

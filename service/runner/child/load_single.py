@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from service.core.measures import output_column
+from service.core.ranked import recorded_classes
 from service.errors import InvalidConfig
 from service.graph.dropout import expose_dropout
 from service.graph.inline import inline_functions
@@ -133,14 +134,19 @@ class _Single:
         of_scores = tuple(
             score_columns(top_k, logits=choice.kind == "logits", only=options.columns)
         )
-        session = file.serve(
-            choice,
-            top_k=top_k,
-            columns=of_scores,
-            scalars=self._scalars,
-            sites=sites if repeated is None else (),
-            last_layer_masks=masks,
-        )
+        # What serves has nothing beside its head, most often; then one output holds it all.
+        in_one = options.columns is not None and not plans and not self._scalars
+        if in_one:
+            session = file.serve_in_one(choice, top_k=top_k, columns=of_scores)
+        else:
+            session = file.serve(
+                choice,
+                top_k=top_k,
+                columns=of_scores,
+                scalars=self._scalars,
+                sites=sites if repeated is None else (),
+                last_layer_masks=masks,
+            )
         repeated = repeated or session
         in_graph = () if last_layer is None else (LAST_LAYER,)
         model = SingleModel(
@@ -152,6 +158,7 @@ class _Single:
             noise=self._noise(repeated, sites, dropout),
             last_layer=last_layer,
             gradient=by_measure.get(GRADIENT),
+            n_top=recorded_classes(choice.n_classes, top_k) if in_one else None,
         )
         found = LoadedOnnxModel(
             description=file.description,

@@ -16,7 +16,7 @@ from service.graph.description import OnnxModelDescription
 from service.graph.serving import SCORES
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.input_arrays import by_input, fit_inputs
-from service.runner.child.single_model import LAST_LAYER_LOGS
+from service.runner.child.single_model import LAST_LAYER_LOGS, SingleModel
 from service.runner.description import LoadedOnnxModel
 from service.runner.frames import Array
 
@@ -82,6 +82,16 @@ class LoadedModel:
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def words(self, fitted: Mapping[str, Array], *, location: str, start: int) -> Array | None:
+        """Return the same as one matrix, if the graph makes one and all rows go into one run."""
+        answering, n_rows = self.answering, len(next(iter(fitted.values())))
+        if not isinstance(answering, SingleModel) or self.description.fixed_batch is not None:
+            return None
+        if n_rows > batch_rows(fitted, self.numbers, None):
+            return None
+        words = answering.words(fitted, f"{location}[{start}:{start + n_rows}]")
+        return words if words is not None and len(words) == n_rows else None
 
     def record(
         self,

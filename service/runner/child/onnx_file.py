@@ -19,7 +19,7 @@ from service.graph.noise_site import NoiseSite
 from service.graph.output import OutputChoice
 from service.graph.plan import OutputPlan
 from service.graph.probe import HOOK, OUTPUT, probe_graph
-from service.graph.serving import SCORES, build_serving_graph
+from service.graph.serving import SCORES, build_one_output_graph, build_serving_graph
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.input_arrays import check_input_types
 from service.runner.child.load_options import LoadOptions
@@ -125,6 +125,13 @@ class OnnxFile:
             sites=sites,
             last_layer_masks=last_layer_masks,
         )
+        return self.session(graph)
+
+    def serve_in_one(
+        self, choice: OutputChoice, *, top_k: Sequence[int], columns: Sequence[str]
+    ) -> OnnxSession:
+        """Load the model with the head as its only output."""
+        graph = build_one_output_graph(self.model, choice, top_k=top_k, columns=columns)
         return self.session(graph)
 
     def scores(self, choice: OutputChoice, sites: Sequence[NoiseSite] = ()) -> OnnxSession:

@@ -12,7 +12,7 @@ from service.core.passes.pass_records import PassColumns, averaged_columns, grad
 from service.core.records import Records, build_records
 from service.graph.names import PREFIX
 from service.graph.output import Kind
-from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
+from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES, WORDS
 from service.runner.child.class_logs import class_logs, log_probabilities
 from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.noise_feeds import NoiseFeeds
@@ -41,6 +41,8 @@ class SingleModel:
         The uncertainties that the head gives.
     noise
         Of its Dropout nodes, where ``dropout`` asks for their variance.
+    n_top
+        How many top classes the one output begins with, where the graph has but one.
     """
 
     session: OnnxSession
@@ -51,9 +53,19 @@ class SingleModel:
     noise: NoiseFeeds | None = None
     last_layer: PassPlan | None = None
     gradient: PassPlan | None = None
+    n_top: int | None = None
+
+    def words(self, rows: Mapping[str, Array], place: str) -> Array | None:
+        """Return the head's outputs as one matrix, if the graph has them so."""
+        if self.n_top is None:
+            return None
+        return self.session.run((WORDS,), rows, place=place)[WORDS]
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return the head's outputs, and the uncertainties that take more runs."""
+        words = self.words(rows, place)
+        if words is not None:
+            return self._apart(words)
         wanted = [TOP_CLASSES, TOP_SCORES, *(PREFIX + name for name in self.columns)]
         answer = self.run(wanted, rows, place)
         if self.dropout is not None:
@@ -63,6 +75,14 @@ class SingleModel:
             norm = gradient_norm(self.all_slopes(rows, place), exact=not self.gradient.divisible)
             answer[PREFIX + GRADIENT] = norm.astype(np.float32)
         return answer
+
+    def _apart(self, words: Array) -> dict[str, Array]:
+        n_top = self.n_top or 0
+        measures = enumerate(self.columns, 2 * n_top)
+        return {
+            TOP_CLASSES: words[:, :n_top].astype(np.int64),
+            TOP_SCORES: words[:, n_top : 2 * n_top],
+        } | {PREFIX + name: words[:, place] for place, name in measures}
 
     def finish(self, part: dict[str, Array]) -> dict[str, Array]:
         """Return the answer as it is: the graph made it."""
