@@ -85,8 +85,8 @@ def undefined_below_zero(matrix):
     )
 
 
-def endless_above(limit, matrix=None):
-    """Runs for ever as soon as one value of a batch is above ``limit``."""
+def endless_above(limit, matrix=None, *, turns=ENDLESS):
+    """Runs for ever, or ``turns`` of a loop, as soon as one value of a batch is above ``limit``."""
     body = helper.make_graph(
         [node("Identity", ["go"], ["goes"]), node("Add", ["s", "step"], ["t"])],
         "body",
@@ -113,7 +113,7 @@ def endless_above(limit, matrix=None):
         initializers=[
             constant("w", matrix),
             constant("limit", limit),
-            constant("most", ENDLESS, np.int64),
+            constant("most", turns, np.int64),
             constant("zero", 0.0),
         ],
     )

@@ -224,7 +224,8 @@ def _seconds(timeout: bytes | None, default: float) -> float:
     if timeout is None:
         return default
     try:
-        seconds = float(timeout)
+        # Python takes what has underscores for a number.
+        seconds = 0.0 if b"_" in timeout else float(timeout)
     except ValueError:
         seconds = 0.0
     if not seconds > 0:

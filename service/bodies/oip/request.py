@@ -47,10 +47,13 @@ class InferRequest(msgspec.Struct):
 
     @property
     def timeout_ns(self) -> int:
-        """How long the request may wait; 0 is for ever."""
+        """How long the request may take; 0 is as long as any may."""
         timeout = (self.parameters or {}).get("timeout", 0)
         if type(timeout) is not int or timeout < 0:
-            raise InvalidInput.at("parameters.timeout", "expected microseconds, a whole number")
+            raise InvalidInput.at(
+                "parameters.timeout",
+                "expected microseconds, a whole number; 0 is the service's own limit",
+            )
         return timeout * 1000
 
     @property
