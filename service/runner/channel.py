@@ -135,20 +135,28 @@ class Channel:
         return self._socket
 
     def _read(self, size: int, deadline: float | None) -> Buffer:
+        if size <= READ_AHEAD_BYTES:
+            while self._end - self._start < size:
+                self._read_ahead(deadline)
+            start, self._start = self._start, self._start + size
+            return bytes(self._ahead[start : self._start])
         # Not a bytearray: that one is cleared first, which costs a pass over large inputs.
         try:
-            buffer = np.empty(size, dtype=np.uint8).data if size else memoryview(b"")
+            buffer = np.empty(size, dtype=np.uint8).data
         except MemoryError as error:
             raise FrameError("there is no memory for the frame") from error
         have = self._take(buffer)
         while have < size:
-            if size - have >= READ_AHEAD_BYTES:
-                have += self._fill(buffer[have:], deadline)
-            else:
-                # What follows comes with it: most frames are had by one call of the system.
-                self._start, self._end = 0, self._fill(self._ahead, deadline)
-                have += self._take(buffer[have:])
+            have += self._fill(buffer[have:], deadline)
         return buffer
+
+    def _read_ahead(self, deadline: float | None) -> None:
+        """Read more than is asked for: most frames are had by one call of the system."""
+        held = self._end - self._start
+        if held:
+            self._ahead[:held] = bytes(self._ahead[self._start : self._end])
+        self._start, self._end = 0, held
+        self._end += self._fill(self._ahead[held:], deadline)
 
     def _take(self, buffer: memoryview) -> int:
         """Move what is there already; return how much."""
