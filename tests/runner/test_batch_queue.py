@@ -52,9 +52,9 @@ def picky():
     )
 
 
-@pytest.fixture(scope="module")
-def loaded(tmp_path_factory):
-    """Loads models once for the tests of this file."""
+@pytest.fixture(scope="module", params=[None, ("entropy", "neg_log_topk_mass_5")])
+def loaded(tmp_path_factory, request):
+    """Loads models once for the tests of this file: with all uncertainties, and with some."""
     folder, kept = tmp_path_factory.mktemp("models"), {}
 
     def load(make, trial):
@@ -63,7 +63,9 @@ def loaded(tmp_path_factory):
             matrix = (
                 () if make in {of_any_length, picky, linear, passthrough} else (random_weights(),)
             )
-            kept[make] = load_here(save(folder, make(*matrix), name=name), trial)
+            kept[make] = load_here(
+                save(folder, make(*matrix), name=name), trial, columns=request.param
+            )
         return kept[make]
 
     return load
