@@ -94,7 +94,10 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     app.state.front = HotFront(
         hot,
         stopping=app.state.stopping,
-        limits=ConnectionLimits(max_receiving_bytes=settings.predict_queue_bytes),
+        # One body of any size that is allowed is received, whatever may wait.
+        limits=ConnectionLimits(
+            max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes)
+        ),
     )
     api.install(app)
     return app

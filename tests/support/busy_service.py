@@ -48,13 +48,12 @@ class BusyService:
 
     def wait_for(self, *, running: int, pending: int) -> None:
         """Wait until so many requests are at the model, and so many wait for it."""
-        lane = {"lane": "predict"}
+        assert wait_until(lambda: self.state() == (running, pending)), self.state()
 
-        def state() -> tuple[float, float]:
-            found = scrape(self.client)
-            return found("running_requests", **lane), found("pending_requests", **lane)
-
-        assert wait_until(lambda: state() == (running, pending)), state()
+    def state(self) -> tuple[float, float]:
+        """Return how many requests are at the model, and how many wait for it."""
+        found, lane = scrape(self.client), {"lane": "predict"}
+        return found("running_requests", **lane), found("pending_requests", **lane)
 
 
 @contextmanager
