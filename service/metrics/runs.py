@@ -25,7 +25,7 @@ class RunMetrics:
             buckets=ROWS,
             registry=registry,
         )
-
+        self._series: dict[str, tuple[Histogram, Histogram]] = {}
         self._loaded = Gauge(
             "howsure_models_loaded",
             "ONNX models that are loaded, each in a child process.",
@@ -38,6 +38,11 @@ class RunMetrics:
 
     def answered(self, operation: str, rows: int, seconds: float) -> None:
         """Count one question that was answered."""
-        self._seconds.labels(operation).observe(seconds)
+        series = self._series.get(operation)
+        if series is None:
+            # To look a series up takes longer than to add to it.
+            series = self._seconds.labels(operation), self._rows.labels(operation)
+            self._series[operation] = series
+        series[0].observe(seconds)
         if rows:
-            self._rows.labels(operation).observe(rows)
+            series[1].observe(rows)
