@@ -1,7 +1,8 @@
 """Running users' ONNX models in child processes; the parent never parses or runs one."""
 
+from service.runner.asked_batch import BatchLimits
 from service.runner.batch_request import Answer, BatchRequest
-from service.runner.batcher import Batcher, BatchLimits
+from service.runner.batcher import Batcher
 from service.runner.description import (
     PLAIN,
     HeadOutputs,

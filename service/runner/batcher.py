@@ -2,13 +2,11 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
+from collections.abc import Callable, Iterator
 
 from service.errors import DeadlineExceeded, ServiceError
 from service.runner.answers import Expected
-from service.runner.batch_messages import Batch, Sent, encode_batch
+from service.runner.asked_batch import AskedBatch, BatchLimits, most_report_bytes
 from service.runner.batch_request import Answer, BatchRequest
 from service.runner.fields import FieldError
 from service.runner.frames import FrameError
@@ -21,22 +19,7 @@ MAX_SENT_BYTES = 8 * 2**20
 # Longer times are looked at in such steps.
 SWEPT_SECONDS = 5.0
 SWEEP_SECONDS = 0.5
-# What a report may hold beside its matrix: this much, for each request a refusal or what it wants
-# back, and what a number that was written in two characters takes.
-REPORT_BYTES = 2**16
-REPORT_REQUEST_BYTES = 24 * 2**10
-REPORT_FACTOR = 4
 OVERDUE = "The request {} for longer than its timeout."
-
-
-@dataclass(frozen=True)
-class BatchLimits:
-    """What goes into a run, and into a request; ``run_seconds`` is what a run may take."""
-
-    max_rows: int
-    max_bytes: int
-    run_rows: int
-    run_seconds: float
 
 
 class Batcher:
@@ -77,6 +60,7 @@ class Batcher:
         self._asked_at = 0.0
         self._waiting: deque[BatchRequest] = deque()
         self._sent: dict[int, BatchRequest] = {}
+        self._asked: list[BatchRequest] = []
         self._dropped: list[int] = []
         self._child: LoadedChild | None = None
         self._is_opening = False
@@ -187,43 +171,23 @@ class Batcher:
         dropped, self._dropped = self._dropped, []
         for number in dropped:
             self._sent.pop(number, None)
-        limits = self._limits
-        batch = Batch(
-            sent=list(_alike_together(requests)),
-            dropped=dropped,
-            max_rows=limits.max_rows,
-            max_bytes=limits.max_bytes,
-            run_rows=limits.run_rows,
-            each_run=limits.run_seconds * self._expected.largest_run,
-        )
         self._is_busy = True
         self._asked_at = self._loop.time()
-        seconds = limits.run_seconds * self._expected.runs
-        n_bytes = sum(len(request.body) for request in self._sent.values())
-        sequence = child.next_sequence()
-        frame = encode_batch(
-            batch,
-            [request.body for request in requests],
-            sequence=sequence,
-            budget_ms=int(seconds * 1000),
+        self._asked = requests
+        asked = AskedBatch(requests, dropped, self._expected, self._limits)
+        child.ask(
+            asked.frame(child.next_sequence()),
+            seconds=asked.seconds,
+            max_report_bytes=most_report_bytes(self._sent.values()),
+            max_rows=self._limits.run_rows,
         )
-        is_asked = child.ask(
-            frame,
-            seconds=seconds,
-            max_report_bytes=REPORT_BYTES
-            + REPORT_REQUEST_BYTES * len(self._sent)
-            + REPORT_FACTOR * n_bytes,
-            max_rows=limits.run_rows,
-        )
-        if not is_asked:
-            self._take_back(requests)
 
-    def _take_back(self, requests: Sequence[BatchRequest]) -> None:
-        """Let requests that no child has seen wait for the next one."""
-        for request in reversed(requests):
-            del self._sent[request.number]
-            self._waiting.appendleft(request)
-            self._bounds.come_back(request)
+    def _take_back(self) -> None:
+        """Let the last batch, which no child has seen, wait for the next one."""
+        for request in reversed(self._asked):
+            if self._sent.pop(request.number, None) is not None and not request.is_over:
+                self._waiting.appendleft(request)
+                self._bounds.come_back(request)
 
     def _next_requests(self) -> Iterator[BatchRequest]:
         """Take what goes into the next batch: one request at least, if one waits."""
@@ -244,7 +208,7 @@ class Batcher:
 
     def _reported(self, report: ReportedBatch) -> None:
         """Take what the child answered; the next batch goes out before anybody is told."""
-        self._is_busy = False
+        self._is_busy, self._asked = False, []
         try:
             answers, refused = report.match(
                 self._sent, self._expected, max_rows=self._limits.max_rows
@@ -276,9 +240,11 @@ class Batcher:
             self._fail_sent(child.condemn(str(error)))
         self._go_on()
 
-    def _lost(self, error: ServiceError) -> None:
+    def _lost(self, error: ServiceError, is_unread: bool) -> None:  # noqa: FBT001 - a callback
         """Take that the child died, or was killed: what it was on fails, the rest waits on."""
         self._child = None
+        if is_unread:
+            self._take_back()
         self._fail_sent(error)
         self._go_on()
         if self.is_idle:
@@ -329,15 +295,3 @@ class Batcher:
             self._bounds.end(request)
             self._let_go(request)
             request.asker.failed(request, DeadlineExceeded(OVERDUE.format(waited)))
-
-
-def _alike_together(requests: Sequence[BatchRequest]) -> Iterator[Sent]:
-    """Yield what is said of requests once for those that follow each other and are alike."""
-    kinds = (
-        ((r.media_type, len(r.body), r.reference, r.encoding, r.header_length), r.number)
-        for r in requests
-    )
-    for (kind, _), found in groupby(enumerate(kinds), key=lambda at: (at[1][0], at[1][1] - at[0])):
-        numbers = [number for _, (_, number) in found]
-        media_type, length, reference, encoding, header_length = kind
-        yield Sent(numbers[0], media_type, length, reference, encoding, header_length, len(numbers))

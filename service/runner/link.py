@@ -24,6 +24,11 @@ class Link:
     lost
         Told once that the other side is gone (None), or of what is no frame. The link is closed
         by then.
+
+    Attributes
+    ----------
+    is_unread
+        Whether the other side went before it had read the last frame.
     """
 
     def __init__(
@@ -44,23 +49,19 @@ class Link:
         self._outbox: list[memoryview] = []
         self._is_open = True
         self._is_writing = False
-        self._is_untouched = True
+        self.is_unread = False
         loop.add_reader(sock, self._read)
 
     def send(
         self, buffers: Sequence[Buffer], *, max_fields_bytes: int, max_tensor_bytes: int
-    ) -> bool:
-        """Send a frame, whose answer may have so many bytes of fields and of arrays.
-
-        Return False if the other side is gone and cannot have seen any of it.
-        """
+    ) -> None:
+        """Send a frame, whose answer may have so many bytes of fields and of arrays."""
         if not self._is_open:
-            return False
+            self.is_unread = True
+            return
         self._max_fields_bytes, self._max_tensor_bytes = max_fields_bytes, max_tensor_bytes
         self._outbox = [memoryview(buffer) for buffer in buffers]
-        self._is_untouched = True
         self._write()
-        return self._is_open or not self._is_untouched
 
     def close(self) -> None:
         """Look at the socket no more."""
@@ -84,6 +85,7 @@ class Link:
                 self._loop.add_writer(self._socket, self._write)
                 self._is_writing = True
         except OSError:
+            self.is_unread = True
             self._give_up(None)
         else:
             if self._is_writing:
@@ -91,7 +93,6 @@ class Link:
                 self._is_writing = False
 
     def _forget(self, sent: int) -> None:
-        self._is_untouched = False
         done = 0
         while done < len(self._outbox) and sent >= len(self._outbox[done]):
             sent -= len(self._outbox[done])
@@ -106,8 +107,10 @@ class Link:
         except BlockingIOError:
             return
         except OSError:
-            got = 0
+            # The kernel says so of an end that was closed before it read all that was sent.
+            got, self.is_unread = 0, True
         if not got:
+            self.is_unread |= bool(self._outbox)
             self._give_up(None)
             return
         self._have += got

@@ -15,7 +15,8 @@ from service.runner.process import GRACE_SECONDS, RunnerProcess
 from service.runner.reported_batch import ReportedBatch
 
 Reported = Callable[[ReportedBatch], None]
-Lost = Callable[[ServiceError], None]
+# Told why, and whether the last batch was not even looked at.
+Lost = Callable[[ServiceError, bool], None]
 
 
 class LoadedChild:
@@ -85,22 +86,17 @@ class LoadedChild:
 
     def ask(
         self, frame: Sequence[Buffer], *, seconds: float, max_report_bytes: int, max_rows: int
-    ) -> bool:
-        """Send a batch, under the last number given out; its report must come in time.
-
-        Return False if a child that answered before had died, so that the batch may be asked of
-        another. One that never answered is not forgiven: the next would do the same.
-        """
+    ) -> None:
+        """Send a batch, under the last number given out; its report must come in time."""
         if self._link is None:
             raise RuntimeError("nobody listens to the child")
         self._asked, self._seconds = self._sequence, seconds
         self._overdue = self._loop.call_later(seconds + GRACE_SECONDS, self._too_late)
-        is_sent = self._link.send(
+        self._link.send(
             frame,
             max_fields_bytes=max_report_bytes,
             max_tensor_bytes=max_rows * self._expected.n_words * 4,
         )
-        return is_sent or not self._has_answered
 
     def condemn(self, reason: str) -> OnnxModelCrashed:
         """Kill a child that answered nonsense; return what to say of it."""
@@ -153,16 +149,19 @@ class LoadedChild:
 
     def _died(self, looking: "asyncio.Future[str]") -> None:
         cause = "it closed its socket" if looking.cancelled() else looking.result()
-        self._end(OnnxModelCrashed(f"The process that ran the ONNX model died: {cause}."))
+        # Of one that never answered no batch goes to another: that would die the same.
+        is_unread = self._has_answered and self._link is not None and self._link.is_unread
+        error = OnnxModelCrashed(f"The process that ran the ONNX model died: {cause}.")
+        self._end(error, is_unread=is_unread)
 
-    def _end(self, error: ServiceError) -> None:
+    def _end(self, error: ServiceError, *, is_unread: bool = False) -> None:
         if self._is_over:
             return
         lost = self._lost
         self.detach()
         self._threads.submit(self.close)
         if lost is not None:
-            lost(error)
+            lost(error, is_unread)
 
     def _stop_clock(self) -> None:
         if self._overdue is not None:

@@ -8,8 +8,8 @@ from service.core.records import Records, concatenate
 from service.errors import InvalidDataset, InvalidInput
 from service.runner.answers import expected_of
 from service.runner.arrays import check_inputs, check_labels, chunks
+from service.runner.asked_batch import BatchLimits
 from service.runner.asking import Question
-from service.runner.batcher import BatchLimits
 from service.runner.cpus import usable_cpus
 from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFiles
 from service.runner.device import Device, DeviceFinder

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from service.errors import InferenceFailed, Overloaded, ServiceError
+from service.runner.asked_batch import BatchLimits
 from service.runner.batch_request import BatchRequest
-from service.runner.batcher import Batcher, BatchLimits
+from service.runner.batcher import Batcher
 from service.runner.loaded_child import LoadedChild
 from service.runner.model_opener import ModelOpener, OpenedModel
 from service.runner.model_to_serve import ModelToServe, ProviderParity
