@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 from job_workspaces import TOO_LARGE, inputs_set
+from mixed_requests import Sent
 from oip_service import in_json, infer
 from runner_children import wait_until
 from runner_models import endless_above, rows
@@ -39,6 +40,10 @@ class BusyService:
     def begin(self, inputs: Any, **options: str) -> "Future[httpx.Response]":
         """Ask and do not wait."""
         return self._threads.submit(lambda: self.ask(inputs, **options))
+
+    def send(self, sent: Sent) -> "Future[httpx.Response]":
+        """Send any request and do not wait."""
+        return self._threads.submit(sent.by, self.client)
 
     def occupy(self) -> "Future[httpx.Response]":
         """Keep the model busy; return once it is."""
