@@ -237,8 +237,7 @@ class Batcher:
     def _nonsense(self, error: Exception) -> None:
         child = self.unload()
         if child is not None:
-            self._fail_sent(child.condemn(str(error)))
-        self._go_on()
+            self._lost(child.condemn(str(error)), is_unread=False)
 
     def _lost(self, error: ServiceError, is_unread: bool) -> None:  # noqa: FBT001 - a callback
         """Take that the child died, or was killed: what it was on fails, the rest waits on."""

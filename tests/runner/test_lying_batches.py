@@ -8,7 +8,7 @@ import lying_batches
 import pytest
 from batch_requests import LIMITS, Futures, outcome, outcomes, until
 from lying_children import start_lying
-from runner_children import is_gone, wait_until
+from runner_children import descriptors, is_gone, wait_until
 from runner_models import rows
 
 from service.errors import DeadlineExceeded, InferenceFailed, OnnxModelCrashed
@@ -43,7 +43,7 @@ class Children:
 
     def __init__(self, *ways, limits=LIMITS):
         self.ways = list(ways)
-        self.pids = []
+        self.pids, self.idle = [], []
         self.threads = ThreadPoolExecutor(2)
         self.asker = Futures()
         self.bounds = QueueBounds(max_rows=100, max_bytes=2**24)
@@ -52,7 +52,7 @@ class Children:
             limits=limits,
             bounds=self.bounds,
             open_child=lambda _: asyncio.ensure_future(self._open()),
-            idle=lambda _: None,
+            idle=lambda _: self.idle.append(1),
             ran=lambda *_: None,
         )
 
@@ -78,6 +78,7 @@ class Children:
 
 @asynccontextmanager
 async def children(*ways, **options):
+    before = descriptors()
     opened = Children(*ways, **options)
     try:
         yield opened
@@ -87,6 +88,7 @@ async def children(*ways, **options):
     finally:
         await asyncio.to_thread(opened.threads.shutdown)
     assert wait_until(lambda: all(is_gone(pid) for pid in opened.pids))
+    assert descriptors() == before
 
 
 @pytest.mark.parametrize("how", lying_batches.LIES)
@@ -99,6 +101,7 @@ def test_a_lie_costs_one_honest_error_and_the_child(how):
                 assert "nonsense" in error.message
             assert wait_until(lambda: is_gone(opened.pids[0]))
             assert opened.batcher.is_idle
+            assert opened.idle  # whoever waits for room is told
             assert opened.batcher.child is None
 
     asyncio.run(body())

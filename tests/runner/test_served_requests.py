@@ -88,6 +88,19 @@ def test_requests_of_all_shapes_are_answered_at_once(pool, of_any_length):
     run_loop(body)
 
 
+def test_a_body_larger_than_the_socket_holds_arrives(pool, of_any_length):
+    array = np.random.default_rng(0).normal(size=(50, 2000, N_FEATURES)).astype(np.float32)
+
+    async def body():
+        async with at_work(pool) as work:
+            requests = [work.ask(of_any_length, array[:n]) for n in (50, 1, 49)]
+            expected = pool.predict(of_any_length.files, of_any_length.resolved, {"x": array})
+            for answer in await outcomes(requests):
+                assert_alike(answer.outputs, expected)
+
+    run_loop(body)
+
+
 def test_bad_requests_are_told_and_the_others_answered(pool, model):
     async def body():
         async with at_work(pool) as work:
