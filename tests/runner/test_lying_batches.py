@@ -1,6 +1,7 @@
 """A child that lies about a batch is killed; who was in the batch is told once, and nobody else."""
 
 import asyncio
+import json
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 
@@ -9,14 +10,26 @@ import pytest
 from batch_requests import LIMITS, Futures, outcome, outcomes, until
 from lying_children import start_lying
 from runner_children import descriptors, is_gone, wait_until
-from runner_models import rows
+from runner_models import rows, save
 
 from service.errors import DeadlineExceeded, InferenceFailed, OnnxModelCrashed
 from service.graph.description import OnnxModelDescription, TensorSpec
 from service.graph.output import OutputChoice
-from service.runner import Batcher, BatchLimits, LoadedOnnxModel, QueueBounds
+from service.runner import (
+    Batcher,
+    BatchLimits,
+    Device,
+    LoadedOnnxModel,
+    ModelToServe,
+    QueueBounds,
+    ServedModels,
+    ServingRoom,
+)
 from service.runner.answers import expected_of
 from service.runner.loaded_child import LoadedChild
+from service.runner.placement import LatePlacement
+from service.runner.questions import Questions
+from service.runner.spawner import Spawner
 
 ROWS = rows(1)
 LOADED = LoadedOnnxModel(
@@ -188,5 +201,73 @@ def test_children_that_never_answer_anything_are_not_tried_for_ever():
             for _ in range(3):
                 assert isinstance(await outcome(opened.ask()), OnnxModelCrashed)
             assert len(opened.pids) == 3
+
+    asyncio.run(body())
+
+
+@asynccontextmanager
+async def served(*ways):
+    """Serve models from children that load anything, each of which behaves in its own way."""
+    left, started = list(ways), []
+
+    def start():
+        how = left.pop(0) if left else "honest"
+        found = json.dumps(LOADED.as_fields())
+        arguments = (how, EXPECTED.n_top, len(EXPECTED.columns), found)
+        started.append(start_lying(lying_batches.__file__, *arguments))
+        return started[-1]
+
+    spawner = Spawner(start)
+    models = ServedModels(
+        spawner,
+        Questions(load_timeout=20.0, run_timeout=20.0, max_classes=100, threads=1),
+        placement=LatePlacement(lambda: [Device("cpu", "CPUExecutionProvider", "said")]),
+        limits=LIMITS,
+        room=ServingRoom(max_models=2, max_memory_bytes=0),
+        bounds=QueueBounds(max_rows=100, max_bytes=2**24),
+        answered=lambda *_: None,
+    )
+    try:
+        yield models, started
+    finally:
+        await models.close()
+        await asyncio.to_thread(spawner.close)
+    assert wait_until(lambda: all(is_gone(process.pid) for process in started))
+
+
+def test_a_child_that_talks_on_when_it_has_loaded_has_not_loaded(tmp_path):
+    model = ModelToServe(save(tmp_path, b"any"), LOADED.resolved, "any")
+
+    async def body():
+        asker = Futures()
+        async with served("talks on when it has loaded") as (models, started):
+            requests = [asker.of_rows(ROWS) for _ in range(3)]
+            for request in requests:
+                models.submit(model, request, timeout=30.0)
+            for error in await outcomes(requests):
+                assert isinstance(error, OnnxModelCrashed)
+                assert "nonsense" in error.message
+            # It is tried again, but not at once.
+            with pytest.raises(OnnxModelCrashed):
+                models.submit(model, asker.of_rows(ROWS), timeout=30.0)
+            assert is_gone(started[0].pid)
+            assert len(started) <= 2
+
+    asyncio.run(body())
+
+
+def test_a_lying_child_of_a_served_model_gives_way_to_an_honest_one(tmp_path):
+    model = ModelToServe(save(tmp_path, b"any"), LOADED.resolved, "any")
+
+    async def body():
+        asker = Futures()
+        async with served("a class too high") as (models, _):
+            found = []
+            for _ in range(2):
+                request = asker.of_rows(ROWS)
+                models.submit(model, request, timeout=30.0)
+                found.append(await outcome(request))
+            assert isinstance(found[0], OnnxModelCrashed)
+            assert found[1].outputs.top_scores.shape == (1, 5)
 
     asyncio.run(body())

@@ -1,8 +1,10 @@
 """A child process that lies about batches: ``python lying_batches.py FD HOW N_TOP N_COLUMNS``.
 
-It answers each request with one row, and some of them with a lie.
+It answers each request with one row, and some of them with a lie. It loads whatever it is to, and
+then says that it found what a fifth argument says.
 """
 
+import json
 import socket
 import sys
 import time
@@ -195,7 +197,14 @@ def answer(channel, how, asked, n_answered):
         channel.send(LIES[how](asked))
 
 
-def main(fd, how, n_top, n_columns):
+def load(channel, how, request, found):
+    answer = encode(Frame(Kind.LOAD, request.sequence, json.loads(found)))
+    if how == "talks on when it has loaded":
+        answer.append(b"more")
+    channel.send([b"".join(answer)])
+
+
+def main(fd, how, n_top, n_columns, found="{}"):
     channel = Channel(socket.socket(fileno=fd))
     channel.send(encode(Frame(Kind.READY, 0, {"versions": {}})))
     if how == "answers without reading":
@@ -205,6 +214,9 @@ def main(fd, how, n_top, n_columns):
     try:
         for n_answered in count():
             header, fields, _ = channel.receive_unread()
+            if header.kind is Kind.LOAD:
+                load(channel, how, header, found)
+                continue
             answer(channel, how, Asked(header, fields, int(n_top), int(n_columns)), n_answered)
     except ChannelClosed:
         pass
