@@ -24,6 +24,7 @@ from service.api.oip_schemas import (
     OipServer,
     OipStatistics,
 )
+from service.api.timeout_header import TIMEOUT_HEADER
 from service.errors import InvalidInput
 from service.operations.oip.metadata import model_config, model_metadata
 from service.operations.oip.repository import (
@@ -140,8 +141,9 @@ def get_statistics(
     "/infer",
     summary="OIP: predict",
     body=_BODY,
+    parameters=[TIMEOUT_HEADER],
     responses={
-        **failures(400, 404, 413, 415, 504),
+        **failures(400, 404, 408, 413, 415, 429, 504),
         200: {"content": {BINARY: {"schema": _BYTES}}},
     },
     response_model=OipAnswer,

@@ -20,10 +20,12 @@ STATUS = {
 _MEANING = {
     400: "The request breaks a rule.",
     404: "There is no such model or version.",
+    408: "The body came too slowly.",
     413: "Something is above its limit.",
     415: "The body is encoded otherwise than by gzip or deflate.",
+    429: "More waits than may; try again after `Retry-After` seconds.",
     503: "Not now; or the calibration has not succeeded.",
-    504: "The request waited longer than its timeout, or the model took longer than it may.",
+    504: "The request took longer than its time, or the model than it may.",
 }
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]

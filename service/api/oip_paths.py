@@ -1,6 +1,6 @@
 """Paths of models below ``/v2``: each is there for a name, and for one of its versions."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, TypeVar
 
 from fastapi import APIRouter, Depends, Request
@@ -40,13 +40,14 @@ def on_models(
     suffix: str,
     *,
     body: dict[str, Any] | None = None,
+    parameters: Sequence[dict[str, Any]] = (),
     **options: Any,  # noqa: ANN401 - those of FastAPI
 ) -> Callable[[Route], Route]:
     """Register a route of a model and, beside it, that of one of its versions."""
 
     def register(route: Route) -> Route:
-        for path, parameters in _PATHS.items():
-            extra: dict[str, Any] = {"parameters": parameters}
+        for path, of_path in _PATHS.items():
+            extra: dict[str, Any] = {"parameters": [*of_path, *parameters]}
             if body is not None:
                 extra["requestBody"] = body
             router.add_api_route(

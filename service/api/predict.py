@@ -8,6 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.api.dependencies import FrontDep
 from service.api.problems import problems
+from service.api.timeout_header import TIMEOUT_HEADER
 from service.bodies import JSON, NPY, NPZ
 
 BINARY = {"type": "string", "format": "binary"}
@@ -121,7 +122,7 @@ class PredictAnswer(BaseModel):
     summary="Predict, with calibrated probabilities",
     response_model=PredictAnswer,
     responses={
-        **problems(400, 404, 406, 409, 413, 415, 422, 504),
+        **problems(400, 404, 406, 408, 409, 413, 415, 422, 429, 504),
         200: {
             "content": {NPZ: {"schema": BINARY}},
             "headers": {
@@ -133,6 +134,7 @@ class PredictAnswer(BaseModel):
         },
     },
     openapi_extra={
+        "parameters": [TIMEOUT_HEADER],
         "requestBody": {
             "required": True,
             "content": {
@@ -140,7 +142,7 @@ class PredictAnswer(BaseModel):
                 NPY: {"schema": BINARY},
                 NPZ: {"schema": BINARY},
             },
-        }
+        },
     },
 )
 async def post_predict(

@@ -8,12 +8,14 @@ _MEANING = {
     400: "The request cannot be read.",
     404: "There is no such thing.",
     406: "It is offered in none of the formats that `Accept` names.",
+    408: "The body came too slowly.",
     409: "Something is not in a state that allows this.",
     413: "Something is above its limit.",
     415: "The media type or file format is not read here.",
     422: "Something breaks a rule; `errors` says where and which.",
+    429: "More waits than may; try again after `Retry-After` seconds.",
     503: "Not now; try again after `Retry-After` seconds.",
-    504: "The ONNX model took longer than it may.",
+    504: "The request took longer than its time, or the ONNX model than it may.",
     507: "No space is left.",
 }
 

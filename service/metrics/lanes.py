@@ -1,4 +1,4 @@
-"""The lanes that requests wait in for a thread of their own."""
+"""The lanes that requests wait in: for a model, or for a thread of their own."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -9,7 +9,7 @@ from service.metrics.buckets import SECONDS
 
 
 class Lane(Protocol):
-    """Calls that wait for a thread, and those that have one."""
+    """Requests that wait, and those that something is done for."""
 
     @property
     def pending(self) -> int:
@@ -26,19 +26,22 @@ class LaneMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = Histogram(
             "howsure_queue_wait_seconds",
-            "From a request's place in the queue of its lane to a thread of its own.",
+            "From a request to its run by a model, or to a thread of its own.",
             ["lane"],
             buckets=SECONDS,
             registry=registry,
         )
         self._pending = Gauge(
             "howsure_pending_requests",
-            "Requests that wait for a thread.",
+            "Requests that wait for a model, or for a thread.",
             ["lane"],
             registry=registry,
         )
         self._running = Gauge(
-            "howsure_running_requests", "Requests that have a thread.", ["lane"], registry=registry
+            "howsure_running_requests",
+            "Requests that a model is at, or that have a thread.",
+            ["lane"],
+            registry=registry,
         )
 
     def waited(self, lane: str) -> Callable[[float], None]:

@@ -9,6 +9,9 @@ from json_schema import faults
 from running_service import calibrate, digits
 
 JSON = "application/json"
+PREDICT_DIGITS = {"json": json.loads(digits("request.json"))}
+INFER = "/v2/models/{model_name}/infer"
+INFER_VERSION = "/v2/models/{model_name}/versions/{model_version}/infer"
 
 
 @pytest.fixture(scope="module")
@@ -162,6 +165,8 @@ def test_references_lead_somewhere(document) -> None:
         ("post", "/calibrate", {"content": b"x"}, 415),
         ("post", "/predict", {"content": b"{"}, 400),
         ("post", "/predict", {"headers": {"Accept": "image/png"}}, 406),
+        ("post", "/predict", {"headers": {"Timeout": "soon"}}, 422),
+        ("post", "/predict", {"headers": {"Timeout": "1e-9"}, **PREDICT_DIGITS}, 504),
     ],
 )
 def test_failures_are_declared(
@@ -178,6 +183,15 @@ def test_failures_are_declared(
     declared = document["paths"][path][method]["responses"]
     assert "application/problem+json" in declared[str(status)]["content"]
     assert "406" not in document["paths"]["/calibrate"]["post"]["responses"]
+
+
+@pytest.mark.parametrize("path", ["/predict", INFER, INFER_VERSION])
+def test_the_time_of_a_prediction_is_declared(document, path: str) -> None:
+    operation = document["paths"][path]["post"]
+    (header,) = [found for found in operation["parameters"] if found["in"] == "header"]
+    assert header["name"] == "Timeout"
+    assert not header["required"]
+    assert {"408", "413", "429", "503", "504"} <= operation["responses"].keys()
 
 
 def test_the_documentation_needs_no_other_server(client) -> None:
