@@ -9,8 +9,10 @@ from job_workspaces import calibrate, ended, inputs_set, wait_for, working, work
 from predictor import predictor_of
 from runner_models import linear, rows, weights
 from sqlalchemy import event
+from sqlalchemy.exc import OperationalError
 from storage_rows import tenant_of
 
+from service.errors import Overloaded
 from service.operations.manage_calibrations import promote_calibration
 from service.storage.artifacts import ArtifactStore
 
@@ -86,3 +88,31 @@ def test_who_asks_after_a_write_does_not_join_who_asked_before(workspace) -> Non
         store.may_go_on.set()
         assert early.result(WAIT_SECONDS)["calibration"]["version"] == 2
         assert predictor.ask(NAME, ROWS)["calibration"]["version"] == 1
+
+
+class FailingStore(ArtifactStore):
+    """A store that fails in a way that is no business of a store's."""
+
+    def __init__(self, store: ArtifactStore, error: Exception) -> None:
+        super().__init__(store._store)
+        self._error = error
+
+    def local_path(self, key, sha256):
+        raise self._error
+
+
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (ZeroDivisionError(), ZeroDivisionError),
+        (OperationalError("SELECT", {}, Exception("gone")), Overloaded),
+    ],
+    ids=["a bug", "a database that is away"],
+)
+def test_whoever_waits_is_told_whatever_it_was(workspace, error, told) -> None:
+    broken = dataclasses.replace(workspace, artifacts=FailingStore(workspace.artifacts, error))
+    with predictor_of(broken) as predictor:
+        asked = [predictor.begin(NAME, ROWS) for _ in range(3)]
+        assert [type(found.exception(WAIT_SECONDS)) for found in asked] == [told] * 3
+    with predictor_of(workspace) as predictor:
+        assert predictor.ask(NAME, ROWS)["calibration"]["version"] == 2

@@ -22,20 +22,27 @@ class Predictor:
     """Asks like a client whose body names the calibration."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, predicting: Predicting, models: ServedModels
+        self,
+        loop: asyncio.AbstractEventLoop,
+        predicting: Predicting,
+        models: ServedModels,
+        lane: Lane,
     ) -> None:
         self._loop = loop
         self._predicting = predicting
+        self._lane = lane
         self.models = models
 
-    def ask(self, reference: str, inputs: Any) -> dict:
+    def ask(self, reference: str, rows: Any, *, kind: str = "inputs") -> dict:
         """Return the answer; what it failed with is raised."""
-        return self.begin(reference, inputs).result(60)
+        return self.begin(reference, rows, kind=kind).result(60)
 
-    def begin(self, reference: str, inputs: Any) -> "Future[dict]":
+    def begin(
+        self, reference: str, rows: Any, *, kind: str = "inputs", timeout: float = 60.0
+    ) -> "Future[dict]":
         """Ask and do not wait."""
         answered: Future[dict] = Future()
-        body = json.dumps({"calibration": reference, "inputs": inputs}).encode()
+        body = json.dumps({"calibration": reference, kind: rows}).encode()
 
         def begin() -> None:
             asked = AskedPrediction(
@@ -43,7 +50,7 @@ class Predictor:
                 body=body,
                 reference=None,
                 form="json",
-                timeout=60.0,
+                timeout=timeout,
                 arrived=self._loop.time(),
                 done=lambda answer: answered.set_result(json.loads(answer.body)),
                 failed=answered.set_exception,
@@ -52,6 +59,11 @@ class Predictor:
 
         self._loop.call_soon_threadsafe(begin)
         return answered
+
+    def hold_lane(self, until: threading.Event) -> None:
+        """Keep one thread busy, or one place in the queue for one."""
+        asyncio.run_coroutine_threadsafe(self._lane.run(until.wait), self._loop)
+        self.settle()
 
     def settle(self) -> None:
         """Wait until the loop has done all that it was asked to before."""
@@ -70,7 +82,8 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
     def on_loop(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         return asyncio.run_coroutine_threadsafe(work(), loop).result(60)
 
-    async def opened() -> tuple[Predicting, ServedModels]:
+    async def opened() -> tuple[Predicting, ServedModels, Lane]:
+        lane = Lane("predictions", threads=2, queue=2)
         models = workspace.runners.serve(
             limits=BatchLimits(max_rows=1000, max_bytes=2**20, run_rows=128, run_seconds=60.0),
             room=ServingRoom(max_models=max_models, max_memory_bytes=0),
@@ -81,14 +94,14 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
             tenant_of(workspace.database),
             models,
             statistics=Statistics(),
-            in_thread=Lane("predictions", threads=2, queue=2).run,
+            in_thread=lane.run,
         )
-        return predicting, models
+        return predicting, models, lane
 
     try:
-        predicting, models = on_loop(opened)
+        predicting, models, lane = on_loop(opened)
         try:
-            yield Predictor(loop, predicting, models)
+            yield Predictor(loop, predicting, models, lane)
         finally:
             on_loop(predicting.close)
     finally:
