@@ -10,7 +10,7 @@ import pytest
 from batch_requests import Futures, json_body, outcome, outcomes, until
 from graph_models import constant, make_model, node, value
 from models_at_work import Resolving, assert_alike, at_work, run_loop
-from runner_children import is_gone, processor_ticks
+from runner_children import is_gone, processor_ticks, wait_until
 from runner_models import N_FEATURES, endless_above, linear, rows, save, weights
 
 from service.bodies import JSON
@@ -210,7 +210,7 @@ def test_a_killed_child_costs_what_it_was_on_and_nothing_else(pool, endless, is_
                 # What it has not read yet is no reason to fail.
                 await until(lambda: processor_ticks(pid) > ticks + 10)
             os.kill(pid, signal.SIGKILL)
-            await asyncio.to_thread(_wait_gone, pid)
+            assert wait_until(lambda: is_gone(pid))  # the loop does not hear of it
             waiting = [work.ask(endless) for _ in range(3)]
             for answer in await outcomes(waiting):
                 assert answer.outputs.top_classes.shape == (1, 5)
@@ -223,9 +223,23 @@ def test_a_killed_child_costs_what_it_was_on_and_nothing_else(pool, endless, is_
     run_loop(body)
 
 
-def _wait_gone(pid):
-    while not is_gone(pid):
-        pass
+def test_what_a_child_had_not_read_when_it_died_is_asked_of_the_next(pool, model):
+    async def body():
+        async with at_work(pool) as work:
+            await outcome(work.ask(model))
+            pid = work.state(model).pid
+            os.kill(pid, signal.SIGSTOP)
+            unread = [work.ask(model, rows(9)) for _ in range(3)]
+            await until(work.models.running)
+            work.drop(unread.pop())
+            behind = work.ask(model, rows(9))
+            os.kill(pid, signal.SIGKILL)
+            for answer in await outcomes([*unread, behind]):
+                assert answer.outputs.top_classes.shape == (9, 5)
+            assert work.state(model).pid != pid
+            assert (work.bounds._rows, work.bounds._bytes) == (0, 0)
+
+    run_loop(body)
 
 
 def test_a_stopped_child_is_killed_after_its_time(pool, model):

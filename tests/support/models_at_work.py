@@ -38,7 +38,8 @@ class AtWork:
     def hear(self):
         """Take the errors of those whose end a test does not look at; all have one."""
         for request in self._queues:
-            request.context.exception()
+            if not request.context.cancelled():
+                request.context.exception()
 
     def state(self, model):
         """Return what is said of a model, None if nothing is."""
