@@ -149,6 +149,15 @@ def test_one_whose_client_leaves(service) -> None:
     assert occupant.result().status_code == httpx.codes.OK
 
 
+def test_one_whose_client_leaves_before_its_end(client) -> None:
+    grown = Grown(client)
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.connect(client._transport._pool._uds)
+        sock.sendall(b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{")
+    assert wait_until(lambda: grown("requests_total"))
+    check(grown, PREDICT, 499, "client-left")
+
+
 def test_only_rows_that_were_answered_are_counted(service) -> None:
     client = service.client
     before = scrape(client)

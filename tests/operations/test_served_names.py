@@ -97,7 +97,7 @@ class FailingStore(ArtifactStore):
         super().__init__(store._store)
         self._error = error
 
-    def local_path(self, key, sha256):
+    def local_path(self, *_: str):
         raise self._error
 
 

@@ -35,6 +35,7 @@ class QueryApp:
         self.released = threading.Event()
         self.n_begun = 0
         self.refused: list[str] = []
+        self.broken_off: queue.Queue[str] = queue.Queue()
 
     def wait_for(self, query: str) -> None:
         """Wait until a request with this query is begun; earlier ones are forgotten."""
@@ -71,6 +72,10 @@ class QueryApp:
             case _:
                 reply(answer)
         return self.left.release if request.query == b"never" else lambda: None
+
+    def broke_off(self, route, *, arrived):
+        assert arrived <= asyncio.get_running_loop().time()
+        self.broken_off.put(route)
 
     def refuse(self, route, error, *, arrived):
         assert arrived <= asyncio.get_running_loop().time()

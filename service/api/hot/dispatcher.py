@@ -68,6 +68,9 @@ class HotDispatcher:
             body = await self._read(headers, receive, arrived)
         except ServiceError as error:
             return self._hot.refuse(found.route, error, arrived=arrived)
+        except ClientDisconnect:
+            self._hot.broke_off(found.route, arrived=arrived)
+            raise
         request = HotRequest(
             route=found.route,
             parameters=found.parameters,

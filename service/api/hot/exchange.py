@@ -55,3 +55,6 @@ class HotApp(Protocol):
 
     def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
         """Return the answer to a request that was not received whole, and count it."""
+
+    def broke_off(self, route: str, *, arrived: float) -> None:
+        """Count a request whose client left before it was received whole."""

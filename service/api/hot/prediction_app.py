@@ -31,6 +31,7 @@ from service.operations.predicting import IDENTITY, OIP, Predicting
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
 CLIENT_LEFT = 499
+LEFT = "client-left"
 INTERNAL = "internal-error"
 PROFILE = "profile"
 _LENGTH = LENGTH_HEADER.lower().encode()
@@ -87,6 +88,10 @@ class PredictionApp:
         answer = refusal(route.encode(), error)
         self.count(route, answer.status, arrived, error.code())
         return answer
+
+    def broke_off(self, route: str, *, arrived: float) -> None:
+        """Count a request whose client left before it was received whole."""
+        self.count(route, CLIENT_LEFT, arrived, LEFT)
 
     def count(self, route: str, status: int, arrived: float, failure: str | None) -> None:
         """Count a request that is over."""
@@ -176,7 +181,7 @@ class _Exchange(msgspec.Struct, eq=False):
     def give_up(self) -> None:
         if self.asked is not None and not self.asked.is_over:
             self.asked.drop()
-            self.app.count(self.route, CLIENT_LEFT, self.arrived, "client-left")
+            self.app.count(self.route, CLIENT_LEFT, self.arrived, LEFT)
 
     def _headers(self, answer: PredictionAnswer) -> Headers:
         if answer.header_length is not None:

@@ -74,6 +74,8 @@ class HotProtocol(GuardedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is hot."""
+        if self._receiving is not None:
+            self.front.hot.broke_off(self._receiving.found.route, arrived=self._receiving.arrived)
         for cycle in (self._receiving, self._waiting):
             if cycle is not None:
                 log.info("client_left", path=cycle.found.route)

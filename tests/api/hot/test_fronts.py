@@ -193,6 +193,7 @@ def test_a_client_that_leaves_within_its_body_has_asked_nothing(front) -> None:
     begun, taken = front.hot.n_begun, front.front.budget.taken
     with front.connect() as connection:
         connection.send(post("/predict", b"x" * 5000)[:-1])
+    assert front.hot.broken_off.get(timeout=10) == "/predict"
     with front.connect() as connection:
         connection.send(post("/predict?after"))
         assert connection.answer().json()["query"] == "after"
