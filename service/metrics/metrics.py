@@ -21,7 +21,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self.requests = RequestMetrics(self._registry)
+        self.requests = RequestMetrics()
+        self._registry.register(self.requests)
         self.lanes = LaneMetrics(self._registry)
         self.runs = RunMetrics(self._registry)
         self.answers = AnswerCounts()

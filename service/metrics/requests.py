@@ -1,50 +1,59 @@
 """HTTP requests: how many, how long, and why they failed."""
 
-from prometheus_client import CollectorRegistry, Counter, Histogram
+from collections.abc import Iterable
 
-from service.metrics.buckets import SECONDS
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+
+from service.metrics.durations import Durations
 
 
-class RequestMetrics:
-    """Requests by route; whoever calls sees to it that there are only so many routes."""
+class RequestMetrics(Collector):
+    """Requests by route; whoever calls sees to it that there are only so many routes.
 
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._requests = Counter(
-            "howsure_requests",
-            "HTTP requests that were answered, by status; 499: the client left before.",
-            ["method", "route", "status"],
-            registry=registry,
-        )
-        self._seconds = Histogram(
-            "howsure_request_seconds",
-            "From a request's first line to the last byte of its answer.",
-            ["method", "route"],
-            buckets=SECONDS,
-            registry=registry,
-        )
-        self._series: dict[tuple[str, str, int], tuple[Counter, Histogram]] = {}
-        self._failures = Counter(
-            "howsure_failures",
-            "Requests that failed, by the last part of the problem's `type`.",
-            ["method", "route", "reason"],
-            registry=registry,
-        )
+    They are counted from the event loop, and read from any thread.
+    """
+
+    def __init__(self) -> None:
+        self._requests: dict[tuple[str, str, int], int] = {}
+        self._seconds: dict[tuple[str, str], Durations] = {}
+        self._failures: dict[tuple[str, str, str], int] = {}
 
     def answered(
         self, method: str, route: str, *, status: int, seconds: float, failure: str | None
     ) -> None:
         """Count one request; ``failure`` is the reason if it failed."""
-        requests, took = self._of(method, route, status)
-        requests.inc()
+        key = (method, route, status)
+        self._requests[key] = self._requests.get(key, 0) + 1
+        took = self._seconds.get((method, route))
+        if took is None:
+            took = self._seconds[method, route] = Durations()
         took.observe(seconds)
         if failure is not None:
-            self._failures.labels(method, route, failure).inc()
+            reason = (method, route, failure)
+            self._failures[reason] = self._failures.get(reason, 0) + 1
 
-    def _of(self, method: str, route: str, status: int) -> tuple[Counter, Histogram]:
-        """Return the series of an answer, which to look up takes longer than to add to."""
-        key = (method, route, status)
-        found = self._series.get(key)
-        if found is None:
-            requests = self._requests.labels(method, route, str(int(status)))
-            found = self._series[key] = (requests, self._seconds.labels(method, route))
-        return found
+    def collect(self) -> Iterable[Metric]:
+        """Return the series as they are now."""
+        requests = CounterMetricFamily(
+            "howsure_requests",
+            "HTTP requests that were answered, by status; 499: the client left before.",
+            labels=["method", "route", "status"],
+        )
+        for (method, route, status), count in list(self._requests.items()):
+            requests.add_metric([method, route, str(int(status))], count)
+        seconds = HistogramMetricFamily(
+            "howsure_request_seconds",
+            "From a request's first line to the last byte of its answer.",
+            labels=["method", "route"],
+        )
+        for labels, durations in list(self._seconds.items()):
+            durations.add_to(seconds, list(labels))
+        failures = CounterMetricFamily(
+            "howsure_failures",
+            "Requests that failed, by the last part of the problem's `type`.",
+            labels=["method", "route", "reason"],
+        )
+        for reason, count in list(self._failures.items()):
+            failures.add_metric(list(reason), count)
+        return [requests, seconds, failures]
