@@ -30,6 +30,7 @@ from service.runner import Answer, BatchRequest, ServedModels
 
 OIP = "oip"
 IDENTITY = "identity"
+MOST_DIGITS = 18
 TIMEOUT = b'"timeout"'
 # What a body has where that word, or any other, may be written otherwise.
 ESCAPE = b"\\"
@@ -192,7 +193,11 @@ class Predicting:
 def _look_for_timeout(asked: AskedPrediction) -> None:
     """Take the protocol's own deadline where a body has one; else it is not read here."""
     body, length = asked.body, asked.header_length
-    end = int(length) if length is not None and length.isdecimal() else len(body)
+    end = len(body)
+    if length is not None:
+        if not (length.isdecimal() and length.isascii() and len(length) <= MOST_DIGITS):
+            divide(body, length)  # which says what is wrong with it
+        end = int(length)
     if body.find(TIMEOUT, 0, end) < 0 and body.find(ESCAPE, 0, end) < 0:
         return
     text, _ = divide(body, length)
