@@ -1,5 +1,7 @@
 """Whoever asks at the same time, and however: everybody gets the answer that he would get alone."""
 
+import io
+import json
 import random
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +14,8 @@ from busy_service import NAME as BUSY
 from busy_service import QUICK_ROWS, busy_service_on
 from job_workspaces import TOO_LARGE, logits_set
 from mixed_requests import FORMS, REFUSED, said, said_of_rows
-from oip_service import oip_service_on
+from oip_service import in_json, oip_service_on
+from predict_bodies import NPZ, npz
 from running_service import calibrate, digits
 
 OK = httpx.codes.OK
@@ -127,3 +130,44 @@ def test_who_asks_for_one_row_does_not_wait_for_who_asks_for_ten_thousand(tmp_pa
         assert answer.status_code == OK, answer.text
         assert len(answer.json()["predictions"]) == len(many)
         assert answer.json()["calibration"]["name"] == BUSY
+
+
+def with_supplied(form: int, rows: np.ndarray, own: np.ndarray) -> mixed.Sent:
+    """Return a request that brings the uncertainties of its rows with it."""
+    if form == 0:
+        body = {"calibration": "own", "inputs": rows.tolist(), "supplied": {"own": own.tolist()}}
+        return mixed.Sent("/predict", json.dumps(body).encode())
+    if form == 1:
+        arrays = npz(inputs=rows, uncertainty_own=own)
+        return mixed.Sent("/predict", arrays, NPZ, {"calibration": "own"})
+    inputs = [in_json("inputs", rows), in_json("uncertainty_own", own)]
+    return mixed.Sent("/v2/models/own/infer", json.dumps({"inputs": inputs}).encode())
+
+
+def test_everybody_is_answered_by_the_uncertainties_he_brought(client) -> None:
+    known = dict(np.load(io.BytesIO(digits("calibration.npz"))))
+    generator = np.random.default_rng(5)
+    own = generator.random(len(known["labels"]))
+    made = calibrate(
+        client,
+        model=digits("model.onnx"),
+        calibration=npz(**known, uncertainty_own=own),
+        config=json.dumps(
+            {"name": "own", "measures": ["entropy", "supplied:own"], "serve": {"1": "supplied:own"}}
+        ),
+    )
+    assert made.json()["status"] == "succeeded", made.text
+    requests, brought = [], []
+    for index in range(60):
+        values = generator.random(1 + index % 3).astype(np.float32)
+        brought.append(values)
+        requests.append(with_supplied(index % 3, known["inputs"][: len(values)], values))
+    name = "own"
+    missing = mixed.as_json(name, "inputs", known["inputs"][:2])
+    answers = send_together(client, [sent for pair in requests for sent in (pair, missing)])
+    for sent, values, answer in zip(requests, brought, answers[::2], strict=True):
+        assert said(answer) == said(sent.by(client))
+        if sent.path == "/predict" and not sent.params:
+            found = [row["top1"]["uncertainty"] for row in answer.json()["predictions"]]
+            assert np.float32(found).tolist() == values.tolist()
+    assert {answer.status_code for answer in answers[1::2]} == {422}
