@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from graph_models import make_model, node, value
+from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from runner_models import (
     N_FEATURES,
@@ -209,3 +209,19 @@ def test_a_file_that_is_not_there_is_no_crash(pool, tmp_path):
 
 def test_a_loop_that_ends_is_no_trouble(pool, tmp_path):
     assert inspect(pool, save(tmp_path, endless_above(1000.0))).n_classes == 10
+
+
+def test_a_model_that_mixes_rows_is_refused(pool, tmp_path):
+    # As a batch normalisation that was exported in training mode does.
+    mixing = make_model(
+        [
+            node("ReduceMean", ["x"], ["mean"], axes=[0], keepdims=1),
+            node("Sub", ["x", "mean"], ["centred"]),
+            node("MatMul", ["centred", "w"], ["y"]),
+        ],
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", 10))],
+        initializers=[constant("w", weights())],
+    )
+    with pytest.raises(InvalidOnnxModel, match="changes with the rows beside it"):
+        inspect(pool, save(tmp_path, mixing))

@@ -28,7 +28,7 @@ from service.runner.child.single_model import SingleModel
 from service.runner.child.slopes import check_gradient_inputs, plan_gradient
 from service.runner.child.trial_rows import first_rows, fitted_trial
 from service.runner.child.try_passes import try_passes
-from service.runner.child.verify_head import verify_head, verify_scalar
+from service.runner.child.verify_head import verify_alone, verify_head, verify_scalar
 from service.runner.description import LoadedOnnxModel, score_columns
 from service.runner.frames import Array
 from service.runner.pass_plan import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
@@ -186,6 +186,10 @@ class _Single:
         plain = replace(loaded, answering=replace(_single(loaded), dropout=None, gradient=None))
         head = plain.answer(rows, location=self._options.location, start=0, refuse=False)
         verify_head(probed.choice, probed.values, head)
+        if self._file.description.fixed_batch is None:
+            one = first_rows(inputs, 1, None)
+            alone = plain.answer(one, location=self._options.location, start=0, refuse=False)
+            verify_alone(head, alone)
         for position, column in enumerate(self._scalars):
             verify_scalar(probed.outputs[f"{SCALAR}{position}"], head[PREFIX + column])
 

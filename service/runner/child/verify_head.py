@@ -44,6 +44,25 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
     _refuse_differing(np.asarray(finite & ~close), "scores")
 
 
+def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> None:
+    """Compare the head's answer to the first of several rows with its answer to that row alone.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it differs: one caller's rows would change another's answers.
+    """
+    first = together[TOP_SCORES][:1]
+    if not np.isclose(
+        first, alone[TOP_SCORES], rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    ).all():
+        raise InvalidOnnxModel.at(
+            "model",
+            "its answer to a row changes with the rows beside it; a model must answer each row by "
+            "itself: export it in inference mode, with no sum or mean over the batch",
+        )
+
+
 def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
     """Compare log-probabilities of all classes with those that numpy makes of the model's output.
 
