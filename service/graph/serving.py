@@ -94,12 +94,12 @@ def build_serving_graph(
 
 
 def build_one_output_graph(
-    model: ModelProto, choice: OutputChoice, *, top_k: Sequence[int], columns: Collection[str]
+    model: ModelProto, choice: OutputChoice, *, top_k: Sequence[int], columns: Sequence[str]
 ) -> ModelProto:
     """Put the head on the model, in place, as its only output: ``howsure_words``.
 
-    It is float32 (n, 2 m + measures): the top classes, their scores and the measures among
-    ``columns``, in the order of `build_serving_graph`. float32 counts classes up to 2**24 exactly.
+    It is float32 (n, 2 m + columns): the top classes, their scores and the measures, in the order
+    in which ``columns`` names them. float32 counts classes up to 2**24 exactly.
 
     Raises
     ------
@@ -107,7 +107,7 @@ def build_one_output_graph(
         If a k is out of range.
     """
     build, _, head = put_head(model, choice, top_k)
-    measures = [measure for name, measure in head.measures.items() if name in columns]
+    measures = [head.measures[name] for name in columns]
     parts = [
         build.add("Cast", part, to=TensorProto.FLOAT)
         for part in (head.top_classes, head.top_scores, *measures)

@@ -22,7 +22,7 @@ from service.graph.load import load_onnx_model
 from service.graph.output import OutputChoice
 from service.graph.plan import plan_output
 from service.graph.probe import probe_graph
-from service.graph.serving import build_serving_graph
+from service.graph.serving import build_one_output_graph, build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)
 CHOICE = OutputChoice("y", "logits", "y", "a test", n_classes=10)
@@ -45,6 +45,24 @@ def test_the_outputs_are_the_heads_and_nothing_else():
     ]
     types = [output.type.tensor_type.elem_type for output in model.graph.output]
     assert types == [TensorProto.INT64] + [FLOAT] * 7
+
+
+@pytest.mark.parametrize(
+    "columns", [COLUMNS, COLUMNS[::-1], ["margin", "neg_log_topk_mass_5", "entropy"], []]
+)
+@pytest.mark.parametrize("opset", [11, 13, 26])
+def test_one_output_holds_what_several_hold_in_the_order_asked_for(opset, columns):
+    def model():
+        return passthrough(opset=opset, ir_version=13)
+
+    several = run_session(build_serving_graph(model(), CHOICE, top_k=(1, 5)), {"x": LOGITS})
+    one = build_one_output_graph(model(), CHOICE, top_k=(1, 5), columns=columns)
+    onnx.checker.check_model(one, full_check=True)
+    (words,) = run_session(one, {"x": LOGITS}).values()
+    parts = [several["howsure_top_classes"], several["howsure_top_scores"]]
+    parts += [several[f"howsure_{column}"][:, None] for column in columns]
+    assert words.dtype == np.float32
+    np.testing.assert_array_equal(words, np.concatenate(parts, axis=1).astype(np.float32))
 
 
 @pytest.mark.parametrize("opset", [11, 13, 18, 23, 26])
