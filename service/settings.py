@@ -79,7 +79,9 @@ class Settings(BaseSettings):
         4096, ge=1, description="Rows that may wait for their models; what is more is answered 429."
     )
     predict_queue_bytes: int = Field(
-        256 * MEBIBYTE, gt=0, description="Bytes of bodies that may wait or run, and as many be received."
+        256 * MEBIBYTE,
+        gt=0,
+        description="Bytes of bodies that may wait or run, and as many be received.",
     )
     max_batch_rows: int = Field(
         128, ge=1, le=65536, description="Most rows that go through an ONNX model together."
