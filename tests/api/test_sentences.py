@@ -82,7 +82,7 @@ def test_a_file_name_of_5000_characters(client) -> None:
     assert "file name too long" in answer.json()["detail"]
 
 
-def test_deep_nesting_in_predict(client) -> None:
+def test_deep_nesting_in_predict(client, digits_calibration) -> None:
     body = b'{"calibration": "digits", "inputs": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
     answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
     assert answer.status_code in (400, 422)

@@ -18,7 +18,7 @@ PATHS = ["/healthz", "/readyz", "/calibrations", "/report?calibration=slow"]
 @pytest.fixture(scope="module")
 def crowded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("crowded")
-    with service_on(folder, predict_queue_rows=QUEUED_ROWS, run_timeout_seconds=2.0) as client:
+    with service_on(folder, predict_queue_rows=QUEUED_ROWS, run_timeout_seconds=6.0) as client:
         made = calibrate(
             client,
             model=endless_above(1000.0).SerializeToString(),
