@@ -220,7 +220,9 @@ def test_a_child_killed_while_it_loads_costs_an_honest_error(pool, make):
     async def body():
         before = set(children())
         async with at_work(pool) as work:
-            waiting = [work.ask(make(0, rehearse=rehearse)) for _ in range(3)]
+            # One, for to make it writes its file, which is being read.
+            model = make(0, rehearse=rehearse)
+            waiting = [work.ask(model) for _ in range(3)]
             await asyncio.to_thread(held.wait, 20)
             for process in list(work.models._opener._loading):
                 process.kill()
