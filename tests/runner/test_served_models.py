@@ -218,10 +218,10 @@ def test_a_child_killed_while_it_loads_costs_an_honest_error(pool, make):
         return NOT_NEEDED
 
     async def body():
+        # One, for to make it writes its file, which is to be read; and it leaves children.
+        model = make(0, rehearse=rehearse)
         before = set(children())
         async with at_work(pool) as work:
-            # One, for to make it writes its file, which is being read.
-            model = make(0, rehearse=rehearse)
             waiting = [work.ask(model) for _ in range(3)]
             await asyncio.to_thread(held.wait, 20)
             for process in list(work.models._opener._loading):
