@@ -70,7 +70,7 @@ def arguments() -> argparse.Namespace:
     asked.add_argument("--seconds", type=float, default=10.0, help="of each load")
     asked.add_argument("--body", choices=SERVICE_FORMATS, default="npy")
     asked.add_argument("--kept", type=float, default=0.8, help="share of the knee that is claimed")
-    asked.add_argument("--refusal-seconds", type=float, default=1.0, help="p99 that is claimed")
+    asked.add_argument("--refusal-seconds", type=float, default=0.1, help="p99 that is claimed")
     left = kind("cancellations", run_cancellations, "conv")
     left.add_argument("--leavers", type=int, default=500)
     kind("deaths", run_deaths, "mlp").add_argument("--kills", type=int, default=100)
@@ -79,7 +79,7 @@ def arguments() -> argparse.Namespace:
     same.add_argument("--clients", type=int, default=64)
     kept = kind("memory", run_memory, "mlp")
     kept.add_argument("--minutes", type=float, default=10.0)
-    kept.add_argument("--most", type=float, default=5.0, help="MiB in ten minutes, claimed")
+    kept.add_argument("--most", type=float, default=1.0, help="MiB in ten minutes, claimed")
     return parser.parse_args()
 
 
