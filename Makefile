@@ -19,8 +19,9 @@ demo: install
 serve: install
 	$(BIN)/howsure serve
 
+# As many tests at a time as there are processors: threads of numpy would wait for one another.
 test: install
-	$(BIN)/pytest -n auto
+	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 check: install
 	$(BIN)/ruff format --check .

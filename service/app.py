@@ -96,7 +96,8 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         stopping=app.state.stopping,
         # One body of any size that is allowed is received, whatever may wait.
         limits=ConnectionLimits(
-            max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes)
+            max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes),
+            keep_alive_seconds=settings.keep_alive_seconds,
         ),
     )
     api.install(app)

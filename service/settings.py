@@ -92,6 +92,9 @@ class Settings(BaseSettings):
     drain_seconds: float = Field(
         1.0, ge=0, description="Time for which a service that is told to end still takes requests."
     )
+    keep_alive_seconds: float = Field(
+        75.0, gt=0, description="Time for which a connection may be idle between two requests."
+    )
     predict_threads: int = Field(
         16,
         ge=1,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import hypothesis
 import pytest
-from databases import DIALECTS, scratch_database, scratch_schema
+from databases import DIALECTS, MigratedSchemas, scratch_database, scratch_schema
 
 from service.storage.database import Database, open_database
 from service.storage.schema import upgrade
@@ -33,10 +33,26 @@ def migrated_sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="session")
+def migrated_schemas(postgresql_database_url: str) -> Iterator[MigratedSchemas]:
+    """PostgreSQL schemas that are up to date: to make one for each test would take far longer."""
+    schemas = MigratedSchemas(postgresql_database_url)
+    yield schemas
+    schemas.close()
+
+
 @pytest.fixture(params=DIALECTS)
-def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
-    """A database without tables, on SQLite and then on PostgreSQL."""
-    if request.param == "sqlite":
+def dialect(request: pytest.FixtureRequest) -> str:
+    """SQLite and then PostgreSQL."""
+    return request.param
+
+
+@pytest.fixture
+def empty_database_url(
+    dialect: str, request: pytest.FixtureRequest, tmp_path: Path
+) -> Iterator[str]:
+    """A database without tables."""
+    if dialect == "sqlite":
         yield f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
     else:
         with scratch_schema(request.getfixturevalue("postgresql_database_url")) as url:
@@ -44,14 +60,15 @@ def empty_database_url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterat
 
 
 @pytest.fixture
-def database_url(empty_database_url: str, request: pytest.FixtureRequest) -> str:
-    """A database with the schema, on SQLite and then on PostgreSQL."""
-    if empty_database_url.startswith("sqlite"):
-        path = empty_database_url.removeprefix("sqlite:///")
+def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
+    """A database with the schema."""
+    if dialect == "sqlite":
+        path = tmp_path / "howsure.sqlite3"
         shutil.copy(request.getfixturevalue("migrated_sqlite_file"), path)
+        yield f"sqlite:///{path}"
     else:
-        upgrade(empty_database_url)
-    return empty_database_url
+        with request.getfixturevalue("migrated_schemas").lend() as url:
+            yield url
 
 
 @pytest.fixture

@@ -1,7 +1,7 @@
 """Threads of its own for work that takes long, so that short requests never wait behind it."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 
@@ -25,7 +25,7 @@ class Lane:
         *,
         threads: int,
         queue: int,
-        waited: Callable[[float], None] = lambda _: None,
+        waited: Callable[[Iterable[float]], None] = lambda _: None,
     ) -> None:
         self._waited = waited
         self._what = what
@@ -58,7 +58,7 @@ class Lane:
         queued = time.perf_counter()
 
         def begin() -> Result:
-            self._waited(time.perf_counter() - queued)
+            self._waited((time.perf_counter() - queued,))
             return call(*args, **kwargs)
 
         self._inside += 1

@@ -74,13 +74,16 @@ def as_uncertainty(values: ArrayLike) -> Uncertainty:
         If the array is not one-dimensional or holds a value that is not finite in float32; the
         message names the first such row.
     """
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
-        uncertainty = np.asarray(values, dtype=np.float32)
+    if isinstance(values, np.ndarray) and values.dtype == np.float32:
+        uncertainty = values  # as they are at each prediction: not a call too many
+    else:
+        with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+            uncertainty = np.asarray(values, dtype=np.float32)
     if uncertainty.ndim != 1:
         raise ValueError(f"uncertainty must have shape (n_samples,), not {uncertainty.shape}")
-    bad = ~np.isfinite(uncertainty)
-    if bad.any():
-        row = int(np.argmax(bad))
+    finite = np.isfinite(uncertainty)
+    if not finite.all():
+        row = int(np.argmin(finite))
         raise ValueError(f"uncertainty must be finite: row {row} holds {uncertainty[row]}")
     return uncertainty
 

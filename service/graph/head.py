@@ -41,7 +41,7 @@ def add_head(
     -log sum exp(z) of Liu et al. 2020.
     """
     top, top_classes = build.top(scores, n_top)
-    ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top)
+    ratios, log_ratios, top_ratios = ratios_to_top(build, kind, scores, top, top_classes)
     nothing = build.add("Mul", top_ratios, build.number(0))  # keeps NaN
     outside = build.add("ScatterElements", ratios, top_classes, nothing, axis=1)
     beyond_top = build.row_sums(outside)
@@ -65,22 +65,25 @@ def add_head(
         log_sum_exp = build.add("Add", build.columns(top, 0, 1), neg_log_pmax)
         measures["energy"] = without_minus_zero(build, build.add("Neg", log_sum_exp))
     for k in top_k:
-        mass = build.row_sums(build.columns(top_ratios, 0, k))
+        head = top_ratios if k == n_top else build.columns(top_ratios, 0, k)
+        mass = build.row_sums(head)
         measures[f"neg_log_topk_mass_{k}"] = log1p(build, build.add("Div", rest(k), mass))
     return HeadTensors(top_classes, build.add("Div", top_ratios, total), measures, n_top)
 
 
-def ratios_to_top(build: GraphBuilder, kind: Kind, scores: str, top: str) -> tuple[str, str, str]:
+def ratios_to_top(
+    build: GraphBuilder, kind: Kind, scores: str, top: str, top_classes: str
+) -> tuple[str, str, str]:
     """Return e of all classes, log e, and e of the top classes, whose scores are ``top``."""
     first = build.columns(top, 0, 1)
     if kind == "logits":
         log_ratios = _at_least(build, build.add("Sub", scores, first), LEAST_LOG_RATIO)
         ratios = build.add("Exp", log_ratios)
-        return ratios, log_ratios, build.add("Exp", build.add("Sub", top, first))
-    positive = _at_least(build, scores, 0.0)  # rounding may leave a -1e-9
-    ratios = build.add("Div", positive, first)
-    log_ratios = build.add("Log", _at_least(build, ratios, LEAST_RATIO))
-    return ratios, log_ratios, build.add("Div", _at_least(build, top, 0.0), first)
+    else:
+        positive = _at_least(build, scores, 0.0)  # rounding may leave a -1e-9
+        ratios = build.add("Div", positive, first)
+        log_ratios = build.add("Log", _at_least(build, ratios, LEAST_RATIO))
+    return ratios, log_ratios, build.add("GatherElements", ratios, top_classes, axis=1)
 
 
 def without_minus_zero(build: GraphBuilder, values: str) -> str:

@@ -104,7 +104,7 @@ def _dropped(
 def _distribution(build: GraphBuilder, scores: str, choice: OutputChoice) -> tuple[str, str]:
     """Return p and log p of each row of class scores: as in the head, from the odds to the top."""
     top, top_class = build.top(scores, 1)
-    ratios, log_ratios, top_ratio = ratios_to_top(build, choice.kind, scores, top)
+    ratios, log_ratios, top_ratio = ratios_to_top(build, choice.kind, scores, top, top_class)
     nothing = build.add("Mul", top_ratio, build.number(0))
     others = build.row_sums(build.add("ScatterElements", ratios, top_class, nothing, axis=1))
     total = build.add("Add", others, build.number(1))

@@ -5,7 +5,8 @@ from collections.abc import Iterable
 from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from service.metrics.durations import Durations
+from service.metrics.buckets import SECONDS
+from service.metrics.observations import Observations
 
 
 class RequestMetrics(Collector):
@@ -16,7 +17,7 @@ class RequestMetrics(Collector):
 
     def __init__(self) -> None:
         self._requests: dict[tuple[str, str, int], int] = {}
-        self._seconds: dict[tuple[str, str], Durations] = {}
+        self._seconds: dict[tuple[str, str], Observations] = {}
         self._failures: dict[tuple[str, str, str], int] = {}
 
     def answered(
@@ -27,8 +28,8 @@ class RequestMetrics(Collector):
         self._requests[key] = self._requests.get(key, 0) + 1
         took = self._seconds.get((method, route))
         if took is None:
-            took = self._seconds[method, route] = Durations()
-        took.observe(seconds)
+            took = self._seconds[method, route] = Observations(SECONDS)
+        took.observe((seconds,))
         if failure is not None:
             reason = (method, route, failure)
             self._failures[reason] = self._failures.get(reason, 0) + 1
@@ -48,7 +49,7 @@ class RequestMetrics(Collector):
             labels=["method", "route"],
         )
         for labels, durations in list(self._seconds.items()):
-            durations.add_to(seconds, list(labels))
+            durations.add_to(seconds, labels)
         failures = CounterMetricFamily(
             "howsure_failures",
             "Requests that failed, by the last part of the problem's `type`.",

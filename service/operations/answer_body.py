@@ -5,6 +5,8 @@ from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AnswerForm, PredictionAnswer
 from service.operations.few_rows import FewRows
 
+ALL = Wanted()
+
 
 def answer_body(
     rows: AnsweredRows | FewRows, form: AnswerForm, start: int, stop: int, wanted: Wanted | None
@@ -20,5 +22,5 @@ def answer_body(
         return PredictionAnswer(rows.ref, rows.json(start, stop))
     if form == "npz":
         return PredictionAnswer(rows.ref, rows.npz(start, stop))
-    found = rows.oip(start, stop, wanted or Wanted())
+    found = rows.oip(start, stop, wanted or ALL)
     return PredictionAnswer(rows.ref, found.body, found.header_length)

@@ -1,43 +1,35 @@
 """From what one run of a model answered to the answer of each request that took part."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TypeAlias
 
-import msgspec
 import numpy as np
 import structlog
 
-from service.bodies.oip.wanted import Wanted
 from service.bodies.request import Array, PredictRequest, supplied_columns
 from service.errors import InferenceFailed, ServiceError
 from service.metrics import AnswerCounts
 from service.operations.answer_body import answer_body
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
-from service.operations.few_rows import FEW_ROWS, FewRows, is_for
-from service.operations.oip.statistics import Spent, Statistics
-from service.operations.predict import answers_of, count_answers, supplied_events
+from service.operations.few_rows import FewRows, few_rows
+from service.operations.oip.statistics import Statistics
+from service.operations.predict import answers_of, supplied_events
 from service.operations.served import ServedCalibration
-from service.runner import Answer, HeadOutputs
+from service.runner import Answer
 from service.runner.batch_messages import SuppliedColumn
 from service.runner.frames import DTYPES
 
 # More rows are written in a thread, so that the event loop is not held up.
 MOST_ROWS_AT_ONCE = 256
-NANOSECONDS = 1e9
+
+Rows: TypeAlias = AnsweredRows | FewRows
+Written: TypeAlias = "list[PredictionAnswer | ServiceError]"
 
 log = structlog.get_logger(__name__)
-
-
-class _Cut(msgspec.Struct, eq=False):
-    """The rows of one request among those of a run."""
-
-    asked: AskedPrediction
-    start: int
-    stop: int
-    wanted: Wanted | None
-    began: float
 
 
 class AnswerWriter:
@@ -61,140 +53,134 @@ class AnswerWriter:
 
     def write(self, answers: Sequence[Answer]) -> None:
         """Tell each request its answer, at once or a moment later."""
-        for served, outputs, group in _groups(answers):
-            if supplied_events(served) or any(answer.supplied for answer in group):
-                for answer in group:
-                    self._write_supplied(served, answer)
-            else:
-                cuts = [
-                    _Cut(a.request.context, a.start, a.stop, a.wanted, a.request.began)
-                    for a in group
-                ]
-                self._write(served, outputs, cuts)
+        try:
+            if not self._write_together(answers):
+                for answer in answers:
+                    self._write_alone(answer)
+        except Exception as error:
+            # A bug; whoever waits is owed an end all the same.
+            log.exception("unexpected_error")
+            self._fail_all(answers, error)
 
     def close(self) -> None:
         """Wait for what is being written."""
         self._thread.shutdown()
 
-    def _write_supplied(self, served: ServedCalibration, answer: Answer) -> None:
-        asked: AskedPrediction = answer.request.context
-        outputs = answer.outputs.rows(answer.start, answer.stop)
-        n_rows = answer.stop - answer.start
-        columns = supplied_events(served)
+    def _write_together(self, answers: Sequence[Answer]) -> bool:
+        """Answer requests of one calibration if all rows of one matrix are theirs."""
+        matrix = answers[0].matrix
+        served: ServedCalibration = answers[0].request.served
+        n_rows = 0
+        for answer in answers:
+            if (
+                answer.matrix is not matrix
+                or answer.request.served is not served
+                or answer.supplied
+            ):
+                return False
+            n_rows += answer.stop - answer.start
+        # Rows whose requests nobody waits for any more are not to be counted.
+        if n_rows != matrix.n_rows:
+            return False
+        few = few_rows(served, matrix)
+        if few is not None:
+            self._tell(answers, self._written(few, answers))
+            return True
+        if supplied_events(served):
+            return False
+        outputs = matrix.outputs
+        batch = partial(answers_of, served, outputs, outputs.uncertainty)
+        self._write(answers, lambda: AnsweredRows(batch()), n_rows)
+        return True
+
+    def _write_alone(self, answer: Answer) -> None:
+        served: ServedCalibration = answer.request.served
+        own = answer.matrix.rows(answer.start, answer.stop)
         try:
-            sent = {name: _array(column) for name, column in answer.supplied.items()}
-            request = PredictRequest(asked.reference or "", {}, sent)
-            found = supplied_columns(request, columns, n_rows=n_rows)
+            supplied = _supplied(served, answer)
         except ServiceError as error:
-            self._fail(asked, error)
+            self._fail(answer.request, error)
             return
-        supplied = {columns[name]: values for name, values in found.items()}
-        whole = HeadOutputs(
-            outputs.top_classes, outputs.top_scores, {**outputs.uncertainty} | supplied
-        )
-        self._write(served, whole, [_Cut(asked, 0, n_rows, answer.wanted, answer.request.began)])
+        alone = Answer(answer.request, own, 0, own.n_rows, answer.wanted, answer.supplied)
+        columns = {**own.outputs.uncertainty} | supplied
+        batch = partial(answers_of, served, own.outputs, columns)
+        self._write([alone], lambda: AnsweredRows(batch()), own.n_rows)
 
-    def _write(self, served: ServedCalibration, outputs: HeadOutputs, cuts: list[_Cut]) -> None:
-        if len(outputs.top_classes) <= MOST_ROWS_AT_ONCE:
-            self._tell(self._written(served, outputs, cuts))
+    def _write(self, answers: Sequence[Answer], make: Callable[[], Rows], n_rows: int) -> None:
+        if n_rows <= MOST_ROWS_AT_ONCE:
+            self._tell(answers, self._written(make(), answers))
             return
-        writing = self._loop.run_in_executor(self._thread, self._written, served, outputs, cuts)
-        writing.add_done_callback(lambda done: self._tell(done.result()))
+        writing = self._loop.run_in_executor(self._thread, lambda: self._written(make(), answers))
+        writing.add_done_callback(partial(self._written_in_thread, answers))
 
-    def _written(
-        self, served: ServedCalibration, outputs: HeadOutputs, cuts: list[_Cut]
-    ) -> Sequence[tuple[_Cut, PredictionAnswer | Exception]]:
+    def _written_in_thread(
+        self, answers: Sequence[Answer], writing: "asyncio.Future[Written]"
+    ) -> None:
         try:
-            rows = _answered(served, outputs)
-            written = [(cut, _body(rows, cut)) for cut in cuts]
-            if not any(isinstance(answer, Exception) for _, answer in written):
-                rows.count(self._counts)
-            else:
-                self._count_answered(served, outputs, written)
+            self._tell(answers, writing.result())
         except Exception as error:
-            # A bug; whoever waits is owed an end all the same.
             log.exception("unexpected_error")
-            return [(cut, error) for cut in cuts]
+            self._fail_all(answers, error)
+
+    def _written(self, rows: Rows, answers: Sequence[Answer]) -> Written:
+        written: Written = []
+        n_answered = 0
+        for answer in answers:
+            try:
+                body = answer_body(
+                    rows, answer.request.terms.form, answer.start, answer.stop, answer.wanted
+                )
+            except ServiceError as error:
+                written.append(error)
+            else:
+                written.append(body)
+                n_answered += answer.stop - answer.start
+        if n_answered == rows.n_rows:
+            rows.count(self._counts, 0, rows.n_rows)
+        else:
+            for answer, found in zip(answers, written, strict=True):
+                if not isinstance(found, ServiceError):
+                    rows.count(self._counts, answer.start, answer.stop)
         return written
 
-    def _count_answered(
-        self,
-        served: ServedCalibration,
-        outputs: HeadOutputs,
-        written: Iterable[tuple[_Cut, PredictionAnswer | Exception]],
-    ) -> None:
-        for cut, answer in written:
-            if not isinstance(answer, Exception):
-                own = outputs.rows(cut.start, cut.stop)
-                count_answers(self._counts, answers_of(served, own, own.uncertainty))
-
-    def _tell(self, written: Iterable[tuple[_Cut, PredictionAnswer | Exception]]) -> None:
+    def _tell(self, answers: Sequence[Answer], written: Written) -> None:
         now = self._loop.time()
-        ref, requests, rows, queued, ran = None, 0, 0, 0.0, 0.0
-        for cut, answer in written:
-            if cut.asked.is_over:
+        requests, rows, waited, ran = 0, 0, 0.0, 0.0
+        for answer, found in zip(answers, written, strict=True):
+            asked: AskedPrediction = answer.request
+            if asked.is_told:
                 continue
-            if isinstance(answer, Exception):
-                self._fail(cut.asked, answer)
+            if isinstance(found, ServiceError):
+                self._fail(asked, found)
                 continue
-            cut.asked.answer(answer)
-            if cut.asked.form == "oip":
-                ref = answer.ref
+            asked.answer(found)
+            if asked.terms.form == "oip":
                 requests += 1
-                rows += cut.stop - cut.start
-                queued += cut.began - cut.asked.arrived
-                ran += now - cut.began
-        if ref is not None:
-            spent = Spent(
-                queue=int(queued * NANOSECONDS),
-                compute_input=0,
-                compute_infer=int(ran * NANOSECONDS),
-                compute_output=0,
-            )
-            self._statistics.succeeded(ref, requests=requests, rows=rows, spent=spent)
+                rows += answer.stop - answer.start
+                waited += asked.began - asked.arrived
+                ran += now - asked.began
+        if requests:
+            ref = answers[0].request.served.ref
+            self._statistics.succeeded(ref, requests=requests, rows=rows, waited=waited, ran=ran)
+
+    def _fail_all(self, answers: Sequence[Answer], error: Exception) -> None:
+        for answer in answers:
+            self._fail(answer.request, error)
 
 
-def _answered(served: ServedCalibration, outputs: HeadOutputs) -> AnsweredRows | FewRows:
-    if len(outputs.top_classes) <= FEW_ROWS and is_for(served):
-        return FewRows(served, outputs)
-    return AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
+def _supplied(served: ServedCalibration, answer: Answer) -> dict[str, Array]:
+    """Return the uncertainties that came with a request, by column.
 
-
-def _groups(
-    answers: Sequence[Answer],
-) -> Iterable[tuple[ServedCalibration, HeadOutputs, list[Answer]]]:
-    """Yield answers of one calibration together, where all rows of the outputs are theirs."""
-    first = answers[0]
-    served, outputs = first.request.context.served, first.outputs
-    # Rows whose requests nobody waits for any more are not to be counted.
-    are_all = sum(a.stop - a.start for a in answers) == len(outputs.top_classes)
-    if are_all and all(
-        a.outputs is outputs and a.request.context.served is served for a in answers
-    ):
-        yield served, outputs, list(answers)
-        return
-    for answer in answers:
-        yield (
-            answer.request.context.served,
-            answer.outputs.rows(answer.start, answer.stop),
-            [
-                Answer(
-                    answer.request,
-                    answer.outputs.rows(answer.start, answer.stop),
-                    0,
-                    answer.stop - answer.start,
-                    answer.wanted,
-                    answer.supplied,
-                )
-            ],
-        )
-
-
-def _body(rows: AnsweredRows | FewRows, cut: _Cut) -> PredictionAnswer | ServiceError:
-    try:
-        return answer_body(rows, cut.asked.form, cut.start, cut.stop, cut.wanted)
-    except ServiceError as error:
-        return error
+    Raises
+    ------
+    ServiceError
+        If they are not those that are needed.
+    """
+    columns = supplied_events(served)
+    sent = {name: _array(column) for name, column in answer.supplied.items()}
+    request = PredictRequest(answer.request.kind.reference, {}, sent)
+    found = supplied_columns(request, columns, n_rows=answer.stop - answer.start)
+    return {columns[name]: values for name, values in found.items()}
 
 
 def _array(column: SuppliedColumn) -> Array:

@@ -4,7 +4,7 @@ from functools import cached_property
 
 from service.bodies.oip.wanted import Wanted
 from service.metrics import AnswerCounts
-from service.operations.oip.answer import InferAnswer, OutputTensors
+from service.operations.oip.answer import ArrayOutputs, InferAnswer, OutputTensors
 from service.operations.predict import PredictionBatch, count_answers
 from service.operations.prediction_arrays import Arrays, prediction_arrays
 from service.operations.predictions import Predictions
@@ -45,9 +45,9 @@ class AnsweredRows:
         """
         return self._tensors.encode_answer(start, stop, wanted)
 
-    def count(self, counts: AnswerCounts) -> None:
-        """Count the rows by where they fell."""
-        count_answers(counts, self._batch)
+    def count(self, counts: AnswerCounts, start: int, stop: int) -> None:
+        """Count the rows from ``start`` to before ``stop`` by where they fell."""
+        count_answers(counts, self._batch, slice(start, stop))
 
     @cached_property
     def _predictions(self) -> Predictions:
@@ -59,4 +59,4 @@ class AnsweredRows:
 
     @cached_property
     def _tensors(self) -> OutputTensors:
-        return OutputTensors.of_arrays(self.ref, self._arrays)
+        return OutputTensors(self.ref, ArrayOutputs(self._arrays))

@@ -1,7 +1,6 @@
 """One request for predictions, whatever it came by, and who is told its answer."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -13,16 +12,8 @@ from service.storage.references import CalibrationRef
 AnswerForm: TypeAlias = Literal["json", "npz", "oip"]
 
 
-class PredictionAnswer(msgspec.Struct, eq=False):
-    """A body, and how much of it is JSON where that is not all of a tensor answer."""
-
-    ref: CalibrationRef
-    body: bytes
-    header_length: int | None = None
-
-
-class AskedPrediction(msgspec.Struct, eq=False):
-    """A body and what was said beside it.
+class PredictionTerms(msgspec.Struct, eq=False, frozen=True):
+    """What is said beside a body, the same for all requests that say the same.
 
     Attributes
     ----------
@@ -34,45 +25,66 @@ class AskedPrediction(msgspec.Struct, eq=False):
         How the answer is written.
     timeout
         Seconds until there must be an answer.
-    arrived
-        The event loop's time.
-    done, failed
-        One of them is called, once, unless the request was dropped. A failure that is no
-        `ServiceError` is a bug of the service.
     """
 
     media_type: str
-    body: bytes
     reference: str | None
     form: AnswerForm
     timeout: float
-    arrived: float
-    done: Callable[[PredictionAnswer], None]
-    failed: Callable[[Exception], None]
     encoding: str = "identity"
     header_length: str | None = None
+
+
+class PredictionAnswer(msgspec.Struct, eq=False):
+    """A body, and how much of it is JSON where that is not all of a tensor answer."""
+
+    ref: CalibrationRef
+    body: bytes
+    header_length: int | None = None
+
+
+class AskedPrediction(BatchRequest, eq=False, kw_only=True):
+    """A body on its terms. Who asks makes a class of it that is told the answer.
+
+    Attributes
+    ----------
+    timeout
+        Seconds until there must be an answer; no longer than the terms say.
+    is_told
+        Whether it was told its end, or was dropped.
+    """
+
+    terms: PredictionTerms
+    timeout: float
     served: ServedCalibration | None = None
-    waiting: BatchRequest | None = None
     batcher: Batcher | None = None
     task: "asyncio.Task[None] | None" = None
-    is_over: bool = False
+    is_told: bool = False
+
+    def done(self, answer: PredictionAnswer) -> None:
+        """Pass the answer on."""
+        raise NotImplementedError
+
+    def failed(self, error: Exception) -> None:
+        """Pass on why there is none; what is no `ServiceError` is a bug of the service."""
+        raise NotImplementedError
 
     def answer(self, answer: PredictionAnswer) -> None:
         """Tell the answer."""
-        if not self.is_over:
-            self.is_over = True
+        if not self.is_told:
+            self.is_told = True
             self.done(answer)
 
     def fail(self, error: Exception) -> None:
         """Tell why there is none."""
-        if not self.is_over:
-            self.is_over = True
+        if not self.is_told:
+            self.is_told = True
             self.failed(error)
 
     def drop(self) -> None:
         """Let go of it: the client left."""
-        self.is_over = True
+        self.is_told = True
         if self.task is not None:
             self.task.cancel()
-        if self.waiting is not None and self.batcher is not None:
-            self.batcher.drop(self.waiting)
+        if self.batcher is not None:
+            self.batcher.drop(self)

@@ -5,9 +5,7 @@ They are what `AnsweredRows` gives for the same rows, to the last bit.
 
 from bisect import bisect_left
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -15,98 +13,48 @@ import numpy as np
 from service.bodies.oip.datatypes import DATATYPES
 from service.bodies.oip.wanted import Wanted
 from service.metrics import AnswerCounts
-from service.operations.oip.answer import Column, InferAnswer, OutputTensors
-from service.operations.predict import SHOWN_CLASSES
+from service.operations.few_rows_plan import FewRowsPlan, Numbers
+from service.operations.oip.answer import Column, InferAnswer, OutputTensors, packed
 from service.operations.predictions import EventProbability, Predictions, prediction_rows
 from service.operations.predictions_npz import predictions_npz
-from service.operations.served import ServedCalibration, ServedEvent
-from service.runner import HeadOutputs
+from service.operations.served import ServedCalibration
+from service.runner import HeadMatrix
 from service.storage.references import CalibrationRef
 
-FEW_ROWS = 24
-Numbers = list[float]
+_plans: WeakKeyDictionary[ServedCalibration, FewRowsPlan] = WeakKeyDictionary()
 
 
-@dataclass(frozen=True, slots=True)
-class _Table:
-    """One event's bins as Python numbers; those named ``narrow`` as a float32 has them."""
-
-    k: int
-    measure: str
-    column: str
-    edges: Numbers
-    probability: Numbers
-    interval: list[tuple[float, float]]
-    narrow: Mapping[str, Numbers]
-
-    @classmethod
-    def of(cls, event: ServedEvent) -> "_Table":
-        table = event.table
-        lower = np.minimum(table.lower, table.probability)
-        upper = np.maximum(table.upper, table.probability)
-        ends = {"probability": table.probability, "lower": lower, "upper": upper}
-        return cls(
-            k=event.k,
-            measure=event.measure,
-            column=event.column,
-            edges=table.edges[1:-1].tolist(),
-            probability=table.probability.tolist(),
-            interval=list(zip(lower.tolist(), upper.tolist(), strict=True)),
-            narrow={name: values.astype(np.float32).tolist() for name, values in ends.items()},
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Plan:
-    """A calibration as Python numbers."""
-
-    tables: list[_Table]
-    ood_threshold: float | None
-    accept_thresholds: dict[str, float | None]
-
-    @classmethod
-    def of(cls, served: ServedCalibration) -> "_Plan":
-        return cls(
-            tables=[_Table.of(event) for event in served.events],
-            ood_threshold=_narrow(served.ood_threshold),
-            accept_thresholds={
-                risk: _narrow(found) for risk, found in served.accept_thresholds.items()
-            },
-        )
-
-
-_plans: WeakKeyDictionary[ServedCalibration, _Plan] = WeakKeyDictionary()
-
-
-def is_for(served: ServedCalibration) -> bool:
-    """Tell whether a calibration's answers can be made here: those of bins alone."""
-    return all(event.table.lookup == "step" for event in served.events)
+def few_rows(served: ServedCalibration, matrix: HeadMatrix) -> "FewRows | None":
+    """Return the answers to a matrix if they can be made here: few, and by bins alone."""
+    if matrix.numbers is None:
+        return None
+    plan = _plans.get(served)
+    if plan is None:
+        plan = _plans[served] = FewRowsPlan.of(served, matrix.n_top)
+    return FewRows(plan, matrix.numbers, matrix.places) if plan.suits else None
 
 
 class FewRows:
     """Rows of any number of requests of one calibration, in whichever form each asks for."""
 
-    def __init__(self, served: ServedCalibration, outputs: HeadOutputs) -> None:
-        plan = _plans.get(served)
-        if plan is None:
-            plan = _plans[served] = _Plan.of(served)
-        self._served = served
+    def __init__(
+        self, plan: FewRowsPlan, rows: list[list[float]], places: Mapping[str, int]
+    ) -> None:
         self._plan = plan
-        self._classes = outputs.top_classes[:, :SHOWN_CLASSES].tolist()
-        self._scores = outputs.top_scores[:, :SHOWN_CLASSES].tolist()
-        self._uncertainty: list[Numbers] = [
-            outputs.uncertainty[t.column].tolist() for t in plan.tables
-        ]
-        self._bins = [
-            [bisect_left(table.edges, value) for value in values]
-            for table, values in zip(plan.tables, self._uncertainty, strict=True)
-        ]
-        self.n_rows = len(self._classes)
+        self._rows = rows
+        self.n_rows = len(rows)
+        self._uncertainty: list[Numbers] = []
+        self._bins: list[list[int]] = []
+        for table in plan.tables:
+            place, edges = places[table.column], table.edges
+            values = [row[place] for row in rows]
+            self._uncertainty.append(values)
+            self._bins.append([bisect_left(edges, value) for value in values])
 
     @property
     def ref(self) -> CalibrationRef:
         """Which calibration answered."""
-        return self._served.ref
+        return self._plan.ref
 
     def json(self, start: int, stop: int) -> bytes:
         """Return the answer of ``POST /predict`` for the rows from ``start`` to before ``stop``."""
@@ -114,10 +62,11 @@ class FewRows:
 
     def npz(self, start: int, stop: int) -> bytes:
         """Return the same as an .npz archive."""
-        arrays = {
-            name: np.array(numbers, DATATYPES[datatype]).reshape(self.n_rows, *sizes)[start:stop]
-            for name, (datatype, sizes, _, numbers) in self._columns().items()
-        }
+        arrays = {}
+        for name in self.names:
+            datatype, sizes, _, numbers = self.numbers(name)
+            array = np.array(numbers, DATATYPES[datatype]).reshape(self.n_rows, *sizes)
+            arrays[name] = array[start:stop]
         return predictions_npz(arrays)
 
     def oip(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
@@ -130,42 +79,80 @@ class FewRows:
         """
         return self._tensors.encode_answer(start, stop, wanted)
 
-    def count(self, counts: AnswerCounts) -> None:
-        """Count the rows by where they fell."""
+    def count(self, counts: AnswerCounts, start: int, stop: int) -> None:
+        """Count the rows from ``start`` to before ``stop`` by where they fell."""
+        plan = self._plan
         counts.count(
-            self.ref.name,
-            self.ref.version,
-            rows=self.n_rows,
+            plan.ref.name,
+            plan.ref.version,
+            rows=stop - start,
             bins={
-                table.k: (found, len(table.probability))
-                for table, found in zip(self._plan.tables, self._bins, strict=True)
+                table.k: (found[start:stop], len(table.probability))
+                for table, found in zip(plan.tables, self._bins, strict=True)
             },
-            out_of_distribution=None if self._unlike is None else sum(self._unlike),
-            abstained={r: sum(flags) for r, flags in self._abstain.items() if flags is not None},
+            out_of_distribution=self._count_above(plan.ood_threshold, start, stop),
+            abstained={
+                risk: found
+                for risk, threshold in plan.accept_thresholds.items()
+                if (found := self._count_above(threshold, start, stop)) is not None
+            },
         )
 
-    @cached_property
-    def _of_top1(self) -> Numbers | None:
-        found = zip(self._plan.tables, self._uncertainty, strict=True)
-        return next((values for table, values in found if table.k == 1), None)
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The outputs, in the order of `prediction_arrays`."""
+        return self._plan.names
+
+    def numbers(self, name: str) -> Column:
+        """Return one of the arrays of `prediction_arrays`, as numbers."""
+        part, which = self._plan.outputs[name]
+        shown = self._plan.shown
+        match part:
+            case "class":
+                found = Column("INT64", (), 1, [int(row[0]) for row in self._rows])
+            case "topk_class":
+                found = Column("INT64", (shown,), shown, [i for row in self._classes for i in row])
+            case "topk_score":
+                found = Column("FP32", (shown,), shown, [s for row in self._scores for s in row])
+            case "uncertainty":
+                found = Column("FP32", (), 1, self._uncertainty[which])
+            case "bin":
+                found = Column("INT64", (), 1, self._bins[which])
+            case "flag":
+                above = self._above(self._plan.thresholds[which])
+                found = Column("BOOL", (), 1, [True] * self.n_rows if above is None else above)
+            case _:
+                of_bins = self._plan.tables[which].narrow[part]
+                found = Column("FP32", (), 1, [of_bins[index] for index in self._bins[which]])
+        return found
+
+    def raw(self, name: str) -> Column:
+        """Return the same as bytes."""
+        return packed(self.numbers(name))
 
     def _above(self, threshold: float | None) -> list[bool] | None:
-        if threshold is None or self._of_top1 is None:
+        top1 = self._plan.top1
+        if threshold is None or top1 is None:
             return None
-        return [value > threshold for value in self._of_top1]
+        return [value > threshold for value in self._uncertainty[top1]]
+
+    def _count_above(self, threshold: float | None, start: int, stop: int) -> int | None:
+        found = self._above(threshold)
+        return None if found is None else sum(found[start:stop])
 
     @cached_property
-    def _unlike(self) -> list[bool] | None:
-        return self._above(self._plan.ood_threshold)
+    def _classes(self) -> list[list[int]]:
+        shown = self._plan.shown
+        return [[int(index) for index in row[:shown]] for row in self._rows]
 
     @cached_property
-    def _abstain(self) -> dict[str, list[bool] | None]:
-        return {
-            risk: self._above(threshold) for risk, threshold in self._plan.accept_thresholds.items()
-        }
+    def _scores(self) -> list[Numbers]:
+        first = self._plan.n_top
+        return [row[first : first + self._plan.shown] for row in self._rows]
 
     @cached_property
     def _predictions(self) -> Predictions:
+        plan = self._plan
         events = [
             (
                 f"top{table.k}",
@@ -176,60 +163,18 @@ class FewRows:
                     for value, found in zip(values, bins, strict=True)
                 ],
             )
-            for table, values, bins in zip(
-                self._plan.tables, self._uncertainty, self._bins, strict=True
-            )
+            for table, values, bins in zip(plan.tables, self._uncertainty, self._bins, strict=True)
         ]
         rows = prediction_rows(
-            self._served.class_names,
+            plan.class_names,
             self._classes,
             self._scores,
             events=events,
-            unlike=self._unlike,
-            abstain=self._abstain,
+            unlike=self._above(plan.ood_threshold),
+            abstain={risk: self._above(at) for risk, at in plan.accept_thresholds.items()},
         )
-        return Predictions(self.ref, rows)
+        return Predictions(plan.ref, rows)
 
     @cached_property
     def _tensors(self) -> OutputTensors:
-        return OutputTensors.of_numbers(self.ref, self._columns())
-
-    def _columns(self) -> dict[str, Column]:
-        """Return the arrays of `prediction_arrays`, as numbers."""
-        shown = (len(self._classes[0]),)
-        columns = {
-            "class": Column("INT64", (), 1, [ranked[0] for ranked in self._classes]),
-            "topk_class": Column("INT64", shown, *shown, _flat(self._classes)),
-            "topk_score": Column("FP32", shown, *shown, _flat(self._scores)),
-        }
-        for table, values, bins in zip(
-            self._plan.tables, self._uncertainty, self._bins, strict=True
-        ):
-            name = f"top{table.k}"
-            for end, numbers in table.narrow.items():
-                columns[f"{name}_{end}"] = Column("FP32", (), 1, [numbers[i] for i in bins])
-            columns[f"{name}_uncertainty"] = Column("FP32", (), 1, values)
-            columns[f"{name}_bin"] = Column("INT64", (), 1, bins)
-        if self._of_top1 is not None:
-            columns.update(self._flags())
-        return columns
-
-    def _flags(self) -> dict[str, Column]:
-        flags = {}
-        if self._unlike is not None:
-            flags["out_of_distribution"] = self._unlike
-        risks = {
-            f"abstain_{risk}": [True] * self.n_rows if found is None else found
-            for risk, found in self._abstain.items()
-        }
-        if risks:
-            flags["abstain"] = next(iter(risks.values()))
-        return {name: Column("BOOL", (), 1, found) for name, found in (flags | risks).items()}
-
-
-def _flat(rows: list[list[Any]]) -> list[Any]:
-    return rows[0] if len(rows) == 1 else [value for row in rows for value in row]
-
-
-def _narrow(threshold: float | None) -> float | None:
-    return None if threshold is None else float(np.float32(threshold))
+        return OutputTensors(self.ref, self)

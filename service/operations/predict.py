@@ -99,20 +99,22 @@ def supplied_events(served: ServedCalibration) -> dict[str, str]:
     }
 
 
-def count_answers(counts: AnswerCounts, batch: PredictionBatch) -> None:
-    """Count the rows of a batch by where they fell."""
+def count_answers(counts: AnswerCounts, batch: PredictionBatch, rows: slice = slice(None)) -> None:
+    """Count rows of a batch, all by default, by where they fell."""
     ref, unlike = batch.calibration.ref, batch.out_of_distribution
     counts.count(
         ref.name,
         ref.version,
-        rows=len(batch.classes),
+        rows=len(batch.classes[rows]),
         bins={
-            answer.event.k: (answer.found.bin.tolist(), answer.event.table.n_bins)
+            answer.event.k: (answer.found.bin[rows].tolist(), answer.event.table.n_bins)
             for answer in batch.events
         },
-        out_of_distribution=None if unlike is None else int(unlike.sum()),
+        out_of_distribution=None if unlike is None else int(unlike[rows].sum()),
         abstained={
-            risk: int(flags.sum()) for risk, flags in batch.abstain.items() if flags is not None
+            risk: int(flags[rows].sum())
+            for risk, flags in batch.abstain.items()
+            if flags is not None
         },
     )
 

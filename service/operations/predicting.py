@@ -26,7 +26,7 @@ from service.operations.score_answers import InThread, ScoreAnswers
 from service.operations.served import ServedCalibration
 from service.operations.served_names import ServedNames
 from service.operations.workspace import Workspace
-from service.runner import Answer, BatchRequest, ServedModels
+from service.runner import Answer, ServedModels, body_kind
 
 OIP = "oip"
 IDENTITY = "identity"
@@ -65,7 +65,7 @@ class Predicting:
     def begin(self, asked: AskedPrediction) -> None:
         """Answer a request, perhaps before this returns."""
         try:
-            if asked.encoding != IDENTITY:
+            if asked.terms.encoding != IDENTITY:
                 self._later(asked, self._inflate(asked))
             else:
                 self._begin_plain(asked)
@@ -76,33 +76,32 @@ class Predicting:
         """Take what a run answered."""
         # One tells enough: most are alike.
         answer = answers[0]
-        asked: AskedPrediction = answer.request.context
+        asked: AskedPrediction = answer.request
         if asked.served is not None and asked.served.onnx_model is not None:
             learn_rows(
                 asked.served.onnx_model,
-                asked.media_type,
+                asked.terms.media_type,
                 len(asked.body),
                 answer.stop - answer.start,
             )
         self._writer.write(answers)
 
-    def failed(self, request: BatchRequest, error: ServiceError) -> None:
+    def failed(self, request: AskedPrediction, error: ServiceError) -> None:
         """Take the reason why there is no answer."""
-        asked: AskedPrediction = request.context
         may_be_gone = isinstance(error, InferenceFailed | ArtifactDamaged)
-        if isinstance(error, DeadlineExceeded) or asked.served is None or not may_be_gone:
-            self.fail(asked, error)
+        if isinstance(error, DeadlineExceeded) or request.served is None or not may_be_gone:
+            self.fail(request, error)
         else:
             # The model's files go with a calibration that is deleted while it answers.
-            self._later(asked, self._fail_unless_deleted(asked, asked.served, error))
+            self._later(request, self._fail_unless_deleted(request, request.served, error))
 
     def fail(self, asked: AskedPrediction, error: Exception) -> None:
         """Tell a request why it has no answer, and count that."""
-        if asked.is_over:
+        if asked.is_told:
             return
-        if asked.form == OIP and asked.served is not None:
-            elapsed = self._loop.time() - asked.arrived
-            self._statistics.failed(asked.served.ref, ns=int(elapsed * NANOSECONDS))
+        if asked.terms.form == OIP and asked.served is not None:
+            seconds = self._loop.time() - asked.arrived
+            self._statistics.failed(asked.served.ref, seconds=seconds)
         asked.fail(error)
 
     async def close(self) -> None:
@@ -112,15 +111,17 @@ class Predicting:
         self._writer.close()
 
     def _begin_plain(self, asked: AskedPrediction) -> None:
-        if asked.reference is None:
-            asked.reference = named_calibration(asked.body)
-        if asked.media_type == OIP:
+        terms = asked.terms
+        reference = terms.reference
+        if reference is None:
+            reference = named_calibration(asked.body)
+        if terms.media_type == OIP:
             _look_for_timeout(asked)
-        served = self._names.get(asked.reference)
+        served = self._names.get(reference)
         if served is None:
-            self._later(asked, self._find(asked, asked.reference))
+            self._later(asked, self._find(asked, reference))
         else:
-            self._submit(asked, served)
+            self._submit(asked, reference, served)
 
     def _later(self, asked: AskedPrediction, work: Coroutine[object, object, None]) -> None:
         asked.task = self._loop.create_task(self._told(asked, work))
@@ -145,32 +146,31 @@ class Predicting:
 
     async def _inflate(self, asked: AskedPrediction) -> None:
         limit = self._workspace.limits.bodies.max_bytes
-        asked.body = await asyncio.to_thread(inflate, asked.body, asked.encoding, max_bytes=limit)
-        asked.encoding = IDENTITY
+        asked.body = await asyncio.to_thread(
+            inflate, asked.body, asked.terms.encoding, max_bytes=limit
+        )
         self._begin_plain(asked)
 
     async def _find(self, asked: AskedPrediction, reference: str) -> None:
         served = await self._names.find(reference)
-        if not asked.is_over:
-            self._submit(asked, served)
+        if not asked.is_told:
+            self._submit(asked, reference, served)
 
-    def _submit(self, asked: AskedPrediction, served: ServedCalibration) -> None:
+    def _submit(self, asked: AskedPrediction, reference: str, served: ServedCalibration) -> None:
+        terms, model = asked.terms, served.onnx_model
         asked.served = served
-        if served.onnx_model is None:
+        asked.kind = body_kind(terms.media_type, reference, terms.header_length)
+        if model is None:
             self._later(asked, self._scores.answer(asked, served))
             return
-        asked.waiting = BatchRequest(
-            asker=self,
-            context=asked,
-            media_type=asked.media_type,
-            body=asked.body,
-            reference=asked.reference or "",
-            arrived=asked.arrived,
-            n_rows=estimate_rows(served.onnx_model, asked.media_type, len(asked.body)),
-            header_length=asked.header_length,
-        )
-        left = asked.timeout - (self._loop.time() - asked.arrived)
-        asked.batcher = self._models.submit(served.onnx_model.to_serve, asked.waiting, timeout=left)
+        if asked.batcher is not None:
+            # Once more. Until it waits again there is no queue to drop it from.
+            asked.batcher = None
+            asked.renew()
+        asked.n_rows = estimate_rows(model, terms.media_type, len(asked.body))
+        now = self._loop.time()
+        left = asked.timeout - (now - asked.arrived)
+        asked.batcher = self._models.submit(model.to_serve, asked, timeout=left, now=now)
 
     async def _fail_unless_deleted(
         self, asked: AskedPrediction, served: ServedCalibration, error: ServiceError
@@ -185,14 +185,14 @@ class Predicting:
         if deleted:
             if served.onnx_model is not None:
                 self._models.forget_failure(served.onnx_model.to_serve)
-            await self._find(asked, asked.reference or "")
+            await self._find(asked, asked.kind.reference)
         else:
             self.fail(asked, error)
 
 
 def _look_for_timeout(asked: AskedPrediction) -> None:
     """Take the protocol's own deadline where a body has one; else it is not read here."""
-    body, length = asked.body, asked.header_length
+    body, length = asked.body, asked.terms.header_length
     end = len(body)
     if length is not None:
         if not (length.isdecimal() and length.isascii() and len(length) <= MOST_DIGITS):

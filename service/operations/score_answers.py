@@ -14,12 +14,12 @@ from service.operations.answer_body import answer_body
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
 from service.operations.oip.metadata import input_tensors
-from service.operations.oip.statistics import Spent, Statistics
+from service.operations.oip.statistics import Statistics
 from service.operations.predict import count_answers, predict_scores
 from service.operations.served import ServedCalibration
 from service.operations.workspace import Workspace
 
-NANOSECONDS = 1e9
+IDENTITY = "identity"
 
 Result = TypeVar("Result")
 
@@ -66,35 +66,35 @@ class ScoreAnswers:
             If the body breaks a rule.
         """
         written = await self._in_thread(lambda: self._written(asked, served))
-        if asked.is_over:
+        if asked.is_told:
             return
         asked.answer(written.answer)
-        if asked.form == "oip":
-            spent = Spent(
-                queue=int((written.began - asked.arrived) * NANOSECONDS),
-                compute_input=0,
-                compute_infer=int((self._loop.time() - written.began) * NANOSECONDS),
-                compute_output=0,
+        if asked.terms.form == "oip":
+            self._statistics.succeeded(
+                served.ref,
+                requests=1,
+                rows=written.n_rows,
+                waited=written.began - asked.arrived,
+                ran=self._loop.time() - written.began,
             )
-            self._statistics.succeeded(served.ref, requests=1, rows=written.n_rows, spent=spent)
 
     def _written(self, asked: AskedPrediction, served: ServedCalibration) -> _Written:
         began = self._loop.time()
         request, wanted = self._read(asked)
         batch = predict_scores(served, request, max_rows=self._workspace.limits.bodies.max_rows)
         rows = AnsweredRows(batch)
-        answer = answer_body(rows, asked.form, 0, rows.n_rows, wanted)
+        answer = answer_body(rows, asked.terms.form, 0, rows.n_rows, wanted)
         count_answers(self._workspace.metrics.answers, batch)
         return _Written(answer, rows.n_rows, began)
 
     def _read(self, asked: AskedPrediction) -> tuple[PredictRequest, Wanted | None]:
-        limits, reference = self._workspace.limits.bodies, asked.reference or ""
-        if asked.media_type == "oip":
+        limits, kind = self._workspace.limits.bodies, asked.kind
+        if kind.media_type == "oip":
             infer, request = read_infer(
-                InferBody(reference, asked.body, asked.encoding, asked.header_length),
+                InferBody(kind.reference, asked.body, IDENTITY, kind.header_length),
                 limits=limits,
-                inputs=lambda: input_tensors(self._workspace, self._tenant_id, reference),
+                inputs=lambda: input_tensors(self._workspace, self._tenant_id, kind.reference),
             )
             return request, wanted_of(infer)
-        parameter = None if asked.media_type == JSON else reference
-        return BODIES[asked.media_type](asked.body, calibration=parameter, limits=limits), None
+        parameter = None if kind.media_type == JSON else kind.reference
+        return BODIES[kind.media_type](asked.body, calibration=parameter, limits=limits), None

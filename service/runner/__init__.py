@@ -1,7 +1,7 @@
 """Running users' ONNX models in child processes; the parent never parses or runs one."""
 
 from service.runner.asked_batch import BatchLimits
-from service.runner.batch_request import Answer, BatchRequest
+from service.runner.batch_request import Answer, BatchRequest, body_kind
 from service.runner.batcher import Batcher
 from service.runner.description import (
     PLAIN,
@@ -11,6 +11,7 @@ from service.runner.description import (
     OnnxModelFiles,
 )
 from service.runner.device import Device
+from service.runner.head_matrix import FEW_ROWS, HeadMatrix
 from service.runner.model_to_serve import (
     NOT_NEEDED,
     UNCHECKED,
@@ -25,6 +26,7 @@ from service.runner.served_model_state import ServedModelState
 from service.runner.served_models import ServedModels, ServingRoom
 
 __all__ = [
+    "FEW_ROWS",
     "NOT_NEEDED",
     "PLAIN",
     "UNCHECKED",
@@ -33,6 +35,7 @@ __all__ = [
     "BatchRequest",
     "Batcher",
     "Device",
+    "HeadMatrix",
     "HeadOutputs",
     "LoadedOnnxModel",
     "ModelToServe",
@@ -46,5 +49,6 @@ __all__ = [
     "ServedModelState",
     "ServedModels",
     "ServingRoom",
+    "body_kind",
     "serving",
 ]

@@ -26,6 +26,7 @@ from service.runner.description import (
 )
 from service.runner.fields import FieldError, integer, items, text
 from service.runner.frames import ALIGNMENT, Array, Frame
+from service.runner.head_matrix import HeadMatrix
 from service.runner.pass_plan import PassPlan, read_pass_plans
 
 FAILURES: dict[str, type[ServiceError]] = {
@@ -44,7 +45,6 @@ FAILURES: dict[str, type[ServiceError]] = {
 MAX_VIOLATIONS = 20
 RECORD_FIXED_BYTES = 64
 ROUNDING = 1e-3
-FEW_ROWS = 24
 NO_CLASS = "a class that does not exist"
 NO_PROBABILITY = "a probability outside [0, 1]"
 NOT_FINITE = "an uncertainty that is not finite"
@@ -109,6 +109,11 @@ class Expected:
         return 2 * self.n_top + len(self.columns)
 
     @cached_property
+    def _places(self) -> dict[str, int]:
+        """Where in such a row each column stands."""
+        return {name: place for place, name in enumerate(self.columns, 2 * self.n_top)}
+
+    @cached_property
     def runs(self) -> int:
         """How often the model runs on each row; a head with a last layer of its own is one more."""
         return 1 + sum(max(plan.runs, 1) for plan in self.passes)
@@ -157,7 +162,7 @@ class Expected:
             raise FieldError("an uncertainty that is not finite")
         return HeadOutputs(top_classes, top_scores, uncertainty)
 
-    def read_words(self, words: NDArray[np.float32]) -> HeadOutputs:
+    def read_words(self, words: NDArray[np.float32]) -> HeadMatrix:
         """Read the matrix of a batch, shape (n_rows, n_words).
 
         Raises
@@ -165,23 +170,19 @@ class Expected:
         FieldError
             If it holds what cannot be.
         """
-        if len(words) <= FEW_ROWS:
-            self._check_few(words.tolist())
-        else:
+        matrix = HeadMatrix(words, self.n_top, self._places)
+        if matrix.numbers is None:
             self._check_many(words)
-        columns = enumerate(self.columns, 2 * self.n_top)
-        return HeadOutputs(
-            words[:, : self.n_top].astype(np.int64),
-            words[:, self.n_top : 2 * self.n_top],
-            {name: words[:, place] for place, name in columns},
-        )
+        else:
+            self._check_few(matrix.numbers)
+        return matrix
 
     def _check_many(self, words: NDArray[np.float32]) -> None:
         # No comparison holds of NaN.
         top_classes = words[:, : self.n_top]
         if not (top_classes.min() >= 0 and top_classes.max() < self.n_classes):
             raise FieldError(NO_CLASS)
-        if (top_classes % 1 != 0).any():
+        if (top_classes != np.floor(top_classes)).any():
             raise FieldError(NO_CLASS)
         top_scores = words[:, self.n_top : 2 * self.n_top]
         if not (top_scores.min() >= 0 and top_scores.max() <= 1 + ROUNDING):
@@ -191,14 +192,16 @@ class Expected:
 
     def _check_few(self, rows: list[list[float]]) -> None:
         """Check the same; to call numpy takes longer than so few comparisons."""
+        n_top, n_classes = self.n_top, self.n_classes
         for row in rows:
-            for index in row[: self.n_top]:
-                if not (0 <= index < self.n_classes and index.is_integer()):
+            for index in row[:n_top]:
+                if not (0 <= index < n_classes and index.is_integer()):
                     raise FieldError(NO_CLASS)
-            for score in row[self.n_top : 2 * self.n_top]:
+            for score in row[n_top : 2 * n_top]:
                 if not 0 <= score <= 1 + ROUNDING:
                     raise FieldError(NO_PROBABILITY)
-            if not all(map(math.isfinite, row[2 * self.n_top :])):
+            # The numbers of a float32 do not add up to more than a float holds.
+            if not math.isfinite(sum(row[2 * n_top :])):
                 raise FieldError(NOT_FINITE)
 
     def records(self, tensors: Mapping[str, Array], labels: NDArray[np.int64]) -> Records:

@@ -1,8 +1,7 @@
 """What a child is asked with one batch."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from service.runner.answers import Expected
 from service.runner.batch_messages import Batch, Sent, encode_batch
@@ -26,53 +25,68 @@ class BatchLimits:
     run_seconds: float
 
 
-class AskedBatch:
-    """New requests, and the numbers of earlier ones that nobody waits for any more.
+def batch_seconds(expected: Expected, limits: BatchLimits) -> float:
+    """Return what a child may take for a batch."""
+    return limits.run_seconds * expected.runs
 
-    Attributes
-    ----------
-    seconds
-        What the child may take.
+
+def asked_batch(
+    requests: Sequence[BatchRequest],
+    dropped: list[int],
+    expected: Expected,
+    limits: BatchLimits,
+    *,
+    sequence: int,
+) -> list[Buffer]:
+    """Return the frame that asks for new requests; no body is copied.
+
+    ``dropped`` are the numbers of earlier ones that nobody waits for any more.
     """
-
-    def __init__(
-        self,
-        requests: Sequence[BatchRequest],
-        dropped: list[int],
-        expected: Expected,
-        limits: BatchLimits,
-    ) -> None:
-        self.seconds = limits.run_seconds * expected.runs
-        self._bodies = [request.body for request in requests]
-        self._batch = Batch(
-            sent=list(_alike_together(requests)),
-            dropped=dropped,
-            max_rows=limits.max_rows,
-            max_bytes=limits.max_bytes,
-            run_rows=limits.run_rows,
-            each_run=limits.run_seconds * expected.largest_run,
-        )
-
-    def frame(self, sequence: int) -> list[Buffer]:
-        """Return the frame that asks it; no body is copied."""
-        return encode_batch(
-            self._batch, self._bodies, sequence=sequence, budget_ms=int(self.seconds * 1000)
-        )
+    batch = Batch(
+        sent=_alike_together(requests),
+        dropped=dropped,
+        max_rows=limits.max_rows,
+        max_bytes=limits.max_bytes,
+        run_rows=limits.run_rows,
+        each_run=limits.run_seconds * expected.largest_run,
+    )
+    budget_ms = int(batch_seconds(expected, limits) * 1000)
+    bodies = [request.body for request in requests]
+    return encode_batch(batch, bodies, sequence=sequence, budget_ms=budget_ms)
 
 
 def most_report_bytes(sent: Iterable[BatchRequest]) -> int:
     """Return the bytes beside its matrix that an honest report of these may have."""
-    each = REPORT_REQUEST_BYTES
-    return REPORT_BYTES + sum(each + REPORT_FACTOR * len(request.body) for request in sent)
+    most = REPORT_BYTES
+    for request in sent:
+        most += REPORT_REQUEST_BYTES + REPORT_FACTOR * len(request.body)
+    return most
 
 
-def _alike_together(requests: Sequence[BatchRequest]) -> Iterator[Sent]:
-    """Yield what is said of requests once for those that follow each other and are alike."""
-    kinds = (
-        ((r.media_type, len(r.body), r.reference, r.encoding, r.header_length), r.number)
-        for r in requests
-    )
-    for (kind, _), found in groupby(enumerate(kinds), key=lambda at: (at[1][0], at[1][1] - at[0])):
-        numbers = [number for _, (_, number) in found]
-        media_type, length, reference, encoding, header_length = kind
-        yield Sent(numbers[0], media_type, length, reference, encoding, header_length, len(numbers))
+def _alike_together(requests: Sequence[BatchRequest]) -> list[Sent]:
+    """Return what is said of requests, once for those that follow each other and are alike."""
+    found: list[Sent] = []
+    at = 0
+    while at < len(requests):
+        first, begins = requests[at], at
+        kind, length, number = first.kind, len(first.body), first.number
+        while at < len(requests):
+            request = requests[at]
+            if (
+                request.kind is not kind
+                or len(request.body) != length
+                or request.number != number + at - begins
+            ):
+                break
+            at += 1
+        found.append(
+            Sent(
+                number,
+                kind.media_type,
+                length,
+                kind.reference,
+                header_length=kind.header_length,
+                count=at - begins,
+            )
+        )
+    return found

@@ -3,6 +3,7 @@
 import asyncio
 import math
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any, Protocol
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from service.bodies.oip.wanted import Wanted
 from service.errors import ServiceError
 from service.runner.batch_messages import Beginning, SuppliedColumn
-from service.runner.description import HeadOutputs
+from service.runner.head_matrix import HeadMatrix
 
 
 class Asker(Protocol):
@@ -19,42 +20,53 @@ class Asker(Protocol):
     def answered(self, answers: "Sequence[Answer]") -> None:
         """Take what one run answered."""
 
-    def failed(self, request: "BatchRequest", error: ServiceError) -> None:
-        """Take the reason why there is no answer."""
+    def failed(self, request: Any, error: ServiceError) -> None:  # noqa: ANN401 - its own kind
+        """Take the reason why there is no answer to a request of the asker's own kind."""
 
 
-class BatchRequest(msgspec.Struct, eq=False):
+class BodyKind(msgspec.Struct, eq=False, frozen=True):
+    """What bodies have in common that a child reads as one if their lengths are alike.
+
+    ``media_type`` is one of `service.bodies.BODIES`, or ``oip``; ``reference`` the calibration's.
+    """
+
+    media_type: str
+    reference: str
+    header_length: str | None = None
+
+
+# One object a kind: requests are held against each other by identity.
+body_kind = lru_cache(maxsize=1024)(BodyKind)
+
+
+class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     """A body as it was sent, and what is known of it before it is read.
 
-    It and what else there is one of for each request are made in a fraction of the time that
-    dataclasses take.
+    Who asks makes a class of it with what is needed to pass the answer on. There is one object for
+    a request, all the way: each further one costs more than what it is for.
 
     Attributes
     ----------
-    context
-        The asker's own.
-    media_type
-        One of `service.bodies.BODIES`, or ``oip``.
+    kind
+        Set before the request is put in a queue.
     n_rows
         An estimate, for the bounds of the queue.
     arrived, due
         The event loop's time.
+    is_over
+        Whether nobody waits for the model any more.
     """
 
     asker: Asker
-    context: Any
-    media_type: str
     body: bytes
-    reference: str
     arrived: float
+    kind: BodyKind = BodyKind("", "")
     n_rows: int = 1
-    encoding: str = "identity"
-    header_length: str | None = None
     number: int = 0
     is_over: bool = False
     began: float = 0.0
     beginning: Beginning | None = None
-    parts: list[HeadOutputs] = []
+    parts: list[HeadMatrix] | None = None
     rows_had: int = 0
     deadline: asyncio.TimerHandle | None = None
     due: float = math.inf
@@ -67,12 +79,22 @@ class BatchRequest(msgspec.Struct, eq=False):
             self.deadline = None
         return not was_over
 
+    def renew(self) -> None:
+        """Make one that failed ready to be put in a queue once more."""
+        self.is_over = False
+        self.beginning = self.parts = None
+        self.rows_had = 0
+        self.due = math.inf
+
 
 class Answer(msgspec.Struct, eq=False):
-    """Rows ``start`` to ``stop`` of ``outputs`` answer the request; the others are of others."""
+    """Rows ``start`` to ``stop`` of ``matrix`` answer the request; the others are of others.
 
-    request: BatchRequest
-    outputs: HeadOutputs
+    The request is of the asker's own kind of `BatchRequest`.
+    """
+
+    request: Any
+    matrix: HeadMatrix
     start: int
     stop: int
     wanted: Wanted | None

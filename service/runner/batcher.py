@@ -2,11 +2,16 @@
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from service.errors import DeadlineExceeded, ServiceError
 from service.runner.answers import Expected
-from service.runner.asked_batch import AskedBatch, BatchLimits, most_report_bytes
+from service.runner.asked_batch import (
+    BatchLimits,
+    asked_batch,
+    batch_seconds,
+    most_report_bytes,
+)
 from service.runner.batch_request import Answer, BatchRequest
 from service.runner.fields import FieldError
 from service.runner.frames import FrameError
@@ -88,8 +93,8 @@ class Batcher:
         """Return how many requests the child is at."""
         return len(self._sent)
 
-    def submit(self, request: BatchRequest, *, timeout: float) -> None:
-        """Put a request in the queue.
+    def submit(self, request: BatchRequest, *, timeout: float, now: float) -> None:
+        """Put a request in the queue; ``now`` is the event loop's time.
 
         Raises
         ------
@@ -107,11 +112,12 @@ class Batcher:
             request.deadline = self._loop.call_later(timeout, self._overdue, request)
         else:
             # A timer for each costs more than to look through them now and then.
-            request.due = self._loop.time() + timeout
+            request.due = now + timeout
             if self._sweeping is None:
                 self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
         self._waiting.append(request)
-        self._go_on()
+        if not (self._is_flush_due or self._is_busy):
+            self._go_on()
 
     def drop(self, request: BatchRequest) -> None:
         """Let go of a request whose client left."""
@@ -163,7 +169,7 @@ class Batcher:
         if child is None or self._is_busy:
             self._go_on()
             return
-        requests = list(self._next_requests())
+        requests = self._next_requests()
         if not requests and not self._left_in_child and not self._dropped:
             if self.is_idle:
                 self._idle(self)
@@ -174,10 +180,11 @@ class Batcher:
         self._is_busy = True
         self._asked_at = self._loop.time()
         self._asked = requests
-        asked = AskedBatch(requests, dropped, self._expected, self._limits)
         child.ask(
-            asked.frame(child.next_sequence()),
-            seconds=asked.seconds,
+            asked_batch(
+                requests, dropped, self._expected, self._limits, sequence=child.next_sequence()
+            ),
+            seconds=batch_seconds(self._expected, self._limits),
             max_report_bytes=most_report_bytes(self._sent.values()),
             max_rows=self._limits.run_rows,
         )
@@ -189,22 +196,23 @@ class Batcher:
                 self._waiting.appendleft(request)
                 self._bounds.come_back(request)
 
-    def _next_requests(self) -> Iterator[BatchRequest]:
+    def _next_requests(self) -> list[BatchRequest]:
         """Take what goes into the next batch: one request at least, if one waits."""
-        now = self._loop.time()
-        count, n_rows, n_bytes = 0, self._left_in_child, 0
-        while self._waiting and count < MAX_REQUESTS:
-            request = self._waiting[0]
+        waiting, sent, now = self._waiting, self._sent, self._loop.time()
+        taken: list[BatchRequest] = []
+        n_rows, n_bytes = self._left_in_child, 0
+        while waiting and len(taken) < MAX_REQUESTS:
+            request = waiting[0]
             n_bytes += len(request.body)
-            if count and (n_rows >= self._limits.run_rows or n_bytes > MAX_SENT_BYTES):
-                return
-            self._waiting.popleft()
-            self._bounds.leave(request, now)
-            count += 1
+            if taken and (n_rows >= self._limits.run_rows or n_bytes > MAX_SENT_BYTES):
+                break
+            waiting.popleft()
             n_rows += request.n_rows
             request.began = now
-            self._sent[request.number] = request
-            yield request
+            sent[request.number] = request
+            taken.append(request)
+        self._bounds.leave(taken, now)
+        return taken
 
     def _reported(self, report: ReportedBatch) -> None:
         """Take what the child answered; the next batch goes out before anybody is told."""
@@ -226,11 +234,11 @@ class Batcher:
             self._fail(request, failure)
 
     def _tell(self, answers: list[Answer]) -> None:
-        by_asker: dict[object, list[Answer]] = {}
+        by_asker: dict[int, list[Answer]] = {}
         for answer in answers:
             if answer.request.finish():
                 self._bounds.end(answer.request)
-                by_asker.setdefault(answer.request.asker, []).append(answer)
+                by_asker.setdefault(id(answer.request.asker), []).append(answer)
         for found in by_asker.values():
             found[0].request.asker.answered(found)
 
@@ -266,8 +274,7 @@ class Batcher:
         now = self._loop.time()
         requests = list(self._waiting)
         self._waiting.clear()
-        for request in requests:
-            self._bounds.leave(request, now)
+        self._bounds.leave(requests, now)
         return requests
 
     def _let_go(self, request: BatchRequest) -> None:
@@ -275,7 +282,7 @@ class Batcher:
             self._dropped.append(request.number)
             return
         self._waiting.remove(request)
-        self._bounds.leave(request, self._loop.time())
+        self._bounds.leave([request], self._loop.time())
 
     def _sweep(self) -> None:
         self._sweeping = None

@@ -20,7 +20,7 @@ from service.runner.frames import (
 )
 
 BUFFERS_PER_CALL = 64
-READ_AHEAD_BYTES = 2**16
+INBOX_BYTES = 2**16
 
 
 class ChannelClosed(Exception):
@@ -36,9 +36,11 @@ class Channel:
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        # What came with the last read and was not asked for yet, between these two places.
-        self._ahead = memoryview(bytearray(READ_AHEAD_BYTES))
+        # Most frames are had by one call of the system: what came and was not asked for yet lies
+        # between these two places.
+        self._inbox = memoryview(bytearray(INBOX_BYTES))
         self._start = self._end = 0
+        self._may_wait = False
 
     def close(self) -> None:
         """Close the socket."""
@@ -61,9 +63,10 @@ class Channel:
         ChannelClosed, TimeoutError
             If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
         """
-        waiting = [memoryview(buffer) for buffer in buffers]
+        waiting = list(buffers)
         while waiting:
-            self._set_timeout(deadline)
+            if deadline is not None or not self._may_wait:
+                self._set_timeout(deadline)
             try:
                 sent = self._socket.sendmsg(waiting[:BUFFERS_PER_CALL])
             except TimeoutError:
@@ -73,7 +76,7 @@ class Channel:
             while waiting and sent >= len(waiting[0]):
                 sent -= len(waiting.pop(0))
             if sent:
-                waiting[0] = waiting[0][sent:]
+                waiting[0] = memoryview(waiting[0])[sent:]
 
     def receive(
         self,
@@ -91,13 +94,10 @@ class Channel:
         ChannelClosed, TimeoutError
             If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
         """
-        return parse_body(
-            *self.receive_unread(
-                deadline=deadline,
-                max_fields_bytes=max_fields_bytes,
-                max_tensor_bytes=max_tensor_bytes,
-            )
+        header, fields, payload = self.receive_unread(
+            deadline=deadline, max_fields_bytes=max_fields_bytes, max_tensor_bytes=max_tensor_bytes
         )
+        return parse_body(header, fields, to_keep(payload))
 
     def receive_unread(
         self,
@@ -108,18 +108,31 @@ class Channel:
     ) -> tuple[Header, Buffer, Buffer]:
         """Wait for a frame; return its header, and the bytes of its fields and of its arrays.
 
+        The next frame may come to lie where those bytes are: `to_keep` says what stays.
+
         Raises
         ------
         FrameError, ChannelClosed, TimeoutError
             As `receive`.
         """
+        if self._end - self._start < HEADER.size:
+            self._fill(HEADER.size, deadline)
         header = parse_header(
-            self._read(HEADER.size, deadline),
+            self._inbox[self._start : self._start + HEADER.size],
             max_fields_bytes=max_fields_bytes,
             max_tensor_bytes=max_tensor_bytes,
         )
-        fields = self._read(header.fields_bytes, deadline)
-        return header, fields, self._read(header.tensor_bytes, deadline)
+        size = HEADER.size + header.fields_bytes + header.tensor_bytes
+        if size > INBOX_BYTES:
+            self._start += HEADER.size
+            fields = self._read_apart(header.fields_bytes, deadline)
+            return header, fields, self._read_apart(header.tensor_bytes, deadline)
+        if self._end - self._start < size:
+            self._fill(size, deadline)
+        begin = self._start + HEADER.size
+        arrays = begin + header.fields_bytes
+        self._start = end = self._start + size
+        return header, self._inbox[begin:arrays], self._inbox[arrays:end]
 
     def lend(self) -> socket.socket:
         """Return the socket, to be read by somebody else from now on.
@@ -134,40 +147,32 @@ class Channel:
         self._socket.setblocking(False)
         return self._socket
 
-    def _read(self, size: int, deadline: float | None) -> Buffer:
-        if size <= READ_AHEAD_BYTES:
-            while self._end - self._start < size:
-                self._read_ahead(deadline)
-            start, self._start = self._start, self._start + size
-            return bytes(self._ahead[start : self._start])
+    def _fill(self, size: int, deadline: float | None) -> None:
+        """Read on until so many bytes are in the inbox, and as many more as are there."""
+        if self._start:
+            held = bytes(self._inbox[self._start : self._end])
+            self._inbox[: len(held)] = held
+            self._start, self._end = 0, len(held)
+        while self._end < size:
+            self._end += self._receive_into(self._inbox[self._end :], deadline)
+
+    def _read_apart(self, size: int, deadline: float | None) -> Buffer:
+        """Read so many bytes to a place of their own, first what is in the inbox."""
         # Not a bytearray: that one is cleared first, which costs a pass over large inputs.
         try:
             buffer = np.empty(size, dtype=np.uint8).data
         except MemoryError as error:
             raise FrameError("there is no memory for the frame") from error
-        have = self._take(buffer)
+        have = min(size, self._end - self._start)
+        buffer[:have] = self._inbox[self._start : self._start + have]
+        self._start += have
         while have < size:
-            have += self._fill(buffer[have:], deadline)
+            have += self._receive_into(buffer[have:], deadline)
         return buffer
 
-    def _read_ahead(self, deadline: float | None) -> None:
-        """Read more than is asked for: most frames are had by one call of the system."""
-        held = self._end - self._start
-        if held:
-            self._ahead[:held] = bytes(self._ahead[self._start : self._end])
-        self._start, self._end = 0, held
-        self._end += self._fill(self._ahead[held:], deadline)
-
-    def _take(self, buffer: memoryview) -> int:
-        """Move what is there already; return how much."""
-        size = min(len(buffer), self._end - self._start)
-        if size:
-            buffer[:size] = self._ahead[self._start : self._start + size]
-            self._start += size
-        return size
-
-    def _fill(self, buffer: memoryview, deadline: float | None) -> int:
-        self._set_timeout(deadline)
+    def _receive_into(self, buffer: memoryview, deadline: float | None) -> int:
+        if deadline is not None or not self._may_wait:
+            self._set_timeout(deadline)
         try:
             got = self._socket.recv_into(buffer)
         except TimeoutError:
@@ -179,6 +184,8 @@ class Channel:
         return got
 
     def _set_timeout(self, deadline: float | None) -> None:
+        # To say so again costs a call of the system, even where nothing changes.
+        self._may_wait = deadline is None
         if deadline is None:
             self._socket.settimeout(None)
             return
@@ -186,3 +193,8 @@ class Channel:
         if remaining <= 0:
             raise TimeoutError("the deadline passed")
         self._socket.settimeout(remaining)
+
+
+def to_keep(payload: Buffer) -> Buffer:
+    """Return the arrays of a frame where they stay, each as the runtime wants numbers to lie."""
+    return bytes(payload) if len(payload) <= INBOX_BYTES else payload

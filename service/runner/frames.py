@@ -158,7 +158,8 @@ def parse_header(
         known = _KINDS[kind], _STATUSES[status]
     except KeyError as error:
         raise FrameError("a header's kind or status is unknown") from error
-    return Header(*known, sequence, budget_ms, fields_bytes, tensor_bytes)
+    # Past a named tuple's own constructor, which is in Python.
+    return tuple.__new__(Header, (*known, sequence, budget_ms, fields_bytes, tensor_bytes))
 
 
 def parse_body(header: Header, fields: Buffer, tensors: Buffer) -> Frame:

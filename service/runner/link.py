@@ -46,7 +46,7 @@ class Link:
         self._max_fields_bytes = self._max_tensor_bytes = 0
         self._inbox = memoryview(bytearray(FIRST_BYTES))
         self._have = 0
-        self._outbox: list[memoryview] = []
+        self._outbox: list[Buffer] = []
         self._is_open = True
         self._is_writing = False
         self.is_unread = False
@@ -60,7 +60,7 @@ class Link:
             self.is_unread = True
             return
         self._max_fields_bytes, self._max_tensor_bytes = max_fields_bytes, max_tensor_bytes
-        self._outbox = [memoryview(buffer) for buffer in buffers]
+        self._outbox = list(buffers)
         self._write()
 
     def close(self) -> None:
@@ -94,12 +94,14 @@ class Link:
 
     def _forget(self, sent: int) -> None:
         done = 0
-        while done < len(self._outbox) and sent >= len(self._outbox[done]):
-            sent -= len(self._outbox[done])
+        for buffer in self._outbox:
+            if sent < len(buffer):
+                break
+            sent -= len(buffer)
             done += 1
         del self._outbox[:done]
         if sent:
-            self._outbox[0] = self._outbox[0][sent:]
+            self._outbox[0] = memoryview(self._outbox[0])[sent:]
 
     def _read(self) -> None:
         try:

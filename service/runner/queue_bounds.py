@@ -1,7 +1,7 @@
 """How much may wait for all models together, and when it is worth coming again."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 
 from service.errors import TooManyRequests
 from service.runner.batch_request import BatchRequest
@@ -18,7 +18,11 @@ class QueueBounds:
     """
 
     def __init__(
-        self, *, max_rows: int, max_bytes: int, waited: Callable[[float], None] = lambda _: None
+        self,
+        *,
+        max_rows: int,
+        max_bytes: int,
+        waited: Callable[[Iterable[float]], None] = lambda _: None,
     ) -> None:
         self._max_rows = max_rows
         self._max_bytes = max_bytes
@@ -46,10 +50,11 @@ class QueueBounds:
             )
         self._rows, self._bytes = rows, size
 
-    def leave(self, request: BatchRequest, now: float) -> None:
-        """Count a request that waits no more; its body is held on."""
-        self._rows -= request.n_rows
-        self._waited(now - request.arrived)
+    def leave(self, requests: Sequence[BatchRequest], now: float) -> None:
+        """Count requests that wait no more; their bodies are held on."""
+        for request in requests:
+            self._rows -= request.n_rows
+        self._waited([now - request.arrived for request in requests])
 
     def come_back(self, request: BatchRequest) -> None:
         """Count a request that waits again."""

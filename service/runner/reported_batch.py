@@ -7,9 +7,9 @@ from service.errors import ServiceError
 from service.runner.answers import Expected, failure_of
 from service.runner.batch_messages import Beginning, Part, Report, Words
 from service.runner.batch_request import Answer, BatchRequest
-from service.runner.description import HeadOutputs
 from service.runner.fields import FieldError
 from service.runner.frames import DTYPES
+from service.runner.head_matrix import HeadMatrix
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,15 +64,25 @@ class ReportedBatch:
     ) -> None:
         if not self.report.parts:
             return
-        outputs = expected.read_words(self.words)
+        matrix = expected.read_words(self.words)
         start = 0
         for part in self.report.parts:
+            begun, rows = part.beginning, part.rows
+            if begun is not None and begun.supplied:
+                _check_supplied(begun)
+            is_whole = begun is not None and begun.rows == rows <= max_rows
             for number in range(part.number, part.number + part.count):
-                answer = _take(_of(sent, number), part, outputs, start, max_rows)
+                request = _of(sent, number)
+                answer: Answer | None
+                if begun is not None and is_whole and request.beginning is None:
+                    stop = start + rows
+                    answer = Answer(request, matrix, start, stop, begun.wanted, begun.supplied)
+                else:
+                    answer = _take(request, part, matrix, start, max_rows)
                 if answer is not None:
                     del sent[number]
                     answers.append(answer)
-                start += part.rows
+                start += rows
 
     def _check_rest(self, sent: Mapping[int, BatchRequest]) -> None:
         """Refuse a child that forgets requests, or that would be asked about them for ever."""
@@ -89,25 +99,21 @@ def _of(sent: Mapping[int, BatchRequest], number: int) -> BatchRequest:
 
 
 def _take(
-    request: BatchRequest, part: Part, outputs: HeadOutputs, start: int, max_rows: int
+    request: BatchRequest, part: Part, matrix: HeadMatrix, start: int, max_rows: int
 ) -> Answer | None:
     """Add rows to what a request has; return its answer if these were the last."""
-    stop = start + part.rows
     if (part.beginning is None) == (request.beginning is None):
         raise FieldError("a part out of turn")
-    if part.beginning is not None and part.beginning.supplied:
-        _check_supplied(part.beginning)
     begun = request.beginning = part.beginning or request.beginning
     if begun is None or begun.rows > max_rows or request.rows_had + part.rows > begun.rows:
         raise FieldError("more rows than there are")
     request.rows_had += part.rows
-    is_whole = request.rows_had == begun.rows
-    if is_whole and not request.parts:
-        return Answer(request, outputs, start, stop, begun.wanted, begun.supplied)
-    request.parts.append(outputs.rows(start, stop))
-    if not is_whole:
+    if request.parts is None:
+        request.parts = []
+    request.parts.append(matrix.rows(start, start + part.rows))
+    if request.rows_had != begun.rows:
         return None
-    joined = HeadOutputs.concatenate(request.parts)
+    joined = HeadMatrix.joined(request.parts)
     return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied)
 
 

@@ -86,8 +86,12 @@ class ServedModels:
         self._is_too_large = False
         self._closed = False
 
-    def submit(self, model: ModelToServe, request: BatchRequest, *, timeout: float) -> Batcher:
+    def submit(
+        self, model: ModelToServe, request: BatchRequest, *, timeout: float, now: float
+    ) -> Batcher:
         """Put a request in its model's queue; return the queue, to drop the request from.
+
+        ``now`` is the event loop's time.
 
         Raises
         ------
@@ -101,12 +105,12 @@ class ServedModels:
         served = self._served.get(model.key) or self._serve(model)
         # The files of what is asked for now are at hand; those of an earlier asker may not be.
         served.model = model
-        served.used = self._loop.time()
+        served.used = now
         self._served.move_to_end(model.key)
-        if served.error is not None and served.used < served.not_before:
+        if served.error is not None and now < served.not_before:
             # Without the ways that it took before: they would be kept as long as it is.
             raise served.error.with_traceback(None)
-        served.batcher.submit(request, timeout=timeout)
+        served.batcher.submit(request, timeout=timeout, now=now)
         return served.batcher
 
     def forget_failure(self, model: ModelToServe) -> None:

@@ -2,25 +2,11 @@
 
 import io
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pyarrow.parquet as pa_parquet
+from howsure_command import howsure
 from running_service import DIGITS
-
-
-def howsure(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    variables = {"HOWSURE_DATA_DIR": str(folder / "data"), "HOWSURE_DEVICE": "cpu"}
-    return subprocess.run(
-        [sys.executable, "-m", "service", *map(str, arguments)],
-        env=os.environ | variables,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def command(*arguments: object, folder: Path) -> str:

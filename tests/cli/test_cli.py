@@ -1,16 +1,14 @@
-"""The command as a user runs it: as a process, on a folder of its own."""
+"""The command, on a folder of its own."""
 
 import csv
 import io
 import json
-import os
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from howsure_command import howsure, started_afresh
 from running_service import DIGITS
 from served_process import ServedProcess
 
@@ -20,19 +18,6 @@ SCORES_SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("cli")
-
-
-def howsure(*arguments: object, folder: Path, **settings: str) -> subprocess.CompletedProcess[str]:
-    variables = {"HOWSURE_DATA_DIR": str(folder / "data"), "HOWSURE_DEVICE": "cpu", **settings}
-    return subprocess.run(
-        [sys.executable, "-m", "service", *map(str, arguments)],
-        env=os.environ | variables,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 def test_the_whole_job_without_a_server(folder) -> None:
@@ -240,7 +225,7 @@ def test_files_that_are_wrong_are_named(tmp_path) -> None:
 
 
 def test_demo(tmp_path) -> None:
-    shown = howsure("demo", folder=tmp_path, HOWSURE_PORT="0")
+    shown = started_afresh("demo", folder=tmp_path, HOWSURE_PORT="0")
 
     assert shown.returncode == 0, shown.stderr
     assert "digits@1" in shown.stdout
@@ -257,8 +242,10 @@ def test_a_port_in_use(tmp_path) -> None:
 
 
 def test_version_and_help(folder) -> None:
-    assert re.fullmatch(r"howsure \d+\.\d+\.\d+\n", howsure("--version", folder=folder).stdout)
-    shown = howsure("serve", "--help", folder=folder).stdout
+    assert re.fullmatch(
+        r"howsure \d+\.\d+\.\d+\n", started_afresh("--version", folder=folder).stdout
+    )
+    shown = started_afresh("serve", "--help", folder=folder).stdout
     assert "HOWSURE_DATABASE_URL" in shown
 
 

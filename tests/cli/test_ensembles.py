@@ -1,26 +1,11 @@
 """Several models on the command line, as a user runs it."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from howsure_command import howsure
 from pass_service import MEMBERS, PASSES, as_file, labelled_sets
-
-
-def howsure(*arguments: object, folder: Path) -> subprocess.CompletedProcess[str]:
-    variables = {"HOWSURE_DATA_DIR": str(folder / "data"), "HOWSURE_DEVICE": "cpu"}
-    return subprocess.run(
-        [sys.executable, "-m", "service", *map(str, arguments)],
-        env=os.environ | variables,
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
 
 
 @pytest.fixture

@@ -1,6 +1,7 @@
 """A process that is killed while it calibrates loses nothing and leaves nothing half done.
 
-HOWSURE_TEST_KILLS sets how often it is killed; the short form is for every run of the suite.
+HOWSURE_TEST_KILLS sets how often it is killed, HOWSURE_TEST_COPIES how many times the digits it
+calibrates on; the short form is for every run of the suite.
 """
 
 import io
@@ -15,6 +16,7 @@ from running_service import DIGITS, calibrate, digits, kept_files
 from served_process import ServedProcess
 
 KILLS = int(os.environ.get("HOWSURE_TEST_KILLS", "4"))
+COPIES = int(os.environ.get("HOWSURE_TEST_COPIES", "40"))
 WAIT_SECONDS = 120
 
 
@@ -23,8 +25,8 @@ def large_set() -> bytes:
     text = io.BytesIO()
     np.savez(
         text,
-        inputs=np.tile(found["inputs"], (100, 1)),
-        labels=np.tile(found["labels"], 100),
+        inputs=np.tile(found["inputs"], (COPIES, 1)),
+        labels=np.tile(found["labels"], COPIES),
     )
     return text.getvalue()
 
@@ -55,10 +57,11 @@ def test_killed_while_calibrating(tmp_path) -> None:
         expected = client.get(f"/calibrations/{undisturbed['id']}/bins").json()["tables"]
 
     accepted, interrupted = [], 0
-    for _ in range(KILLS):
+    for part in range(KILLS):
         with ServedProcess(tmp_path) as client:
             accepted.append(calibrate(client, **upload, wait=0).json()["id"])
-            time.sleep(generator.uniform(0, seconds))
+            # At any moment of each part of the time that it takes, the first as well as the last.
+            time.sleep(generator.uniform(part, part + 1) * seconds / KILLS)
             states = [client.get(f"/calibrations/{found}").json()["status"] for found in accepted]
             interrupted += "running" in states
 

@@ -6,7 +6,7 @@ from io import BytesIO
 import numpy as np
 import pytest
 from core_strategies import quick
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from plain_answers import plain_arrays, plain_json, plain_oip
@@ -17,10 +17,10 @@ from service.core.bins.table import BinTable
 from service.errors import InvalidInput
 from service.metrics import AnswerCounts
 from service.operations.answered_rows import AnsweredRows
-from service.operations.few_rows import FewRows, is_for
+from service.operations.few_rows import few_rows
 from service.operations.predict import answers_of
 from service.operations.served import ServedCalibration, ServedEvent
-from service.runner import HeadOutputs
+from service.runner import HeadMatrix, HeadOutputs
 from service.storage.references import CalibrationRef
 
 LABELS = st.text(
@@ -89,6 +89,15 @@ def part(outputs, rows):
     )
 
 
+def matrix(outputs):
+    """Return the outputs as a child sends them."""
+    columns = [values[:, None] for values in outputs.uncertainty.values()]
+    words = np.hstack([outputs.top_classes, outputs.top_scores, *columns]).astype(np.float32)
+    n_top = outputs.top_classes.shape[1]
+    places = {name: place for place, name in enumerate(outputs.uncertainty, 2 * n_top)}
+    return HeadMatrix(words, n_top, places)
+
+
 @st.composite
 def parts_of_runs(draw):
     """All rows of a run, some of them in a row, and the answers to those alone."""
@@ -98,9 +107,9 @@ def parts_of_runs(draw):
     stop = draw(st.integers(start + 1, n_rows))
     chosen = part(outputs, slice(start, stop))
     alone = answers_of(served, chosen, chosen.uncertainty)
-    rows = AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
-    if is_for(served) and draw(st.booleans()):
-        rows = FewRows(served, outputs)
+    rows = few_rows(served, matrix(outputs)) if draw(st.booleans()) else None
+    if rows is None:
+        rows = AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
     return rows, start, stop, alone
 
 
@@ -156,9 +165,9 @@ def test_an_output_that_there_is_not_is_refused_by_name(cut):
     assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")
 
 
-def counted(rows) -> dict:
+def counted(rows, start, stop) -> dict:
     counts = AnswerCounts()
-    rows.count(counts)
+    rows.count(counts, start, stop)
     return {
         (sample.name, tuple(sample.labels.items())): sample.value
         for family in counts.collect()
@@ -167,9 +176,16 @@ def counted(rows) -> dict:
 
 
 @quick
+@given(parts_of_runs())
+def test_rows_are_counted_as_they_are_alone(cut):
+    rows, start, stop, alone = cut
+    assert counted(rows, start, stop) == counted(AnsweredRows(alone), 0, stop - start)
+
+
+@quick
 @given(runs())
-def test_few_rows_are_counted_as_many_are(run):
+def test_few_rows_are_answered_without_arrays_where_bins_alone_tell(run):
     served, outputs = run
-    assume(is_for(served))
-    many = AnsweredRows(answers_of(served, outputs, outputs.uncertainty))
-    assert counted(FewRows(served, outputs)) == counted(many)
+    by_bins = all(event.table.lookup == "step" for event in served.events)
+    supplied = any(event.measure.startswith("supplied:") for event in served.events)
+    assert (few_rows(served, matrix(outputs)) is not None) == (by_bins and not supplied)

@@ -89,3 +89,18 @@ def test_an_end_knows_at_once_that_the_other_is_gone():
     assert not channel.is_open()
     channel.close()
     assert not channel.is_open()
+
+
+@pytest.mark.parametrize("size", [3, 5_000, 50_000])
+def test_what_was_received_stays_when_more_comes(ends, size):
+    left, right, _ = ends
+    arrays = [np.full(size, number, np.float32) for number in range(3)]
+    sender = threading.Thread(
+        target=lambda: [left.send(encode(Frame(Kind.LOAD, 1, {}, {"a": one}))) for one in arrays]
+    )
+    sender.start()
+    got = [right.receive().tensors["a"] for _ in arrays]
+    sender.join()
+    for one, array in zip(got, arrays, strict=True):
+        np.testing.assert_array_equal(one, array)
+        assert one.flags.aligned

@@ -2,12 +2,13 @@
 
 import json
 
+import msgspec
 import numpy as np
 import pytest
 from batch_requests import infer_body
 
 from service.bodies.limits import BodyLimits
-from service.errors import InvalidInput, ServiceError, TooLarge
+from service.errors import InvalidInput, MalformedRequest, ServiceError, TooLarge
 from service.graph.description import TensorSpec
 from service.runner.batch_messages import Sent
 from service.runner.child.decode_body import MOST_LAYOUTS, BodyDecoder
@@ -95,6 +96,23 @@ def test_a_layout_checks_what_the_body_holds():
     found = read(reader, *body_of(x=np.full((2, 3), np.inf, np.float32)))
     with pytest.raises(InvalidInput, match=r"x\[0\]\[0\]"):
         reader.check(found.rows)
+
+
+def test_numbers_whose_squares_are_too_large_are_numbers():
+    reader = decoder()
+    reader.check({"x": np.full((2, 3), 3e38, np.float32), "n": np.arange(2)})
+
+
+def test_a_compressed_body_is_not_read_by_a_layout():
+    reader = decoder()
+    body, header_length = body_of()
+    read(reader, body, header_length)
+    one = sent(body, header_length)
+    zipped = msgspec.structs.replace(one, encoding="gzip")
+    with pytest.raises(MalformedRequest):
+        reader.decode(zipped, memoryview(body), LIMITS)
+    assert reader.decode_alike(zipped, body, max_rows=10, run_rows=100) is None
+    assert reader.decode_alike(one, body, max_rows=10, run_rows=100) is not None
 
 
 def test_layouts_are_not_kept_for_ever():

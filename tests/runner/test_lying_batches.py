@@ -85,7 +85,7 @@ class Children:
 
     def ask(self, *, timeout=30.0, array=ROWS):
         request = self.asker.of_rows(array)
-        self.batcher.submit(request, timeout=timeout)
+        self.batcher.submit(request, timeout=timeout, now=request.arrived)
         return request
 
 
@@ -243,13 +243,14 @@ def test_a_child_that_talks_on_when_it_has_loaded_has_not_loaded(tmp_path):
         async with served("talks on when it has loaded") as (models, started):
             requests = [asker.of_rows(ROWS) for _ in range(3)]
             for request in requests:
-                models.submit(model, request, timeout=30.0)
+                models.submit(model, request, timeout=30.0, now=request.arrived)
             for error in await outcomes(requests):
                 assert isinstance(error, OnnxModelCrashed)
                 assert "nonsense" in error.message
             # It is tried again, but not at once.
+            again = asker.of_rows(ROWS)
             with pytest.raises(OnnxModelCrashed):
-                models.submit(model, asker.of_rows(ROWS), timeout=30.0)
+                models.submit(model, again, timeout=30.0, now=again.arrived)
             assert is_gone(started[0].pid)
             assert len(started) <= 2
 
@@ -265,7 +266,7 @@ def test_a_lying_child_of_a_served_model_gives_way_to_an_honest_one(tmp_path):
             found = []
             for _ in range(2):
                 request = asker.of_rows(ROWS)
-                models.submit(model, request, timeout=30.0)
+                models.submit(model, request, timeout=30.0, now=request.arrived)
                 found.append(await outcome(request))
             assert isinstance(found[0], OnnxModelCrashed)
             assert found[1].outputs.top_scores.shape == (1, 5)

@@ -17,6 +17,7 @@ from service.runner import (
     RunnerPool,
     ServedModels,
     ServingRoom,
+    body_kind,
 )
 from service.runner.device import Device
 from service.runner.placement import LatePlacement
@@ -80,15 +81,10 @@ def run(test, *, max_models: int = 4, devices=(FIRST, SECOND)) -> None:
 async def ask(served: ServedModels, model: ModelToServe) -> None:
     asker = Asker()
     body = json.dumps({"calibration": "c", "inputs": rows(2).tolist()}).encode()
-    request = BatchRequest(
-        asker=asker,
-        context=None,
-        media_type="application/json",
-        body=body,
-        reference="c",
-        arrived=asyncio.get_running_loop().time(),
-    )
-    served.submit(model, request, timeout=60.0)
+    now = asyncio.get_running_loop().time()
+    kind = body_kind("application/json", "c")
+    request = BatchRequest(asker=asker, kind=kind, body=body, arrived=now)
+    served.submit(model, request, timeout=60.0, now=now)
     assert await asker.done == 1
 
 

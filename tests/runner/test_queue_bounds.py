@@ -35,14 +35,14 @@ def test_no_more_waits_than_may_unless_it_is_one_request(sizes):
             assert rows > 12 or size > 20
             # One that leaves makes room.
             gone = there.pop()
-            bounds.leave(gone, 0.0)
+            bounds.leave([gone], 0.0)
             bounds.end(gone)
         else:
             there.append(request)
         assert sum(request.n_rows for request in there) <= 12
         assert sum(len(request.body) for request in there) <= 20
     for request in there:
-        bounds.leave(request, 0.0)
+        bounds.leave([request], 0.0)
         bounds.end(request)
     (large,) = requests([(1000, 1000)])
     bounds.enter(large)
@@ -50,16 +50,16 @@ def test_no_more_waits_than_may_unless_it_is_one_request(sizes):
 
 def test_what_runs_is_held_but_does_not_wait():
     waited = []
-    bounds = QueueBounds(max_rows=5, max_bytes=100, waited=waited.append)
+    bounds = QueueBounds(max_rows=5, max_bytes=100, waited=waited.extend)
     first, second, third, fourth = requests([(5, 60), (5, 30), (1, 1), (1, 60)])
     first.arrived = 1.0
     bounds.enter(first)
     with pytest.raises(TooManyRequests, match="5 rows"):
         bounds.enter(second)
-    bounds.leave(first, 3.0)
+    bounds.leave([first], 3.0)
     assert waited == [2.0]
     bounds.enter(second)
-    bounds.leave(second, 3.0)
+    bounds.leave([second], 3.0)
     bounds.enter(third)
     with pytest.raises(TooManyRequests, match="91 bytes"):
         bounds.enter(fourth)

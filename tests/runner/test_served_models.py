@@ -80,7 +80,7 @@ def test_the_longest_unused_gives_way_and_none_in_use_does(pool, make, resolve, 
             await outcome(work.ask(make(0)))
             await outcome(work.ask(make(1)))
             assert set(work.loaded()) == {"endless", "0", "1"}
-            assert not busy.context.done()
+            assert not busy.answered.done()
 
     run_loop(body)
 
@@ -98,7 +98,7 @@ def test_who_finds_no_room_waits_for_a_while(pool, make, resolve, folder, monkey
             assert "busy" in error.message
             waiting = work.ask(make(0))
             work.drop(busy)
-            assert not waiting.context.done()
+            assert not waiting.answered.done()
             assert isinstance(await outcome(waiting), Overloaded)  # its child is still at it
 
     run_loop(body)

@@ -270,13 +270,13 @@ def test_requests_may_be_dropped_in_any_state(pool, model):
                 if n > 20 and generator.random() < 0.5:
                     await asyncio.sleep(generator.random() / 200)
                 for gone in generator.choice(len(dropped), size=2):
-                    if not dropped[gone].context.done():
+                    if not dropped[gone].answered.done():
                         work.drop(dropped[gone])
-                        dropped[gone].context.cancel()
+                        dropped[gone].answered.cancel()
             for request in dropped:
-                if not request.context.done():
+                if not request.answered.done():
                     work.drop(request)
-                    request.context.cancel()
+                    request.answered.cancel()
             for answer in await outcomes(kept):
                 assert len(answer.outputs.top_classes)
             await until(lambda: not work.models.running())

@@ -5,7 +5,7 @@ from itertools import count
 from batch_requests import REFERENCE, infer_body
 
 from service.bodies import NPY
-from service.runner import BatchRequest, serving
+from service.runner import BatchRequest, body_kind, serving
 from service.runner.answers import expected_of
 from service.runner.batch_messages import (
     Batch,
@@ -65,12 +65,9 @@ class AskedQueue:
         """Let a request go with the next exchange, and return its number."""
         request = BatchRequest(
             asker=None,
-            context=None,
-            media_type=media_type,
+            kind=body_kind(media_type, reference, header_length),
             body=body,
-            reference=reference,
             arrived=0.0,
-            header_length=header_length,
             number=next(self._numbers),
         )
         self._new.append(request)
@@ -87,7 +84,13 @@ class AskedQueue:
             del self.sent[number]
         self.sent |= {request.number: request for request in new}
         sent = [
-            Sent(r.number, r.media_type, len(r.body), r.reference, r.encoding, r.header_length)
+            Sent(
+                r.number,
+                r.kind.media_type,
+                len(r.body),
+                r.kind.reference,
+                header_length=r.kind.header_length,
+            )
             for r in new
         ]
         batch = Batch(sent=sent, dropped=list(dropped), each_run=30.0, **self.limits)
@@ -112,7 +115,7 @@ class AskedQueue:
         )
         done = {}
         for answer in answers:
-            done[answer.request.number] = answer.outputs.rows(answer.start, answer.stop)
+            done[answer.request.number] = answer.matrix.rows(answer.start, answer.stop).outputs
         self.answers |= done
         self.refusals |= {request.number: error for request, error in refused}
         return {*done, *(request.number for request, _ in refused)}

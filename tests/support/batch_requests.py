@@ -5,7 +5,7 @@ import json
 from dataclasses import dataclass
 
 from service.bodies import NPY
-from service.runner import BatchLimits, BatchRequest, HeadOutputs
+from service.runner import BatchLimits, BatchRequest, HeadOutputs, body_kind
 from service.runner.batch_messages import SuppliedColumn
 
 LIMITS = BatchLimits(max_rows=1000, max_bytes=2**22, run_rows=8, run_seconds=20.0)
@@ -21,6 +21,10 @@ class Answered:
     order: int
 
 
+class FutureRequest(BatchRequest, eq=False, kw_only=True):
+    answered: asyncio.Future
+
+
 class Futures:
     """Takes answers as futures; to be told twice of one request is an error, and shows."""
 
@@ -30,26 +34,24 @@ class Futures:
     def answered(self, answers):
         for answer in answers:
             self.told += 1
-            rows = answer.outputs.rows(answer.start, answer.stop)
-            answer.request.context.set_result(
+            rows = answer.matrix.rows(answer.start, answer.stop).outputs
+            answer.request.answered.set_result(
                 Answered(rows, dict(answer.supplied), answer.wanted, self.told)
             )
 
     def failed(self, request, error):
         self.told += 1
-        request.context.set_exception(error)
+        request.answered.set_exception(error)
 
     def request(self, body, media_type=NPY, *, reference=REFERENCE, header_length=None, n_rows=1):
         loop = asyncio.get_running_loop()
-        return BatchRequest(
+        return FutureRequest(
             asker=self,
-            context=loop.create_future(),
-            media_type=media_type,
+            answered=loop.create_future(),
+            kind=body_kind(media_type, reference, header_length),
             body=body,
-            reference=reference,
             arrived=loop.time(),
             n_rows=n_rows,
-            header_length=header_length,
         )
 
     def of_rows(self, array, name="x", **options):
@@ -79,8 +81,8 @@ def json_body(array, *, calibration=REFERENCE, **more):
 async def outcome(request, *, seconds=30):
     """Wait for an answer or the error that stands in its place, and return it."""
     async with asyncio.timeout(seconds):
-        await asyncio.wait([request.context])
-    return request.context.exception() or request.context.result()
+        await asyncio.wait([request.answered])
+    return request.answered.exception() or request.answered.result()
 
 
 async def outcomes(requests, *, seconds=30):

@@ -42,19 +42,20 @@ class QueryApp:
         while self._begun.get(timeout=10) != query:
             pass
 
-    def begin(self, request, reply):
+    def begin(self, request):
         self.n_begun += 1
-        self._begun.put(request.query.decode())
+        head, reply = request.head, request.reply
+        self._begun.put(head.query.decode())
         loop = asyncio.get_running_loop()
         found = {
-            "route": request.route,
-            "parameters": dict(request.parameters),
-            "query": request.query.decode(),
+            "route": head.route,
+            "parameters": dict(head.parameters),
+            "query": head.query.decode(),
             "bytes": len(request.body),
-            "headers": sorted(name.decode() for name, _ in request.headers),
+            "headers": sorted(name.decode() for name, _ in head.headers),
         }
         answer = HotAnswer(200, json.dumps(found).encode(), [JSON])
-        match request.query.split(b"="):
+        match head.query.split(b"="):
             case [b"never"]:
                 pass
             case [b"raise"]:
@@ -71,7 +72,7 @@ class QueryApp:
                 reply(HotAnswer(200, b"b" * int(size)))
             case _:
                 reply(answer)
-        return self.left.release if request.query == b"never" else lambda: None
+        return self.left.release if head.query == b"never" else lambda: None
 
     def broke_off(self, route, *, arrived):
         assert arrived <= asyncio.get_running_loop().time()

@@ -30,7 +30,8 @@ class AtWork:
         return request
 
     def put(self, model, request, *, timeout=30.0):
-        self._queues[request] = self.models.submit(model, request, timeout=timeout)
+        now = asyncio.get_running_loop().time()
+        self._queues[request] = self.models.submit(model, request, timeout=timeout, now=now)
 
     def drop(self, request):
         self._queues.pop(request).drop(request)
@@ -38,8 +39,8 @@ class AtWork:
     def hear(self):
         """Take the errors of those whose end a test does not look at; all have one."""
         for request in self._queues:
-            if not request.context.cancelled():
-                request.context.exception()
+            if not request.answered.cancelled():
+                request.answered.exception()
 
     def state(self, model):
         """Return what is said of a model, None if nothing is."""

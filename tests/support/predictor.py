@@ -11,11 +11,21 @@ from typing import Any
 from storage_rows import tenant_of
 
 from service.api.lane import Lane
-from service.operations.asked_prediction import AskedPrediction
+from service.operations.asked_prediction import AskedPrediction, PredictionTerms
 from service.operations.oip.statistics import Statistics
 from service.operations.predicting import Predicting
 from service.operations.workspace import Workspace
 from service.runner import BatchLimits, QueueBounds, ServedModels, ServingRoom
+
+
+class FuturePrediction(AskedPrediction, eq=False, kw_only=True):
+    answered: Future
+
+    def done(self, answer):
+        self.answered.set_result(json.loads(answer.body))
+
+    def failed(self, error):
+        self.answered.set_exception(error)
 
 
 class Predictor:
@@ -45,15 +55,13 @@ class Predictor:
         body = json.dumps({"calibration": reference, kind: rows}).encode()
 
         def begin() -> None:
-            asked = AskedPrediction(
-                media_type="application/json",
+            asked = FuturePrediction(
+                asker=self._predicting,
                 body=body,
-                reference=None,
-                form="json",
-                timeout=timeout,
                 arrived=self._loop.time(),
-                done=lambda answer: answered.set_result(json.loads(answer.body)),
-                failed=answered.set_exception,
+                terms=PredictionTerms("application/json", None, "json", timeout),
+                timeout=timeout,
+                answered=answered,
             )
             self._predicting.begin(asked)
 

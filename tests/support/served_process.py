@@ -3,11 +3,11 @@
 import os
 import re
 import signal
-import subprocess
-import sys
+import time
 from pathlib import Path
 
 import httpx
+from howsure_command import Command
 
 
 class ServedProcess:
@@ -20,15 +20,11 @@ class ServedProcess:
             "HOWSURE_DEVICE": "cpu",
         } | {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
         self.log = folder / "serve.log"
-        with self.log.open("ab") as log:
-            self.seen = log.tell()
-            self.process = subprocess.Popen(
-                [sys.executable, "-m", "service", "serve"],
-                env=os.environ | options,
-                stdout=subprocess.DEVNULL,
-                stderr=log,
-                cwd=folder,
-            )
+        self.log.touch()
+        self.seen = len(self.log.read_text())
+        self.process = Command(
+            ["serve"], folder=folder, settings=options, out=Path(os.devnull), err=self.log
+        )
 
     def __enter__(self) -> httpx.Client:
         self.client = httpx.Client(base_url=self._address(), timeout=60)
@@ -48,4 +44,5 @@ class ServedProcess:
             found = re.search(r"http://[\d.]+:\d+", self.log.read_text()[self.seen :])
             if found:
                 return found[0]
+            time.sleep(0.01)
         raise AssertionError(f"the service did not start: {self.log.read_text()[self.seen :]}")

@@ -8,7 +8,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.hot.arriving_body import ArrivingBody
-from service.api.hot.exchange import HotAnswer, HotApp, HotRequest
+from service.api.hot.exchange import HotAnswer, HotApp, HotRequest, RequestHead
 from service.api.hot.limits import BodyBudget, ConnectionLimits, Pace
 from service.api.hot.routes import HotRoute, hot_route
 from service.errors import RequestTimeout, ServiceError
@@ -71,15 +71,9 @@ class HotDispatcher:
         except ClientDisconnect:
             self._hot.broke_off(found.route, arrived=arrived)
             raise
-        request = HotRequest(
-            route=found.route,
-            parameters=found.parameters,
-            query=scope.get("query_string", b""),
-            headers=headers,
-            body=body,
-            arrived=arrived,
-        )
-        return await self._exchange(request, receive)
+        head = RequestHead(found.route, found.parameters, scope.get("query_string", b""), headers)
+        answered: Answered = asyncio.get_running_loop().create_future()
+        return await self._exchange(_Request(head, body, arrived, answered), receive)
 
     async def _read(
         self, headers: list[tuple[bytes, bytes]], receive: Receive, arrived: float
@@ -97,19 +91,21 @@ class HotDispatcher:
             body.release()
         return body.whole()
 
-    async def _exchange(self, request: HotRequest, receive: Receive) -> HotAnswer:
-        answered: Answered = asyncio.get_running_loop().create_future()
-
-        def reply(answer: HotAnswer) -> None:
-            if not answered.done():
-                answered.set_result(answer)
-
-        give_up = self._hot.begin(request, reply)
+    async def _exchange(self, request: "_Request", receive: Receive) -> HotAnswer:
+        give_up = self._hot.begin(request)
         try:
-            return await _unless_client_leaves(answered, receive)
+            return await _unless_client_leaves(request.answered, receive)
         finally:
             # Also where the server ends this task; after the reply it does nothing.
             give_up()
+
+
+class _Request(HotRequest, eq=False):
+    answered: Answered
+
+    def reply(self, answer: HotAnswer) -> None:
+        if not self.answered.done():
+            self.answered.set_result(answer)
 
 
 async def _next_chunk(receive: Receive, body: ArrivingBody, pace: Pace) -> tuple[bytes, bool]:

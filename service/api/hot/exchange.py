@@ -10,21 +10,19 @@ from service.errors import ServiceError
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
-class HotRequest(msgspec.Struct, eq=False):
-    """A POST to one of the routes of `routes.py`.
+class RequestHead(msgspec.Struct, eq=False):
+    """All that a POST to one of the routes of `routes.py` says before its body.
 
     ``route`` is the path as it is declared, ``parameters`` what it has in braces, percent-decoded;
-    names of headers are lower case. ``arrived`` is the time of the event loop at the first line.
-    ``memo`` is the app's own: requests that differ in nothing but their bodies may share one.
+    names of headers are lower case. ``memo`` is the app's own: what it made of this head, which
+    several requests may share.
     """
 
     route: str
     parameters: Mapping[str, str]
     query: bytes
     headers: Headers
-    body: bytes
-    arrived: float
-    memo: dict[str, Any] = {}
+    memo: Any = None
 
 
 class HotAnswer(msgspec.Struct, eq=False):
@@ -35,7 +33,21 @@ class HotAnswer(msgspec.Struct, eq=False):
     headers: Headers = ()
 
 
-Reply: TypeAlias = Callable[[HotAnswer], None]
+class HotRequest(msgspec.Struct, eq=False):
+    """A head and its body; ``arrived`` is the time of the event loop at the first line.
+
+    Who received it makes a class of it that passes the answer on.
+    """
+
+    head: RequestHead
+    body: bytes
+    arrived: float
+
+    def reply(self, answer: HotAnswer) -> None:
+        """Pass the answer on."""
+        raise NotImplementedError
+
+
 GiveUp: TypeAlias = Callable[[], None]
 
 
@@ -46,8 +58,8 @@ class HotApp(Protocol):
     def max_body_bytes(self) -> int:
         """Longest body that is received."""
 
-    def begin(self, request: HotRequest, reply: Reply) -> GiveUp:
-        """Answer a request by calling ``reply`` once, perhaps before this returns.
+    def begin(self, request: HotRequest) -> GiveUp:
+        """Answer a request by calling its ``reply`` once, perhaps before this returns.
 
         Calling what is returned says that the client left: nothing is replied from then on, and
         work that has not begun is dropped. After the reply it does nothing.

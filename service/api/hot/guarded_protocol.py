@@ -153,7 +153,7 @@ class GuardedProtocol(OrderlyProtocol):
     def _wait_for_more_than_blanks(self) -> None:
         if not self.transport.is_closing():
             self.timeout_keep_alive_task = self.loop.call_later(
-                self.timeout_keep_alive, self.timeout_keep_alive_handler
+                self.front.limits.header_seconds, self.timeout_keep_alive_handler
             )
 
     def _time_head(self) -> None:

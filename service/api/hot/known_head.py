@@ -1,6 +1,6 @@
 """The head of a connection's last request: clients send the same one again and again."""
 
-from service.api.hot.arriving_body import ArrivingBody
+from service.api.hot.exchange import RequestHead
 from service.api.hot.hot_cycle import HotCycle
 
 # Longer ones are not worth being compared.
@@ -14,13 +14,13 @@ class KnownHead:
     length that they say.
     """
 
-    __slots__ = ("_body_bytes", "_first", "_head", "size")
+    __slots__ = ("_bytes", "_whole", "head", "size")
 
-    def __init__(self, head: bytes, first: HotCycle, body_bytes: int) -> None:
-        self._head = head
-        self._first = first
-        self._body_bytes = body_bytes
-        self.size = len(head)
+    def __init__(self, text: bytes, head: RequestHead, body_bytes: int) -> None:
+        self._bytes = text
+        self._whole = len(text) + body_bytes
+        self.head = head
+        self.size = len(text)
 
     @classmethod
     def of(cls, fed: bytes, cycle: HotCycle, *, claimed: bytes) -> "KnownHead | None":
@@ -28,18 +28,14 @@ class KnownHead:
 
         ``claimed`` is its Content-Length, which one with a body in chunks does not have.
         """
-        size = cycle.body.size
-        head = fed[: len(fed) - size]
-        if not size or claimed != b"%d" % size or not head.endswith(b"\r\n\r\n"):
+        size = len(cycle.body)
+        text = fed[: len(fed) - size]
+        if not size or claimed != b"%d" % size or not text.endswith(b"\r\n\r\n"):
             return None
-        if not cycle.keep_alive or len(head) > MOST_BYTES or head.count(b"\r\n\r\n") > 1:
+        if not cycle.keep_alive or len(text) > MOST_BYTES or text.count(b"\r\n\r\n") > 1:
             return None
-        return cls(head, cycle, size)
+        return cls(text, cycle.head, size)
 
     def begins(self, data: bytes) -> bool:
         """Tell whether ``data`` is one whole request with this head."""
-        return len(data) == self.size + self._body_bytes and data.startswith(self._head)
-
-    def cycle(self, body: ArrivingBody, *, arrived: float) -> HotCycle:
-        """Return the exchange of a request with this head."""
-        return self._first.again(body, arrived=arrived)
+        return len(data) == self._whole and data.startswith(self._bytes)

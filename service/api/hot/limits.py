@@ -24,6 +24,8 @@ class ConnectionLimits:
         How long any other body may bring nothing, and a client read nothing of an answer.
     max_receiving_bytes : int
         Of hot bodies that are being received, over all connections.
+    keep_alive_seconds : float
+        How long a connection may be idle between two requests.
     """
 
     max_header_bytes: int = 64 * KIBIBYTE
@@ -32,6 +34,7 @@ class ConnectionLimits:
     min_bytes_per_second: int = 8 * KIBIBYTE
     stall_seconds: float = 60.0
     max_receiving_bytes: int = 256 * MEBIBYTE
+    keep_alive_seconds: float = 75.0
 
 
 class BodyBudget:

@@ -1,6 +1,7 @@
 """uvicorn's HTTP protocol, which refuses requests in their turn and ends in good order."""
 
 import asyncio
+import math
 from enum import Enum
 from typing import Any
 
@@ -43,6 +44,8 @@ class OrderlyProtocol(HttpToolsProtocol):
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.front = front
+        # uvicorn's are whole seconds.
+        self.timeout_keep_alive = front.limits.keep_alive_seconds  # type: ignore[assignment]
         self.stage = NOTHING
         self.is_refused = False
         self.arrived = self.loop.time()
@@ -50,6 +53,8 @@ class OrderlyProtocol(HttpToolsProtocol):
         # Exchanges before the newest that are not answered yet.
         self._earlier: list[RequestResponseCycle] = []
         self._last_word: bytes | None = None
+        # When the last answer was written that no timer was set anew for.
+        self._answered = -math.inf
         self._linger: asyncio.TimerHandle | None = None
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -133,6 +138,33 @@ class OrderlyProtocol(HttpToolsProtocol):
         self._earlier.clear()
         if self._last_word is not None and not self.transport.is_closing():
             self._say(self._last_word)
+
+    def is_alone(self) -> bool:
+        """Tell whether nothing waits for the answer that was just written."""
+        return not (self.pipeline or self._earlier or self._last_word or self.flow.read_paused)
+
+    def wait_for_next(self) -> None:
+        """Begin to wait for the next request."""
+        self._answered = self.loop.time()
+        # A timer that runs is not set anew for each request: it looks at the time when it is due.
+        if self.timeout_keep_alive_task is None and not self.transport.is_closing():
+            self._wait(self.timeout_keep_alive)
+
+    def timeout_keep_alive_handler(self) -> None:
+        """Close a connection that nothing came on for as long as it may be idle."""
+        self.timeout_keep_alive_task = None
+        if self.stage is not NOTHING or self.is_under_way():
+            return
+        left = self._answered + self.timeout_keep_alive - self.loop.time()
+        if left > 0:
+            self._wait(left)
+        else:
+            super().timeout_keep_alive_handler()
+
+    def _wait(self, seconds: float) -> None:
+        self.timeout_keep_alive_task = self.loop.call_later(
+            seconds, self.timeout_keep_alive_handler
+        )
 
     def shutdown(self) -> None:
         """End, unless a request is under way or half received."""

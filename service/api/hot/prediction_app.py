@@ -1,14 +1,11 @@
 """What answers hot requests: headers in, the operation, problems and counts out."""
 
 import asyncio
-from dataclasses import dataclass
-from http import HTTPStatus
 from urllib.parse import parse_qs
 
-import msgspec
 import structlog
 
-from service.api.hot.exchange import GiveUp, Headers, HotAnswer, HotRequest, Reply
+from service.api.hot.exchange import GiveUp, Headers, HotAnswer, HotRequest, RequestHead
 from service.api.hot.refusal import refusal
 from service.api.hot.routes import PREDICT
 from service.api.negotiation import chosen_format
@@ -24,16 +21,22 @@ from service.errors import (
     shown,
 )
 from service.metrics import RequestMetrics
-from service.operations.asked_prediction import AnswerForm, AskedPrediction, PredictionAnswer
+from service.operations.asked_prediction import (
+    AnswerForm,
+    AskedPrediction,
+    PredictionAnswer,
+    PredictionTerms,
+)
 from service.operations.oip.repository import reference_of
 from service.operations.predicting import IDENTITY, OIP, Predicting
 
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
+# Numbers: to look at a member of HTTPStatus takes longer.
+OK = 200
 CLIENT_LEFT = 499
 LEFT = "client-left"
 INTERNAL = "internal-error"
-PROFILE = "profile"
 _LENGTH = LENGTH_HEADER.lower().encode()
 
 log = structlog.get_logger(__name__)
@@ -65,22 +68,33 @@ class PredictionApp:
         """Longest body that is received."""
         return self._max_body_bytes
 
-    def begin(self, request: HotRequest, reply: Reply) -> GiveUp:
-        """Answer a request by calling ``reply`` once, unless it is given up before."""
-        exchange = _Exchange(self, request.route, request.arrived, reply)
+    def begin(self, request: HotRequest) -> GiveUp:
+        """Answer a request by calling its ``reply`` once, unless it is given up before."""
+        predicting, head = self._predicting, request.head
         try:
-            predicting = self._opened()
-            asked = self._asked(request, exchange)
+            if predicting is None:
+                raise Overloaded("The service is starting.", retry_after=1)
+            terms = head.memo
+            if terms is None:
+                terms = head.memo = _terms(head, self._timeout)
         except ServiceError as error:
-            exchange.failed(error)
+            request.reply(self.refuse(head.route, error, arrived=request.arrived))
             return _nothing
-        exchange.asked = asked
+        exchange = _Exchange(
+            asker=predicting,
+            body=request.body,
+            arrived=request.arrived,
+            terms=terms,
+            timeout=terms.timeout,
+            app=self,
+            request=request,
+        )
         try:
-            predicting.begin(asked)
+            predicting.begin(exchange)
         except Exception as error:
             # A bug; it is answered and counted all the same.
-            log.exception("unexpected_error", path=request.route)
-            asked.fail(error)
+            log.exception("unexpected_error", path=head.route)
+            exchange.fail(error)
         return exchange.give_up
 
     def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
@@ -98,58 +112,25 @@ class PredictionApp:
         seconds = asyncio.get_running_loop().time() - arrived
         self._metrics.answered("POST", route, status=status, seconds=seconds, failure=failure)
 
-    def _opened(self) -> Predicting:
-        if self._predicting is None:
-            raise Overloaded("The service is starting.", retry_after=1)
-        return self._predicting
 
-    def _asked(self, request: HotRequest, exchange: "_Exchange") -> AskedPrediction:
-        profile = request.memo.get(PROFILE)
-        if profile is None:
-            profile = request.memo[PROFILE] = _profile(request, self._timeout)
-        return AskedPrediction(
-            media_type=profile.media_type,
-            body=request.body,
-            reference=profile.reference,
-            form=profile.form,
-            timeout=profile.timeout,
-            arrived=request.arrived,
-            done=exchange.done,
-            failed=exchange.failed,
-            encoding=profile.encoding,
-            header_length=profile.header_length,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class _Profile:
-    """What all but the body says of a request."""
-
-    media_type: str
-    reference: str | None
-    form: AnswerForm
-    timeout: float
-    encoding: str
-    header_length: str | None = None
-
-
-def _profile(request: HotRequest, longest: float) -> _Profile:
-    headers = dict(request.headers)
+def _terms(head: RequestHead, longest: float) -> PredictionTerms:
+    """Return what all but the body says of a request."""
+    headers = dict(head.headers)
     timeout = _seconds(headers.get(b"timeout"), longest)
     encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
-    if request.route == PREDICT:
+    if head.route == PREDICT:
         _check_encoding(encoding, (IDENTITY,))
         media_type = _media_type(headers.get(b"content-type"))
         form = chosen_format(headers.get(b"accept", b"*/*").decode("latin-1"), ANSWERS)
-        reference = _calibration(request.query)
+        reference = _calibration(head.query)
         if media_type == JSON:
             refuse(reference)
         else:
             reference = required(reference)
-        return _Profile(media_type, reference, form, timeout, encoding)
+        return PredictionTerms(media_type, reference, form, timeout, encoding)
     _check_encoding(encoding, ENCODINGS)
-    given, length = request.parameters, headers.get(_LENGTH)
-    return _Profile(
+    given, length = head.parameters, headers.get(_LENGTH)
+    return PredictionTerms(
         media_type=OIP,
         reference=reference_of(given["model_name"], given.get("model_version")),
         form="oip",
@@ -159,29 +140,27 @@ def _profile(request: HotRequest, longest: float) -> _Profile:
     )
 
 
-class _Exchange(msgspec.Struct, eq=False):
+class _Exchange(AskedPrediction, eq=False, kw_only=True):
     """One request under way, from the operation's answer to the caller's."""
 
     app: PredictionApp
-    route: str
-    arrived: float
-    reply: Reply
-    asked: AskedPrediction | None = None
+    request: HotRequest
 
     def done(self, answer: PredictionAnswer) -> None:
-        self.app.count(self.route, HTTPStatus.OK, self.arrived, None)
-        self.reply(HotAnswer(HTTPStatus.OK, answer.body, self._headers(answer)))
+        self.app.count(self.request.head.route, OK, self.arrived, None)
+        self.request.reply(HotAnswer(OK, answer.body, self._headers(answer)))
 
     def failed(self, error: Exception) -> None:
-        answer = refusal(self.route.encode(), error)
+        route = self.request.head.route
+        answer = refusal(route.encode(), error)
         reason = error.code() if isinstance(error, ServiceError) else INTERNAL
-        self.app.count(self.route, answer.status, self.arrived, reason)
-        self.reply(answer)
+        self.app.count(route, answer.status, self.arrived, reason)
+        self.request.reply(answer)
 
     def give_up(self) -> None:
-        if self.asked is not None and not self.asked.is_over:
-            self.asked.drop()
-            self.app.count(self.route, CLIENT_LEFT, self.arrived, LEFT)
+        if not self.is_told:
+            self.drop()
+            self.app.count(self.request.head.route, CLIENT_LEFT, self.arrived, LEFT)
 
     def _headers(self, answer: PredictionAnswer) -> Headers:
         if answer.header_length is not None:
@@ -189,7 +168,7 @@ class _Exchange(msgspec.Struct, eq=False):
                 (b"content-type", BINARY.encode()),
                 (_LENGTH, b"%d" % answer.header_length),
             )
-        if self.asked is None or self.asked.form != "npz":
+        if self.terms.form != "npz":
             return _OF_JSON
         ref = answer.ref
         named = f"id={ref.id}; name={ref.name}; version={ref.version}"

@@ -10,15 +10,16 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from uvicorn.server import ServerState
 
 from service.api.hot.arriving_body import ArrivingBody
+from service.api.hot.arriving_request import ArrivingRequest
 from service.api.hot.dispatcher import too_slow
-from service.api.hot.exchange import HotAnswer
+from service.api.hot.exchange import HotAnswer, RequestHead
 from service.api.hot.front import HotFront
 from service.api.hot.guarded_protocol import GuardedProtocol
 from service.api.hot.hot_cycle import HotCycle
 from service.api.hot.known_head import KnownHead
 from service.api.hot.orderly_protocol import BODY, NOTHING
 from service.api.hot.refusal import refusal
-from service.api.hot.routes import HotRoute, hot_target
+from service.api.hot.routes import HotRoute, hot_target, query_of
 from service.errors import ServiceError, TooManyRequests
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -52,7 +53,7 @@ class HotProtocol(GuardedProtocol):
         front: HotFront,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop, front=front)
-        self._receiving: HotCycle | None = None
+        self._receiving: ArrivingRequest | None = None
         self._whole: HotCycle | None = None
         self._waiting: HotCycle | None = None
         self._fed = b""
@@ -62,10 +63,8 @@ class HotProtocol(GuardedProtocol):
         """Answer what begins as the last request did, without taking it apart anew."""
         known = self._known
         if known is not None and known.begins(data) and self._is_between():
-            self._unset_keepalive_if_required()
-            body = ArrivingBody(max_bytes=self.front.hot.max_body_bytes, budget=self.front.budget)
-            body.add(data[known.size :])
-            cycle = known.cycle(body, arrived=self.loop.time())
+            body, now = data[known.size :], self.loop.time()
+            cycle = HotCycle(known.head, body, now, self, keep_alive=True)
             self.cycle = cast("RequestResponseCycle", cycle)
             self._answer(cycle)
             return
@@ -74,12 +73,16 @@ class HotProtocol(GuardedProtocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Give up what is hot."""
-        if self._receiving is not None:
-            self.front.hot.broke_off(self._receiving.found.route, arrived=self._receiving.arrived)
-        for cycle in (self._receiving, self._waiting):
-            if cycle is not None:
-                log.info("client_left", path=cycle.found.route)
-                cycle.leave()
+        receiving, waiting = self._receiving, self._waiting
+        if receiving is not None:
+            self._receiving = None
+            receiving.body.release()
+            _left(receiving.head)
+            self.front.hot.broke_off(receiving.head.route, arrived=receiving.arrived)
+        if waiting is not None:
+            self._waiting = None
+            _left(waiting.head)
+            waiting.leave()
         super().connection_lost(exc)
 
     def on_headers_complete(self) -> None:
@@ -106,7 +109,14 @@ class HotProtocol(GuardedProtocol):
             super().on_message_complete()
             return
         self.stage = NOTHING
-        self._whole, self._receiving = self._receiving, None
+        received, self._receiving = self._receiving, None
+        received.body.release()
+        whole = received.body.whole()
+        self._whole = HotCycle(
+            received.head, whole, received.arrived, self, keep_alive=received.keep_alive
+        )
+        # It stands where uvicorn looks whether an exchange is under way.
+        self.cycle = cast("RequestResponseCycle", self._whole)
 
     def begin_whole(self) -> None:
         """Have a whole request answered."""
@@ -119,33 +129,56 @@ class HotProtocol(GuardedProtocol):
 
     def after_feed(self) -> ServiceError | None:
         """See to a request that is not whole yet."""
-        cycle = self._receiving
-        if cycle is not None:
+        receiving = self._receiving
+        if receiving is not None:
             try:
-                cycle.body.count()
+                receiving.body.count()
             except TooManyRequests as error:
                 return error
-            if self.expect_100_continue and not cycle.body.size:
+            if self.expect_100_continue and not receiving.body.size:
                 self.expect_100_continue = False
                 self.transport.write(CONTINUE)
         return super().after_feed()
 
     def time_body(self) -> None:
         """Ask of a hot body that it comes at a rate."""
-        cycle = self._receiving
-        if cycle is None:
+        receiving = self._receiving
+        if receiving is None:
             super().time_body()
         else:
-            pace = cycle.pace_of(self.front.limits, self.loop.time())
-            self.timer = self.loop.call_at(pace.due, self._look_at_pace, cycle)
+            pace = receiving.pace_of(self.front.limits, self.loop.time())
+            self.timer = self.loop.call_at(pace.due, self._look_at_pace, receiving)
 
     def answer_to_refused(self, error: ServiceError) -> HotAnswer:
         """Return what the hot path says of a hot request that is refused."""
-        cycle, self._receiving = self._receiving, None
-        if cycle is None:
+        receiving, self._receiving = self._receiving, None
+        if receiving is None:
             return super().answer_to_refused(error)
-        cycle.end()
-        return self.front.hot.refuse(cycle.found.route, error, arrived=cycle.arrived)
+        receiving.body.release()
+        return self.front.hot.refuse(receiving.head.route, error, arrived=receiving.arrived)
+
+    def write_answer(self, cycle: HotCycle, answer: HotAnswer) -> None:
+        """Write the answer to the request that is under way."""
+        self._waiting = None
+        transport = self.transport
+        if transport.is_closing():
+            return
+        is_last = not cycle.keep_alive
+        if self.front.stopping.is_set():
+            is_last = is_last or not (self.pipeline or self.stage is not NOTHING)
+        head = self.front.wire.head(answer, self.server_state, close=is_last)
+        if len(answer.body) < JOINED_BYTES:
+            transport.write(head + answer.body)
+        else:
+            transport.write(head)
+            transport.write(answer.body)
+        if is_last:
+            transport.close()
+        if self.is_alone():
+            self.server_state.total_requests += 1
+            self.wait_for_next()
+        else:
+            self.on_response_complete()
 
     def _is_between(self) -> bool:
         """Tell whether the parser waits for a first line, and nobody for an answer."""
@@ -165,54 +198,37 @@ class HotProtocol(GuardedProtocol):
         )
 
     def _begin(self, found: HotRoute) -> None:
-        body = ArrivingBody(max_bytes=self.front.hot.max_body_bytes, budget=self.front.budget)
         is_old = self.parser.get_http_version() == "1.0"
-        self._receiving = cycle = HotCycle(
-            found,
-            target=self.url,
-            headers=self.headers,
+        body = ArrivingBody(max_bytes=self.front.hot.max_body_bytes, budget=self.front.budget)
+        self._receiving = ArrivingRequest(
+            RequestHead(found.route, found.parameters, query_of(self.url), self.headers),
             arrived=self.arrived,
             keep_alive=not is_old and self.parser.should_keep_alive(),
             body=body,
         )
-        # It stands where uvicorn looks whether an exchange is under way.
-        self.cycle = cast("RequestResponseCycle", cycle)
         body.claim(self.claimed_length)
 
     def _answer(self, cycle: HotCycle) -> None:
         self._waiting = cycle
         try:
-            give_up = self.front.hot.begin(cycle.request(), partial(self._reply, cycle))
+            give_up = self.front.hot.begin(cycle)
         except Exception as error:
             # As an ASGI server does.
-            log.exception("unexpected_error", path=cycle.found.route)
-            self._reply(cycle, refusal(cycle.target, error))
+            log.exception("unexpected_error", path=cycle.head.route)
+            cycle.reply(refusal(cycle.head.route.encode(), error))
         else:
-            cycle.begun(give_up)
+            if not cycle.response_complete:
+                cycle.give_up = give_up
+                # Who answers has the body; it is not kept for longer than there.
+                cycle.body = b""
 
-    def _reply(self, cycle: HotCycle, answer: HotAnswer) -> None:
-        if cycle.response_complete:
-            return
-        cycle.end()
-        self._waiting = None
-        if self.transport.is_closing():
-            return
-        is_last = not cycle.keep_alive
-        if self.front.stopping.is_set():
-            is_last = is_last or not (self.pipeline or self.stage is not NOTHING)
-        head = self.front.wire.head(answer, self.server_state, close=is_last)
-        if len(answer.body) < JOINED_BYTES:
-            self.transport.write(head + answer.body)
-        else:
-            self.transport.write(head)
-            self.transport.write(answer.body)
-        if is_last:
-            self.transport.close()
-        self.on_response_complete()
-
-    def _look_at_pace(self, cycle: HotCycle) -> None:
-        assert cycle.pace is not None  # noqa: S101 - made with the timer
-        if cycle.pace.is_kept(cycle.body.size):
+    def _look_at_pace(self, receiving: ArrivingRequest) -> None:
+        assert receiving.pace is not None  # noqa: S101 - made with the timer
+        if receiving.pace.is_kept(receiving.body.size):
             self.time_body()
         else:
             self.refuse(too_slow())
+
+
+def _left(head: RequestHead) -> None:
+    log.info("client_left", path=head.route)

@@ -24,19 +24,14 @@ class Wire:
             self._headers = state.default_headers
             self._joined = b"".join([b"%b: %b\r\n" % header for header in self._headers])
             self._kept.clear()
-        end = b"connection: close\r\n\r\n" if close else b"\r\n"
-        return b"%bcontent-length: %d\r\n%b" % (self._beginning(answer), len(answer.body), end)
-
-    def _beginning(self, answer: HotAnswer) -> bytes:
-        if not isinstance(answer.headers, tuple):
-            return self._written(answer)
         key = (answer.status, answer.headers)
-        found = self._kept.get(key)
-        if found is None:
-            found = self._written(answer)
-            if len(self._kept) < MOST_KEPT:
-                self._kept[key] = found
-        return found
+        beginning = self._kept.get(key) if isinstance(answer.headers, tuple) else None
+        if beginning is None:
+            beginning = self._written(answer)
+            if isinstance(answer.headers, tuple) and len(self._kept) < MOST_KEPT:
+                self._kept[key] = beginning
+        end = b"connection: close\r\n\r\n" if close else b"\r\n"
+        return b"%bcontent-length: %d\r\n%b" % (beginning, len(answer.body), end)
 
     def _written(self, answer: HotAnswer) -> bytes:
         parts = [STATUS_LINE[answer.status], self._joined]

@@ -1,9 +1,8 @@
 """The answer to an inference request: JSON, and raw tensors behind it where they are asked for."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import cached_property
+from collections.abc import Mapping, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -51,32 +50,31 @@ class Column(NamedTuple):
     values: list[Any] | bytes
 
 
+class Outputs(Protocol):
+    """All outputs for all rows of a run."""
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What they are called, in their order."""
+
+    def numbers(self, name: str) -> Column:
+        """Return one of them as numbers."""
+
+    def raw(self, name: str) -> Column:
+        """Return one of them as little-endian bytes."""
+
+
 class OutputTensors:
-    """All outputs for all rows of a run, from which the answers to its requests are cut."""
+    """From the outputs for all rows of a run to the answers to its requests."""
 
-    def __init__(
-        self,
-        ref: CalibrationRef,
-        numbers: Callable[[], Mapping[str, Column]],
-        raw: Callable[[], Mapping[str, Column]],
-    ) -> None:
+    def __init__(self, ref: CalibrationRef, outputs: Outputs) -> None:
         self._ref = ref
-        self._make_numbers = numbers
-        self._make_raw = raw
-
-    @classmethod
-    def of_arrays(cls, ref: CalibrationRef, arrays: Mapping[str, Array]) -> "OutputTensors":
-        """Return those of arrays with a row a sample."""
-        return cls(
-            ref,
-            lambda: {name: _numbers(array) for name, array in arrays.items()},
-            lambda: {name: _raw(array) for name, array in arrays.items()},
-        )
-
-    @classmethod
-    def of_numbers(cls, ref: CalibrationRef, numbers: Mapping[str, Column]) -> "OutputTensors":
-        """Return those whose numbers are known."""
-        return cls(ref, lambda: numbers, lambda: {n: _packed(c) for n, c in numbers.items()})
+        self._version = str(ref.version)
+        self._outputs = outputs
+        self._numbers: dict[str, Column] = {}
+        self._raw: dict[str, Column] = {}
+        self._wanted: Wanted | None = None
+        self._columns: list[tuple[str, Column]] = []
 
     def encode_answer(self, start: int, stop: int, wanted: Wanted) -> InferAnswer:
         """Return the outputs that are wanted, in that order; all where none is named.
@@ -86,15 +84,14 @@ class OutputTensors:
         InvalidInput
             If an output is wanted that there is not.
         """
-        columns: Iterable[tuple[str, Column]]
-        if wanted.outputs:
-            columns = [(name, self._column(name, raw=raw)) for name, raw in wanted.outputs]
-        else:
-            columns = (self._bytes if wanted.all_binary else self._numbers).items()
+        if wanted is not self._wanted:
+            self._columns = self._columns_of(wanted)
+            # Most requests of a run want the same, of which there is but one object.
+            self._wanted = wanted
         n_rows = stop - start
         outputs: list[OutputTensor] = []
         tensors: list[bytes] = []
-        for name, (datatype, sizes, a_row, values) in columns:
+        for name, (datatype, sizes, a_row, values) in self._columns:
             own = values[start * a_row : stop * a_row]
             shape = [n_rows, *sizes]
             if isinstance(own, bytes):
@@ -103,45 +100,62 @@ class OutputTensors:
                 outputs.append(OutputTensor(name, datatype, shape, size))
             else:
                 outputs.append(OutputTensor(name, datatype, shape, None, own))
-        ref = self._ref
         head = AnswerHead(
-            model_name=ref.name,
-            model_version=str(ref.version),
+            model_name=self._ref.name,
+            model_version=self._version,
             id=wanted.id or None,
             outputs=outputs,
         )
         text = msgspec.json.encode(head)
-        return InferAnswer(b"".join([text, *tensors]), len(text) if tensors else None)
+        if not tensors:
+            return InferAnswer(text, None)
+        return InferAnswer(b"".join([text, *tensors]), len(text))
+
+    def _columns_of(self, wanted: Wanted) -> list[tuple[str, Column]]:
+        outputs = wanted.outputs
+        if not outputs:
+            outputs = [(name, wanted.all_binary) for name in self._outputs.names]
+        return [(name, self._column(name, raw=raw)) for name, raw in outputs]
 
     def _column(self, name: str, *, raw: bool) -> Column:
-        if name not in self._numbers:
-            known = ", ".join(self._numbers)
+        found = (self._raw if raw else self._numbers).get(name)
+        if found is not None:
+            return found
+        if name not in self._outputs.names:
+            known = ", ".join(self._outputs.names)
             raise InvalidInput.at(
                 place_of("outputs", name), f"there is no such output; there are {known}"
             )
-        return (self._bytes if raw else self._numbers)[name]
-
-    @cached_property
-    def _numbers(self) -> Mapping[str, Column]:
-        return self._make_numbers()
-
-    @cached_property
-    def _bytes(self) -> Mapping[str, Column]:
-        return self._make_raw()
+        if raw:
+            found = self._raw[name] = self._outputs.raw(name)
+        else:
+            found = self._numbers[name] = self._outputs.numbers(name)
+        return found
 
 
-def _numbers(array: Array) -> Column:
-    sizes = array.shape[1:]
-    return Column(datatype_of(array.dtype), sizes, prod(sizes), array.ravel().tolist())
+class ArrayOutputs:
+    """Outputs as arrays with a row a sample; see `Outputs`."""
+
+    def __init__(self, arrays: Mapping[str, Array]) -> None:
+        self.names = tuple(arrays)
+        self._arrays = arrays
+
+    def numbers(self, name: str) -> Column:
+        """Return one of them as numbers."""
+        array = self._arrays[name]
+        sizes = array.shape[1:]
+        return Column(datatype_of(array.dtype), sizes, prod(sizes), array.ravel().tolist())
+
+    def raw(self, name: str) -> Column:
+        """Return one of them as little-endian bytes."""
+        array = self._arrays[name]
+        datatype, sizes = datatype_of(array.dtype), array.shape[1:]
+        raw = array.astype(DATATYPES[datatype], copy=False).tobytes()
+        return Column(datatype, sizes, prod(sizes) * array.itemsize, raw)
 
 
-def _raw(array: Array) -> Column:
-    datatype, sizes = datatype_of(array.dtype), array.shape[1:]
-    raw = array.astype(DATATYPES[datatype], copy=False).tobytes()  # little-endian
-    return Column(datatype, sizes, prod(sizes) * array.itemsize, raw)
-
-
-def _packed(column: Column) -> Column:
+def packed(column: Column) -> Column:
+    """Return an output's numbers as bytes."""
     datatype, sizes, a_row, numbers = column
     dtype = DATATYPES[datatype]
     return Column(datatype, sizes, a_row * dtype.itemsize, np.array(numbers, dtype).tobytes())

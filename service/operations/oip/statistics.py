@@ -10,22 +10,8 @@ from typing import Any
 
 from service.storage.references import CalibrationRef
 
+NANOSECONDS = 1e9
 STAGES = ("queue", "compute_input", "compute_infer", "compute_output")
-
-
-@dataclass(frozen=True)
-class Spent:
-    """Nanoseconds of requests: waiting, reading, answering, writing."""
-
-    queue: int
-    compute_input: int
-    compute_infer: int
-    compute_output: int
-
-    @property
-    def total(self) -> int:
-        """All of them."""
-        return self.queue + self.compute_input + self.compute_infer + self.compute_output
 
 
 @dataclass
@@ -67,20 +53,27 @@ class Statistics:
         self._lock = threading.Lock()
         self._counts: OrderedDict[uuid.UUID, _Counts] = OrderedDict()
 
-    def succeeded(self, ref: CalibrationRef, *, requests: int, rows: int, spent: Spent) -> None:
-        """Count requests that were answered, which spent this together."""
+    def succeeded(
+        self, ref: CalibrationRef, *, requests: int, rows: int, waited: float, ran: float
+    ) -> None:
+        """Count requests that were answered: seconds that they waited and ran together."""
+        queue, infer = int(waited * NANOSECONDS), int(ran * NANOSECONDS)
         with self._lock:
             counts = self._of(ref)
             counts.last_ms = time.time_ns() // 1_000_000
             counts.rows += rows
-            counts.durations["success"].add(spent.total, requests)
-            for stage in STAGES:
-                counts.durations[stage].add(getattr(spent, stage), requests)
+            spent = counts.durations
+            spent["success"].add(queue + infer, requests)
+            spent["queue"].add(queue, requests)
+            spent["compute_infer"].add(infer, requests)
+            # Bodies are read, and answers written, with what is timed already.
+            spent["compute_input"].add(0, requests)
+            spent["compute_output"].add(0, requests)
 
-    def failed(self, ref: CalibrationRef, *, ns: int) -> None:
-        """Count a request that was not."""
+    def failed(self, ref: CalibrationRef, *, seconds: float) -> None:
+        """Count a request that was not, so long after it came."""
         with self._lock:
-            self._of(ref).durations["fail"].add(ns)
+            self._of(ref).durations["fail"].add(int(seconds * NANOSECONDS))
 
     def of(self, ref: CalibrationRef) -> Mapping[str, Any]:
         """Return the counts of a calibration as the protocol has them."""

@@ -1,11 +1,12 @@
 """Requests that wait in the child for their rows to be run, some of each at a time."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
 import msgspec
 import numpy as np
 
 from service.bodies.limits import BodyLimits
+from service.bodies.tensors import is_surely_finite
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, ServiceError
 from service.graph.names import PREFIX
 from service.graph.serving import TOP_CLASSES, TOP_SCORES
@@ -20,6 +21,7 @@ from service.runner.frames import Array, Buffer
 
 # Of requests with more rows the numbers are checked as they come, of others with their run.
 CHECKED_TOGETHER = 32
+greatest = np.maximum.reduce
 
 
 class BatchQueue:
@@ -63,7 +65,8 @@ class BatchQueue:
                 return None
             self._decoder.check(decoded.rows)
             words = self._run(decoded.rows, 0)
-            self._check_sound(words, 0)
+            if not self._is_sound(words):
+                return None
         except DeadlineExceeded as error:
             for one in _one_by_one(batch.sent):
                 self._refuse(one, error)
@@ -167,8 +170,9 @@ class BatchQueue:
 
     def _is_sound(self, words: Words) -> bool:
         n_top = self._expected.n_top
-        most = words[:, :n_top].max()
-        return bool(most < self._expected.n_classes and np.isfinite(words[:, n_top:]).all())
+        if greatest(words[:, :n_top], axis=None) >= self._expected.n_classes:
+            return False
+        return is_surely_finite(words) or bool(np.isfinite(words[:, n_top:]).all())
 
     def _check_sound(self, words: Words, start: int) -> None:
         """Refuse answers that hold what is none; ``start`` is the number of the first row.
@@ -198,7 +202,7 @@ class BatchQueue:
             beginning = Beginning(turn.of.n_rows, decoded.wanted, dict(decoded.supplied))
         return Part(turn.of.number, turn.stop - turn.start, beginning)
 
-    def _run(self, rows: Mapping[str, Array], start: int) -> Words:
+    def _run(self, rows: dict[str, Array], start: int) -> Words:
         made = self._model.words(rows, location=LOCATION, start=start)
         if made is not None and made.shape[1:] == (self._expected.n_words,):
             return made
@@ -217,6 +221,9 @@ class BatchQueue:
 
 def _one_by_one(sent: Iterable[Sent]) -> Iterator[Sent]:
     for alike in sent:
+        if alike.count == 1:
+            yield alike
+            continue
         for number in range(alike.number, alike.number + alike.count):
             yield msgspec.structs.replace(alike, number=number, count=1)
 

@@ -23,7 +23,9 @@ def batch_rows(inputs: Mapping[str, Array], numbers: int, fixed_batch: int | Non
     """
     if fixed_batch is not None:
         return fixed_batch
-    row_bytes = sum(int(array[0].nbytes) for array in inputs.values())
+    row_bytes = 0
+    for array in inputs.values():
+        row_bytes += array.nbytes // len(array)
     most = min(MAX_BATCH_INPUT_BYTES // max(row_bytes, 1), MAX_BATCH_NUMBERS // max(numbers, 1))
     return 1 << (min(max(most, 1), MAX_BATCH_ROWS).bit_length() - 1)
 

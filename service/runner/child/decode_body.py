@@ -2,21 +2,23 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-import numpy as np
+import msgspec
 
 from service.bodies import BODIES, JSON
+from service.bodies.json_rows import JsonRows
 from service.bodies.limits import BodyLimits
 from service.bodies.oip.datatypes import datatype_of
 from service.bodies.oip.infer_body import InferBody, read_infer
 from service.bodies.oip.tensor_metadata import TensorMetadata
 from service.bodies.oip.wanted import Wanted, wanted_of
 from service.bodies.request import PredictRequest, check_finite, model_inputs
+from service.bodies.tensors import is_surely_finite
 from service.errors import InvalidInput
 from service.graph.description import TensorSpec
 from service.runner.batch_messages import Sent, SuppliedColumn
 from service.runner.child.input_arrays import fit_inputs
+from service.runner.child.layout import Layout
 from service.runner.frames import DTYPES, Array, Buffer, code_of
 
 OIP = "oip"
@@ -26,42 +28,17 @@ LONGEST_LAYOUT_BYTES = 2048
 MOST_DIGITS = 9
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Decoded:
+class Decoded(msgspec.Struct, frozen=True, eq=False):
     """The rows of a request as the model takes them, and what came beside them.
 
     Unless ``is_checked``, numbers may not be finite: `BodyDecoder.check` tells.
     """
 
-    rows: Mapping[str, Array]
+    rows: dict[str, Array]
     n_rows: int
     is_checked: bool
     wanted: Wanted | None
     supplied: Mapping[str, SuppliedColumn]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Layout:
-    """What the JSON before raw tensors says, for all bodies that begin with the same JSON.
-
-    ``tensors`` are in the order of the model's inputs: name, type, shape, and where the bytes of
-    one begin and end behind the JSON.
-    """
-
-    tensors: Sequence[tuple[str, np.dtype[np.generic], tuple[int, ...], slice]]
-    n_bytes: int
-    n_rows: int
-    wanted: Wanted
-
-    def read(self, bodies: Buffer, start: int, count: int) -> dict[str, Array]:
-        """Return the rows of so many bodies of one length, whose tensors begin at ``start``."""
-        rows: dict[str, Array] = {}
-        whole = np.frombuffer(bodies, np.uint8).reshape(count, -1)[:, start:]
-        for name, dtype, shape, place in self.tensors:
-            # A copy: where the bytes lie numbers may not lie as the runtime wants them.
-            numbers = whole[:, place].copy().view(dtype)
-            rows[name] = numbers.reshape(count * shape[0], *shape[1:])
-        return rows
 
 
 class BodyDecoder:
@@ -70,7 +47,10 @@ class BodyDecoder:
     def __init__(self, specs: Sequence[TensorSpec]) -> None:
         self._specs = specs
         self._names = [spec.name for spec in specs]
-        self._layouts: OrderedDict[tuple[bytes, int], _Layout] = OrderedDict()
+        self._json_rows = None
+        if len(specs) == 1:
+            self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
+        self._layouts: OrderedDict[tuple[bytes, int], Layout] = OrderedDict()
 
     def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
         """Read a body.
@@ -82,18 +62,12 @@ class BodyDecoder:
         """
         head = _json_before_tensors(sent, body)
         if head is None:
-            return self._read(sent, body, limits)[0]
+            return self._plain(sent, body, limits) or self._read(sent, body, limits)[0]
         layout = self._layouts.get((head, limits.max_rows))
-        if layout is not None and len(head) + layout.n_bytes == len(body):
-            return Decoded(
-                rows=layout.read(body, len(head), 1),
-                n_rows=layout.n_rows,
-                is_checked=False,
-                wanted=layout.wanted,
-                supplied={},
-            )
+        if layout is not None and layout.n_bytes == len(body):
+            return _by_layout(layout, body)
         decoded, request = self._read(sent, body, limits)
-        self._remember((head, limits.max_rows), decoded, request, len(body) - len(head))
+        self._remember((head, limits.max_rows), decoded, request, len(body))
         return decoded
 
     def decode_alike(
@@ -106,20 +80,11 @@ class BodyDecoder:
         """
         head = _json_before_tensors(sent, bodies)
         layout = None if head is None else self._layouts.get((head, max_rows))
-        if layout is None or head is None or layout.n_rows * sent.count > run_rows:
+        if layout is None or layout.n_rows * sent.count > run_rows:
             return None
-        if len(head) + layout.n_bytes != sent.length or len(bodies) != sent.length * sent.count:
+        if layout.n_bytes != sent.length or len(bodies) != sent.length * sent.count:
             return None
-        heads = np.frombuffer(bodies, np.uint8).reshape(sent.count, -1)[:, : len(head)]
-        if sent.count > 1 and (heads != heads[0]).any():
-            return None
-        return Decoded(
-            rows=layout.read(bodies, len(head), sent.count),
-            n_rows=layout.n_rows,
-            is_checked=False,
-            wanted=layout.wanted,
-            supplied={},
-        )
+        return _by_layout(layout, bodies) if layout.begins_all(bodies) else None
 
     def check(self, rows: Mapping[str, Array]) -> None:
         """Refuse rows with a number that is not finite.
@@ -129,7 +94,22 @@ class BodyDecoder:
         InvalidInput
             The violation names the element.
         """
-        check_finite(rows, self._names)
+        for array in rows.values():
+            if not is_surely_finite(array):
+                check_finite(rows, self._names)
+                return
+
+    def _plain(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded | None:
+        """Read what most JSON is; None of all else, also of what is wrong."""
+        if self._json_rows is None or sent.media_type != JSON:
+            return None
+        found = self._json_rows.read(
+            bytes(body), calibration=sent.reference, max_rows=limits.max_rows
+        )
+        if found is None:
+            return None
+        rows = {self._names[0]: found}
+        return Decoded(rows, len(found), is_checked=True, wanted=None, supplied={})
 
     def _read(self, sent: Sent, body: Buffer, limits: BodyLimits) -> tuple[Decoded, PredictRequest]:
         request, wanted = self._request(sent, bytes(body), limits)
@@ -164,21 +144,17 @@ class BodyDecoder:
         return found
 
     def _remember(
-        self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest, n_raw: int
+        self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest, n_bytes: int
     ) -> None:
         """Keep what a head says, if the arrays behind it are the rows as they lie there."""
         arrays = request.arrays
         as_sent = all(decoded.rows.get(name) is array for name, array in arrays.items())
         if not as_sent or request.supplied or decoded.wanted is None:
             return
-        places, n_bytes = {}, 0
-        for name, array in arrays.items():
-            places[name] = slice(n_bytes, n_bytes + array.nbytes)
-            n_bytes += array.nbytes
-        if n_bytes != n_raw:
+        layout = Layout(key[0], arrays, decoded.rows, decoded.wanted)
+        if layout.n_bytes != n_bytes:
             return  # some of the numbers are in the JSON
-        tensors = [(n, a.dtype, a.shape, places[n]) for n, a in decoded.rows.items()]
-        self._layouts[key] = _Layout(tensors, n_bytes, decoded.n_rows, decoded.wanted)
+        self._layouts[key] = layout
         if len(self._layouts) > MOST_LAYOUTS:
             self._layouts.popitem(last=False)
 
@@ -186,12 +162,24 @@ class BodyDecoder:
 def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
     """Return the JSON of a request whose tensors follow it; None of any other."""
     length = sent.header_length
-    if sent.media_type != OIP or length is None or not length.isascii() or not length.isdigit():
+    if length is None or not length.isascii() or not length.isdigit():
+        return None
+    if sent.media_type != OIP or sent.encoding != "identity":
         return None
     if len(length) > MOST_DIGITS or not 0 < int(length) <= min(LONGEST_LAYOUT_BYTES, len(body)):
         return None
     n_bytes = int(length)
     return bytes(body[:n_bytes])
+
+
+def _by_layout(layout: Layout, bodies: Buffer) -> Decoded:
+    return Decoded(
+        rows=layout.read(bodies),
+        n_rows=layout.n_rows,
+        is_checked=False,
+        wanted=layout.wanted,
+        supplied={},
+    )
 
 
 def _column(name: str, array: Array, n_rows: int) -> SuppliedColumn:

@@ -83,12 +83,12 @@ class LoadedModel:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
-    def words(self, fitted: Mapping[str, Array], *, location: str, start: int) -> Array | None:
+    def words(self, fitted: dict[str, Array], *, location: str, start: int) -> Array | None:
         """Return the same as one matrix, if the graph makes one and all rows go into one run."""
         answering, n_rows = self.answering, len(next(iter(fitted.values())))
-        if not isinstance(answering, SingleModel) or self.description.fixed_batch is not None:
+        if not isinstance(answering, SingleModel) or self.found.description.fixed_batch is not None:
             return None
-        if n_rows > batch_rows(fitted, self.numbers, None):
+        if n_rows > 1 and n_rows > batch_rows(fitted, self.numbers, None):
             return None
         words = answering.words(fitted, f"{location}[{start}:{start + n_rows}]")
         return words if words is not None and len(words) == n_rows else None

@@ -68,8 +68,11 @@ class Requests:
             # What is there by now stays: it need not be looked through for garbage again.
             gc.freeze()
         batch = decode_batch(fields)
-        with self._watchdog.request(header.budget_ms / 1000, batch.each_run):
+        self._watchdog.allow(header.budget_ms / 1000, batch.each_run)
+        try:
             report, words = self._queue.exchange(batch, bodies)
+        finally:
+            self._watchdog.rest()
         return encode_report(report, words, sequence=header.sequence)
 
     def _read(self, fields: Mapping[str, Any]) -> Bytes:

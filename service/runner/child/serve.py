@@ -8,7 +8,7 @@ import onnx
 import onnxruntime as ort
 
 from service.errors import InferenceFailed, ServiceError
-from service.runner.channel import Channel, ChannelClosed
+from service.runner.channel import Channel, ChannelClosed, to_keep
 from service.runner.child.failure import describe
 from service.runner.child.requests import Requests
 from service.runner.frames import (
@@ -46,7 +46,7 @@ def _answer(requests: Requests, header: Header, fields: Buffer, payload: Buffer)
     try:
         if header.kind is Kind.BATCH:
             return requests.batch(header, fields, payload)
-        request = parse_body(header, fields, payload)
+        request = parse_body(header, fields, to_keep(payload))
         found, tensors = requests.answer(request)
         return encode(Frame(request.kind, request.sequence, found, tensors))
     except ServiceError as error:

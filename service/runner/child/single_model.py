@@ -55,15 +55,15 @@ class SingleModel:
     gradient: PassPlan | None = None
     n_top: int | None = None
 
-    def words(self, rows: Mapping[str, Array], place: str) -> Array | None:
+    def words(self, rows: dict[str, Array], place: str) -> Array | None:
         """Return the head's outputs as one matrix, if the graph has them so."""
         if self.n_top is None:
             return None
-        return self.session.run((WORDS,), rows, place=place)[WORDS]
+        return self.session.run_all([WORDS], rows, place=place)[0]
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Return the head's outputs, and the uncertainties that take more runs."""
-        words = self.words(rows, place)
+        words = self.words(dict(rows), place)
         if words is not None:
             return self._apart(words)
         wanted = [TOP_CLASSES, TOP_SCORES, *(PREFIX + name for name in self.columns)]

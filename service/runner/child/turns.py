@@ -1,16 +1,15 @@
 """Requests whose rows wait in the child, and those rows of each that go into a run."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
+import msgspec
 import numpy as np
 
 from service.runner.child.decode_body import Decoded
 from service.runner.frames import Array
 
 
-@dataclass(slots=True, eq=False)
-class Waiting:
+class Waiting(msgspec.Struct, eq=False):
     """A request that was read and not yet answered."""
 
     number: int
@@ -33,15 +32,14 @@ class Waiting:
         return turn
 
 
-@dataclass(slots=True, eq=False)
-class Turn:
+class Turn(msgspec.Struct, eq=False):
     """Rows of one request that go into the next run."""
 
     of: Waiting
     start: int
     stop: int
 
-    def rows(self) -> Mapping[str, Array]:
+    def rows(self) -> dict[str, Array]:
         """Return them as the model takes them."""
         whole = self.of.decoded.rows
         if self.stop - self.start == self.of.n_rows:
@@ -74,7 +72,7 @@ def next_turns(waiting: dict[int, Waiting], run_rows: int) -> Iterator[Turn]:
         yield turn
 
 
-def joined(turns: Sequence[Turn]) -> Mapping[str, Array]:
+def joined(turns: Sequence[Turn]) -> dict[str, Array]:
     """Return the rows of all turns, one after the other."""
     if len(turns) == 1:
         return turns[0].rows()

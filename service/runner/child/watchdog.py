@@ -41,15 +41,25 @@ class Watchdog:
 
         A budget of 0 sets no limit.
         """
-        with self._lock:
-            self._budget, self._each = budget, each
-            self._deadline = time.monotonic() + budget if budget else None
-            self._wake_for(self._deadline)
+        self.allow(budget, each)
         try:
             yield
         finally:
-            with self._lock:
-                self._deadline = None
+            self.rest()
+
+    def allow(self, budget: float, each: float | None) -> None:
+        """Do what `request` does at its beginning; `rest` is to follow, whatever happens."""
+        with self._lock:
+            self._budget, self._each = budget, each
+            self._deadline = deadline = time.monotonic() + budget if budget else None
+            # A thread that wakes before the deadline anyway need not be woken for it: that saves
+            # a switch of threads per request.
+            if deadline is not None and (self._wakes_at is None or self._wakes_at > deadline):
+                self._condition.notify()
+
+    def rest(self) -> None:
+        """End what was allowed."""
+        self._deadline = None
 
     def begin(self) -> ort.RunOptions:
         """Begin a run and return its options; `end` is to follow, whatever becomes of the run.
@@ -60,12 +70,14 @@ class Watchdog:
             If the request's time was over before the run, which has not begun then.
         """
         now = time.monotonic()
-        self._check_at(now)
         with self._lock:
+            if self._deadline is not None and now >= self._deadline:
+                raise _exceeded(self._budget)
             self._is_running = True
             if self._each is not None:
                 self._run_deadline = now + self._each
-                self._wake_for(self._run_deadline)
+                if self._wakes_at is None or self._wakes_at > self._run_deadline:
+                    self._condition.notify()
             return self._options
 
     def end(self) -> None:
@@ -79,20 +91,10 @@ class Watchdog:
 
     def check(self) -> None:
         """Raise `DeadlineExceeded` if the time of the request, or of the run under way, is over."""
-        self._check_at(time.monotonic())
-
-    def _check_at(self, now: float) -> None:
+        now = time.monotonic()
         for deadline, budget in ((self._run_deadline, self._each), (self._deadline, self._budget)):
-            if deadline is not None and now >= deadline:
-                raise DeadlineExceeded(
-                    f"The ONNX model did not answer within {budget:g} s and was stopped."
-                )
-
-    def _wake_for(self, deadline: float | None) -> None:
-        # A thread that wakes before the deadline anyway need not be woken for it: that saves
-        # a switch of threads per request.
-        if deadline is not None and (self._wakes_at is None or self._wakes_at > deadline):
-            self._condition.notify()
+            if deadline is not None and budget is not None and now >= deadline:
+                raise _exceeded(budget)
 
     def _watch(self) -> None:
         with self._condition:
@@ -107,6 +109,10 @@ class Watchdog:
                         remaining = 0.05  # the next run of the same request may have begun
                 self._wakes_at = None if remaining is None else time.monotonic() + remaining
                 self._condition.wait(remaining)
+
+
+def _exceeded(budget: float) -> DeadlineExceeded:
+    return DeadlineExceeded(f"The ONNX model did not answer within {budget:g} s and was stopped.")
 
 
 def _run_options() -> ort.RunOptions:

@@ -261,3 +261,37 @@ def test_a_client_that_resets_is_gone(bounded) -> None:
         bounded.hot.wait_for("never")
         connection.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     assert bounded.hot.left.acquire(timeout=10)
+
+
+@pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
+def test_a_connection_that_is_idle_for_long_is_closed(target) -> None:
+    with hot_front("protocol", keep_alive_seconds=0.5) as running, running.connect() as connection:
+        connection.send(post(target, b"[1]"))
+        assert connection.answer().status == 200
+        began = time.monotonic()
+        assert connection.is_ended()
+        assert 0.4 < time.monotonic() - began < 5
+
+
+def test_but_not_one_that_is_used_now_and_then() -> None:
+    with hot_front("protocol", keep_alive_seconds=0.5) as running, running.connect() as connection:
+        until = time.monotonic() + 1.5
+        number = 0
+        while time.monotonic() < until:
+            connection.send(post(("/predict", "/predict", "/ordinary/a")[number % 3], b"[1]"))
+            assert connection.answer().status == 200
+            number += 1
+            time.sleep(0.1)
+        began = time.monotonic()
+        assert connection.is_ended()
+        assert 0.2 < time.monotonic() - began < 5
+
+
+def test_nor_one_whose_answer_takes_longer() -> None:
+    with hot_front("protocol", keep_alive_seconds=0.1) as running, running.connect() as connection:
+        connection.send(post("/predict", b"[1]"))
+        assert connection.answer().status == 200
+        connection.send(post("/predict?released", b"[1]"))
+        time.sleep(0.4)
+        running.hot.released.set()
+        assert connection.answer().status == 200

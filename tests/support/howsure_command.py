@@ -1,0 +1,108 @@
+"""The command as a user runs it: a process on a folder of its own, with its text and exit status.
+
+To start Python and import the service takes seconds: one process does it once, and each command is
+forked from it. ``started_afresh`` is for the commands that are to show the start, too.
+"""
+
+import multiprocessing
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+TIMEOUT = 120
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(["service.cli"])
+
+Done = subprocess.CompletedProcess[str]
+
+
+class Command:
+    """A command under way, to be waited for or killed as a `subprocess.Popen` is.
+
+    Parameters
+    ----------
+    words : list of str
+        What stands behind ``howsure``.
+    folder : Path
+        Where it works.
+    settings : dict of str
+        Further environment variables.
+    out, err : Path
+        Files that are written on.
+    """
+
+    def __init__(
+        self, words: list[str], *, folder: Path, settings: dict[str, str], out: Path, err: Path
+    ) -> None:
+        self.words = words
+        arguments = (words, os.environ | settings, folder, out, err)
+        self._process = FORKS.Process(target=_run, args=arguments, daemon=True)
+        self._process.start()
+        self.pid = self._process.pid
+
+    def poll(self) -> int | None:
+        return self._process.exitcode
+
+    def wait(self, timeout: float | None = None) -> int:
+        self._process.join(timeout)
+        if self._process.exitcode is None:
+            raise subprocess.TimeoutExpired(self.words, timeout)
+        return self._process.exitcode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            os.kill(self.pid, number)
+
+    def terminate(self) -> None:
+        self._process.terminate()
+
+    def kill(self) -> None:
+        self._process.kill()
+
+
+def howsure(*arguments: object, folder: Path, **settings: str) -> Done:
+    """Run a command in ``folder``, whose data lies below it, and return what it said."""
+    words = [str(argument) for argument in arguments]
+    with tempfile.TemporaryDirectory() as kept:
+        out, err = Path(kept, "stdout"), Path(kept, "stderr")
+        begun = Command(
+            words, folder=folder, settings=_settings(folder, settings), out=out, err=err
+        )
+        try:
+            status = begun.wait(TIMEOUT)
+        finally:
+            begun.kill()
+        return subprocess.CompletedProcess(words, status, out.read_text(), err.read_text())
+
+
+def started_afresh(*arguments: object, folder: Path, **settings: str) -> Done:
+    """Do the same with ``python -m service``."""
+    return subprocess.run(
+        [sys.executable, "-m", "service", *map(str, arguments)],
+        env=os.environ | _settings(folder, settings),
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=TIMEOUT,
+        check=False,
+    )
+
+
+def _settings(folder: Path, settings: dict[str, str]) -> dict[str, str]:
+    return {"HOWSURE_DATA_DIR": str(folder / "data"), "HOWSURE_DEVICE": "cpu"} | settings
+
+
+def _run(words: list[str], variables: dict[str, str], folder: Path, out: Path, err: Path) -> None:
+    for path, number in ((out, 1), (err, 2)):
+        with path.open("ab") as file:
+            os.dup2(file.fileno(), number)
+    os.environ.clear()
+    os.environ.update(variables)
+    os.chdir(folder)
+    sys.argv = ["howsure", *words]
+
+    from service.cli import main  # noqa: PLC0415 - there already, in the process that is forked
+
+    main()
