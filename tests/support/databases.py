@@ -1,17 +1,22 @@
-"""Databases of the tests: a file per test on SQLite, a schema per test on PostgreSQL."""
+"""Databases of the tests: a file per test on SQLite, a schema at a time on PostgreSQL."""
 
 import os
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import psycopg
 import pytest
 from postgres_server import NoServerError, libpq_url, postgres_server
 from psycopg import sql
-from sqlalchemy import make_url
+from sqlalchemy import Connection, Engine, NullPool, create_engine, event, make_url, text
+
+import models
+from service.storage.schema import upgrade
 
 DIALECTS = ("sqlite", "postgresql")
+Statement = tuple[str, Any]
 
 
 @contextmanager
@@ -41,6 +46,92 @@ def scratch_schema(database_url: str) -> Iterator[str]:
         yield url.render_as_string(hide_password=False)
     finally:
         _execute(database_url, sql.SQL("DROP SCHEMA {} CASCADE").format(sql.Identifier(name)))
+
+
+def statements_of_upgrade(database_url: str) -> list[Statement]:
+    """Bring a database up to date, and return what was said to it: it makes the next one alike."""
+    said: list[Statement] = []
+
+    def listen(_connection: Any, _cursor: Any, said_now: str, parameters: Any, *_: Any) -> None:
+        if not said_now.startswith("SELECT"):
+            said.append((said_now, parameters))
+
+    event.listen(Engine, "before_cursor_execute", listen)
+    try:
+        upgrade(database_url)
+    finally:
+        event.remove(Engine, "before_cursor_execute", listen)
+    return said
+
+
+class MigratedSchemas:
+    """Lends schemas of a database that are up to date.
+
+    One that comes back as it was, once what a test wrote is deleted, is lent again.
+    """
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+        self._made = ExitStack()
+        self._free: list[str] = []
+        with scratch_schema(database_url) as url:
+            self._statements = statements_of_upgrade(url)
+
+    @contextmanager
+    def lend(self) -> Iterator[str]:
+        """Yield the URL of a schema that holds what the migrations put there, and nothing else."""
+        url = self._free.pop() if self._free else self._make()
+        form = _form(url)
+        yield url
+        if _form(url) == form and self._empty(url):
+            self._free.append(url)
+
+    def close(self) -> None:
+        """Drop them all."""
+        self._made.close()
+
+    def _make(self) -> str:
+        url = self._made.enter_context(scratch_schema(self._database_url))
+        with _begin(url) as connection:
+            for statement, parameters in self._statements:
+                connection.exec_driver_sql(statement, parameters)
+        return url
+
+    def _empty(self, url: str) -> bool:
+        """Undo what a test wrote; not while somebody who could write is connected still."""
+        others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
+        with _begin(url) as connection:
+            if connection.scalar(text(f"{others} AND pid <> pg_backend_pid()")):
+                return False
+            for table in reversed(models.Base.metadata.sorted_tables):
+                connection.execute(table.delete())
+            for statement, parameters in self._statements:
+                if statement.startswith("INSERT INTO tenant "):
+                    connection.exec_driver_sql(statement, parameters)
+        return True
+
+
+def _form(url: str) -> list[tuple[str, ...]]:
+    """Return what a test may not leave changed: the columns and the constraints of all tables."""
+    columns = (
+        "SELECT table_name, column_name, data_type, is_nullable FROM information_schema.columns "
+        "WHERE table_schema = current_schema()"
+    )
+    constraints = (
+        "SELECT conrelid::regclass::text, conname, pg_get_constraintdef(oid), '' "
+        "FROM pg_constraint WHERE connamespace = current_schema()::regnamespace"
+    )
+    with _begin(url) as connection:
+        return sorted(
+            tuple(row) for row in connection.execute(text(f"{columns} UNION {constraints}"))
+        )
+
+
+@contextmanager
+def _begin(url: str) -> Iterator[Connection]:
+    engine = create_engine(url, poolclass=NullPool)
+    with engine.begin() as connection:
+        yield connection
 
 
 @contextmanager
