@@ -21,6 +21,9 @@ from service.settings import Settings
 
 log = structlog.get_logger(__name__)
 
+# As the server itself asks for.
+_WAITING_CONNECTIONS = 2048
+
 
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
@@ -41,7 +44,7 @@ def serve(
     if settings.processes > 1:
         Supervisor(settings, listener, lambda: _announce(address, settings)).run()
         return
-    app = create_app(settings, on_ready=lambda: _ready(address, settings))
+    app = create_app(settings, on_ready=lambda: _ready(listener, address, settings))
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
 
 
@@ -68,7 +71,9 @@ def bind(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _ready(address: str, settings: Settings) -> None:
+def _ready(listener: socket.socket, address: str, settings: Settings) -> None:
+    # The server listens a moment later only; who reads the address connects at once.
+    listener.listen(_WAITING_CONNECTIONS)
     # What is there by now stays: it need not be looked through for garbage again and again.
     gc.collect()
     gc.freeze()
