@@ -18,7 +18,14 @@ from models.base import Base
 from models.one_of import one_of
 
 ArtifactRole: TypeAlias = Literal[
-    "model", "model_data", "calibration", "evaluation", "records", "evaluation_records", "export"
+    "model",
+    "model_data",
+    "calibration",
+    "evaluation",
+    "records",
+    "evaluation_records",
+    "export",
+    "samples",
 ]
 
 
