@@ -1,8 +1,6 @@
 """The composition root: settings in, a running service out."""
 
 import asyncio
-import os
-import socket
 import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -18,20 +16,14 @@ from service.api.hot.limits import ConnectionLimits
 from service.api.hot.prediction_app import PredictionApp
 from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
-from service.bodies.limits import BodyLimits
-from service.datasets import DatasetLimits
-from service.jobs.worker import Workers
 from service.metrics import Metrics
 from service.operations.oip.statistics import Statistics
 from service.operations.predicting import Predicting
-from service.operations.workspace import Limits, Workspace
-from service.runner import BatchLimits, QueueBounds, RunnerPool, ServedModels, ServingRoom
+from service.operations.workspace import Workspace
+from service.runner import BatchLimits, QueueBounds, ServedModels, ServingRoom
 from service.settings import Settings
-from service.storage.artifacts import open_artifact_store
-from service.storage.database import Database, open_database
-from service.storage.owner_lock import OwnerLock
-from service.storage.schema import upgrade
-from service.storage.spool_folder import SpoolFolder
+from service.startup import start, stop
+from service.storage.database import Database
 from service.storage.tenants import default_tenant_id
 
 UPLOAD_QUEUE = 256
@@ -54,7 +46,7 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        workspace, workers = await run_in_threadpool(_start, settings, metrics)
+        workspace, workers = await run_in_threadpool(start, settings, metrics)
         app.state.workspace = workspace
         app.state.tenant_id = await run_in_threadpool(_tenant, workspace.database)
         predicting = _predicting(settings, app, workspace, metrics)
@@ -65,7 +57,7 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
             yield
         finally:
             await predicting.close()
-            await run_in_threadpool(_stop, workspace, workers)
+            await run_in_threadpool(stop, workspace, workers)
 
     app = FastAPI(
         title="Howsure",
@@ -170,56 +162,6 @@ class _Predictions:
     @property
     def running(self) -> int:
         return self.scores.running + self.models.running()
-
-
-def _start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
-    url = settings.resolved_database_url()
-    upgrade(url)
-    database = open_database(url)
-    owner_lock = OwnerLock.beside(database)
-    workspace = Workspace(
-        database=database,
-        artifacts=open_artifact_store(settings.resolved_artifacts_url()),
-        runners=RunnerPool(
-            device=settings.device,
-            threads=settings.threads or None,
-            max_processes=settings.max_processes,
-            load_timeout_s=settings.load_timeout_seconds,
-            run_timeout_s=settings.run_timeout_seconds,
-            max_classes=settings.max_classes,
-            answered=metrics.runs.answered,
-        ),
-        spool=SpoolFolder.within(settings.data_dir / "spool"),
-        lease_seconds=settings.lease_seconds,
-        limits=Limits(
-            datasets=DatasetLimits(
-                max_samples=settings.max_samples, max_classes=settings.max_classes
-            ),
-            bodies=BodyLimits(
-                max_bytes=settings.max_predict_bytes, max_rows=settings.max_predict_rows
-            ),
-            max_row_passes=settings.max_row_passes,
-        ),
-        metrics=metrics,
-    )
-    workers = Workers(
-        workspace,
-        count=settings.workers,
-        owner=f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}",
-        owner_lock=owner_lock,
-    )
-    workers.start()
-    return workspace, workers
-
-
-def _stop(workspace: Workspace, workers: Workers) -> None:
-    workers.stop()
-    # Jobs still at a model are let go by the end of its process.
-    workspace.runners.close()
-    workers.finish()
-    workspace.database.dispose()
-    workspace.spool.remove()
 
 
 def _tenant(database: Database) -> uuid.UUID:

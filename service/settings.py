@@ -19,6 +19,12 @@ class Settings(BaseSettings):
 
     host: str = Field("127.0.0.1", description="Address the service listens on.")
     port: int = Field(8000, ge=0, le=65535, description="Port; 0 takes a free one.")
+    worker_port: int = Field(
+        8001,
+        ge=0,
+        le=65535,
+        description="Port on which `howsure worker` tells of its health; 0 takes a free one.",
+    )
     processes: int = Field(
         1, ge=1, le=256, description="Server processes that answer requests, on one port."
     )

@@ -24,6 +24,7 @@ from service.cli import (
     refit,
     report,
     serve,
+    worker,
 )
 from service.cli.failure import CommandFailed
 
@@ -33,6 +34,7 @@ app = typer.Typer(
     help="Calibrated probabilities, with intervals, for the answers of an ONNX classifier.",
 )
 app.command("serve")(serve.serve)
+app.command("worker")(worker.worker)
 app.command("calibrate")(calibrate.calibrate)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)

@@ -16,8 +16,8 @@ from service.cli.calibrate import upload_and_wait
 from service.cli.connection import running
 from service.cli.failure import CommandFailed, check
 from service.cli.given_settings import given_settings, prepare
+from service.cli.listener import bind
 from service.cli.score_table import print_scores
-from service.cli.serve import bind
 from service.log_lines import configure_logging
 
 PACKAGED = "demo_files"

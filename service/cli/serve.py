@@ -1,6 +1,5 @@
 """``howsure serve``: the service, in the foreground."""
 
-import errno
 import gc
 import socket
 from pathlib import Path
@@ -11,8 +10,8 @@ import typer
 from rich.console import Console
 
 from service.app import create_app
-from service.cli.failure import CommandFailed
 from service.cli.given_settings import given_settings, prepare
+from service.cli.listener import address_of, bind, listen
 from service.cli.processes import Supervisor
 from service.cli.server import Server
 from service.cli.settings_help import settings_help
@@ -20,9 +19,6 @@ from service.log_lines import configure_logging
 from service.settings import Settings
 
 log = structlog.get_logger(__name__)
-
-# As the server itself asks for.
-_WAITING_CONNECTIONS = 2048
 
 
 def serve(
@@ -34,13 +30,22 @@ def serve(
     processes: Annotated[
         int | None, typer.Option(help="Server processes that answer requests, on one port.")
     ] = None,
+    no_worker: Annotated[
+        bool, typer.Option("--no-worker", help="Run no jobs here: `howsure worker` does elsewhere.")
+    ] = False,
 ) -> None:
     """Run the service: HTTP, workers and model processes."""
-    settings = given_settings(host=host, port=port, data_dir=data_dir, processes=processes)
+    settings = given_settings(
+        host=host,
+        port=port,
+        data_dir=data_dir,
+        processes=processes,
+        workers=0 if no_worker else None,
+    )
     listener = bind(settings.host, settings.port)
     prepare(settings)
     configure_logging(settings.log_format)
-    address = f"http://{settings.host}:{listener.getsockname()[1]}"
+    address = address_of(listener, settings.host)
     if settings.processes > 1:
         Supervisor(settings, listener, lambda: _announce(address, settings)).run()
         return
@@ -52,28 +57,8 @@ def serve(
 serve.__doc__ = f"{serve.__doc__}\n\n{settings_help()}"
 
 
-def bind(host: str, port: int) -> socket.socket:
-    """Return a listening socket, or fail with a sentence."""
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    # Accepted connections inherit it; without it small answers wait for the client's next ACK.
-    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    try:
-        listener.bind((host, port))
-    except OSError as error:
-        listener.close()
-        option = "--port" if error.errno in (errno.EADDRINUSE, errno.EACCES) else "--host"
-        raise CommandFailed(
-            f"cannot listen on {host}:{port} ({error.strerror}); choose another {option}"
-        ) from error
-    listener.set_inheritable(False)
-    return listener
-
-
 def _ready(listener: socket.socket, address: str, settings: Settings) -> None:
-    # The server listens a moment later only; who reads the address connects at once.
-    listener.listen(_WAITING_CONNECTIONS)
+    listen(listener)
     # What is there by now stays: it need not be looked through for garbage again and again.
     gc.collect()
     gc.freeze()

@@ -16,6 +16,10 @@ from service.storage.orphans import remove_orphans
 from service.storage.owner_lock import OwnerLock
 
 POLL_SECONDS = 1.0
+ONE_OWNER = (
+    "another process runs the jobs of this SQLite database, and only one may; "
+    "this one goes on when that ends"
+)
 
 log = structlog.get_logger(__name__)
 
@@ -39,6 +43,7 @@ class Workers:
             for i in range(count)
         ]
         self._owns_store = owner_lock is None
+        self._has_waited = False
         self._ownership = threading.Lock()
         self._running: dict[ClaimedJob, JobQueue] = {}
 
@@ -105,15 +110,21 @@ class Workers:
         with self._ownership:
             if self._stopping.is_set():
                 return False
-            if (
-                not self._owns_store
-                and self._owner_lock is not None
-                and self._owner_lock.try_acquire()
-            ):
-                for _, queue in self._queues:
-                    queue.take_over()
-                self._owns_store = True
+            if not self._owns_store and self._owner_lock is not None:
+                self._owns_store = self._become_owner(self._owner_lock)
             return self._owns_store
+
+    def _become_owner(self, lock: OwnerLock) -> bool:
+        if not lock.try_acquire():
+            if not self._has_waited:
+                self._has_waited = True
+                log.info("waiting_to_run_jobs", reason=ONE_OWNER, lock=str(lock.path))
+            return False
+        for _, queue in self._queues:
+            queue.take_over()
+        if self._has_waited:
+            log.info("runs_jobs_from_now_on")
+        return True
 
     def _run_next(self, kind: JobKind, queue: JobQueue) -> bool:
         """Run the next job of a kind; False if there is none."""

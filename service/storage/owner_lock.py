@@ -13,7 +13,7 @@ class OwnerLock:
     """A lock of the operating system on a file; it is gone when its process is, however it ends."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path
+        self.path = path
         self._file: int | None = None
 
     @classmethod
@@ -27,7 +27,7 @@ class OwnerLock:
         if self._file is not None:
             return True
         # The descriptor is not inherited, so that no child outlives the owner as the owner.
-        file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

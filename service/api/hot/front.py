@@ -13,15 +13,30 @@ from service.api.hot.limits import BodyBudget, ConnectionLimits
 from service.api.hot.wire import Wire
 
 
-class HotFront:
-    """Where hot requests go, and the limits of connections.
+class Front:
+    """The limits of connections.
+
+    Parameters
+    ----------
+    stopping : asyncio.Event
+        Set once the server is to end: each answer is then the last of its connection.
+    limits : ConnectionLimits
+    """
+
+    def __init__(self, *, stopping: asyncio.Event, limits: ConnectionLimits) -> None:
+        self.limits = limits
+        self.stopping = stopping
+        self.wire = Wire()
+
+
+class HotFront(Front):
+    """The same, and where hot requests go.
 
     Parameters
     ----------
     hot : HotApp
-    limits : ConnectionLimits
-    stopping : asyncio.Event
-        Set once the server is to end: each answer is then the last of its connection.
+    stopping, limits
+        As in `Front`.
     """
 
     def __init__(
@@ -31,11 +46,9 @@ class HotFront:
         stopping: asyncio.Event,
         limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - frozen
     ) -> None:
+        super().__init__(stopping=stopping, limits=limits)
         self.hot = hot
-        self.limits = limits
-        self.stopping = stopping
         self.budget = BodyBudget(limits.max_receiving_bytes)
-        self.wire = Wire()
 
     async def respond(self, request: Request) -> Response:
         """Answer a hot request that has come as far as a route of its own."""

@@ -6,7 +6,7 @@ from typing import Any
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
-from service.api.hot.front import HotFront
+from service.api.hot.front import Front
 from service.api.hot.orderly_protocol import BODY, HEAD, NOTHING, OrderlyProtocol, Stage
 from service.api.hot.stall_watch import StallWatch
 from service.errors import HeadersTooLarge, RequestTimeout, ServiceError
@@ -26,7 +26,7 @@ class GuardedProtocol(OrderlyProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        front: HotFront,
+        front: Front,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop, front=front)
         # Received of a head that is not complete, and since the last byte of a body.

@@ -11,7 +11,7 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.server import ServerState
 
 from service.api.hot.exchange import HotAnswer
-from service.api.hot.front import HotFront
+from service.api.hot.front import Front
 from service.api.hot.refusal import refusal
 from service.errors import MalformedRequest, ServiceError
 
@@ -40,7 +40,7 @@ class OrderlyProtocol(HttpToolsProtocol):
         app_state: dict[str, Any],
         _loop: asyncio.AbstractEventLoop | None = None,
         *,
-        front: HotFront,
+        front: Front,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop)
         self.front = front

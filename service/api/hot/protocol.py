@@ -13,7 +13,7 @@ from service.api.hot.arriving_body import ArrivingBody
 from service.api.hot.arriving_request import ArrivingRequest
 from service.api.hot.dispatcher import too_slow
 from service.api.hot.exchange import HotAnswer, RequestHead
-from service.api.hot.front import HotFront
+from service.api.hot.front import Front, HotFront
 from service.api.hot.guarded_protocol import GuardedProtocol
 from service.api.hot.hot_cycle import HotCycle
 from service.api.hot.known_head import KnownHead
@@ -29,10 +29,12 @@ JOINED_BYTES = 2**16
 log = structlog.get_logger(__name__)
 
 
-def protocol_of(front: HotFront) -> type[asyncio.Protocol]:
+def protocol_of(front: Front) -> type[asyncio.Protocol]:
     """Return what `uvicorn.Config` takes as ``http``."""
     # It calls what it is given, as it would a class.
-    return cast("type[asyncio.Protocol]", partial(HotProtocol, front=front))
+    if isinstance(front, HotFront):
+        return cast("type[asyncio.Protocol]", partial(HotProtocol, front=front))
+    return cast("type[asyncio.Protocol]", partial(GuardedProtocol, front=front))
 
 
 class HotProtocol(GuardedProtocol):
@@ -42,6 +44,8 @@ class HotProtocol(GuardedProtocol):
     the ASGI app, so that answers stay in order; so does one with an upgrade, and one whose client
     does not read.
     """
+
+    front: HotFront
 
     def __init__(
         self,

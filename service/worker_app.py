@@ -1,0 +1,60 @@
+"""The composition root of a process that runs jobs and answers for nothing but its own health."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from importlib.metadata import version
+
+from fastapi import FastAPI
+from starlette.concurrency import run_in_threadpool
+
+from service.api import errors, health, metrics
+from service.api.hot.front import Front
+from service.api.hot.limits import ConnectionLimits
+from service.api.request_meter import RequestMeter
+from service.metrics import Metrics
+from service.settings import Settings
+from service.startup import start, stop
+
+
+def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None = None) -> FastAPI:
+    """Build a service whose threads run jobs; nothing is opened before it starts.
+
+    Over HTTP it tells whether it is alive and ready, and what it counts.
+
+    Parameters
+    ----------
+    settings : Settings
+    on_ready : callable, optional
+        Called once it runs.
+    """
+    counted = Metrics()
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        workspace, workers = await run_in_threadpool(start, settings, counted)
+        app.state.workspace = workspace
+        counted.runs.watch(workspace.runners.count_loaded)
+        if on_ready is not None:
+            on_ready()
+        try:
+            yield
+        finally:
+            await run_in_threadpool(stop, workspace, workers)
+
+    app = FastAPI(
+        title="Howsure, a worker",
+        version=version("howsure"),
+        lifespan=lifespan,
+        openapi_url=None,
+    )
+    app.state.stopping = asyncio.Event()
+    app.state.front = Front(
+        stopping=app.state.stopping,
+        limits=ConnectionLimits(keep_alive_seconds=settings.keep_alive_seconds),
+    )
+    errors.install(app)
+    app.add_middleware(RequestMeter, metrics=counted)
+    for resource in (health, metrics):
+        app.include_router(resource.router)
+    return app
