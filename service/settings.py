@@ -38,6 +38,13 @@ class Settings(BaseSettings):
     artifacts_url: str = Field(
         "", description="Where artifacts are kept; empty: a folder in the data dir."
     )
+    keep_inputs: Literal["none", "some", "all"] = Field(
+        "some",
+        description=(
+            "Samples of a calibration set that are kept once it is calibrated: `some` are at most "
+            "1,000, likely mislabelled, surest errors and others."
+        ),
+    )
     device: str = Field(
         "auto",
         pattern=r"^(auto|cpu|cuda|cuda:(0|[1-9][0-9]{0,3})(,cuda:(0|[1-9][0-9]{0,3}))*)$",

@@ -7,8 +7,10 @@ from collections.abc import Callable
 import structlog
 
 from service.errors import Overloaded, ServiceError, StorageFull
+from service.operations.job_leftovers import remove_leftovers_of
 from service.operations.job_progress import JobCancelled, JobInterrupted
 from service.operations.problem import problem_of
+from service.operations.workspace import Workspace
 from service.storage.job_queue import ClaimedJob, JobQueue, LeaseLost
 
 AGAIN_SECONDS = 1.0
@@ -20,7 +22,10 @@ log = structlog.get_logger(__name__)
 class JobEnding:
     """Writes the end of one job: cancelled, failed or handed back."""
 
-    def __init__(self, queue: JobQueue, job: ClaimedJob, stopping: threading.Event) -> None:
+    def __init__(
+        self, workspace: Workspace, queue: JobQueue, job: ClaimedJob, stopping: threading.Event
+    ) -> None:
+        self._workspace = workspace
         self._queue = queue
         self._job = job
         self._stopping = stopping
@@ -31,7 +36,7 @@ class JobEnding:
         if isinstance(error, LeaseLost):
             self._log.warning("lease_lost")
         elif isinstance(error, JobCancelled):
-            self._write("job_cancelled", lambda: self._queue.cancel(self._job))
+            self._end("job_cancelled", lambda: self._queue.cancel(self._job))
         elif isinstance(error, JobInterrupted) or self._stopping.is_set():
             # What a stop takes from a job, its model first, is not the job's fault.
             self.hand_back()
@@ -51,11 +56,16 @@ class JobEnding:
             self._log.info("job_fails", reason=error.message)
         else:
             self._log.error("job_fails_unexpectedly", exc_info=error)
-        self._write("job_failed", lambda: self._queue.fail(self._job, problem_of(error)))
+        self._end("job_failed", lambda: self._queue.fail(self._job, problem_of(error)))
 
-    def _write(self, event: str, write: Callable[[], bool]) -> None:
+    def _end(self, event: str, write: Callable[[], bool]) -> None:
+        if self._write(event, write):
+            remove_leftovers_of(self._workspace, self._job)
+
+    def _write(self, event: str, write: Callable[[], bool]) -> bool:
         """Write the end, again for as long as the lease may last if the database is away.
 
+        Return whether the job was still this owner's to end.
         Should it stay away, the expired lease is what frees the job.
         """
         until = time.monotonic() + self._queue.lease_seconds
@@ -69,6 +79,6 @@ class JobEnding:
                 )
             else:
                 self._log.info(event if held else "lease_lost")
-                return
+                return held
             if time.monotonic() >= until or self._stopping.wait(AGAIN_SECONDS):
-                return
+                return False

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import models
-from service.operations.further_sets import run_evaluation
 from service.operations.run_calibration import run_calibration
+from service.operations.run_evaluation import run_evaluation
 from service.operations.workspace import Workspace
 from service.storage.job_queue import ClaimedJob, JobQueue, JobTable
 

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import models
-from service.datasets import open_dataset
 from service.errors import ArtifactDamaged, Conflict, InferenceFailed, NotFound
 from service.operations.export_contents import export_spec, exportable_model
 from service.operations.export_parity import Parity, compare_answers, require_parity
+from service.operations.kept_samples import KeptSamples
 from service.operations.load_served import is_deleted, load_served
 from service.operations.predict import answers_of
 from service.operations.served import ServedCalibration
@@ -103,17 +103,15 @@ def _make(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration)
 
 
 def _stored_rows(workspace: Workspace, row: models.Calibration) -> Mapping[str, Array]:
-    stored = next((artifact for artifact in row.artifacts if artifact.role == "calibration"), None)
-    if stored is None:
+    samples = KeptSamples.of(workspace.artifacts, row)
+    if samples is None:
         raise Conflict(
             "No samples of this calibration are stored, so a file cannot be compared with the "
-            "service; export the calibration that its bins came from."
+            "service; export the calibration that its bins came from, or calibrate on a service "
+            "that keeps inputs."
         )
-    with (
-        workspace.artifacts.local_path(stored.key, stored.sha256) as path,
-        open_dataset(path, location="calibration", limits=workspace.limits.datasets) as dataset,
-    ):
-        return next(iter(dataset.batches(parity_rows(dataset.info.row_bytes)))).arrays
+    first = samples.inputs(1)
+    return samples.inputs(parity_rows(sum(array.nbytes for array in first.values())))
 
 
 def parity_rows(row_bytes: int) -> int:

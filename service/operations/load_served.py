@@ -5,19 +5,18 @@ import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from math import prod
-from pathlib import Path
 from typing import Any, cast
 
 import numpy as np
 
 import models
 from service.errors import ArtifactDamaged, NotFound
+from service.operations.open_models import open_files
 from service.operations.rehearsal import Rehearsal
 from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
 from service.operations.served_thresholds import accept_thresholds, ood_threshold
 from service.operations.workspace import Workspace
-from service.runner import ModelToServe, OnnxMember, OnnxModelFiles, serving
-from service.storage.artifacts import ArtifactStore
+from service.runner import ModelToServe, serving
 from service.storage.bin_tables import core_table, served_tables
 from service.storage.calibrations import CalibrationRef, CalibrationRepository
 
@@ -101,7 +100,7 @@ def _onnx_model(
     found = cast("dict[str, Any]", row.onnx_model)
     rehearsal = Rehearsal(workspace, row, events)
     to_serve = ModelToServe(
-        files=open_files(workspace.artifacts, row, opened),
+        files=open_files(workspace.artifacts, row.artifacts, opened),
         resolved=serving(
             found["resolved"], [e.measure for e in events], [e.column for e in events]
         ),
@@ -116,23 +115,3 @@ def _row_bytes(tensor: Mapping[str, Any]) -> int:
     sizes = (tensor["shape"] or [None])[1:]
     row_bytes: int = prod(size or 1 for size in sizes) * np.dtype(tensor["dtype"]).itemsize
     return row_bytes
-
-
-def open_files(
-    artifacts: ArtifactStore, row: models.Calibration, opened: ExitStack
-) -> OnnxModelFiles:
-    """Return the model's files on this machine, checked against their digests."""
-
-    def local(artifact: models.Artifact) -> Path:
-        return opened.enter_context(artifacts.local_path(artifact.key, artifact.sha256))
-
-    found = sorted(row.artifacts, key=lambda artifact: artifact.position)
-    model, *members = [a for a in found if a.role == "model"]
-    companions = [a for a in found if a.role == "model_data"]
-    return OnnxModelFiles(
-        path=local(model),
-        companions={a.label: local(a) for a in companions},
-        sha256=model.sha256,
-        companion_sha256={a.label: a.sha256 for a in companions},
-        members=tuple(OnnxMember(local(a), a.sha256) for a in members),
-    )

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 import models
+from service.operations.job_leftovers import remove_leftovers
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
 
@@ -38,8 +39,10 @@ def cancel_calibration(
     """Ask a queued or running calibration to stop."""
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
-        row = repository.find(reference)
-        return repository.request_cancel(row.id)
+        row = repository.request_cancel(repository.find(reference).id)
+    if row.status == "cancelled":
+        remove_leftovers(workspace, tenant_id, row.id)
+    return row
 
 
 def promote_calibration(

@@ -9,8 +9,8 @@ from obstore.exceptions import BaseError
 import models
 from service.core.measures import is_supplied
 from service.errors import ArtifactDamaged, InvalidInput, ProviderMismatch, ServiceError
+from service.operations.kept_samples import KeptSamples
 from service.operations.provider_parity import ProviderDifferences, compare_providers
-from service.operations.rehearsal_rows import RehearsalRows
 from service.operations.served import ServedEvent
 from service.operations.workspace import Workspace
 from service.runner import NOT_NEEDED, UNCHECKED, ProviderParity, RunnerPool, RunRows
@@ -41,7 +41,7 @@ class Rehearsal:
         self._is_half = _is_half(found)
         # What comes with a request is no matter of the model.
         self._events = [event for event in events if not is_supplied(event.measure)]
-        self._rows = RehearsalRows.of(workspace.artifacts, workspace.limits.datasets, row)
+        self._rows = KeptSamples.of(workspace.artifacts, row)
         self._has_warned = False
 
     def apart(self, runners: RunnerPool) -> str:
@@ -52,7 +52,7 @@ class Rehearsal:
         except ServiceError as error:
             # It is asked again when the model is loaded; until then the two may differ.
             log.debug("no_device", error=error.message)
-        return f"{self._provider}/{'' if self._rows is None else self._rows.records.sha256}"
+        return f"{self._provider}/{'' if self._rows is None else self._rows.sha256}"
 
     def __call__(self, run: RunRows, provider: str) -> ProviderParity:
         """Run rows through a model that was loaded.
@@ -70,10 +70,10 @@ class Rehearsal:
             self._warm_up(run, self._rows)
         return NOT_NEEDED
 
-    def _warm_up(self, run: RunRows, stored: RehearsalRows) -> None:
+    def _warm_up(self, run: RunRows, stored: KeptSamples) -> None:
         """Run a few rows together, and one; a set that cannot be read keeps nobody from it."""
         try:
-            rows = stored.samples_of(WARM_UP_ROWS)
+            rows = stored.inputs(WARM_UP_ROWS)
             run(rows)
             run({name: array[:1] for name, array in rows.items()})
         except (InvalidInput, ArtifactDamaged, OSError, BaseError) as error:
@@ -86,9 +86,9 @@ class Rehearsal:
                 log.warning("provider_unchecked", calibration=self._name, **providers)
             self._has_warned = True
             return UNCHECKED
-        rows = self._rows.samples_of(COMPARED_ROWS)
+        rows = self._rows.inputs(COMPARED_ROWS)
         n_rows = len(next(iter(rows.values())))
-        recorded = self._rows.recorded_of(n_rows, [event.column for event in self._events])
+        recorded = self._rows.recorded(n_rows, [event.column for event in self._events])
         try:
             answered = run(rows)
         except InvalidInput as error:

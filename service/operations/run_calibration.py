@@ -1,19 +1,41 @@
 """Run a claimed calibration: records of every sample, then tables and scores, published at once."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, cast
 
 import models
-from service.core.fit import fit_calibration
+from service.core.fit import Fit, fit_calibration
+from service.core.kept_rows import choose_kept_rows
 from service.core.records import Records
 from service.operations.config import CalibrationConfig
 from service.operations.fitted_rows import fitted_rows, fitted_values
 from service.operations.job_progress import JobProgress
-from service.operations.sample_records import record_set
-from service.operations.stored_records import kept_records, load_records
+from service.operations.kept_samples import keep_samples, rows_to_keep
+from service.operations.record_files import join_records
+from service.operations.record_set import record_set, shard_tasks
+from service.operations.record_shard import ShardTask
+from service.operations.stored_records import load_records
 from service.operations.workspace import Workspace
+from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
+from service.storage.job_files import JobFiles
 from service.storage.job_queue import ClaimedJob, JobQueue
+
+RECORDS_OF: Mapping[models.ArtifactRole, models.ArtifactRole] = {
+    "calibration": "records",
+    "evaluation": "evaluation_records",
+}
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """The records of a calibration's sets, and what recording them left: nothing of a refit."""
+
+    records: Records
+    evaluation: Records | None
+    artifacts: list[NewArtifact]
+    tasks: list[ShardTask]
 
 
 def run_calibration(
@@ -35,27 +57,26 @@ def run_calibration(
     progress = JobProgress(queue, job, check)
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
+    recorded = _stored(workspace, row) or _run(workspace, row, progress)
     config = cast("dict[str, Any]", row.config)
     options = CalibrationConfig.model_validate(config).fit_options(tuple(config["top_k"]))
-    found = _stored(workspace, row)
-    made = {} if found else _run(workspace, row, progress)
-    records = (found or made)["records"]
     fit = fit_calibration(
-        records,
+        recorded.records,
         options=options,
-        evaluation=(found or made).get("evaluation_records"),
+        evaluation=recorded.evaluation,
         on_progress=lambda done, total: progress.say("fit", done, total),
     )
+    kept = _samples(workspace, recorded, fit, progress)
     progress.say("publish", 0, 1, now=True)
-    with kept_records(workspace, row.id, made) as artifacts:
-        queue.publish(
-            job,
-            rows=fitted_rows(fit, tenant_id=row.tenant_id, calibration_id=row.id),
-            artifacts=artifacts,
-            warnings=[*row.warnings, *fit.warnings],
-            **fitted_values(fit, records),
-            **(_ran_on(workspace, row) if made else {}),
-        )
+    queue.publish(
+        job,
+        rows=fitted_rows(fit, tenant_id=row.tenant_id, calibration_id=row.id),
+        artifacts=[*recorded.artifacts, *kept],
+        keep_sets=workspace.keep_inputs == "all",
+        warnings=[*row.warnings, *fit.warnings],
+        **fitted_values(fit, recorded.records),
+        **(_ran_on(workspace, row) if recorded.tasks else {}),
+    )
 
 
 def _ran_on(workspace: Workspace, row: models.Calibration) -> dict[str, Any]:
@@ -67,23 +88,52 @@ def _ran_on(workspace: Workspace, row: models.Calibration) -> dict[str, Any]:
     return {"onnx_model": {**row.onnx_model, **found}}
 
 
-def _stored(workspace: Workspace, row: models.Calibration) -> dict[models.ArtifactRole, Records]:
-    """Return the records that a refit shares with its source; none for another calibration."""
-    roles: tuple[models.ArtifactRole, ...] = ("records", "evaluation_records")
-    sets = {role: load_records(workspace, row, role) for role in roles}
-    return {role: records for role, records in sets.items() if records is not None}
+def _stored(workspace: Workspace, row: models.Calibration) -> _Recorded | None:
+    """Return the records that a refit shares with its source; None for another calibration."""
+    records = load_records(workspace, row, "records")
+    if records is None:
+        return None
+    return _Recorded(records, load_records(workspace, row, "evaluation_records"), [], [])
 
 
-def _run(
-    workspace: Workspace, row: models.Calibration, progress: JobProgress
-) -> dict[models.ArtifactRole, Records]:
-    """Run the model over the calibration set and, if one was sent, the evaluation set."""
-    sets = {artifact.role: artifact for artifact in row.artifacts}
-    made: dict[models.ArtifactRole, Records] = {
-        "records": record_set(workspace, row, sets["calibration"], progress, location="calibration")
-    }
-    if "evaluation" in sets:
-        made["evaluation_records"] = record_set(
-            workspace, row, sets["evaluation"], progress, location="evaluation"
+def _run(workspace: Workspace, row: models.Calibration, progress: JobProgress) -> _Recorded:
+    """Record the calibration set and, if one was sent, the evaluation set."""
+    data = cast("dict[str, Any]", row.data)
+    counts = {"calibration": data["samples"], "evaluation": data["evaluation_samples"]}
+    files = JobFiles.of(row.id)
+    artifacts: list[NewArtifact] = []
+    sets: dict[str, Records] = {}
+    tasks: dict[str, list[ShardTask]] = {}
+    for location, role in RECORDS_OF.items():
+        shards = [found for found in row.artifacts if found.role == location]
+        if not shards:
+            continue
+        tasks[location] = shard_tasks(
+            row, shards, files=files, role=role, location=location, n_samples=counts[location]
         )
-    return made
+        made = record_set(workspace, tasks[location], progress)
+        sets[location] = join_records(workspace.artifacts, made, n_samples=counts[location])
+        artifacts += made
+    return _Recorded(sets["calibration"], sets.get("evaluation"), artifacts, tasks["calibration"])
+
+
+def _samples(
+    workspace: Workspace, recorded: _Recorded, fit: Fit, progress: JobProgress
+) -> list[NewArtifact]:
+    """Keep some samples of the set, if any are to be: those that its first event points at."""
+    if workspace.keep_inputs == "none" or not recorded.tasks:
+        return []
+    k, event = next(iter(fit.events.items()))
+    served = event.measures[event.served]
+    index = choose_kept_rows(
+        recorded.records, k, served.column, served.table, n=rows_to_keep(recorded.tasks)
+    )
+    kept = keep_samples(
+        workspace.artifacts,
+        recorded.tasks,
+        recorded.records,
+        index,
+        limits=workspace.limits.datasets,
+        check=lambda: progress.say("samples", 0, 1),
+    )
+    return [kept]

@@ -17,7 +17,7 @@ from service.operations.available_measures import (
 )
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.ensemble_rules import check_ensemble
-from service.operations.keep_calibration import keep_calibration
+from service.operations.keep_calibration import UploadedSets, keep_calibration
 from service.operations.label_range import check_label_range
 from service.operations.onnx_model import TRIAL_ROWS, InspectedOnnxModel, inspect_onnx_model
 from service.operations.pass_budget import check_calibration_budget
@@ -42,55 +42,60 @@ def start_calibration(
     config = parse_config(upload.config, CalibrationConfig)
     check_ensemble(upload, config)
     with ExitStack() as stack:
-        calibration, evaluation = _open_sets(workspace, upload, stack)
-        labels = _labels(calibration, "calibration", MIN_SAMPLES)
-        judged = None if evaluation is None else _labels(evaluation, "evaluation", 1)
-        found = _classes(workspace, upload, config, calibration)
-    check_label_range(labels, "calibration", found.n_classes)
-    if judged is not None:
-        check_label_range(judged, "evaluation", found.n_classes)
-    top_k, notes = _events(config, found.n_classes)
-    onnx_model, info = found.description, calibration.info
-    checked_options(
-        config,
-        top_k,
-        logits=info.kind == "logits" if onnx_model is None else gives_logits(onnx_model),
-        supplied=info.supplied,
-        outputs=kept_outputs(onnx_model),
-        passes=kept_passes(onnx_model),
-    )
-    data = _data(info, labels, judged, found.n_classes)
-    if onnx_model is not None:
-        n_samples = labels.size + (0 if judged is None else judged.size)
-        check_calibration_budget(onnx_model, n_samples, limit=workspace.limits.max_row_passes)
-    resolved = config.model_dump(mode="json") | {
-        "name": config.name or FALLBACK_NAME,
-        "top_k": list(top_k),
-        "classes": list(config.classes or found.class_names),
-    }
-    warnings = [*found.warnings, *notes]
-    return keep_calibration(workspace, tenant_id, upload, resolved, data, onnx_model, warnings)
+        sets = _open_sets(workspace, upload, stack)
+        labels = _labels(sets.calibration, "calibration", MIN_SAMPLES)
+        judged = None if sets.evaluation is None else _labels(sets.evaluation, "evaluation", 1)
+        found = _classes(workspace, upload, config, sets.calibration)
+        check_label_range(labels, "calibration", found.n_classes)
+        if judged is not None:
+            check_label_range(judged, "evaluation", found.n_classes)
+        top_k, notes = _events(config, found.n_classes)
+        onnx_model, info = found.description, sets.calibration.info
+        checked_options(
+            config,
+            top_k,
+            logits=info.kind == "logits" if onnx_model is None else gives_logits(onnx_model),
+            supplied=info.supplied,
+            outputs=kept_outputs(onnx_model),
+            passes=kept_passes(onnx_model),
+        )
+        data = _data(upload, info, labels, judged, found.n_classes)
+        if onnx_model is not None:
+            n_samples = labels.size + (0 if judged is None else judged.size)
+            check_calibration_budget(onnx_model, n_samples, limit=workspace.limits.max_row_passes)
+        resolved = config.model_dump(mode="json") | {
+            "name": config.name or FALLBACK_NAME,
+            "top_k": list(top_k),
+            "classes": list(config.classes or found.class_names),
+        }
+        warnings = [*found.warnings, *notes]
+        return keep_calibration(
+            workspace, tenant_id, upload, sets, resolved, data, onnx_model, warnings
+        )
 
 
-def _open_sets(
-    workspace: Workspace, upload: CalibrationUpload, stack: ExitStack
-) -> tuple[Dataset, Dataset | None]:
+def _open_sets(workspace: Workspace, upload: CalibrationUpload, stack: ExitStack) -> UploadedSets:
     def opened(file: UploadedFile, location: str) -> Dataset:
         limits = workspace.limits.datasets
         return stack.enter_context(open_dataset(file.path, location=location, limits=limits))
 
     calibration = opened(upload.calibration, "calibration")
     if upload.evaluation is None:
-        return calibration, None
+        return UploadedSets(calibration, None)
     evaluation = opened(upload.evaluation, "evaluation")
     check_same_layout(calibration, evaluation)
     _first_rows(evaluation)
-    return calibration, evaluation
+    return UploadedSets(calibration, evaluation)
 
 
 def _data(
-    info: DatasetInfo, labels: Labels, judged: Labels | None, n_classes: int
+    upload: CalibrationUpload,
+    info: DatasetInfo,
+    labels: Labels,
+    judged: Labels | None,
+    n_classes: int,
 ) -> dict[str, Any]:
+    evaluation = upload.evaluation
     return {
         "kind": info.kind,
         "format": info.format,
@@ -98,6 +103,8 @@ def _data(
         "supplied": list(info.supplied),
         "class_counts": np.bincount(labels, minlength=n_classes).tolist(),
         "evaluation_samples": None if judged is None else int(judged.size),
+        "sha256": upload.calibration.sha256,
+        "evaluation_sha256": None if evaluation is None else evaluation.sha256,
     }
 
 

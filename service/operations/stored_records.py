@@ -1,18 +1,15 @@
-"""Records of samples as they are kept: one .npz of plain arrays."""
+"""The records that a calibration keeps."""
 
-import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from io import BytesIO
-
-import numpy as np
+from typing import Any, cast
 
 import models
 from service.core.records import Records
 from service.errors import Conflict
+from service.operations.record_files import join_records
 from service.operations.workspace import Workspace
-from service.storage.calibrations import NewArtifact
-from service.storage.job_queue import LeaseLost
+
+# Which entry of a calibration's data tells how many samples a set has.
+_SAMPLES = {"records": "samples", "evaluation_records": "evaluation_samples"}
 
 
 def load_records(
@@ -25,12 +22,12 @@ def load_records(
     ArtifactDamaged
         If they are not what was stored.
     """
-    artifact = next((found for found in row.artifacts if found.role == role), None)
-    if artifact is None:
+    parts = [found for found in row.artifacts if found.role == role]
+    if not parts:
         return None
-    content = workspace.artifacts.get_bytes(artifact.key, artifact.sha256)
-    with np.load(BytesIO(content), allow_pickle=False) as arrays:
-        return Records.from_arrays(dict(arrays))
+    parts.sort(key=lambda part: part.position)
+    n_samples = cast("dict[str, Any]", row.data)[_SAMPLES[role]]
+    return join_records(workspace.artifacts, parts, n_samples=n_samples)
 
 
 def require_records(row: models.Calibration) -> None:
@@ -47,29 +44,3 @@ def require_records(row: models.Calibration) -> None:
             "records of samples, which this needs: ask the service that it was exported from, or "
             "calibrate here."
         )
-
-
-@contextmanager
-def kept_records(
-    workspace: Workspace,
-    calibration_id: uuid.UUID,
-    sets: Mapping[models.ArtifactRole, Records],
-) -> Iterator[list[NewArtifact]]:
-    """Store records; they are removed again if the block finds that its job was lost.
-
-    After any other failure of the block, which publishes them, it is not known whether they are
-    referred to by now, so they stay; what nothing refers to is swept.
-    """
-    kept: list[NewArtifact] = []
-    try:
-        for role, records in sets.items():
-            packed = BytesIO()
-            np.savez(packed, allow_pickle=False, **records.to_arrays())
-            # An attempt's number may be given out again, so none makes a key unique.
-            key = f"calibrations/{calibration_id}/{role}-{uuid.uuid4()}"
-            stored = workspace.artifacts.put_bytes(key, packed.getvalue())
-            kept.append(NewArtifact(role, 0, f"{role}.npz", key, stored.sha256, stored.size))
-        yield kept
-    except LeaseLost:
-        workspace.artifacts.delete([artifact.key for artifact in kept])
-        raise

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.metrics import Metrics
+from service.operations.kept_samples import KeepInputs
 from service.operations.served import ServedCache
+from service.operations.shard_runner import ShardRunner
 from service.runner import RunnerPool
 from service.storage.artifacts import ArtifactStore
 from service.storage.database import Database
@@ -30,6 +32,9 @@ class Limits:
 class Workspace:
     """Database, artifact store, child processes and limits of one process of the service.
 
+    ``shards`` is where the rows of jobs are run, and ``keep_inputs`` which samples of a calibration
+    set are kept when its job has succeeded.
+
     ``doorbell`` is released for every calibration queued here, so that an idle worker of this
     process starts at once; work queued elsewhere is found by polling.
     """
@@ -38,6 +43,8 @@ class Workspace:
     artifacts: ArtifactStore
     runners: RunnerPool
     spool: SpoolFolder
+    shards: ShardRunner
+    keep_inputs: KeepInputs
     lease_seconds: float
     limits: Limits
     served: ServedCache = field(default_factory=ServedCache)

@@ -1,6 +1,6 @@
 """Child processes that keep ONNX models loaded, for all threads of the service."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Self, TypeVar
 
@@ -234,7 +234,7 @@ class RunnerPool:
         parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
         return HeadOutputs.concatenate(self._ask(files, resolved, parts, question, read))
 
-    def record(
+    def record(  # noqa: PLR0913 - what a record depends on
         self,
         files: OnnxModelFiles,
         resolved: Mapping[str, Any],
@@ -244,13 +244,15 @@ class RunnerPool:
         seed: int,
         start: int = 0,
         location: str = "calibration",
+        device: Device | None = None,
         while_waiting: Callable[[], None] | None = None,
     ) -> Records:
         """Return the record of each row; the same for a row whatever rows come with it.
 
         As `predict`; ``start`` also tells a row's place in its batch, and ``seed`` is that of the
-        tie keys. With ``while_waiting``, which is called again and again and may raise, also
-        between two parts of the rows, there is no end to the waiting for a child that others use.
+        tie keys. ``device`` is one of `devices`, the first if none is named. With
+        ``while_waiting``, which is called again and again and may raise, also between two parts of
+        the rows, there is no end to the waiting for a child that others use.
 
         Raises
         ------
@@ -286,7 +288,15 @@ class RunnerPool:
 
         parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
         return concatenate(
-            self._ask(files, resolved, parts, question, read, while_waiting=while_waiting)
+            self._ask(
+                files,
+                resolved,
+                parts,
+                question,
+                read,
+                device=device,
+                while_waiting=while_waiting,
+            )
         )
 
     def export(
@@ -329,12 +339,16 @@ class RunnerPool:
         question: Callable[[slice, dict[str, Array]], Question],
         read: Callable[[slice, Mapping[str, Array]], T],
         *,
+        device: Device | None = None,
         while_waiting: Callable[[], None] | None = None,
     ) -> list[T]:
         """Ask about some rows after the others; between two parts others get their turn."""
+        key: Hashable = files.key(resolved)
+        if device is not None and device != self.device():
+            key = (key, device.name)
 
         def loading() -> Question:
-            return self._questions.load(files, resolved, device=self.device().name)
+            return self._questions.load(files, resolved, device=(device or self.device()).name)
 
         def patience() -> Patience:
             if while_waiting is None:
@@ -342,7 +356,7 @@ class RunnerPool:
             return Patience(float("inf"), while_waiting)
 
         answers: list[T] = []
-        with self._kept.hold(files.key(resolved), patience()) as slot:
+        with self._kept.hold(key, patience()) as slot:
             for rows, part in parts:
                 if while_waiting is not None:
                     while_waiting()

@@ -1,17 +1,20 @@
 """The database's side of artifacts: which file belongs to what."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import get_args
+from typing import Self, get_args
 from uuid import UUID
 
-from sqlalchemy import select
+from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from models import Artifact, ArtifactRole
 from service.errors import InvalidInput
 
 MAX_LABEL_CHARACTERS = 255
+KEYS_PER_QUERY = 500
+# A set that was uploaded, in shards: what a job reads and nobody after it.
+SET_ROLES: tuple[ArtifactRole, ...] = ("calibration", "evaluation")
 # An export is of one calibration, which it names.
 SHARED_ROLES = tuple(role for role in get_args(ArtifactRole) if role != "export")
 
@@ -29,6 +32,11 @@ class NewArtifact:
     key: str
     sha256: str
     size: int
+
+    @classmethod
+    def of(cls, row: Artifact) -> Self:
+        """Return what a row says, without the row."""
+        return cls(row.role, row.position, row.label, row.key, row.sha256, row.size)
 
     def row(
         self, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
@@ -115,3 +123,26 @@ def unshared_keys(
     rows = session.execute(sharing).all()
     shared = {row.key for row in rows if row.calibration_id != calibration_id}
     return sorted({row.key for row in rows} - shared)
+
+
+def forget_sets(session: Session, calibration_id: UUID, evaluation_id: UUID | None = None) -> None:
+    """Delete the rows of the sets that a job was given; their files are its own to remove."""
+    session.execute(
+        delete(Artifact).where(
+            Artifact.calibration_id == calibration_id,
+            Artifact.evaluation_id.is_(None)
+            if evaluation_id is None
+            else Artifact.evaluation_id == evaluation_id,
+            Artifact.role.in_(SET_ROLES),
+        )
+    )
+
+
+def named_keys(session: Session, tenant_id: UUID, keys: Sequence[str]) -> set[str]:
+    """Return those of the keys that a row of the tenant names."""
+    named: set[str] = set()
+    for start in range(0, len(keys), KEYS_PER_QUERY):
+        some = keys[start : start + KEYS_PER_QUERY]
+        query = select(Artifact.key).where(Artifact.tenant_id == tenant_id, Artifact.key.in_(some))
+        named.update(session.scalars(query))
+    return named

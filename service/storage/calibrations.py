@@ -7,7 +7,7 @@ from sqlalchemy import delete, select
 from sqlalchemy.orm import Session
 
 from models import Calibration, CalibrationName, JobStatus
-from service.storage.artifact_rows import NewArtifact, shared_copies, unshared_keys
+from service.storage.artifact_rows import NewArtifact, forget_sets, shared_copies, unshared_keys
 from service.storage.calibration_names import next_version, promote, withdraw_promotion
 from service.storage.calibration_queries import LOCKED, REFS, WHOLE, listed, meaning
 from service.storage.cursors import Cursor, decode_cursor
@@ -137,6 +137,8 @@ class CalibrationRepository:
         """
         row = self._locked(calibration_id)
         request_end(self._session, row, _title(row.name, row.version))
+        if row.status == "cancelled":
+            forget_sets(self._session, row.id)
         return row
 
     def promote(self, calibration_id: UUID) -> Calibration:

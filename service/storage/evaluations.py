@@ -8,7 +8,7 @@ from sqlalchemy.orm import Session, selectinload
 
 from models import UNFINISHED, Calibration, Evaluation
 from service.errors import Conflict, InvalidInput, NotFound, shown
-from service.storage.artifact_rows import NewArtifact, unshared_keys
+from service.storage.artifact_rows import NewArtifact, forget_sets, unshared_keys
 from service.storage.job_states import request_end, require_finished, require_succeeded
 from service.storage.references import Reference
 
@@ -119,6 +119,8 @@ class EvaluationRepository:
         """
         row = self._locked(calibration_id, name)
         request_end(self._session, row, _title(name))
+        if row.status == "cancelled":
+            forget_sets(self._session, calibration_id, row.id)
         return row
 
     def delete(self, calibration_id: UUID, name: str) -> list[str]:

@@ -1,6 +1,6 @@
 """The per-sample record: all that is kept of a model's output, a few hundred bytes a sample."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, TypeAlias
 
@@ -232,3 +232,31 @@ def concatenate(parts: Sequence[Records]) -> Records:
     return Records.from_arrays(
         {name: np.concatenate([block[name] for block in blocks]) for name in blocks[0]}
     )
+
+
+def join(parts: Iterable[Records], *, n_samples: int) -> Records:
+    """Join records in order as they come, with memory for no part beside the whole but one.
+
+    Raises
+    ------
+    ValueError
+        If they are not ``n_samples`` together, or parts keep different measures or numbers of top
+        classes.
+    """
+    whole: Arrays = {}
+    filled = 0
+    for part in parts:
+        arrays = part.to_arrays()
+        if not whole:
+            whole = {
+                name: np.empty((n_samples, *a.shape[1:]), a.dtype) for name, a in arrays.items()
+            }
+        end = filled + part.n_samples
+        if arrays.keys() != whole.keys() or end > n_samples:
+            raise ValueError(f"parts must keep the same measures of {n_samples} samples")
+        for name, array in arrays.items():
+            whole[name][filled:end] = array
+        filled = end
+    if filled != n_samples or not whole:
+        raise ValueError(f"parts must hold {n_samples} samples together, not {filled}")
+    return Records.from_arrays(whole)
