@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo serve test check web lock clean
+.PHONY: install demo serve test faults check web lock clean
 
 install: $(VENV)/.installed
 
@@ -23,6 +23,11 @@ serve: install
 test: install
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
+# Hundreds of kills, outages and races: an hour or so. One of them: make faults FAULT=kill-server
+FAULT := all
+faults: install
+	PYTHONPATH=tests/support:tests/faults OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fault_plan $(FAULT)
+
 check: install
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -37,11 +42,14 @@ web: examples/browser/node_modules tests/web/node_modules
 	npm ci --prefix $*
 	@touch $@
 
-# Renews requirements.lock (versions and hashes, no addresses).
+# Renews requirements.lock (versions and hashes, no addresses), and with the same versions what an
+# image for GPUs is made of.
+COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	$(BIN)/python -m pip install --quiet uv
-	$(BIN)/uv pip compile --universal --python-version 3.11 --generate-hashes --no-header \
-	  --group dev --extra tables --no-annotate -o requirements.lock pyproject.toml
+	$(BIN)/$(COMPILE) --group dev --extra tables --extra cluster -o requirements.lock pyproject.toml
+	$(BIN)/$(COMPILE) --extra tables --extra cluster --extra cuda -c requirements.lock \
+	  -o requirements-cuda.lock pyproject.toml
 
 clean:
 	rm -rf $(VENV) examples/browser/node_modules tests/web/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

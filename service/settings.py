@@ -36,7 +36,32 @@ class Settings(BaseSettings):
         description="`sqlite:///file` or `postgresql+psycopg://…`; empty: SQLite in the data dir.",
     )
     artifacts_url: str = Field(
-        "", description="Where artifacts are kept; empty: a folder in the data dir."
+        "",
+        description=(
+            "Where artifacts are kept: a folder, `s3://bucket/folder`, `gs://…` or `az://…`; "
+            "empty: a folder in the data dir."
+        ),
+    )
+    orphan_seconds: float = Field(
+        3600.0,
+        ge=1.0,
+        description=(
+            "Stored files that nothing refers to are removed once nothing was written for their "
+            "calibration for so long; an upload that writes nothing for so long counts as dead."
+        ),
+    )
+    scheduler: str = Field(
+        "",
+        pattern=r"^((tcp|tls|ws|wss)://\S+)?$",
+        description=(
+            "A Dask scheduler, as `tcp://host:8786`, whose workers run the rows of calibrations; "
+            "empty: this process does."
+        ),
+    )
+    shard_resources: str = Field(
+        "",
+        pattern=r"^(\w+=[0-9]+(\.[0-9]+)?(,\w+=[0-9]+(\.[0-9]+)?)*)?$",
+        description="What a part of a set takes of a Dask worker, as `GPU=1`; empty: nothing.",
     )
     keep_inputs: Literal["none", "some", "all"] = Field(
         "some",
@@ -123,6 +148,9 @@ class Settings(BaseSettings):
     max_wait_seconds: float = Field(
         600.0, ge=0, description="Longest time `Prefer: wait=N` is honoured."
     )
+    max_event_streams: int = Field(
+        256, ge=1, description="Progress streams open at a time; the next is answered 503."
+    )
     log_format: Literal["console", "json"] = Field(
         "console", description="How log lines are written."
     )
@@ -138,6 +166,11 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         """Return the database's URL, the default one spelt out."""
         return self.database_url or f"sqlite:///{self.data_dir / 'howsure.sqlite3'}"
+
+    def resources_of_a_shard(self) -> dict[str, float]:
+        """Return what a shard takes of a cluster's worker, by name."""
+        pairs = [pair.split("=") for pair in self.shard_resources.split(",") if pair]
+        return {name: float(amount) for name, amount in pairs}
 
     def resolved_artifacts_url(self) -> str:
         """Return where artifacts are kept, the default spelt out."""

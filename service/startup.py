@@ -5,13 +5,15 @@ import socket
 import uuid
 
 from service.bodies.limits import BodyLimits
-from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
 from service.metrics import Metrics
+from service.operations.dask_shards import DaskShards
+from service.operations.record_shard import ShardTools
+from service.operations.shard_runner import ShardRunner, ThreadShards
 from service.operations.workspace import Limits, Workspace
-from service.runner import RunnerPool
 from service.settings import Settings
-from service.storage.artifacts import open_artifact_store
+from service.shard_tools import open_shard_tools
+from service.shard_worker import record_shard_here
 from service.storage.database import open_database
 from service.storage.owner_lock import OwnerLock
 from service.storage.schema import upgrade
@@ -25,24 +27,18 @@ def start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
     upgrade(url)
     database = open_database(url)
     owner_lock = OwnerLock.beside(database)
+    spool = SpoolFolder.within(settings.data_dir / "spool")
+    tools = open_shard_tools(settings, metrics, copies=spool.path)
     workspace = Workspace(
         database=database,
-        artifacts=open_artifact_store(settings.resolved_artifacts_url()),
-        runners=RunnerPool(
-            device=settings.device,
-            threads=settings.threads or None,
-            max_processes=settings.max_processes,
-            load_timeout_s=settings.load_timeout_seconds,
-            run_timeout_s=settings.run_timeout_seconds,
-            max_classes=settings.max_classes,
-            answered=metrics.runs.answered,
-        ),
-        spool=SpoolFolder.within(settings.data_dir / "spool"),
+        artifacts=tools.artifacts,
+        runners=tools.runners,
+        spool=spool,
+        shards=_shards(settings, tools),
+        keep_inputs=settings.keep_inputs,
         lease_seconds=settings.lease_seconds,
         limits=Limits(
-            datasets=DatasetLimits(
-                max_samples=settings.max_samples, max_classes=settings.max_classes
-            ),
+            datasets=tools.dataset_limits,
             bodies=BodyLimits(
                 max_bytes=settings.max_predict_bytes, max_rows=settings.max_predict_rows
             ),
@@ -55,6 +51,7 @@ def start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
         count=settings.workers,
         owner=f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}",
         owner_lock=owner_lock,
+        orphan_seconds=settings.orphan_seconds,
     )
     workers.start()
     return workspace, workers
@@ -64,7 +61,17 @@ def stop(workspace: Workspace, workers: Workers) -> None:
     """Hand jobs back and close it all."""
     workers.stop()
     # Jobs still at a model are let go by the end of its process.
+    workspace.shards.close()
     workspace.runners.close()
     workers.finish()
     workspace.database.dispose()
     workspace.spool.remove()
+
+
+def _shards(settings: Settings, tools: ShardTools) -> ShardRunner:
+    """Return where the rows of jobs are run: here, or by the scheduler that was named."""
+    if not settings.scheduler:
+        return ThreadShards(tools)
+    return DaskShards(
+        settings.scheduler, record_shard_here, resources=settings.resources_of_a_shard()
+    )

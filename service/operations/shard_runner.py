@@ -41,6 +41,9 @@ class ShardRunner(Protocol):
             What the first shard that failed raised.
         """
 
+    def close(self) -> None:
+        """Let go of what is held between two jobs."""
+
 
 class ThreadShards:
     """Records shards on threads of this process, each device with a child of its own."""
@@ -79,6 +82,9 @@ class ThreadShards:
             yield from completed(
                 waiting, lambda task: executor.submit(record, task), most=threads, beat=beat
             )
+
+    def close(self) -> None:
+        """Hold nothing between two jobs."""
 
     def _devices(self, tasks: list[ShardTask]) -> tuple[Device | None, ...]:
         """Return the devices to spread the shards over; what has no model needs none."""

@@ -1,0 +1,23 @@
+"""What a worker of a Dask cluster runs: it reads the same settings as the service, by itself."""
+
+from functools import cache
+
+from service.metrics import Metrics
+from service.operations.record_files import StoredRecords
+from service.operations.record_shard import ShardTask, ShardTools, record_shard
+from service.settings import Settings
+from service.shard_tools import open_shard_tools
+
+
+def record_shard_here(task: ShardTask) -> StoredRecords:
+    """Record a shard with the artifact store and the device of this process's settings."""
+    return record_shard(_tools(), task, check=_never)
+
+
+@cache
+def _tools() -> ShardTools:
+    return open_shard_tools(Settings(), Metrics())
+
+
+def _never() -> None:
+    """Stop for nothing: a shard that nobody waits for any more takes seconds."""
