@@ -1,26 +1,57 @@
-# CPU and CUDA image of the service. Build: docker build -t howsure .
-# CUDA: docker build --build-arg EXTRAS=cuda,tables -t howsure:cuda .
-FROM python:3.12-slim AS build
-ARG EXTRAS=tables
+# The service, a worker or a Dask worker: one image, the command says which.
+#   docker build --target cpu -t howsure:cpu .      runs models on the CPU (the last target, so the default)
+#   docker build --target cuda -t howsure:cuda .    and on NVIDIA GPUs: `docker run --gpus all`
+#
+# The base of both is a plain Python. On x86-64 the package has onnxruntime-gpu, which runs on the CPU
+# as well; what a GPU needs beyond the driver of the host, CUDA 13 and cuDNN 9, comes from the wheels
+# that onnxruntime-gpu's own extra names: those it was built for, in the lock file, and without
+# the compilers and collectives of NVIDIA's images.
+
+FROM python:3.12.12-slim-bookworm AS base
+
+FROM base AS build
+ENV UV_COMPILE_BYTECODE=1 UV_LINK_MODE=copy UV_NO_CACHE=1 VIRTUAL_ENV=/opt/howsure
+RUN pip install --no-cache-dir uv==0.13.9 \
+ && uv venv /opt/howsure
 WORKDIR /src
-COPY pyproject.toml requirements.lock README.md LICENSE ./
+COPY pyproject.toml requirements.lock requirements-cuda.lock README.md LICENSE ./
 COPY service service
 COPY models models
 COPY migrations migrations
 COPY examples/digits examples/digits
-RUN python -m venv /opt/howsure \
- && grep -vE '^ +--hash|^#' requirements.lock | sed 's/ *\\$//' > /tmp/constraints.txt \
- && /opt/howsure/bin/pip install --no-cache-dir -c /tmp/constraints.txt ".[${EXTRAS}]"
 
-FROM python:3.12-slim
-RUN useradd --system --uid 10001 --create-home howsure \
- && install -d -o howsure -g howsure /data
-COPY --from=build /opt/howsure /opt/howsure
-USER howsure
+# uv compares what it installs with the hashes of the lock files, also as constraints.
+FROM build AS build-cpu
+RUN uv pip install --constraints requirements.lock ".[tables,cluster]"
+
+FROM build AS build-cuda
+RUN uv pip install --constraints requirements-cuda.lock ".[cuda,tables,cluster]"
+
+FROM base AS run
+# By number: Kubernetes cannot tell of a name whether it is root's.
+RUN groupadd --system --gid 10001 howsure \
+ && useradd --system --uid 10001 --gid 10001 --no-create-home howsure \
+ && install -d -o 10001 -g 10001 /data
+COPY --chmod=0755 docker/healthcheck.py /usr/local/share/howsure/healthcheck.py
+ENV PATH=/opt/howsure/bin:$PATH \
+    PYTHONUNBUFFERED=1 \
+    HOME=/data \
+    HOWSURE_HOST=0.0.0.0 \
+    HOWSURE_DATA_DIR=/data \
+    HOWSURE_LOG_FORMAT=json
+USER 10001:10001
 WORKDIR /data
-ENV PATH=/opt/howsure/bin:$PATH HOWSURE_HOST=0.0.0.0 HOWSURE_DATA_DIR=/data HOWSURE_LOG_FORMAT=json
 VOLUME /data
-EXPOSE 8000
-HEALTHCHECK --interval=10s --timeout=3s --start-period=20s \
-  CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8000/readyz', timeout=2)"]
+EXPOSE 8000 8001
+HEALTHCHECK --interval=15s --timeout=10s --start-period=60s --start-interval=2s \
+  CMD ["python", "/usr/local/share/howsure/healthcheck.py"]
+STOPSIGNAL SIGTERM
 CMD ["howsure", "serve"]
+
+FROM run AS cuda
+# What NVIDIA's container toolkit is asked for.
+ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
+COPY --from=build-cuda /opt/howsure /opt/howsure
+
+FROM run AS cpu
+COPY --from=build-cpu /opt/howsure /opt/howsure
