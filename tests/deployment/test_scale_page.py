@@ -1,5 +1,6 @@
 """What docs/scale.md says can be typed, and computed."""
 
+import math
 import re
 from pathlib import Path
 
@@ -7,6 +8,9 @@ import pytest
 import yaml
 from deployed_commands import check_command, check_settings, commands_of_page
 from scipy.stats import beta
+
+from service.datasets.dataset import ArrayInfo, DatasetInfo
+from service.datasets.shards import shard_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")
@@ -49,6 +53,25 @@ def test_the_half_widths_are_those_of_clopper_and_pearson() -> None:
         shown = [float(found) for found in re.findall(r"±([\d.]+)", cells)]
         for rate, said in zip((0.5, 0.9, 0.99), shown, strict=True):
             assert said == pytest.approx(half_width(n, rate), rel=0.06)
+
+
+def test_the_sizes_are_those_of_shards() -> None:
+    images = ArrayInfo("uint8", (10**6, 224, 224, 3)), ArrayInfo("uint8", (10**7, 224, 224, 3))
+    for column, array in enumerate([*images, ArrayInfo("float32", (10**9, 1000))]):
+        n_samples = array.shape[0]
+        rows = shard_rows(
+            DatasetInfo("inputs", "npz", {"x": array}, n_samples, None, (), labelled=True)
+        )
+        shards = math.ceil(n_samples / rows)
+        assert cells("rows of a shard")[column] == f"{rows:,}"
+        assert cells("shards, *s*")[column] == f"{shards:,}"
+        assert cells("artifact rows in the database")[column] == f"{2 * shards:,}"
+
+
+def cells(what: str) -> list[str]:
+    """Return the numbers of a row of the table of sizes."""
+    (line,) = (line for line in PAGE.splitlines() if line.startswith(f"| {what} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")][2:]
 
 
 def half_width(n: int, rate: float) -> float:
