@@ -1,0 +1,65 @@
+"""A Dask scheduler and workers as processes of their own, to be killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from distributed import Client
+
+
+class DaskCluster:
+    """A scheduler on a free port; workers read the settings that are given here."""
+
+    def __init__(self, folder: Path, **settings: str) -> None:
+        self._folder = folder
+        self._described = folder / "scheduler.json"
+        self._settings = {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._start("scheduler", "--port", "0", "--scheduler-file", str(self._described))
+        while not self._described.exists():
+            time.sleep(0.02)
+        self.address = str(json.loads(self._described.read_text())["address"])
+        self.client = Client(self.address, set_as_default=False)
+
+    def __enter__(self) -> "DaskCluster":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.client.close()
+        for process in reversed(self._processes):
+            self.kill(process)
+
+    def add_worker(self, *, resources: str = "CORE=1") -> subprocess.Popen[bytes]:
+        """Start a worker of one thread; it is there when this returns."""
+        n_before = len(self.client.scheduler_info()["workers"])
+        process = self._start(
+            "worker",
+            self.address,
+            *("--nthreads", "1", "--no-nanny", "--resources", resources),
+            *("--local-directory", str(self._folder)),
+        )
+        self.client.wait_for_workers(n_before + 1, timeout=60)
+        return process
+
+    def kill(self, process: subprocess.Popen[bytes]) -> None:
+        """Send SIGKILL: no handler runs, nothing is cleaned up."""
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait()
+
+    def _start(self, kind: str, *words: str) -> subprocess.Popen[bytes]:
+        environment = os.environ | self._settings
+        command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
+        with (self._folder / f"{kind}.log").open("ab") as log:
+            process = subprocess.Popen(  # noqa: S603 - our own interpreter
+                [*command, "--host", "127.0.0.1", "--no-dashboard"],
+                env=environment,
+                stdout=log,
+                stderr=log,
+            )
+        self._processes.append(process)
+        return process
