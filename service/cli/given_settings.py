@@ -7,6 +7,7 @@ from pydantic_settings import SettingsError
 from sqlalchemy.exc import SQLAlchemyError
 
 from service.cli.failure import CommandFailed
+from service.errors import Overloaded, ServiceError
 from service.operations.config_rules import violations_of
 from service.settings import Settings
 from service.storage.artifacts import open_artifact_store
@@ -44,7 +45,8 @@ def prepare(settings: Settings) -> None:
     Raises
     ------
     CommandFailed
-        If a folder cannot be made, or the database does not answer or is of another kind.
+        If a folder cannot be made, or the database or the artifact store does not answer, is of
+        another kind or does not let this service in.
     """
     _make_folder(settings.data_dir)
     url = settings.resolved_database_url()
@@ -59,10 +61,14 @@ def prepare(settings: Settings) -> None:
         raise CommandFailed(
             f"the database does not answer ({reason}); see {_variable('database_url')}"
         ) from error
+    except ServiceError as error:
+        raise CommandFailed(error.message) from error
     try:
-        open_artifact_store(settings.resolved_artifacts_url())
+        open_artifact_store(settings.resolved_artifacts_url()).check()
     except (ValueError, OSError) as error:
         raise CommandFailed(f"{_variable('artifacts_url')}: {error}") from error
+    except Overloaded as error:
+        raise CommandFailed(f"{_variable('artifacts_url')}: {error.message}") from error
 
 
 def _make_folder(folder: Path) -> None:

@@ -9,10 +9,11 @@ from service.errors import Overloaded
 from service.jobs.endings import JobEnding
 from service.jobs.kinds import KINDS, JobKind
 from service.jobs.lease import renewed_lease
+from service.jobs.sweeper import ORPHAN_SECONDS, Sweeper
+from service.operations.job_leftovers import remove_leftovers_of
 from service.operations.job_progress import JobInterrupted
 from service.operations.workspace import Workspace
 from service.storage.job_queue import ClaimedJob, JobQueue, LeaseLost
-from service.storage.orphans import remove_orphans
 from service.storage.owner_lock import OwnerLock
 
 POLL_SECONDS = 1.0
@@ -32,7 +33,13 @@ class Workers:
     """
 
     def __init__(
-        self, workspace: Workspace, *, count: int, owner: str, owner_lock: OwnerLock | None
+        self,
+        workspace: Workspace,
+        *,
+        count: int,
+        owner: str,
+        owner_lock: OwnerLock | None,
+        orphan_seconds: float = ORPHAN_SECONDS,
     ) -> None:
         self._workspace = workspace
         self._owner_lock = owner_lock
@@ -42,6 +49,7 @@ class Workers:
             threading.Thread(target=self._work, name=f"worker-{i}", daemon=True)
             for i in range(count)
         ]
+        self._sweeper = Sweeper(workspace, self._stopping, orphan_seconds=orphan_seconds)
         self._owns_store = owner_lock is None
         self._has_waited = False
         self._ownership = threading.Lock()
@@ -52,7 +60,7 @@ class Workers:
         for thread in self._threads:
             thread.start()
         if self._threads:
-            threading.Thread(target=self._sweep, name="sweeper", daemon=True).start()
+            self._sweeper.start()
 
     def stop(self, timeout: float = 2.0) -> None:
         """Ask the threads to hand their jobs back, and give them a moment to do so.
@@ -72,7 +80,7 @@ class Workers:
         """
         self._join(timeout)
         for job, queue in list(self._running.items()):
-            JobEnding(queue, job, self._stopping).hand_back()
+            JobEnding(self._workspace, queue, job, self._stopping).hand_back()
         if self._owner_lock is not None:
             self._owner_lock.release()
 
@@ -80,6 +88,7 @@ class Workers:
         until = time.monotonic() + timeout
         for thread in self._threads:
             thread.join(max(until - time.monotonic(), 0.0))
+        self._sweeper.join(max(until - time.monotonic(), 0.0))
 
     def _work(self) -> None:
         while not self._stopping.is_set():
@@ -95,16 +104,6 @@ class Workers:
                 log.exception("worker_failed")
             if not worked:
                 self._workspace.doorbell.acquire(timeout=POLL_SECONDS)
-
-    def _sweep(self) -> None:
-        try:
-            removed = remove_orphans(self._workspace.database, self._workspace.artifacts)
-        except Exception:
-            # Nothing waits for it; the next start tries again.
-            log.exception("sweep_failed")
-        else:
-            if removed:
-                log.info("orphans_removed", count=len(removed))
 
     def _may_run(self) -> bool:
         with self._ownership:
@@ -137,9 +136,10 @@ class Workers:
             with renewed_lease(queue, job) as lost:
                 kind.run(self._workspace, queue, job, check=lambda: self._check(lost))
         except Exception as error:  # noqa: BLE001 - whoever waits is owed an end, whatever it was
-            JobEnding(queue, job, self._stopping).after(error)
+            JobEnding(self._workspace, queue, job, self._stopping).after(error)
         else:
             log.info("job_succeeded", kind=kind.name, id=str(job.id))
+            remove_leftovers_of(self._workspace, job)
         finally:
             self._running.pop(job, None)
         return True

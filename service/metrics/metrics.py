@@ -12,6 +12,7 @@ from service.metrics.jobs import JobMetrics
 from service.metrics.lanes import LaneMetrics
 from service.metrics.requests import RequestMetrics
 from service.metrics.runs import RunMetrics
+from service.metrics.sweeps import SweepMetrics
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
@@ -27,6 +28,7 @@ class Metrics:
         self.runs = RunMetrics(self._registry)
         self.answers = AnswerCounts()
         self.jobs = JobMetrics(self._registry)
+        self.sweeps = SweepMetrics(self._registry)
         self._registry.register(self.answers)
         ProcessCollector(registry=self._registry)
         self._of_all: Callable[[], bytes] | None = None

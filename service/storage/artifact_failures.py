@@ -8,25 +8,46 @@ from contextlib import contextmanager
 import structlog
 from obstore.exceptions import BaseError
 
-from service.errors import ArtifactDamaged, StorageFull
+from service.errors import ArtifactDamaged, Overloaded, ServiceError, StorageFull
 
-_NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+# A limit on the size of files is no more room either, to whoever writes one.
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
+# The store is written in another language: what a server answered survives in the message alone.
+_STATUS = re.compile(r"non-2xx status code: (\d{3})")
+_CODE = re.compile(r"<Code>(\w{1,64})</Code>")
+_FULL_STATUS = "507"
+_FULL_CODES = frozenset(
+    {
+        "InsufficientCapacity",
+        "InsufficientStorage",
+        "QuotaExceeded",
+        "XMinioAdminBucketQuotaExceeded",
+        "XMinioStorageFull",
+    }
+)
+_FULL_TEXT = "no space left on device"
+_REFUSED_STATUS = ("401", "403")
+_NO_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "/metadata/identity/")
+_TIMED_OUT = re.compile(r"kind: Timeout|TimedOut|timed out")
 
 log = structlog.get_logger(__name__)
 
 
 @contextmanager
-def artifact_failures(key: str) -> Iterator[None]:
-    """Translate a missing file and a full disk; anything else is a bug and stays one."""
+def artifact_failures(key: str | None = None, *, remote: bool) -> Iterator[None]:
+    """Translate a missing file, a full store and one that does not answer.
+
+    Of a store in a folder or in memory anything else is a bug and stays one; ``remote`` is a
+    store over a network, which may fail in any way.
+    """
     try:
         yield
-    except FileNotFoundError as error:
-        raise damaged(key, "missing") from error
     except (BaseError, OSError) as error:
-        if _error_number(error) not in _NO_SPACE:
+        failure = _meaning(error, key, remote=remote)
+        if failure is None:
             raise
-        raise StorageFull("No space is left for artifacts.") from error
+        raise failure from error
 
 
 def damaged(key: str, found: str) -> ArtifactDamaged:
@@ -35,9 +56,51 @@ def damaged(key: str, found: str) -> ArtifactDamaged:
     return ArtifactDamaged(f"A stored file is {found}.")
 
 
-def _error_number(error: BaseException) -> int | None:
-    if isinstance(error, OSError):
-        return error.errno
-    # The store is written in another language: the number survives in the message alone.
-    found = _OS_ERROR.search(str(error))
-    return None if found is None else int(found[1])
+def _meaning(error: BaseError | OSError, key: str | None, *, remote: bool) -> ServiceError | None:
+    text = str(error)
+    if _is_full(error, text):
+        return StorageFull("No space is left for artifacts.")
+    if isinstance(error, FileNotFoundError) and key is not None and _code(text) != "NoSuchBucket":
+        return damaged(key, "missing")
+    if not remote or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError)):
+        return None
+    log.error("artifact_store_fails", key=key, error=text.partition("\n\nDebug source")[0])
+    return Overloaded(_sentence(text))
+
+
+def _is_full(error: BaseError | OSError, text: str) -> bool:
+    number = _OS_ERROR.search(text)
+    found = error.errno if isinstance(error, OSError) else None
+    if found is None and number is not None:
+        found = int(number[1])
+    return (
+        found in _NO_SPACE
+        or _status(text) == _FULL_STATUS
+        or _code(text) in _FULL_CODES
+        or _FULL_TEXT in text
+    )
+
+
+def _sentence(text: str) -> str:
+    """Say what is wrong, without an address."""
+    code, status = _code(text), _status(text)
+    if code == "NoSuchBucket":
+        return "The artifact store has no such bucket."
+    if status in _REFUSED_STATUS:
+        return f"The artifact store refuses the service's credentials ({code or status})."
+    if any(address in text for address in _NO_CREDENTIALS):
+        return "There are no credentials for the artifact store."
+    if "BadScheme" in text:
+        return "The artifact store's address is http://, which has to be allowed by a variable."
+    reason = code or status or ("time is up" if _TIMED_OUT.search(text) else "no connection")
+    return f"The artifact store does not answer ({reason}); try again."
+
+
+def _code(text: str) -> str | None:
+    found = _CODE.search(text)
+    return None if found is None else found[1]
+
+
+def _status(text: str) -> str | None:
+    found = _STATUS.search(text)
+    return None if found is None else found[1]

@@ -1,0 +1,41 @@
+"""The artifact stores of the tests: a folder, memory and a real S3 server."""
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from s3_server import BUCKET, S3Server, s3_variables
+
+from service.storage.artifacts import ArtifactStore, open_artifact_store
+
+
+@pytest.fixture(scope="session")
+def s3_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[S3Server]:
+    """An S3 server of this test process."""
+    with S3Server(tmp_path_factory.mktemp("s3")) as server:
+        yield server
+
+
+@pytest.fixture
+def s3_folder() -> str:
+    """A folder of the bucket that is one test's."""
+    return uuid.uuid4().hex
+
+
+@pytest.fixture
+def s3_location(s3_server: S3Server, s3_folder: str, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The URL of that folder; the environment leads to the server."""
+    for name, value in s3_variables(s3_server.port).items():
+        monkeypatch.setenv(name, value)
+    return f"s3://{BUCKET}/{s3_folder}"
+
+
+@pytest.fixture(params=["folder", "memory", "s3"])
+def store(request: pytest.FixtureRequest, tmp_path: Path) -> ArtifactStore:
+    """Each kind of store: all keep one contract."""
+    if request.param == "s3":
+        return open_artifact_store(request.getfixturevalue("s3_location"))
+    return open_artifact_store(
+        "memory://" if request.param == "memory" else str(tmp_path / "artifacts")
+    )

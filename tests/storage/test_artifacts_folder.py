@@ -1,0 +1,171 @@
+"""The artifact store in a folder: what lies there after whatever happened."""
+
+import io
+import os
+import resource
+import signal
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from service.errors import ArtifactDamaged, StorageFull
+from service.storage.artifacts import CHUNK_BYTES, open_artifact_store
+
+CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
+KEY = f"calibrations/{CALIBRATION}/model-0"
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "artifacts"
+
+
+@pytest.fixture
+def store(folder):
+    return open_artifact_store(str(folder))
+
+
+def files_below(folder):
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+def test_a_store_in_a_folder_hands_out_its_own_file(store, folder):
+    stored = store.put_bytes(KEY, b"content")
+    with store.local_path(KEY, stored.sha256) as path:
+        assert path == folder / KEY
+    assert path.exists()
+
+
+def test_a_store_may_be_named_by_a_file_url(tmp_path):
+    stored = open_artifact_store(f"file://{tmp_path}/artifacts").put_bytes(KEY, b"x")
+    assert open_artifact_store(str(tmp_path / "artifacts")).get_bytes(KEY, stored.sha256) == b"x"
+
+
+def test_a_bit_flipped_on_the_disk_is_noticed(store, folder):
+    stored = store.put_bytes(KEY, b"content")
+    (folder / KEY).write_bytes(b"consent")
+    with pytest.raises(ArtifactDamaged):
+        store.get_bytes(KEY, stored.sha256)
+
+
+def test_deleting_leaves_no_file_and_no_folder(store, folder):
+    store.put_bytes(KEY, b"x")
+    store.put_bytes(f"calibrations/{CALIBRATION}/shards/0", b"x")
+    store.delete([KEY, f"calibrations/{CALIBRATION}/shards/0"])
+    assert list(folder.iterdir()) == []
+
+
+def test_files_of_others_are_neither_listed_nor_in_the_way(store, folder):
+    (folder / "calibrations" / "lost+found").mkdir(parents=True)
+    (folder / "calibrations" / "lost+found" / "#1").touch()
+    (folder / "README").touch()
+    store.put_bytes(KEY, b"x")
+    assert [file.key for file in store.files()] == [KEY]
+
+
+def test_an_upload_that_breaks_off_leaves_no_file(store, folder):
+    class Broken(io.BytesIO):
+        def open(self, _mode):
+            return self
+
+        def stat(self):
+            return SimpleNamespace(st_size=2 * CHUNK_BYTES)
+
+        def read(self, size):
+            if self.tell():
+                raise OSError(5, "Input/output error")
+            return super().read(size)
+
+    with pytest.raises(OSError, match="Input/output error"):
+        store.put_file(KEY, Broken(bytes(2 * CHUNK_BYTES)))
+    assert files_below(folder) == []
+
+
+PUT_AND_DIE = """
+import os, signal, sys
+from pathlib import Path
+from service.storage.artifacts import open_artifact_store
+
+class Deadly:
+    def stat(self):
+        return os.stat(sys.executable)
+    def open(self, mode):
+        return self
+    def __enter__(self):
+        return self
+    def __exit__(self, *_):
+        pass
+    parts = 0
+    def read(self, size):
+        # The part before is on its way; it is written once there is a file to write to.
+        self.parts += 1
+        if self.parts == 3:
+            while not list(Path(sys.argv[1]).rglob("model-0#*")):
+                pass
+            os.kill(os.getpid(), signal.SIGKILL)
+        return bytes(size)
+
+open_artifact_store(sys.argv[1]).put_file(sys.argv[2], Deadly())
+"""
+
+
+def test_an_upload_that_is_killed_leaves_what_the_sweeper_can_see(store, folder):
+    killed = subprocess.run([sys.executable, "-c", PUT_AND_DIE, folder, KEY], check=False)
+    assert killed.returncode == -signal.SIGKILL
+    assert store.keys() == []
+    left = [file.key for file in store.files()]
+    assert left == [f"{KEY}#1"]
+    stored = store.put_bytes(KEY, b"again")
+    store.delete(left)
+    assert [file.key for file in store.files()] == [KEY]
+    assert store.get_bytes(KEY, stored.sha256) == b"again"
+
+
+def test_what_a_put_did_not_finish_goes_with_its_folders(store, folder):
+    left = folder / f"{KEY}#1"
+    left.parent.mkdir(parents=True)
+    left.write_bytes(b"x")
+    store.delete([f"{KEY}#1", f"{KEY}#2"])
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture
+def small_folder(tmp_path):
+    """A file system of one mebibyte."""
+    folder = tmp_path / "small"
+    folder.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
+        pytest.skip("mounting a small file system needs privileges")
+    yield folder
+    subprocess.run(["umount", str(folder)], check=True)
+
+
+@pytest.fixture
+def small_files(folder):
+    """A folder in which no file of this process grows above one mebibyte."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, before[1]))
+    yield folder
+    resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("kind", ["small_folder", "small_files"])
+def test_no_space_is_told_and_leaves_no_file(kind, request, tmp_path):
+    (tmp_path / "upload").touch()
+    os.truncate(tmp_path / "upload", 3 * 2**20)
+    (tmp_path / "large").touch()
+    os.truncate(tmp_path / "large", CHUNK_BYTES + 1)
+    folder = request.getfixturevalue(kind)
+    store = open_artifact_store(str(folder))
+    for put in (
+        lambda: store.put_file(KEY, tmp_path / "upload"),
+        lambda: store.put_file(KEY, tmp_path / "large"),
+        lambda: store.put_bytes(KEY, bytes(3 * 2**20)),
+    ):
+        with pytest.raises(StorageFull):
+            put()
+    assert files_below(folder) == []
+    store.put_bytes(KEY, b"a small one still fits")

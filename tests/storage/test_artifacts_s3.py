@@ -1,0 +1,204 @@
+"""The artifact store on a real S3 server: what it asks for, and what it makes of failures."""
+
+import dataclasses
+import os
+import shutil
+
+import pytest
+from faulty_s3 import Answer, FaultyS3, Half
+from s3_server import BUCKET, S3Server, s3_variables
+from severed_address import SeveredAddress
+
+from service.cli.failure import CommandFailed
+from service.cli.given_settings import prepare
+from service.errors import ArtifactDamaged, Overloaded, StorageFull
+from service.settings import Settings
+from service.storage.artifacts import CHUNK_BYTES, ArtifactStore, open_artifact_store
+from service.storage.object_stores import Patience, open_object_store
+
+CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
+KEY = f"calibrations/{CALIBRATION}/model-0"
+BRIEF = Patience(first_pause_seconds=0.01, longest_pause_seconds=0.02)
+ATTEMPTS = 1 + BRIEF.retries
+
+
+@pytest.fixture
+def faulty(s3_server, s3_folder, monkeypatch):
+    with FaultyS3(s3_server.port) as faulty:
+        for name, value in s3_variables(faulty.port).items():
+            monkeypatch.setenv(name, value)
+        yield faulty
+
+
+@pytest.fixture
+def store(faulty, s3_folder):
+    return ArtifactStore(open_object_store(f"s3://{BUCKET}/{s3_folder}", BRIEF))
+
+
+def upload(tmp_path, size=3 * CHUNK_BYTES):
+    path = tmp_path / "upload"
+    path.touch()
+    os.truncate(path, size)
+    return path
+
+
+def test_a_small_file_is_one_request_and_a_large_one_goes_in_parts(store, faulty, tmp_path):
+    store.put_file(KEY, upload(tmp_path, 1000))
+    assert [method for method, _ in faulty.requests] == ["PUT"]
+    faulty.requests.clear()
+    store.put_file(KEY, upload(tmp_path))
+    assert faulty.count("PUT", "partNumber=") == 3
+    assert faulty.count("POST", "uploads") == 1
+
+
+def test_many_are_deleted_by_few_requests(store, faulty):
+    keys = [f"calibrations/{CALIBRATION}/shards/{i}" for i in range(1500)]
+    store.put_bytes(keys[0], b"")
+    store.delete(keys)
+    assert store.keys() == []
+    assert faulty.count("POST", "?delete") == 2
+    assert faulty.count("DELETE") == 0
+
+
+def test_an_answer_that_breaks_off_is_asked_for_again(store, faulty, tmp_path):
+    stored = store.put_file(KEY, upload(tmp_path))
+    faults = iter([Half()])
+    faulty.fault = lambda _: next(faults, None)
+    with store.local_path(KEY, stored.sha256) as path:
+        assert path.stat().st_size == stored.size
+    assert faulty.count("GET") > 1
+
+
+def test_an_answer_that_never_comes_whole_is_no_content(store, faulty):
+    stored = store.put_bytes(KEY, b"content")
+    faulty.fault = lambda _: Half()
+    for read in (
+        lambda: store.get_bytes(KEY, stored.sha256),
+        lambda: store.local_path(KEY, stored.sha256).__enter__(),
+        lambda: store.unverified_path(KEY).__enter__(),
+    ):
+        with pytest.raises(Overloaded, match="does not answer"):
+            read()
+
+
+def test_a_bit_flipped_in_the_store_is_noticed(store, s3_server, s3_folder):
+    stored = store.put_bytes(KEY, b"content")
+    s3_server.spoil(f"{s3_folder}/{KEY}", b"consent")
+    with pytest.raises(ArtifactDamaged, match="not what was stored"):
+        store.get_bytes(KEY, stored.sha256)
+
+
+def test_a_server_that_fails_now_and_then_is_asked_again(store, faulty, tmp_path):
+    answers = {1: Answer(500), 2: Answer(503, "SlowDown")}
+    faulty.fault = lambda request: answers.get(faulty.requests.count(request))
+    stored = store.put_file(KEY, upload(tmp_path))
+    with store.local_path(KEY, stored.sha256) as path:
+        assert path.stat().st_size == stored.size
+    assert store.keys() == [KEY]
+    store.delete([KEY])
+    with pytest.raises(ArtifactDamaged, match="missing"):
+        store.get_bytes(KEY, stored.sha256)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda store: store.put_bytes(KEY, b"x"),
+        lambda store: store.get_bytes(KEY, "0" * 64),
+        lambda store: store.delete([KEY]),
+        lambda store: store.keys(),
+    ],
+    ids=["put", "get", "delete", "list"],
+)
+def test_a_server_that_fails_each_time_is_given_up(store, faulty, use):
+    faulty.fault = lambda _: Answer(503, "SlowDown")
+    with pytest.raises(Overloaded, match=r"The artifact store does not answer \(SlowDown\)"):
+        use(store)
+    assert len(faulty.requests) == ATTEMPTS
+
+
+def test_an_upload_whose_parts_fail_is_taken_back(store, faulty, s3_server, s3_folder, tmp_path):
+    faulty.fault = lambda request: Answer(500) if "partNumber=2" in request[1] else None
+    with pytest.raises(Overloaded):
+        store.put_file(KEY, upload(tmp_path))
+    assert faulty.count("DELETE", "uploadId") == 1
+    assert not [name for name in s3_server.objects() if name.startswith(s3_folder)]
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Answer(507, "XMinioStorageFull"),
+        Answer(403, "QuotaExceeded"),
+        Answer(400, "XMinioAdminBucketQuotaExceeded"),
+        Answer(507, "Whatever"),
+    ],
+    ids=lambda answer: f"{answer.status} {answer.code}",
+)
+def test_a_store_without_space_is_full(store, faulty, answer, tmp_path):
+    faulty.fault = lambda _: answer
+    for put in (
+        lambda: store.put_bytes(KEY, b"x"),
+        lambda: store.put_file(KEY, upload(tmp_path)),
+    ):
+        with pytest.raises(StorageFull):
+            put()
+
+
+def test_a_server_may_end_and_come_back(tmp_path, monkeypatch):
+    with S3Server(tmp_path / "s3") as server:
+        for name, value in s3_variables(server.port).items():
+            monkeypatch.setenv(name, value)
+        store = ArtifactStore(open_object_store(f"s3://{BUCKET}", BRIEF))
+        stored = store.put_bytes(KEY, b"content")
+        server.stop()
+        with pytest.raises(Overloaded, match=r"does not answer \(no connection\)"):
+            store.get_bytes(KEY, stored.sha256)
+        with pytest.raises(Overloaded):
+            store.put_bytes(KEY, b"other")
+        server.start()
+        assert store.get_bytes(KEY, stored.sha256) == b"content"
+
+
+def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, monkeypatch):
+    with SeveredAddress("127.0.0.1", s3_server.port) as address:
+        for name, value in s3_variables(address.port).items():
+            monkeypatch.setenv(name, value)
+        brief = dataclasses.replace(BRIEF, read_seconds=0.5)
+        store = ArtifactStore(open_object_store(f"s3://{BUCKET}/{s3_folder}", brief))
+        stored = store.put_bytes(KEY, b"content")
+        address.silence()
+        with pytest.raises(Overloaded, match=r"does not answer \(time is up\)"):
+            store.get_bytes(KEY, stored.sha256)
+        address.restore()
+        assert store.get_bytes(KEY, stored.sha256) == b"content"
+
+
+@pytest.fixture
+def settings(tmp_path, migrated_sqlite_file):
+    shutil.copy(migrated_sqlite_file, tmp_path / "howsure.sqlite3")
+    return lambda url: Settings(_env_file=None, data_dir=tmp_path, artifacts_url=url)
+
+
+@pytest.mark.parametrize(
+    ("variables", "bucket", "told"),
+    [
+        ({}, "absent", "has no such bucket"),
+        ({"AWS_ACCESS_KEY_ID": "x"}, BUCKET, r"refuses .* \(InvalidAccessKeyId\)"),
+        ({"AWS_SECRET_ACCESS_KEY": "x"}, BUCKET, r"refuses .* \(SignatureDoesNotMatch\)"),
+        ({"AWS_ALLOW_HTTP": "false"}, BUCKET, "is http://, which has to be allowed"),
+    ],
+    ids=["bucket", "key", "secret", "http"],
+)
+def test_a_store_that_does_not_let_the_service_in_ends_the_start(
+    settings, s3_server, monkeypatch, variables, bucket, told
+):
+    for name, value in (s3_variables(s3_server.port) | variables).items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(CommandFailed, match=f"^HOWSURE_ARTIFACTS_URL: .*{told}"):
+        prepare(settings(f"s3://{bucket}/folder"))
+
+
+def test_a_store_that_is_there_lets_the_service_start(settings, s3_location):
+    prepare(settings(s3_location))
+    assert open_artifact_store(s3_location).keys() == []

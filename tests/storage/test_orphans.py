@@ -1,0 +1,228 @@
+"""What the sweeper removes from artifact stores, and what it leaves."""
+
+import os
+import time
+import uuid
+from datetime import timedelta
+from functools import partial
+
+import pytest
+from storage_rows import (
+    evaluation_queue_of,
+    finished_calibration,
+    finished_evaluation,
+    new_artifact,
+    queue_calibration,
+    queue_evaluation,
+    queue_of,
+)
+from storage_threads import at_once
+
+from service.storage.artifacts import ArtifactStore, open_artifact_store
+from service.storage.job_queue import LeaseLost
+from service.storage.orphans import PAGE, Swept, remove_orphans
+
+HOUR = timedelta(hours=1)
+# Later than whatever was written, also where clocks differ a little.
+LATER = timedelta(hours=-1)
+
+
+def swept(database, store, *, older_than=LATER):
+    return remove_orphans(database, store, older_than=older_than).removed
+
+
+def put_all(store, keys):
+    for key in keys:
+        store.put_bytes(key, b"x")
+
+
+def test_files_without_a_calibration_are_removed_and_no_others(database, store):
+    lost = f"calibrations/{uuid.uuid4()}/calibration-0"
+    gone_id = uuid.uuid4()
+    shared = f"calibrations/{gone_id}/model-0"
+    row = finished_calibration(database, artifacts=[new_artifact(gone_id, "model", key=shared)])
+    unpublished = f"calibrations/{row.id}/records-0"
+    running = queue_calibration(database, "running")
+    shard = f"calibrations/{running.id}/shards/0.npz"
+    orphans = [lost, f"calibrations/{gone_id}/records-0", unpublished]
+    put_all(store, [shared, shard, *orphans])
+    assert swept(database, store, older_than=HOUR) == 0
+    assert remove_orphans(database, store, older_than=LATER) == Swept(files=5, removed=3)
+    assert store.keys() == sorted([shared, shard])
+    assert remove_orphans(database, store, older_than=LATER) == Swept(files=2, removed=0)
+
+
+def test_the_files_of_an_evaluation_are_left_while_it_is_there_or_may_publish(database):
+    store = open_artifact_store("memory://")
+    calibration = finished_calibration(database)
+    folder = f"calibrations/{calibration.id}/evaluations"
+    kept = new_artifact(calibration.id, "evaluation_records", key=f"{folder}/a/records")
+    finished_evaluation(database, calibration, "a", artifacts=[kept])
+    lost = f"{folder}/a/records-of-a-lost-attempt"
+    queue_evaluation(database, calibration, "b")
+    put_all(store, [kept.key, lost, f"{folder}/b/records"])
+    assert swept(database, store) == 0
+    queue = evaluation_queue_of(database)
+    queue.fail(queue.claim(), {"title": "Test"})
+    assert swept(database, store) == 2
+    assert store.keys() == [kept.key]
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return tmp_path / "artifacts"
+
+
+@pytest.fixture
+def folder_store(folder):
+    return open_artifact_store(str(folder))
+
+
+def written_before(folder, key, age):
+    """Let a file have been written a while ago."""
+    then = time.time() - age.total_seconds()
+    os.utime(folder / key, (then, then))
+
+
+def test_one_young_file_of_a_calibration_protects_all_of_it(database, folder_store, folder):
+    being_created, dead = uuid.uuid4(), uuid.uuid4()
+    files = [f"calibrations/{i}/{name}" for i in (being_created, dead) for name in "ab"]
+    put_all(folder_store, files)
+    for key in (files[0], *files[2:]):
+        written_before(folder, key, 2 * HOUR)
+    assert swept(database, folder_store, older_than=HOUR) == 2
+    assert folder_store.keys() == files[:2]
+    written_before(folder, files[1], 2 * HOUR)
+    assert swept(database, folder_store, older_than=HOUR) == 2
+
+
+def test_a_put_under_way_protects_its_calibration_and_a_dead_one_goes(
+    database, folder_store, folder
+):
+    key, part = (f"calibrations/{uuid.UUID(int=1)}/{name}" for name in ("model-0", "data-0#1"))
+    folder_store.put_bytes(key, b"x")
+    (folder / part).write_bytes(b"half")
+    written_before(folder, key, 2 * HOUR)
+    assert swept(database, folder_store, older_than=HOUR) == 0
+    written_before(folder, part, 2 * HOUR)
+    assert swept(database, folder_store, older_than=HOUR) == 2
+    assert list(folder.iterdir()) == []
+
+
+def test_what_a_put_left_is_removed_beside_files_that_stay(database, folder_store, folder):
+    made = uuid.uuid4()
+    file = new_artifact(made, "model")
+    row = queue_calibration(database, artifacts=[file], calibration_id=made)
+    folder_store.put_bytes(file.key, b"x")
+    (folder / f"{file.key}#3").write_bytes(b"half")
+    assert swept(database, folder_store) == 0
+    queue = queue_of(database)
+    queue.publish(queue.claim(), rows=[], artifacts=[], accuracy={"1": 0.9})
+    assert swept(database, folder_store) == 1
+    assert [found.key for found in folder_store.files()] == [f"calibrations/{row.id}/model-0"]
+
+
+def test_a_worker_that_lost_its_lease_writes_after_the_end(database):
+    store = open_artifact_store("memory://")
+    row = queue_calibration(database)
+    stale_queue, queue = queue_of(database, "stale", 0.0), queue_of(database, "heir")
+    stale, job = stale_queue.claim(), queue.claim()
+    records = new_artifact(row.id, "records")
+    store.put_bytes(records.key, b"x")
+    queue.publish(job, rows=[], artifacts=[records], accuracy={"1": 0.9})
+    late = new_artifact(row.id, "records", key=f"calibrations/{row.id}/records-late")
+    store.put_bytes(late.key, b"x")
+    assert swept(database, store, older_than=HOUR) == 0
+    with pytest.raises(LeaseLost):
+        stale_queue.publish(stale, rows=[], artifacts=[late], accuracy={"1": 0.1})
+    assert swept(database, store) == 1
+    assert store.keys() == [records.key]
+
+
+class Interrupted(ArtifactStore):
+    """A store in which something happens when the sweeper has listed it, before it deletes."""
+
+    def __init__(self, store, happen):
+        super().__init__(store._store)
+        self._happen = happen
+
+    def files(self, prefix="calibrations"):
+        yield from list(super().files(prefix))
+        happen, self._happen = self._happen, lambda: None
+        happen()
+
+
+def test_what_is_published_while_the_store_is_listed_stays(database):
+    store = open_artifact_store("memory://")
+    row = queue_calibration(database)
+    queue = queue_of(database)
+    job = queue.claim()
+    records = new_artifact(row.id, "records")
+    store.put_bytes(records.key, b"x")
+    publish = partial(queue.publish, job, rows=[], artifacts=[records], accuracy={"1": 0.9})
+    assert swept(database, Interrupted(store, publish)) == 0
+    assert store.keys() == [records.key]
+
+
+def test_what_is_created_while_the_store_is_listed_stays(database, folder_store, folder):
+    made = uuid.uuid4()
+    file = new_artifact(made)
+    folder_store.put_bytes(file.key, b"x")
+    written_before(folder, file.key, 2 * HOUR)
+    create = partial(queue_calibration, database, artifacts=[file], calibration_id=made)
+    assert swept(database, Interrupted(folder_store, create), older_than=HOUR) == 0
+    assert folder_store.keys() == [file.key]
+
+
+def test_what_is_written_anew_while_the_store_is_listed_protects_the_rest(
+    database, folder_store, folder
+):
+    old, new = (f"calibrations/{uuid.UUID(int=7)}/{name}" for name in ("model-0", "model-1"))
+    folder_store.put_bytes(old, b"x")
+    written_before(folder, old, 2 * HOUR)
+    write = partial(folder_store.put_bytes, new, b"x")
+    assert swept(database, Interrupted(folder_store, write), older_than=HOUR) == 0
+    assert folder_store.keys() == [old, new]
+
+
+def test_what_is_deleted_while_the_store_is_listed_is_no_error(database, folder_store):
+    keys = [f"calibrations/{uuid.UUID(int=i)}/model-0" for i in range(3)]
+    put_all(folder_store, keys)
+    delete = partial(folder_store.delete, keys[:2])
+    remove_orphans(database, Interrupted(folder_store, delete), older_than=LATER)
+    assert folder_store.keys() == []
+
+
+def test_several_may_sweep_at_once(database, store):
+    kept_id = uuid.uuid4()
+    kept = new_artifact(kept_id, "model")
+    queue_calibration(database, artifacts=[kept], calibration_id=kept_id)
+    put_all(store, [kept.key])
+    put_all(store, [f"calibrations/{uuid.UUID(int=i)}/{n}" for i in range(10) for n in range(3)])
+    at_once([partial(remove_orphans, database, store, older_than=LATER) for _ in range(4)])
+    assert store.keys() == [kept.key]
+
+
+def test_a_calibration_of_more_files_than_a_page_is_swept(database):
+    store = open_artifact_store("memory://")
+    made = uuid.UUID(int=2**64)
+    row = finished_calibration(
+        database, artifacts=[new_artifact(made, "model"), new_artifact(made, "records")]
+    )
+    assert row.id != made
+    kept = [f"calibrations/{made}/{name}-0" for name in ("model", "records")]
+    lost = [f"calibrations/{made}/shards/{i}" for i in range(2 * PAGE)]
+    others = [f"calibrations/{uuid.UUID(int=i)}/model-0" for i in (1, 2**65)]
+    put_all(store, [*kept, *lost, *others])
+    swept = remove_orphans(database, store, older_than=LATER)
+    assert swept.removed == len(lost) + len(others)
+    assert store.keys() == kept
+
+
+def test_a_sweep_that_is_to_stop_leaves_the_rest(database):
+    store = open_artifact_store("memory://")
+    left = f"calibrations/{uuid.UUID(int=2)}/model-0"
+    put_all(store, [left, *(f"calibrations/{uuid.UUID(int=1)}/{i}" for i in range(PAGE))])
+    swept = remove_orphans(database, store, older_than=LATER, go_on=lambda: False)
+    assert swept == Swept(files=PAGE, removed=PAGE)
+    assert store.keys() == [left]
