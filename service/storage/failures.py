@@ -10,6 +10,17 @@ from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.errors import Overloaded, ServiceError, StorageFull
 
+# A quota, or a limit on the size of files, is no full disk to SQLite but a write that failed.
+_SQLITE_NO_ROOM = frozenset(
+    {
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_IOERR_WRITE,
+        sqlite3.SQLITE_IOERR_FSYNC,
+        sqlite3.SQLITE_IOERR_TRUNCATE,
+        sqlite3.SQLITE_IOERR_SHMSIZE,
+        sqlite3.SQLITE_IOERR_SHMMAP,
+    }
+)
 _POSTGRESQL_DISK_FULL = "53100"
 _POSTGRESQL_AWAY = ("08", "53", "57P")
 
@@ -38,12 +49,15 @@ def _meaning(error: DBAPIError) -> ServiceError | None:
 
 
 def _sqlite_meaning(error: sqlite3.Error) -> ServiceError | None:
-    # Extended codes keep the primary one in their low byte.
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF
-    if code == sqlite3.SQLITE_FULL:
+    extended = getattr(error, "sqlite_errorcode", 0)
+    if extended in _SQLITE_NO_ROOM:
         return StorageFull("No space is left for the database.")
+    # Extended codes keep the primary one in their low byte.
+    code = extended & 0xFF
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return Overloaded("The database is busy.")
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+        return Overloaded("The database cannot be read or written at the moment.")
     return None
 
 

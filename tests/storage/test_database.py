@@ -1,3 +1,4 @@
+import resource
 import time
 import uuid
 
@@ -142,6 +143,19 @@ def test_a_full_disk_is_told_and_leaves_nothing(sqlite_database):
         fill()
     sqlite_database.dispose()
     assert tenants(sqlite_database) == 1
+
+
+def test_a_write_beyond_a_limit_of_file_sizes_is_told_as_a_full_disk(sqlite_database):
+    assert tenants(sqlite_database) == 1
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        with pytest.raises(StorageFull):
+            add_tenant(sqlite_database, "second")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    add_tenant(sqlite_database, "second")
+    assert tenants(sqlite_database) == 2
 
 
 def test_a_postgresql_that_does_not_answer_is_an_overload():

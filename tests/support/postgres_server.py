@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Literal, Self
 
 import psycopg
 from sqlalchemy import make_url
@@ -37,8 +38,8 @@ def postgres_server() -> Iterator[str]:
         if _may_create_databases(url):
             yield url
             return
-    with _started_server() as url:
-        yield url
+    with PostgresServer(fsync=False) as server:
+        yield server.url
 
 
 def libpq_url(url: str) -> str:
@@ -55,34 +56,69 @@ def _may_create_databases(url: str) -> bool:
         return False
 
 
-@contextmanager
-def _started_server() -> Iterator[str]:
-    binaries = _binaries()
-    folder = Path(tempfile.mkdtemp(prefix="howsure-postgres-"))
-    # PostgreSQL refuses to run as root.
-    user = UNPRIVILEGED_USER if os.geteuid() == 0 else None
-    try:
-        if user is not None:
-            shutil.chown(folder, user)
-        data, log = folder / "data", folder / "log"
-        _run(
-            [binaries / "initdb", "-D", data, "-A", "trust", "-U", "postgres", "-E", "UTF8", "-N"],
-            user=user,
-            cwd=folder,
-        )
-        port = _free_port()
-        options = f"-c listen_addresses=127.0.0.1 -p {port} -k {folder} -c fsync=off"
-        _run(
-            [binaries / "pg_ctl", "-D", data, "-l", log, "-w", "-o", options, "start"],
-            user=user,
-            cwd=folder,
-        )
+class PostgresServer:
+    """A server of one's own, started from installed binaries, which may be stopped at will.
+
+    ``fsync=False`` makes it quicker: what it keeps then outlives its processes and no machine.
+    """
+
+    def __init__(self, *, fsync: bool = True) -> None:
+        self._binaries = _binaries()
+        self._folder = Path(tempfile.mkdtemp(prefix="howsure-postgres-"))
+        self._fsync = "on" if fsync else "off"
+        # PostgreSQL refuses to run as root.
+        self._user = UNPRIVILEGED_USER if os.geteuid() == 0 else None
+        self._port = _free_port()
+
+    @property
+    def url(self) -> str:
+        return f"postgresql+psycopg://postgres@127.0.0.1:{self._port}/postgres"
+
+    def __enter__(self) -> Self:
         try:
-            yield f"postgresql+psycopg://postgres@127.0.0.1:{port}/postgres"
+            if self._user is not None:
+                shutil.chown(self._folder, self._user)
+            self._do("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-N")
+            self.start()
+        except BaseException:
+            self._remove()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            self.stop()
         finally:
-            _run([binaries / "pg_ctl", "-D", data, "-m", "fast", "stop"], user=user, cwd=folder)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+            self._remove()
+
+    def start(self) -> None:
+        """Start it, and return once it answers."""
+        options = (
+            f"-c listen_addresses=127.0.0.1 -p {self._port} -k {self._folder} "
+            f"-c fsync={self._fsync}"
+        )
+        self._do("pg_ctl", "-l", self._folder / "log", "-w", "-o", options, "start")
+
+    def stop(self, mode: Literal["fast", "immediate"] = "fast") -> None:
+        """Stop it; ``immediate`` is a crash, from which its next start recovers."""
+        self._do("pg_ctl", "-m", mode, "stop")
+
+    def processes(self) -> list[int]:
+        """Return the process ids of the server and of all that it has started."""
+        first = int((self._data / "postmaster.pid").read_text().split()[0])
+        children = Path(f"/proc/{first}/task/{first}/children").read_text().split()
+        return [first, *map(int, children)]
+
+    @property
+    def _data(self) -> Path:
+        return self._folder / "data"
+
+    def _do(self, program: str, *options: object) -> None:
+        command = [self._binaries / program, "-D", self._data, *options]
+        _run(command, user=self._user, cwd=self._folder)
+
+    def _remove(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _binaries() -> Path:

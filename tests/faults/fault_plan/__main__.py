@@ -1,0 +1,56 @@
+"""``python -m fault_plan FAULT``: inflict one of the faults, or ``all`` of them, in full."""
+
+import argparse
+import random
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from fault_plan.database_away import database_away
+from fault_plan.delete_race import delete_race
+from fault_plan.disk_full import disk_full
+from fault_plan.figures import Figures
+from fault_plan.kill_server import kill_server
+from fault_plan.kill_worker import kill_worker
+from fault_plan.name_race import name_race
+
+FAULTS: dict[str, Callable[..., Figures]] = {
+    "kill-server": kill_server,
+    "kill-worker": kill_worker,
+    "database-away": database_away,
+    "disk-full": disk_full,
+    "name-race": name_race,
+    "delete-race": delete_race,
+}
+
+
+def main() -> None:
+    given = _arguments()
+    names = list(FAULTS) if given.fault == "all" else [given.fault]
+    found = [_inflict(name, given) for name in names]
+    sys.exit(1 if any(figures.violations for figures in found) else 0)
+
+
+def _inflict(name: str, given: argparse.Namespace) -> Figures:
+    seed = random.randrange(2**32) if given.seed is None else given.seed
+    sys.stderr.write(f"{name}, seed {seed}\n")
+    options = {} if given.times is None else {"times": given.times}
+    with tempfile.TemporaryDirectory(prefix="howsure-faults-") as kept:
+        figures = FAULTS[name](given.folder or Path(kept), seed=seed, **options)
+    sys.stdout.write(f"{figures.line()}\n{figures.sentence()}\n")
+    sys.stdout.flush()
+    return figures
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m fault_plan", description=__doc__)
+    parser.add_argument("fault", choices=[*FAULTS, "all"])
+    parser.add_argument("--times", type=int, help="how often it strikes")
+    parser.add_argument("--seed", type=int, help="of when it strikes; printed if not given")
+    parser.add_argument("--folder", type=Path, help="kept, to look into; empty or not there yet")
+    return parser.parse_args()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,126 @@
+"""The checker: the ledger against the database, the artifacts and the live answers."""
+
+import time
+from collections import Counter
+from datetime import timedelta
+
+import httpx
+
+from fault_plan.figures import Figures
+from fault_plan.ledger import Entry, Ledger
+from fault_plan.published import Undisturbed, report_digest, tables_digest
+from fault_plan.site import Site
+from fault_plan.stored_jobs import StoredJob, artifact_keys, half_visible, stored_jobs
+from fault_plan.traffic import count_unfinished
+from service.storage.artifacts import open_artifact_store
+from service.storage.database import open_database
+from service.storage.orphans import remove_orphans
+
+QUIET_SECONDS = 180.0
+WORKER_DIED = "urn:howsure:problem:worker-died"
+UNDISTURBED = "undisturbed"
+
+
+def wait_until_quiet(client: httpx.Client, seconds: float = QUIET_SECONDS) -> float:
+    """Wait until every job has ended; return how long that took."""
+    began = time.monotonic()
+    while time.monotonic() < began + seconds:
+        if count_unfinished(client) == 0:
+            break
+        time.sleep(0.1)
+    return time.monotonic() - began
+
+
+class Checker:
+    """Compares, once all is quiet; notes what became of the jobs and which rules were broken.
+
+    ``reasons`` are the types of problems that a job may have failed with.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        undisturbed: Undisturbed,
+        figures: Figures,
+        *,
+        reasons: tuple[str, ...] = (WORKER_DIED,),
+    ) -> None:
+        self._site = site
+        self._undisturbed = undisturbed
+        self._figures = figures
+        self._reasons = reasons
+
+    def check(self, client: httpx.Client) -> None:
+        """Check all but the files, which `check_files` compares when the service has ended."""
+        entries = Ledger(self._site.ledger_path).entries()
+        jobs = {job.id: job for job in stored_jobs(self._site.database_url) if _is_of_ledger(job)}
+        self._figures.violations += half_visible(list(jobs.values()), self._undisturbed.rows)
+        self._count(entries, jobs)
+        self._check_acknowledged(entries, jobs)
+        self._check_unasked(entries, jobs)
+        for job in jobs.values():
+            self._check_end(client, job)
+
+    def _count(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
+        accepted = {entry.calibration for entry in entries if entry.is_accepted}
+        self._figures.jobs = Counter(job.status for job in jobs.values()) + Counter(
+            accepted=len(accepted),
+            refused=sum(entry.status is not None and not entry.is_accepted for entry in entries),
+            unanswered=sum(entry.status is None for entry in entries),
+            kept_though_unanswered=len(jobs.keys() - accepted),
+        )
+        self._figures.more["statuses"] = dict(Counter(str(entry.status) for entry in entries))
+
+    def _check_acknowledged(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
+        for entry in entries:
+            if entry.is_accepted and entry.calibration not in jobs:
+                self._violate([f"{entry.name} was accepted and is lost"])
+            if entry.status is not None and entry.status >= 500 and entry.status not in (503, 507):
+                self._violate([f"{entry.name} was answered {entry.status}: {entry.detail}"])
+
+    def _check_unasked(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
+        """Whatever there is was asked for, and once."""
+        asked = {entry.name for entry in entries}
+        kept = Counter(job.name for job in jobs.values())
+        self._violate(f"{name} was not asked for" for name in kept.keys() - asked)
+        self._violate(f"{name} is there {n} times" for name, n in kept.items() if n > 1)
+
+    def _check_end(self, client: httpx.Client, job: StoredJob) -> None:
+        if job.status == "failed":
+            if job.error is None or job.error.get("type") not in self._reasons:
+                self._violate([f"{job.name} failed: {job.error}"])
+        elif job.status != "succeeded":
+            self._violate([f"{job.name} is still {job.status}, attempt {job.attempt}"])
+        else:
+            if tables_digest(client, job.id) != self._undisturbed.tables[job.kind]:
+                self._violate([f"{job.name} has other tables than an undisturbed run"])
+            if report_digest(client, job.id) != self._undisturbed.reports[job.kind]:
+                self._violate([f"{job.name} has another report than an undisturbed run"])
+
+    def _violate(self, found) -> None:
+        self._figures.violations += sorted(found)
+
+
+def check_files(site: Site, figures: Figures) -> None:
+    """Check, once the service has ended, that artifacts and rows name each other.
+
+    What was orphaned is swept first; beside that no file of an upload, and none that was to be
+    there for a moment, may be left.
+    """
+    database = open_database(site.database_url)
+    store = open_artifact_store(str(site.artifacts))
+    rows = artifact_keys(site.database_url)
+    missing = rows - set(store.keys())
+    try:
+        swept = remove_orphans(database, store, older_than=timedelta(0))
+        figures.more["orphans_swept"] = swept.removed
+    finally:
+        database.dispose()
+    unnamed = set(store.keys()) - rows
+    figures.violations += sorted(f"there is a row and no file: {key}" for key in missing)
+    figures.violations += sorted(f"there is a file and no row after a sweep: {k}" for k in unnamed)
+    figures.violations += [f"left behind: {path}" for path in site.left_behind()]
+
+
+def _is_of_ledger(job: StoredJob) -> bool:
+    return not job.name.endswith(UNDISTURBED)

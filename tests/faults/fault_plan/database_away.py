@@ -1,0 +1,148 @@
+"""PostgreSQL goes away under load for a while: stopped, crashed or frozen."""
+
+import itertools
+import os
+import random
+import signal
+import threading
+import time
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from postgres_server import PostgresServer
+
+from fault_plan.asked import KnownAnswers
+from fault_plan.checker import Checker, check_files, wait_until_quiet
+from fault_plan.figures import Figures
+from fault_plan.ledger import Ledger
+from fault_plan.published import run_undisturbed
+from fault_plan.site import Site, end
+from fault_plan.traffic import Reader, Traffic, Uploader
+from fault_plan.uploads import mixed_uploads
+
+PREDICTORS = 2
+UNFINISHED = 4
+PATIENCE_SECONDS = 2.0
+BACK_SECONDS = 30.0
+WAYS = ("immediate", "fast", "freeze")
+
+
+def database_away(
+    folder: Path,
+    *,
+    times: int = 5,
+    seed: int,
+    seconds: float = 30.0,
+    copies: int = 20,
+    ways: tuple[str, ...] = WAYS,
+) -> Figures:
+    """Take the database away ``times`` times for so many seconds, in each of the ways in turn."""
+    figures, generator = Figures("database-away", seed), random.Random(seed)
+    with PostgresServer() as server:
+        site = Site(folder, server.url)
+        ledger, traffic = Ledger(site.ledger_path), Traffic()
+        worker = site.start("worker")
+        try:
+            with site.serving("--no-worker") as client:
+                undisturbed = run_undisturbed(client, server.url, mixed_uploads(copies))
+                answers = KnownAnswers(client, "inputs-undisturbed")
+                strangers, reader = _Strangers(), Reader(undisturbed)
+                uploader = Uploader(ledger, mixed_uploads(copies), unfinished=UNFINISHED)
+                for step in [answers.ask] * PREDICTORS + [strangers.ask, uploader, reader]:
+                    traffic.add(site, step)
+                with traffic:
+                    for way in itertools.islice(itertools.cycle(ways), times):
+                        time.sleep(generator.uniform(1, 2))
+                        with _away(server, way), strangers.told(way):
+                            time.sleep(seconds)
+                        figures.struck[way] += 1
+                        figures.fired += 1
+                        figures.recovery_seconds.append(_seconds_until_back(client))
+                    time.sleep(1)
+                figures.more["drained_s"] = round(wait_until_quiet(client), 1)
+                Checker(site, undisturbed, figures).check(client)
+        finally:
+            end(worker)
+        check_files(site, figures)
+    figures.more |= {
+        "predictions": dict(answers.statuses),
+        "slowest_prediction_s": round(answers.slowest, 2),
+        "not_loaded": {way: dict(found) for way, found in strangers.statuses.items()},
+        "slowest_not_loaded_s": {way: round(s, 2) for way, s in strangers.slowest.items()},
+    }
+    figures.violations += [*answers.violations, *strangers.violations]
+    figures.violations += [*reader.violations, *traffic.failures]
+    return figures
+
+
+@contextmanager
+def _away(server: PostgresServer, way: str) -> Iterator[None]:
+    if way == "freeze":
+        pids = server.processes()
+        _signal(pids, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            _signal(pids, signal.SIGCONT)
+        return
+    server.stop(way)
+    try:
+        yield
+    finally:
+        server.start()
+
+
+def _signal(pids: list[int], number: int) -> None:
+    for pid in pids:
+        os.kill(pid, number)
+
+
+def _seconds_until_back(client: httpx.Client) -> float:
+    began = time.monotonic()
+    while time.monotonic() < began + BACK_SECONDS:
+        if client.get("/calibrations").status_code == httpx.codes.OK:
+            break
+        time.sleep(0.02)
+    return time.monotonic() - began
+
+
+class _Strangers:
+    """Asks for calibrations that are not in memory: what they are, only the database knows.
+
+    While it is stopped the answer is to be 503, and soon. Of one that is frozen nobody can know
+    that it will not answer in a moment, so the times are noted and not judged.
+    """
+
+    def __init__(self) -> None:
+        self._way = "there"
+        self._lock = threading.Lock()
+        self.statuses: dict[str, Counter] = {}
+        self.slowest: dict[str, float] = {}
+        self.violations: list[str] = []
+
+    @contextmanager
+    def told(self, way: str) -> Iterator[None]:
+        self._way = way
+        try:
+            yield
+        finally:
+            self._way = "there"
+
+    def ask(self, client: httpx.Client) -> None:
+        way, began = self._way, time.monotonic()
+        body = {"calibration": str(uuid.uuid4()), "inputs": [[0.0]]}
+        status = client.post("/predict", json=body, timeout=90).status_code
+        took = time.monotonic() - began
+        if way != self._way:
+            way = "between"
+        self.statuses.setdefault(way, Counter())[str(status)] += 1
+        self.slowest[way] = max(took, self.slowest.get(way, 0.0))
+        if way in ("immediate", "fast") and (status != 503 or took > PATIENCE_SECONDS):
+            self.violations.append(f"not loaded, database {way}: {status} after {took:.2f} s")
+        if status not in (404, 503):
+            self.violations.append(f"not loaded, database {way}: {status}")
+        time.sleep(0.02)

@@ -1,0 +1,181 @@
+"""Calibrations are deleted while others ask them for predictions."""
+
+import itertools
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import numpy as np
+from predict_bodies import npz
+from runner_models import linear, rows, weights
+
+from fault_plan.checker import check_files
+from fault_plan.figures import Figures
+from fault_plan.site import Site
+from fault_plan.traffic import Traffic
+from fault_plan.uploads import Upload
+
+NAME = "flip"
+PREDICTORS = 3
+STOCK = 3
+# Odd, so that it comes to both kinds.
+UPLOADED_EVERY = 25
+ROWS = rows(4, seed=9)
+CONFIG = {"bins": 2, "folds": 2, "measures": ["neg_log_pmax"], "top_k": [1]}
+
+
+def delete_race(folder: Path, *, times: int = 2000, seed: int = 0) -> Figures:
+    """Delete ``times`` calibrations, of two kinds in turn, each as soon as it is asked for."""
+    figures, generator = Figures("delete-race", seed), random.Random(seed)
+    site, traffic = Site(folder), Traffic()
+    with site.serving() as client:
+        race = _Race([_upload("left", 0), _upload("right", 1)], client)
+        for _ in range(PREDICTORS):
+            traffic.add(site, race.predict)
+        for _ in range(STOCK):
+            race.create(client)
+        with traffic:
+            for _ in range(times):
+                race.wait_until_asked()
+                time.sleep(generator.uniform(0, 0.01))
+                race.delete_one(client, generator)
+                race.create(client)
+                figures.fired += 1
+        race.judge_given()
+        figures.struck = race.answers
+        figures.jobs = race.made
+        figures.violations += [*race.violations, *traffic.failures]
+    check_files(site, figures)
+    return figures
+
+
+@dataclass(frozen=True)
+class _Live:
+    """A calibration that has not been deleted, as far as is known."""
+
+    id: str
+    version: int
+
+
+class _Race:
+    """The calibrations that there are, what each kind answers, and what was answered.
+
+    Of each kind one stays: most of those that are deleted are refits of it, which are made quickly
+    and share its files; now and then one is uploaded anew.
+    """
+
+    def __init__(self, uploads: list[Upload], client: httpx.Client) -> None:
+        self._uploads = {upload.kind: upload for upload in uploads}
+        self._kinds: dict[str, str] = {}
+        self._live: list[_Live] = []
+        self._deleted: set[str] = set()
+        self._last_deleted = ""
+        self._given: list[tuple[str, list[dict]]] = []
+        self._lock = threading.Lock()
+        self._asked = threading.Semaphore(0)
+        self._turn, self._created = itertools.count(), itertools.count()
+        self.answers: Counter[str] = Counter()
+        self.made: Counter[str] = Counter()
+        self.violations: list[str] = []
+        self._stay = {
+            kind: self._made(upload.send(client, NAME, wait=60), kind)
+            for kind, upload in self._uploads.items()
+        }
+        self._expected = {kind: _predictions(client, made) for kind, made in self._stay.items()}
+        if len({str(predictions) for predictions in self._expected.values()}) < len(uploads):
+            self.violations.append("both kinds answer alike: a mix would not show")
+
+    def create(self, client: httpx.Client) -> None:
+        """Add the next version of the name, of the other kind than the last."""
+        number = next(self._created)
+        kind = list(self._uploads)[number % len(self._uploads)]
+        if number % UPLOADED_EVERY == 0:
+            answer = self._uploads[kind].send(client, NAME, wait=60)
+        else:
+            path = f"/calibrations/{self._stay[kind].id}/refit"
+            answer = client.post(path, json={"bins": 2}, headers={"Prefer": "wait=60"})
+        made = self._made(answer, kind)
+        with self._lock:
+            self._live.append(made)
+
+    def delete_one(self, client: httpx.Client, generator: random.Random) -> None:
+        """Delete one of them, the newest as often as any other."""
+        with self._lock:
+            place = generator.choice([len(self._live) - 1, generator.randrange(len(self._live))])
+            gone = self._live.pop(place)
+        answer = client.delete(f"/calibrations/{gone.id}")
+        if answer.status_code != httpx.codes.NO_CONTENT:
+            self.violations.append(f"DELETE was answered {answer.status_code}: {answer.text}")
+        with self._lock:
+            self._deleted.add(gone.id)
+            self._last_deleted = gone.id
+
+    def judge_given(self) -> None:
+        """Compare what was answered with what its calibration's kind answers.
+
+        Not sooner: a new one may answer before its client has been told that it is there.
+        """
+        for of, predictions in self._given:
+            if predictions != self._expected[self._kinds[of]]:
+                self.violations.append(f"{of} answered what is not its own")
+
+    def wait_until_asked(self) -> None:
+        """Wait for a few answers since the last time."""
+        while self._asked.acquire(blocking=False):
+            pass
+        for _ in range(PREDICTORS):
+            self._asked.acquire(timeout=30)
+
+    def predict(self, client: httpx.Client) -> None:
+        """Ask by name, by version or by id, in turn; by id also for one that is gone."""
+        with self._lock:
+            turn = next(self._turn)
+            live = self._live[turn % len(self._live)]
+            gone = set(self._deleted)
+            of_deleted = self._last_deleted or live.id
+        reference = [NAME, f"{NAME}@{live.version}", live.id, of_deleted][turn % 4]
+        self._judge(reference, gone, _ask(client, reference))
+        self._asked.release()
+
+    def _judge(self, reference: str, gone: set[str], answer: httpx.Response) -> None:
+        how = "by name" if reference == NAME else "by version or id"
+        with self._lock:
+            self.answers[f"{answer.status_code} {how}"] += 1
+        if answer.status_code == httpx.codes.NOT_FOUND:
+            return
+        if answer.status_code != httpx.codes.OK:
+            self.violations.append(f"{reference}: {answer.status_code} {answer.text}")
+            return
+        found = answer.json()
+        of = found["calibration"]["id"]
+        if of in gone:
+            self.violations.append(f"{reference}: {of} answered after its deletion was confirmed")
+        with self._lock:
+            self._given.append((of, found["predictions"]))
+
+    def _made(self, answer: httpx.Response, kind: str) -> _Live:
+        made = answer.json()
+        self.made[made.get("status", answer.text)] += 1
+        with self._lock:
+            self._kinds[made["id"]] = kind
+        return _Live(made["id"], made["version"])
+
+
+def _predictions(client: httpx.Client, of: _Live) -> list[dict]:
+    return _ask(client, of.id).json()["predictions"]
+
+
+def _ask(client: httpx.Client, reference: str) -> httpx.Response:
+    return client.post("/predict", json={"calibration": reference, "inputs": ROWS.tolist()})
+
+
+def _upload(kind: str, seed: int) -> Upload:
+    matrix, inputs = weights(4, seed=seed), rows(60, seed=3)
+    labels = np.argmax(inputs @ matrix, axis=1)
+    labels[:: 3 + seed] = 0
+    model = linear(matrix).SerializeToString()
+    return Upload(kind, npz(inputs=inputs, labels=labels), model, config=CONFIG)

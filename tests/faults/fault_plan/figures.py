@@ -1,0 +1,55 @@
+"""What a fault plan found: figures in one line for programs, and a sentence for people."""
+
+import json
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+MOST_SHOWN = 20
+
+
+@dataclass
+class Figures:
+    """How often a fault struck and where, what became of the jobs, and which rules were broken."""
+
+    fault: str
+    seed: int
+    fired: int = 0
+    struck: Counter = field(default_factory=Counter)
+    jobs: Counter = field(default_factory=Counter)
+    recovery_seconds: list[float] = field(default_factory=list)
+    more: dict[str, object] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+
+    @property
+    def longest_recovery(self) -> float:
+        return round(max(self.recovery_seconds, default=0.0), 2)
+
+    def line(self) -> str:
+        """Return all of it as one line of JSON."""
+        return json.dumps(
+            {
+                "fault": self.fault,
+                "seed": self.seed,
+                "fired": self.fired,
+                "struck": dict(self.struck),
+                "jobs": dict(self.jobs),
+                "longest_recovery_s": self.longest_recovery,
+                **self.more,
+                "violations": len(self.violations),
+            }
+        )
+
+    def sentence(self) -> str:
+        """Say the same in words, with the first of the violations."""
+        holds = "nothing was lost, doubled or half done"
+        end = f"{len(self.violations)} violations" if self.violations else holds
+        said = (
+            f"{self.fault}, seed {self.seed}: {self.fired} fired ({_listed(self.struck)}); "
+            f"jobs: {_listed(self.jobs)}; longest recovery {self.longest_recovery} s; {end}."
+        )
+        return "\n  ".join([said, *self.violations[:MOST_SHOWN]])
+
+
+def _listed(counts: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items())) or "none"

@@ -1,0 +1,60 @@
+"""``kill -9`` of the one serving process on SQLite, at any moment of its jobs."""
+
+import random
+import time
+from pathlib import Path
+
+from fault_plan.checker import Checker, check_files, wait_until_quiet
+from fault_plan.figures import Figures
+from fault_plan.ledger import Ledger
+from fault_plan.published import run_undisturbed
+from fault_plan.site import Site, kill
+from fault_plan.stored_jobs import half_visible, stored_jobs
+from fault_plan.traffic import Reader, Traffic, Uploader
+from fault_plan.uploads import mixed_uploads
+
+UPLOADERS = 2
+WORKERS = 2
+
+
+def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) -> Figures:
+    """Kill it ``times`` times while clients upload, and start it again each time."""
+    figures, generator = Figures("kill-server", seed), random.Random(seed)
+    site = Site(folder, workers=str(WORKERS))
+    uploads = mixed_uploads(copies)
+    with site.serving() as client:
+        undisturbed = run_undisturbed(client, site.database_url, uploads)
+    ledger, reader, traffic = Ledger(site.ledger_path), Reader(undisturbed), Traffic()
+    uploader = Uploader(ledger, uploads, unfinished=UPLOADERS + WORKERS)
+    for step in [uploader] * UPLOADERS + [reader]:
+        traffic.add(site, step)
+
+    process = site.serve()
+    with traffic:
+        for _ in range(times):
+            time.sleep(generator.uniform(0, undisturbed.job_seconds))
+            killed_at = time.monotonic()
+            kill(process)
+            figures.fired += 1
+            _look_at_death(site, figures, undisturbed.rows)
+            process = site.serve()
+            figures.recovery_seconds.append(time.monotonic() - killed_at)
+    kill(process)
+
+    with site.serving() as client:
+        figures.more["drained_s"] = round(wait_until_quiet(client), 1)
+        Checker(site, undisturbed, figures).check(client)
+    check_files(site, figures)
+    figures.more |= {"job_s": round(undisturbed.job_seconds, 2), "looked": reader.looked}
+    figures.violations += [*reader.violations, *traffic.failures]
+    return figures
+
+
+def _look_at_death(site: Site, figures: Figures, rows: dict[str, tuple[int, ...]]) -> None:
+    """Note what it was at, and that nothing is half visible."""
+    jobs = stored_jobs(site.database_url)
+    running = [job for job in jobs if job.status == "running"]
+    figures.struck.update(job.stage or "claimed" for job in running)
+    if not running:
+        figures.struck["no job"] += 1
+    figures.violations += half_visible(jobs, rows)

@@ -1,0 +1,68 @@
+"""The ledger: what was asked of the service and what it answered, in a file outside of it."""
+
+import itertools
+import json
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One upload. ``status`` is None where no answer came; ``calibration`` is the id that did."""
+
+    number: int
+    name: str
+    kind: str
+    sent_at: float
+    status: int | None = None
+    calibration: str | None = None
+    version: int | None = None
+    detail: str | None = None
+    answered_at: float | None = None
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.status in (201, 202)
+
+
+class Ledger:
+    """Writes a line before a request is sent, and one when its answer is there."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._numbers = itertools.count()
+        self._lock = threading.Lock()
+
+    def sent(self, kind: str, name: str | None = None) -> Entry:
+        """Note a request that is about to be sent; without a name it gets one of its own."""
+        number = next(self._numbers)
+        entry = Entry(number, name or f"{kind}-{number}", kind, time.time())
+        self._write(number=number, name=entry.name, kind=kind, sent_at=entry.sent_at)
+        return entry
+
+    def answered(
+        self,
+        entry: Entry,
+        status: int | None,
+        *,
+        calibration: str | None = None,
+        version: int | None = None,
+        detail: str | None = None,
+    ) -> None:
+        """Note the answer, or with the status None that there is none."""
+        answer = {"status": status, "calibration": calibration, "version": version}
+        self._write(number=entry.number, **answer, detail=detail, answered_at=time.time())
+
+    def entries(self) -> list[Entry]:
+        """Read the file."""
+        found: dict[int, dict] = {}
+        for line in self._path.read_text().splitlines():
+            said = json.loads(line)
+            found.setdefault(said["number"], {}).update(said)
+        return [Entry(**said) for said in found.values()]
+
+    def _write(self, **said: object) -> None:
+        with self._lock, self._path.open("a") as file:
+            file.write(json.dumps(said) + "\n")

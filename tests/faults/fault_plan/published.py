@@ -1,0 +1,82 @@
+"""What a calibration has published, as one digest, and what it is to be: an undisturbed run's."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+import httpx
+
+from fault_plan.stored_jobs import stored_jobs
+from fault_plan.uploads import Upload
+
+# Of a report: names, times and what a row costs, which differ from run to run.
+RUNS_OWN = ("calibration", "provenance", "comparison", "costs", "created_at", "finished_at", "id")
+
+
+@dataclass(frozen=True)
+class Undisturbed:
+    """The digests, the numbers of rows and the seconds of runs that nothing happened to, by kind.
+
+    Tables are compared alone as well: reading them is much quicker than a report.
+    """
+
+    tables: dict[str, str] = field(default_factory=dict)
+    reports: dict[str, str] = field(default_factory=dict)
+    rows: dict[str, tuple[int, ...]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def job_seconds(self) -> float:
+        """Return how long the longest of them took."""
+        return max(self.seconds.values())
+
+
+def run_undisturbed(
+    client: httpx.Client, database_url: str, uploads: Sequence[Upload]
+) -> Undisturbed:
+    """Run each of the uploads alone, twice: the second time no child has to be started for it."""
+    found = Undisturbed()
+    for upload in uploads:
+        for _ in range(2):
+            answer = upload.send(client, f"{upload.kind}-undisturbed", wait=120)
+            made = answer.json()
+            assert made.get("status") == "succeeded", answer.text
+        found.seconds[upload.kind] = _seconds(made)
+        found.tables[upload.kind] = tables_digest(client, made["id"])
+        found.reports[upload.kind] = report_digest(client, made["id"])
+    for job in stored_jobs(database_url):
+        found.rows[job.kind] = job.results
+    return found
+
+
+def tables_digest(client: httpx.Client, calibration: str) -> str:
+    """Return the digest of all bins of all tables; of the status where there are none."""
+    answer = client.get(f"/calibrations/{calibration}/bins")
+    if answer.status_code != httpx.codes.OK:
+        return str(answer.status_code)
+    return _digest(answer.json()["tables"])
+
+
+def report_digest(client: httpx.Client, calibration: str) -> str:
+    """Return the digest of the report: tables of all measures, scores, baselines."""
+    answer = client.get("/report", params={"calibration": calibration})
+    if answer.status_code != httpx.codes.OK:
+        return str(answer.status_code)
+    return _digest(_without(answer.json()))
+
+
+def _without(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _without(part) for name, part in value.items() if name not in RUNS_OWN}
+    return [_without(part) for part in value] if isinstance(value, list) else value
+
+
+def _digest(value: object) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
+def _seconds(made: dict) -> float:
+    created, ended = (datetime.fromisoformat(made[name]) for name in ("created_at", "finished_at"))
+    return (ended - created).total_seconds()

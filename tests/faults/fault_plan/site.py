@@ -1,0 +1,136 @@
+"""Where the service is run: its folder, its database, its port and what its processes are told."""
+
+import os
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+from howsure_command import Command
+
+LEASE_SECONDS = 2.0
+START_SECONDS = 60.0
+
+
+class Site:
+    """A folder and a port on which processes of the service come and go.
+
+    Parameters
+    ----------
+    folder : Path
+        What the service keeps lies in ``data`` below it, its log and the ledger beside that.
+    database_url : str
+        Empty: SQLite in the data folder.
+    settings : str
+        Further settings of all processes, in lower case and without their prefix.
+    """
+
+    def __init__(self, folder: Path, database_url: str = "", **settings: str) -> None:
+        self.folder = folder
+        self.data = folder / "data"
+        self.temporary = folder / "tmp"
+        self.ledger_path = folder / "ledger.jsonl"
+        self.log = folder / "service.log"
+        for path in (self.data, self.temporary):
+            path.mkdir(parents=True, exist_ok=True)
+        self.port = free_port()
+        self.database_url = database_url or f"sqlite:///{self.data / 'howsure.sqlite3'}"
+        self._variables = {
+            "HOWSURE_DATA_DIR": str(self.data),
+            "HOWSURE_DATABASE_URL": self.database_url,
+            "HOWSURE_DEVICE": "cpu",
+            "HOWSURE_WORKER_PORT": "0",
+            "HOWSURE_THREADS": "1",
+            "HOWSURE_LEASE_SECONDS": str(LEASE_SECONDS),
+            "OPENBLAS_NUM_THREADS": "1",
+            "TMPDIR": str(self.temporary),
+        } | _variables(settings)
+
+    @property
+    def artifacts(self) -> Path:
+        return self.data / "artifacts"
+
+    @property
+    def spool(self) -> Path:
+        return self.data / "spool"
+
+    def client(self, port: int | None = None, timeout: float = 30.0) -> httpx.Client:
+        return httpx.Client(base_url=f"http://127.0.0.1:{port or self.port}", timeout=timeout)
+
+    def start(
+        self, *words: str, port: int | None = None, log: Path | None = None, **settings: str
+    ) -> Command:
+        """Start a process of the service; not yet ready."""
+        variables = self._variables | {"HOWSURE_PORT": str(port or self.port)}
+        return Command(
+            list(words),
+            folder=self.folder,
+            settings=variables | _variables(settings),
+            out=Path(os.devnull),
+            err=log or self.log,
+        )
+
+    def serve(self, *words: str, port: int | None = None, **options: object) -> Command:
+        """Start ``howsure serve`` and return once it is ready."""
+        process = self.start("serve", *words, port=port, **options)
+        with self.client(port) as client:
+            wait_until_ready(client, process)
+        return process
+
+    @contextmanager
+    def serving(self, *words: str, **options: object) -> Iterator[httpx.Client]:
+        """Serve while the block runs; at its end the process is asked to end, and awaited."""
+        process = self.serve(*words, **options)
+        try:
+            with self.client() as client:
+                yield client
+        finally:
+            end(process)
+
+    def left_behind(self) -> list[str]:
+        """Return what lies in the folders of uploads and of temporary files."""
+        spooled = [p for p in self.spool.rglob("*") if p.is_file() and p.name != ".lock"]
+        return sorted(str(path) for path in [*spooled, *self.temporary.iterdir()])
+
+
+def wait_until_ready(client: httpx.Client, process: Command) -> None:
+    until = time.monotonic() + START_SECONDS
+    while time.monotonic() < until:
+        assert process.poll() is None, f"the service ended with {process.poll()} at its start"
+        try:
+            if client.get("/readyz").status_code == httpx.codes.OK:
+                return
+        except httpx.TransportError:
+            pass
+        time.sleep(0.02)
+    raise AssertionError(f"the service was not ready after {START_SECONDS} s")
+
+
+def end(process: Command) -> None:
+    """Ask a process to end, and kill it if it does not."""
+    process.send_signal(signal.SIGTERM)
+    try:
+        process.wait(20)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+def kill(process: Command) -> None:
+    """Send SIGKILL: no handler runs, nothing is cleaned up."""
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def _variables(settings: dict[str, str]) -> dict[str, str]:
+    return {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}

@@ -1,0 +1,62 @@
+"""The short form of each fault: what `make faults` inflicts hundreds of times, a few times."""
+
+from collections.abc import Iterator
+
+import pytest
+from fault_plan.database_away import database_away
+from fault_plan.delete_race import delete_race
+from fault_plan.disk_full import disk_full
+from fault_plan.figures import Figures
+from fault_plan.kill_server import kill_server
+from fault_plan.kill_worker import kill_worker
+from fault_plan.name_race import name_race
+from postgres_server import NoServerError
+
+SEED = 5
+
+
+@pytest.fixture
+def shared_url(migrated_schemas) -> Iterator[str]:
+    with migrated_schemas.lend() as url:
+        yield url
+
+
+def test_the_server_is_killed(tmp_path) -> None:
+    found = holds(kill_server(tmp_path, times=4, seed=SEED, copies=10))
+    assert found.struck.total() > found.struck["no job"], "no kill struck a job"
+
+
+def test_a_worker_is_killed(tmp_path, shared_url) -> None:
+    found = holds(kill_worker(tmp_path, times=3, seed=SEED, copies=10, database_url=shared_url))
+    assert found.struck.total() > found.struck["no job"], "no kill struck a job"
+
+
+def test_the_database_goes_away(tmp_path) -> None:
+    try:
+        found = database_away(
+            tmp_path, times=1, seed=SEED, seconds=3, copies=10, ways=("immediate",)
+        )
+    except NoServerError as error:
+        pytest.skip(f"PostgreSQL: {error}")
+    assert holds(found).more["not_loaded"]["immediate"]["503"] > 0
+
+
+def test_the_disk_is_full(tmp_path) -> None:
+    assert holds(disk_full(tmp_path, times=1, seed=SEED)).fired >= 2
+
+
+def test_a_name_is_raced_for(tmp_path, shared_url) -> None:
+    found = holds(name_race(tmp_path, times=60, seed=SEED, database_url=shared_url))
+    assert found.jobs["succeeded"] == 60
+
+
+def test_calibrations_are_deleted_while_they_answer(tmp_path) -> None:
+    found = holds(delete_race(tmp_path, times=60, seed=SEED))
+    assert found.struck["200 by name"] > 60
+    assert found.struck["404 by version or id"] > 0
+
+
+def holds(found: Figures) -> Figures:
+    assert found.violations == [], found.sentence()
+    assert found.fired > 0
+    return found
