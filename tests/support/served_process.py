@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import httpx
@@ -11,19 +12,23 @@ from howsure_command import Command
 
 
 class ServedProcess:
-    """`howsure serve` on a folder, on a free port; killed with its children when the block ends."""
+    """`howsure serve` on a folder, on a free port; killed with its children when the block ends.
 
-    def __init__(self, folder: Path, **settings: str) -> None:
+    ``words`` are what stands behind ``howsure``.
+    """
+
+    def __init__(self, folder: Path, words: Sequence[str] = ("serve",), **settings: str) -> None:
         options = {
             "HOWSURE_DATA_DIR": str(folder),
             "HOWSURE_PORT": "0",
+            "HOWSURE_WORKER_PORT": "0",
             "HOWSURE_DEVICE": "cpu",
         } | {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
         self.log = folder / "serve.log"
         self.log.touch()
         self.seen = len(self.log.read_text())
         self.process = Command(
-            ["serve"], folder=folder, settings=options, out=Path(os.devnull), err=self.log
+            list(words), folder=folder, settings=options, out=Path(os.devnull), err=self.log
         )
 
     def __enter__(self) -> httpx.Client:
