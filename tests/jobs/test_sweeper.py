@@ -1,0 +1,105 @@
+"""The thread that sweeps the artifact store, at the start and every so often."""
+
+import dataclasses
+import os
+import threading
+import time
+import uuid
+from contextlib import contextmanager
+
+import pytest
+from job_workspaces import working, workspace_on
+
+from service.errors import Overloaded
+from service.jobs.sweeper import Sweeper
+from service.storage.artifacts import ArtifactStore
+
+WAIT_SECONDS = 60
+
+
+class WatchedStore(ArtifactStore):
+    """A store that tells when something is deleted; it is away for the first listings."""
+
+    def __init__(self, store, *, away=0):
+        super().__init__(store._store)
+        self.deleted = threading.Semaphore(0)
+        self._away = away
+
+    def files(self, *args):
+        if self._away:
+            self._away -= 1
+            raise Overloaded("The artifact store does not answer.")
+        return super().files(*args)
+
+    def delete(self, keys):
+        super().delete(keys)
+        self.deleted.release()
+
+
+@pytest.fixture
+def workspace(database, tmp_path):
+    with workspace_on(database, tmp_path) as made:
+        yield made
+
+
+def watching(workspace, **options):
+    store = WatchedStore(workspace.artifacts, **options)
+    return dataclasses.replace(workspace, artifacts=store), store
+
+
+def let_lie(folder):
+    """Let a file lie there that was written two hours ago and that nothing refers to."""
+    path = folder / "artifacts" / "calibrations" / str(uuid.uuid4()) / "model-0"
+    path.parent.mkdir(parents=True)
+    path.touch()
+    os.utime(path, (time.time() - 7200,) * 2)
+    return path
+
+
+@contextmanager
+def sweeping(workspace):
+    stopping = threading.Event()
+    sweeper = Sweeper(workspace, stopping, shortest_period=0.01, orphan_seconds=0.01)
+    sweeper.start()
+    try:
+        yield
+    finally:
+        stopping.set()
+        sweeper.join(WAIT_SECONDS)
+
+
+def counted(workspace):
+    return {
+        sample.name: sample.value
+        for metric in workspace.metrics._registry.collect()
+        for sample in metric.samples
+        if sample.labels in ({}, {"outcome": "failed"})
+    }
+
+
+def test_whoever_runs_jobs_sweeps_when_it_starts(workspace, tmp_path) -> None:
+    orphan = let_lie(tmp_path)
+    watched, store = watching(workspace)
+    with working(watched):
+        assert store.deleted.acquire(timeout=WAIT_SECONDS)
+    assert not orphan.parent.exists()
+    assert counted(workspace)["howsure_orphans_removed_total"] == 1
+    assert counted(workspace)["howsure_swept_files_total"] == 1
+
+
+def test_it_sweeps_again_and_again(workspace, tmp_path) -> None:
+    watched, store = watching(workspace)
+    with sweeping(watched):
+        for _ in range(3):
+            orphan = let_lie(tmp_path)
+            while orphan.exists():
+                assert store.deleted.acquire(timeout=WAIT_SECONDS)
+
+
+def test_a_store_that_is_away_is_swept_later(workspace, tmp_path) -> None:
+    orphan = let_lie(tmp_path)
+    watched, store = watching(workspace, away=2)
+    with sweeping(watched):
+        assert store.deleted.acquire(timeout=WAIT_SECONDS)
+    assert not orphan.exists()
+    assert counted(workspace)["howsure_sweeps_total"] == 2

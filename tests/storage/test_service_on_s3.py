@@ -1,0 +1,41 @@
+"""The whole service with its artifacts on a real S3 server, which fails for a while."""
+
+
+import httpx
+from faulty_s3 import Answer, FaultyS3
+from running_service import calibrate, digits, service_on
+from s3_server import BUCKET, s3_variables
+
+
+def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(
+    s3_server, s3_folder, tmp_path, monkeypatch
+) -> None:
+    files = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+    with FaultyS3(s3_server.port) as faulty:
+        for name, value in s3_variables(faulty.port).items():
+            monkeypatch.setenv(name, value)
+        url = f"s3://{BUCKET}/{s3_folder}"
+        with service_on(tmp_path, artifacts_url=url) as client:
+            made = calibrate(client, **files)
+            assert made.status_code == httpx.codes.CREATED
+            assert made.json()["status"] == "succeeded"
+            assert predict(client).status_code == httpx.codes.OK
+
+            faulty.fault = lambda _: Answer(503, "SlowDown")
+            answer = calibrate(client, **files)
+            assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert int(answer.headers["retry-after"]) > 0
+            assert answer.json()["type"] == "urn:howsure:problem:overloaded"
+            ready = client.get("/readyz")
+            assert ready.status_code == httpx.codes.SERVICE_UNAVAILABLE
+            assert "SlowDown" in ready.json()["checks"]["artifacts"]
+            assert predict(client).status_code == httpx.codes.OK
+
+            faulty.fault = lambda _: None
+            assert client.get("/readyz").status_code == httpx.codes.OK
+            assert client.delete(f"/calibrations/{made.json()['id']}").is_success
+        assert not [name for name in s3_server.objects() if name.startswith(s3_folder)]
+
+
+def predict(client: httpx.Client) -> httpx.Response:
+    return client.post("/predict", json={"calibration": "calibration", "inputs": [[0.0] * 64]})
