@@ -28,6 +28,7 @@ _FULL_CODES = frozenset(
 )
 _FULL_TEXT = "no space left on device"
 _REFUSED_STATUS = ("401", "403")
+# Where a machine of a cloud is asked for credentials of its own, if there are none else.
 _NO_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "/metadata/identity/")
 _TIMED_OUT = re.compile(r"kind: Timeout|TimedOut|timed out")
 
@@ -86,10 +87,10 @@ def _sentence(text: str) -> str:
     code, status = _code(text), _status(text)
     if code == "NoSuchBucket":
         return "The artifact store has no such bucket."
-    if status in _REFUSED_STATUS:
-        return f"The artifact store refuses the service's credentials ({code or status})."
     if any(address in text for address in _NO_CREDENTIALS):
         return "There are no credentials for the artifact store."
+    if status in _REFUSED_STATUS:
+        return f"The artifact store refuses the service's credentials ({code or status})."
     if "BadScheme" in text:
         return "The artifact store's address is http://, which has to be allowed by a variable."
     reason = code or status or ("time is up" if _TIMED_OUT.search(text) else "no connection")
