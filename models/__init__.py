@@ -9,6 +9,7 @@ from models.calibration_name import CalibrationName
 from models.clock import database_now
 from models.evaluation import Evaluation
 from models.export import Export
+from models.idempotency_key import IdempotencyKey
 from models.job import UNFINISHED, Job, JobStatus
 from models.score import Score, ScorePhase, SubjectKind
 from models.tenant import DEFAULT_TENANT, Tenant
@@ -26,6 +27,7 @@ __all__ = [
     "CalibrationName",
     "Evaluation",
     "Export",
+    "IdempotencyKey",
     "Job",
     "JobStatus",
     "Score",

@@ -16,7 +16,10 @@ UNFINISHED: tuple[JobStatus, ...] = ("queued", "running")
 
 
 class Job:
-    """The columns of a table whose rows are jobs; once finished such a row never changes."""
+    """The columns of a table whose rows are jobs; once finished such a row never changes.
+
+    ``started_at`` is of the first attempt, ``claimed_at`` of the last.
+    """
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     tenant_id: Mapped[UUID]
@@ -29,17 +32,20 @@ class Job:
     progress_stage: Mapped[str | None] = mapped_column(Text)
     progress_done: Mapped[int] = mapped_column(default=0)
     progress_total: Mapped[int] = mapped_column(default=0)
+    progress_rate: Mapped[float | None]
 
     created_at: Mapped[datetime] = mapped_column(default=database_now())
     started_at: Mapped[datetime | None]
+    claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
     error: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
 
 
 def job_rules() -> tuple[SchemaItem, ...]:
-    """Return the index that the queue reads and the rules that no job breaks, for one table."""
+    """Return the indexes that the queue reads and the rules that no job breaks, for one table."""
     return (
-        Index(None, "status", "created_at"),
+        Index(None, "status", "tenant_id", "created_at", "id"),
+        Index(None, "tenant_id", "claimed_at"),
         CheckConstraint("attempt >= 0", name="attempt"),
         CheckConstraint("progress_done BETWEEN 0 AND progress_total", name="progress"),
         CheckConstraint(

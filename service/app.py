@@ -5,6 +5,7 @@ import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version
 
 from fastapi import FastAPI
@@ -14,9 +15,11 @@ from service import api
 from service.api.hot.front import HotFront
 from service.api.hot.limits import ConnectionLimits
 from service.api.hot.prediction_app import PredictionApp
+from service.api.job_watch import JobWatch
 from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
 from service.metrics import Metrics
+from service.operations.followed_jobs import look_at
 from service.operations.oip.statistics import Statistics
 from service.operations.predicting import Predicting
 from service.operations.workspace import Workspace
@@ -51,11 +54,17 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         app.state.tenant_id = await run_in_threadpool(_tenant, workspace.database)
         predicting = _predicting(settings, app, workspace, metrics)
         hot.open(predicting)
+        watch = app.state.job_watch = JobWatch(
+            partial(look_at, workspace),
+            places=settings.max_event_streams,
+            stopping=app.state.stopping,
+        )
         if on_ready is not None:
             on_ready()
         try:
             yield
         finally:
+            await watch.close()
             await predicting.close()
             await run_in_threadpool(stop, workspace, workers)
 

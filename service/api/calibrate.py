@@ -1,6 +1,8 @@
 """``POST /calibrate``: upload a model and a labelled set."""
 
 from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -9,6 +11,12 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.calibrations import Calibration, resource
 from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.idempotency_key import (
+    IDEMPOTENCY_KEY_HEADER,
+    idempotency_key,
+    keyed_request,
+    tell_replayed,
+)
 from service.api.multipart import (
     PartRule,
     SpooledFile,
@@ -21,6 +29,7 @@ from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_u
 from service.errors import InvalidInput
 from service.operations.config import CalibrationConfig
 from service.operations.manage_calibrations import get_calibration
+from service.operations.only_once import only_once
 from service.operations.start_calibration import start_calibration
 from service.operations.uploads import CalibrationUpload, UploadedFile
 
@@ -87,7 +96,7 @@ def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
     },
     openapi_extra={
         "requestBody": REQUEST_BODY,
-        "parameters": [PREFER_HEADER],
+        "parameters": [PREFER_HEADER, IDEMPOTENCY_KEY_HEADER],
     },
 )
 async def post_calibrate(
@@ -102,6 +111,7 @@ async def post_calibrate(
     The upload streams to disk. What is wrong with it is answered at once and leaves nothing
     behind; what only a full run over the data can show ends the calibration as `failed`.
     """
+    key = idempotency_key(request)
     limits: UploadLimits = request.app.state.upload_limits
     spooled = await spool_multipart(
         request.headers.get("content-type", ""),
@@ -112,13 +122,17 @@ async def post_calibrate(
     )
     try:
         upload = _upload(spooled)
-        calibration_id = await lanes.upload.run(start_calibration, workspace, tenant_id, upload)
+        keyed = keyed_request(key, request, _content(upload))
+        start = partial(start_calibration, workspace, tenant_id, replace(upload, request=keyed))
+        started = await lanes.upload.run(only_once, workspace, tenant_id, keyed, start)
     finally:
         await run_in_threadpool(spooled.discard)
     seconds = wait_seconds(request)
+    calibration_id = str(started.calibration_id)
     row = await wait_until_finished(
-        request, lambda: get_calibration(workspace, tenant_id, str(calibration_id)), seconds
+        request, lambda: get_calibration(workspace, tenant_id, calibration_id), seconds
     )
+    tell_replayed(response, started)
     response.headers["Location"] = f"/calibrations/{calibration_id}"
     if seconds:
         response.headers["Preference-Applied"] = f"wait={seconds:g}"
@@ -144,6 +158,18 @@ def _upload(spooled: SpooledUpload) -> CalibrationUpload:
         companions=companions,
         evaluation=_file(evaluation[0]) if evaluation else None,
     )
+
+
+def _content(upload: CalibrationUpload) -> list[object]:
+    """Return what tells an upload from another, as plain data."""
+    named = {
+        "model": upload.onnx_models,
+        "model_data": upload.companions,
+        "calibration": [upload.calibration],
+        "evaluation": [] if upload.evaluation is None else [upload.evaluation],
+    }
+    files = [[name, file.label, file.sha256] for name, found in named.items() for file in found]
+    return [upload.config, *files]
 
 
 def _file(found: SpooledFile) -> UploadedFile:

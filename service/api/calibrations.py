@@ -11,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 import models
 from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.job_progress import Progress, progress_of
 from service.api.problems import problems
 from service.operations import manage_calibrations as manage
 from service.operations.workspace import Workspace
@@ -18,14 +19,6 @@ from service.operations.workspace import Workspace
 router = APIRouter(tags=["calibrations"])
 
 Status = models.JobStatus
-
-
-class Progress(BaseModel):
-    """How far a running calibration has come."""
-
-    stage: str = Field(examples=["calibration"], description="What it is at.")
-    done: int = Field(examples=[2560], description="How much of the stage is done.")
-    total: int = Field(examples=[5000], description="How much there is; 0 where not known.")
 
 
 class MeasureCost(BaseModel):
@@ -76,13 +69,6 @@ class CalibrationPage(BaseModel):
 
     calibrations: list[Calibration] = Field(description="Of this page, newest first.")
     next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
-
-
-def progress_of(row: models.Job) -> Progress | None:
-    """Return how far a running job has come."""
-    if row.status != "running" or row.progress_stage is None:
-        return None
-    return Progress(stage=row.progress_stage, done=row.progress_done, total=row.progress_total)
 
 
 def resource(workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration) -> Calibration:

@@ -6,6 +6,7 @@ from typing import Annotated
 from fastapi import Depends, Path, Request
 
 from service.api.hot.front import HotFront
+from service.api.job_watch import JobWatch
 from service.api.lane import Lanes
 from service.operations.workspace import Workspace
 from service.runner import ServedModels
@@ -41,8 +42,15 @@ def _models(request: Request) -> ServedModels:
     return models
 
 
+def _job_watch(request: Request) -> JobWatch:
+    watch = request.app.state.job_watch
+    assert isinstance(watch, JobWatch)  # noqa: S101 - set by the composition root
+    return watch
+
+
 FrontDep = Annotated[HotFront, Depends(_front)]
 ModelsDep = Annotated[ServedModels, Depends(_models)]  # to be asked on the event loop
+JobWatchDep = Annotated[JobWatch, Depends(_job_watch)]
 LanesDep = Annotated[Lanes, Depends(_lanes)]
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]

@@ -11,7 +11,6 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 import models
-from service.api.calibrations import Progress, progress_of
 from service.api.dependencies import (
     CalibrationRef,
     EvaluationName,
@@ -19,6 +18,7 @@ from service.api.dependencies import (
     TenantDep,
     WorkspaceDep,
 )
+from service.api.job_progress import Progress, progress_of
 from service.api.multipart import PartRule, UploadLimits, spool_multipart
 from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished

@@ -1,5 +1,6 @@
 """New versions of a calibration without a new run, and which version a name means."""
 
+from functools import partial
 from http import HTTPStatus
 from typing import Any
 
@@ -9,11 +10,19 @@ from starlette.concurrency import run_in_threadpool
 from service.api.body import read_body
 from service.api.calibrations import Calibration, resource
 from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.idempotency_key import (
+    IDEMPOTENCY_KEY_HEADER,
+    digest_of,
+    idempotency_key,
+    keyed_request,
+    tell_replayed,
+)
 from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.operations import manage_calibrations as manage
 from service.operations.config import parse_config
 from service.operations.fit_config import FitConfig
+from service.operations.only_once import only_once
 from service.operations.refit import start_refit
 
 MAX_BODY_BYTES = 1024**2
@@ -40,7 +49,10 @@ REQUEST_BODY: dict[str, Any] = {
         **problems(404, 409, 413, 415, 422),
         201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
     },
-    openapi_extra={"requestBody": REQUEST_BODY, "parameters": [PREFER_HEADER]},
+    openapi_extra={
+        "requestBody": REQUEST_BODY,
+        "parameters": [PREFER_HEADER, IDEMPOTENCY_KEY_HEADER],
+    },
 )
 async def post_refit(
     request: Request,
@@ -54,13 +66,18 @@ async def post_refit(
     It works from the stored records of each sample: bins, intervals, measures, serving, targets
     and events that were recorded may change.
     """
+    key = idempotency_key(request)
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     changes = parse_config(body, FitConfig)
-    new_id = await run_in_threadpool(start_refit, workspace, tenant_id, calibration_id, changes)
+    keyed = keyed_request(key, request, digest_of(body))
+    start = partial(start_refit, workspace, tenant_id, calibration_id, changes, keyed)
+    started = await run_in_threadpool(only_once, workspace, tenant_id, keyed, start)
+    new_id = str(started.calibration_id)
     seconds = wait_seconds(request)
     row = await wait_until_finished(
-        request, lambda: manage.get_calibration(workspace, tenant_id, str(new_id)), seconds
+        request, lambda: manage.get_calibration(workspace, tenant_id, new_id), seconds
     )
+    tell_replayed(response, started)
     response.headers["Location"] = f"/calibrations/{new_id}"
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED

@@ -1,6 +1,7 @@
 """``howsure calibrate``: upload a model and a labelled set, wait, print the scores."""
 
 import json
+import uuid
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -79,6 +80,8 @@ def upload_and_wait(
     CommandFailed
         If the upload is refused or the calibration does not succeed.
     """
+    # Whoever sends it again, a proxy for one, makes no second calibration.
+    key = {"Idempotency-Key": f'"{uuid.uuid4()}"'}
     with ExitStack() as stack:
         paths = [("model", path) for path in onnx_models]
         paths += [("model_data", path) for path in model_data]
@@ -88,7 +91,7 @@ def upload_and_wait(
             (part, (path.name, stack.enter_context(path.open("rb")))) for part, path in paths
         ]
         parts.append(("config", (None, json.dumps(config or {}))))
-        response = check(client.post("/calibrate", files=parts, timeout=None))
+        response = check(client.post("/calibrate", files=parts, headers=key, timeout=None))
     resource: dict[str, Any] = response.json()
     resource = follow(client, address_of(resource["id"]), resource)
     print_warnings(resource)

@@ -10,6 +10,8 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TaskProgressColumn
 from service.cli.failure import CommandFailed, check
 
 POLL_SECONDS = 0.1
+# Below so many a second digits behind the point tell something.
+SLOW = 10.0
 FINISHED = {"succeeded", "failed", "cancelled"}
 
 
@@ -46,9 +48,10 @@ def _poll(client: httpx.Client, address: str, resource: dict[str, Any]) -> dict[
         TextColumn("{task.description}"),
         BarColumn(),
         TaskProgressColumn(),
+        TextColumn("{task.fields[pace]}"),
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
-        task = progress.add_task(resource["status"], total=None)
+        task = progress.add_task(resource["status"], total=None, pace="")
         while resource["status"] not in FINISHED:
             time.sleep(POLL_SECONDS)
             resource = check(client.get(address)).json()
@@ -59,5 +62,20 @@ def _poll(client: httpx.Client, address: str, resource: dict[str, Any]) -> dict[
                     description=shown["stage"],
                     completed=shown["done"],
                     total=shown["total"] or None,
+                    pace=pace(shown),
                 )
     return resource
+
+
+def pace(progress: dict[str, Any]) -> str:
+    """Say how fast the present stage goes and how long it will take, as far as that is known."""
+    rate, left = progress.get("rows_per_second"), progress.get("eta_seconds")
+    said = [] if rate is None else [f"{rate:,.0f}/s" if rate >= SLOW else f"{rate:.3g}/s"]
+    return ", ".join(said if left is None else [*said, f"{_duration(left)} left"])
+
+
+def _duration(seconds: float) -> str:
+    for unit, name in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= 2 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"

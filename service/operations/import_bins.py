@@ -23,13 +23,20 @@ from service.operations.stored_model import find_stored_model
 from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import bin_table_row
+from service.storage.idempotency_keys import KeyedRequest, keep_key
 from service.storage.imported import create_imported
 
 
 def import_bins(
-    workspace: Workspace, tenant_id: uuid.UUID, body: bytes, name: str | None
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    body: bytes,
+    name: str | None,
+    request: KeyedRequest | None = None,
 ) -> uuid.UUID:
     """Make the next version of a name from a document; return the new calibration's id.
+
+    ``request`` is what `only_once` was given.
 
     Raises
     ------
@@ -59,6 +66,7 @@ def import_bins(
                 _table_row(document, table, tenant_id, calibration_id) for table in document.tables
             ],
         )
+        keep_key(session, tenant_id, request, calibration_id)
     return calibration_id
 
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from service.operations.recent_rate import RecentRate
 from service.storage.job_queue import ClaimedJob, JobQueue, JobSignal, LeaseLost
 
 PROGRESS_SECONDS = 0.5
@@ -29,14 +30,17 @@ class JobProgress:
     check: Callable[[], None]
     said: float = field(default=float("-inf"))
     last: tuple[str, int, int] = field(default=("start", 0, 0))
+    rate: RecentRate = field(default_factory=RecentRate)
 
     def say(self, stage: str, done: int, total: int, *, now: bool = False) -> None:
         """Report the stage, and stop the run when told to."""
         self.check()
         self.last = (stage, done, total)
-        if not now and time.monotonic() - self.said < PROGRESS_SECONDS:
+        moment = time.monotonic()
+        rate = self.rate.seen(stage, done, moment)
+        if not now and moment - self.said < PROGRESS_SECONDS:
             return
-        signal = self.queue.report_progress(self.job, stage, done, total)
+        signal = self.queue.report_progress(self.job, stage, done, total, rate)
         self.said = time.monotonic()
         if signal is JobSignal.CANCEL:
             raise JobCancelled

@@ -13,6 +13,7 @@ from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
 from service.storage.artifacts import ArtifactStore
 from service.storage.calibrations import CalibrationRepository, NewArtifact
+from service.storage.idempotency_keys import keep_key
 from service.storage.job_files import JobFiles
 
 
@@ -57,6 +58,7 @@ def keep_calibration(
                 artifacts=kept,
                 warnings=warnings,
             )
+            keep_key(session, tenant_id, upload.request, calibration_id)
     except BaseException:
         workspace.artifacts.delete(workspace.artifacts.keys(f"calibrations/{calibration_id}"))
         raise

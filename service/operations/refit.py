@@ -17,12 +17,19 @@ from service.operations.fit_config import FitConfig
 from service.operations.stored_records import require_records
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
+from service.storage.idempotency_keys import KeyedRequest, keep_key
 
 
 def start_refit(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, changes: FitConfig
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    changes: FitConfig,
+    request: KeyedRequest | None = None,
 ) -> uuid.UUID:
     """Queue a refit with these changes to the configuration; return the new calibration's id.
+
+    ``request`` is what `only_once` was given.
 
     Raises
     ------
@@ -38,6 +45,7 @@ def start_refit(
         config = _changed(source, changes)
         calibration_id = uuid.uuid4()
         repository.create_refit(source.id, calibration_id, config=config, warnings=[])
+        keep_key(session, tenant_id, request, calibration_id)
     workspace.doorbell.release()
     return calibration_id
 

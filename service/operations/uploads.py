@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.storage.idempotency_keys import KeyedRequest
+
 
 @dataclass(frozen=True)
 class UploadedFile:
@@ -16,10 +18,11 @@ class UploadedFile:
 
 @dataclass(frozen=True)
 class CalibrationUpload:
-    """The parts of POST /calibrate."""
+    """The parts of POST /calibrate; ``request`` is what `only_once` is given beside it."""
 
     calibration: UploadedFile
     config: str = "{}"
     onnx_models: Sequence[UploadedFile] = ()
     companions: Sequence[UploadedFile] = ()
     evaluation: UploadedFile | None = None
+    request: KeyedRequest | None = None

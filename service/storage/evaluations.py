@@ -13,6 +13,7 @@ from service.storage.job_states import request_end, require_finished, require_su
 from service.storage.references import Reference
 
 MAX_NAME_CHARACTERS = 100
+EVENTS = "/events"
 
 
 class EvaluationRepository:
@@ -45,7 +46,9 @@ class EvaluationRepository:
         """
         if not _is_name(name):
             raise InvalidInput.at(
-                "name", f"expected 1 to {MAX_NAME_CHARACTERS} printable characters"
+                "name",
+                f"expected 1 to {MAX_NAME_CHARACTERS} printable characters, without {EVENTS} at "
+                "the end",
             )
         title = self._lock_calibration(calibration_id, must_have_succeeded=True)
         taken = self._of(calibration_id, name).with_only_columns(Evaluation.id)
@@ -205,9 +208,10 @@ def require_evaluations_finished(
 
 
 def _is_name(name: str) -> bool:
-    # A path cannot end in a dot or two: clients take them for folders.
+    # A path cannot end in a dot or two: clients take them for folders. What ends in the other is
+    # the progress of another evaluation.
     fits = 0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
-    return fits and name not in (".", "..")
+    return fits and name not in (".", "..") and not name.endswith(EVENTS)
 
 
 def _title(name: str) -> str:

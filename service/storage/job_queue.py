@@ -10,12 +10,13 @@ from enum import Enum
 from typing import TypeAlias
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, and_, func, null, or_, select, update
+from sqlalchemy import ColumnElement, func, null, select, update
 from sqlalchemy.orm import Session
 
-from models import Base, Calibration, Evaluation, Job, database_now
-from service.storage.artifact_rows import NewArtifact
+from models import Base, Calibration, Evaluation, Job, JobStatus, database_now
+from service.storage.artifact_rows import NewArtifact, forget_sets
 from service.storage.database import Database
+from service.storage.job_order import lock_next
 
 JobTable: TypeAlias = Calibration | Evaluation
 
@@ -66,26 +67,13 @@ class JobQueue:
         self.lease_seconds = lease_seconds
         self._database = database
         self._table: type[Job] = table
-        self._names = _job_names(table)
+        known = (table.attempt, table.cancel_requested, table.progress_stage)
+        self._columns = (*_job_names(table), *known)
 
     def claim(self) -> ClaimedJob | None:
-        """Take the oldest job that is queued, or whose owner gave no sign of life in time."""
+        """Take the job whose turn it is: a queued one, or one whose owner gave no sign of life."""
         with self._database.session(is_news=False) as session:
-            while True:
-                row = session.execute(
-                    select(
-                        *self._names,
-                        self._table.attempt,
-                        self._table.cancel_requested,
-                        self._table.progress_stage,
-                    )
-                    .where(self._claimable())
-                    .order_by(self._table.created_at, self._table.id)
-                    .limit(1)
-                    .with_for_update(skip_locked=True)
-                ).first()
-                if row is None:
-                    return None
+            while (row := lock_next(session, self._table, self._columns)) is not None:
                 job = ClaimedJob(
                     row.calibration_id, row.tenant_id, row.attempt + 1, row.evaluation_id
                 )
@@ -97,6 +85,7 @@ class JobQueue:
                 else:
                     self._lease(session, job)
                     return job
+        return None
 
     def take_over(self) -> int:
         """Let every running job be claimed at once; return how many there are.
@@ -113,10 +102,19 @@ class JobQueue:
         """Prolong the lease."""
         return self._sign_of_life(job)
 
-    def report_progress(self, job: ClaimedJob, stage: str, done: int, total: int) -> JobSignal:
-        """Say how far the job is, and prolong the lease. Each call waits for the disk."""
+    def report_progress(
+        self, job: ClaimedJob, stage: str, done: int, total: int, rate: float | None = None
+    ) -> JobSignal:
+        """Say how far the job is, and prolong the lease. Each call waits for the disk.
+
+        ``rate`` is what is done of the stage in a second, if that is known.
+        """
         return self._sign_of_life(
-            job, progress_stage=stage, progress_done=done, progress_total=total
+            job,
+            progress_stage=stage,
+            progress_done=done,
+            progress_total=total,
+            progress_rate=rate,
         )
 
     def publish(
@@ -125,11 +123,13 @@ class JobQueue:
         *,
         rows: Sequence[Base],
         artifacts: Sequence[NewArtifact],
+        keep_sets: bool = False,
         **values: object,
     ) -> None:
         """Publish the results and finish the job: all of it becomes visible at once, or nothing.
 
-        ``values`` are columns of the job's row, such as ``accuracy`` or ``result``.
+        The sets that it was given go, unless they are to be kept. ``values`` are columns of the
+        job's row, such as ``accuracy`` or ``result``.
 
         Raises
         ------
@@ -144,15 +144,15 @@ class JobQueue:
                 artifact.row(job.tenant_id, job.calibration_id, job.evaluation_id)
                 for artifact in artifacts
             )
-            self._finish(session, job, status="succeeded", **values)
+            self._finish(session, job, keep_sets=keep_sets, status="succeeded", **values)
 
     def fail(self, job: ClaimedJob, error: dict[str, object]) -> bool:
         """Finish the job as failed, with the reason; False if it is no longer this owner's."""
-        return self._end(job, status="failed", error=error)
+        return self._end(job, "failed", error)
 
     def cancel(self, job: ClaimedJob) -> bool:
         """Finish the job as cancelled; False if it is no longer this owner's."""
-        return self._end(job, status="cancelled")
+        return self._end(job, "cancelled", None)
 
     def release(self, job: ClaimedJob) -> bool:
         """Hand the job back unfinished; False if it is no longer this owner's.
@@ -166,11 +166,6 @@ class JobQueue:
             self._set(session, job, status="queued", attempt=job.attempt - 1, **_NO_LEASE)
             return True
 
-    def _claimable(self) -> ColumnElement[bool]:
-        status = self._table.status
-        abandoned = and_(status == "running", self._table.lease_until <= database_now())
-        return or_(status == "queued", abandoned)
-
     def _lease(self, session: Session, job: ClaimedJob) -> None:
         self._set(
             session,
@@ -180,9 +175,11 @@ class JobQueue:
             lease_owner=self.owner,
             lease_until=database_now(self.lease_seconds),
             started_at=func.coalesce(self._table.started_at, database_now()),
+            claimed_at=database_now(),
             progress_stage=None,
             progress_done=0,
             progress_total=0,
+            progress_rate=None,
         )
 
     def _sign_of_life(self, job: ClaimedJob, **progress: object) -> JobSignal:
@@ -194,11 +191,11 @@ class JobQueue:
             self._set(session, job, lease_until=lease_until, **progress)
             return JobSignal.CANCEL if cancel_requested else JobSignal.GO_ON
 
-    def _end(self, job: ClaimedJob, **values: object) -> bool:
+    def _end(self, job: ClaimedJob, status: JobStatus, error: dict[str, object] | None) -> bool:
         with self._database.session() as session:
             if self._held(session, job) is None:
                 return False
-            self._finish(session, job, **values)
+            self._finish(session, job, status=status, error=error)
             return True
 
     def _held(self, session: Session, job: ClaimedJob) -> bool | None:
@@ -214,7 +211,11 @@ class JobQueue:
             .with_for_update()
         ).one_or_none()
 
-    def _finish(self, session: Session, job: ClaimedJob, **values: object) -> None:
+    def _finish(
+        self, session: Session, job: ClaimedJob, *, keep_sets: bool = False, **values: object
+    ) -> None:
+        if not keep_sets:
+            forget_sets(session, job.calibration_id, job.evaluation_id)
         self._set(session, job, finished_at=database_now(), **_NO_LEASE, **values)
 
     def _set(self, session: Session, job: ClaimedJob, **values: object) -> None:

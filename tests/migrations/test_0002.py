@@ -15,7 +15,15 @@ from service.storage.schema import migration_config
 TENANT_ID = uuid.UUID("00000000-0000-4000-8000-000000000001")
 OLD_ID, OTHER_ID = uuid.UUID(int=1), uuid.UUID(int=2)
 ADDED = {
-    "calibration": {"refit_of", "model_scores", "verdicts", "baselines", "mislabelled"},
+    "calibration": {
+        "refit_of",
+        "model_scores",
+        "verdicts",
+        "baselines",
+        "mislabelled",
+        "progress_rate",
+        "claimed_at",
+    },
     "artifact": {"evaluation_id"},
     "bin_table": {"quantile_bins", "analysis", "curves"},
     "score": {"difference", "difference_error", "difference_pairs"},
@@ -33,7 +41,7 @@ def first_version(table: sa.Table) -> sa.TableClause:
 OLD = {
     name: first_version(table)
     for name, table in models.Base.metadata.tables.items()
-    if name not in ("evaluation", "export")
+    if name not in ("evaluation", "export", "idempotency_key")
 }
 
 

@@ -159,7 +159,9 @@ def test_both_kinds_of_jobs_have_the_columns_of_a_job():
     shared = set(Calibration.__table__.columns.keys()) & set(Evaluation.__table__.columns.keys())
     assert shared - {"name", "data"} == set(models.Job.__annotations__)
     for table in (Calibration.__table__, Evaluation.__table__):
-        assert any([c.name for c in i.columns] == ["status", "created_at"] for i in table.indexes)
+        indexes = [[column.name for column in index.columns] for index in table.indexes]
+        assert ["status", "tenant_id", "created_at", "id"] in indexes
+        assert ["tenant_id", "claimed_at"] in indexes
 
 
 @pytest.mark.usefixtures("names")

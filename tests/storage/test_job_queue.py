@@ -113,19 +113,22 @@ def test_progress_is_seen_and_prolongs_the_lease(jobs):
     job = claimed(queue)
     before = jobs.stored(row.id).lease_until
     time.sleep(0.002)
-    assert queue.report_progress(job, "records", 3, 10) is JobSignal.GO_ON
+    assert queue.report_progress(job, "records", 3, 10, 1.5) is JobSignal.GO_ON
     row = jobs.stored(row.id)
     assert (row.progress_stage, row.progress_done, row.progress_total) == ("records", 3, 10)
+    assert row.progress_rate == 1.5
     assert row.lease_until > before
 
 
 def test_a_second_attempt_starts_without_the_progress_of_the_first(jobs):
     row = jobs.put()
     first = jobs.queue_of("first", EXPIRED)
-    first.report_progress(claimed(first), "fit", 3, 10)
+    first.report_progress(claimed(first), "fit", 3, 10, 2.0)
     claimed(jobs.queue_of("second"))
     row = jobs.stored(row.id)
     assert (row.progress_stage, row.progress_done, row.progress_total) == (None, 0, 0)
+    assert row.progress_rate is None
+    assert row.claimed_at > row.started_at
 
 
 def test_the_owner_is_told_that_the_end_is_wanted(jobs):
