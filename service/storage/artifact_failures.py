@@ -1,6 +1,7 @@
 """What an object store's failures mean to a caller."""
 
 import errno
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,6 +13,11 @@ from service.errors import ArtifactDamaged, Overloaded, ServiceError, StorageFul
 
 # A limit on the size of files is no more room either, to whoever writes one.
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+# A disk that fails, a network file system that is away, a folder that may not be written.
+_AWAY = (
+    *(errno.EIO, errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
+    *(errno.EROFS, errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE),
+)
 _OS_ERROR = re.compile(r"\(os error (\d+)\)")
 # The store is written in another language: what a server answered survives in the message alone.
 _STATUS = re.compile(r"non-2xx status code: (\d{3})")
@@ -39,8 +45,8 @@ log = structlog.get_logger(__name__)
 def artifact_failures(key: str | None = None, *, remote: bool) -> Iterator[None]:
     """Translate a missing file, a full store and one that does not answer.
 
-    Of a store in a folder or in memory anything else is a bug and stays one; ``remote`` is a
-    store over a network, which may fail in any way.
+    ``remote`` is a store over a network, which may fail in any way. Of one in a folder or in
+    memory what is not known is a bug and stays one.
     """
     try:
         yield
@@ -58,28 +64,31 @@ def damaged(key: str, found: str) -> ArtifactDamaged:
 
 
 def _meaning(error: BaseError | OSError, key: str | None, *, remote: bool) -> ServiceError | None:
-    text = str(error)
-    if _is_full(error, text):
+    text, number = str(error), _error_number(error)
+    if number in _NO_SPACE or _is_full(text):
         return StorageFull("No space is left for artifacts.")
-    if isinstance(error, FileNotFoundError) and key is not None and _code(text) != "NoSuchBucket":
+    is_missing = isinstance(error, FileNotFoundError)
+    if is_missing and key is not None and _code(text) != "NoSuchBucket":
         return damaged(key, "missing")
-    if not remote or (isinstance(error, OSError) and not isinstance(error, FileNotFoundError)):
+    if number in _AWAY:
+        sentence = f"The artifact store cannot be used ({os.strerror(number)}); try again."
+    elif remote and (is_missing or isinstance(error, BaseError)):
+        sentence = _sentence(text)
+    else:
         return None
     log.error("artifact_store_fails", key=key, error=text.partition("\n\nDebug source")[0])
-    return Overloaded(_sentence(text))
+    return Overloaded(sentence)
 
 
-def _is_full(error: BaseError | OSError, text: str) -> bool:
-    number = _OS_ERROR.search(text)
-    found = error.errno if isinstance(error, OSError) else None
-    if found is None and number is not None:
-        found = int(number[1])
-    return (
-        found in _NO_SPACE
-        or _status(text) == _FULL_STATUS
-        or _code(text) in _FULL_CODES
-        or _FULL_TEXT in text
-    )
+def _error_number(error: BaseError | OSError) -> int | None:
+    if isinstance(error, OSError) and error.errno is not None:
+        return error.errno
+    found = _OS_ERROR.search(str(error))
+    return None if found is None else int(found[1])
+
+
+def _is_full(text: str) -> bool:
+    return _status(text) == _FULL_STATUS or _code(text) in _FULL_CODES or _FULL_TEXT in text
 
 
 def _sentence(text: str) -> str:

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from service.errors import ArtifactDamaged, StorageFull
+from service.errors import ArtifactDamaged, Overloaded, StorageFull
 from service.storage.artifacts import CHUNK_BYTES, open_artifact_store
 
 CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
@@ -78,7 +78,7 @@ def test_an_upload_that_breaks_off_leaves_no_file(store, folder):
                 raise OSError(5, "Input/output error")
             return super().read(size)
 
-    with pytest.raises(OSError, match="Input/output error"):
+    with pytest.raises(Overloaded, match=r"cannot be used \(Input/output error\)"):
         store.put_file(KEY, Broken(bytes(2 * CHUNK_BYTES)))
     assert files_below(folder) == []
 
@@ -141,6 +141,16 @@ def small_folder(tmp_path):
         pytest.skip("mounting a small file system needs privileges")
     yield folder
     subprocess.run(["umount", str(folder)], check=True)
+
+
+def test_a_folder_that_may_not_be_written_is_no_bug(small_folder):
+    store = open_artifact_store(str(small_folder))
+    stored = store.put_bytes(KEY, b"content")
+    subprocess.run(["mount", "-o", "remount,ro", str(small_folder)], check=True)
+    for use in (lambda: store.put_bytes(f"{KEY}.data", b"x"), lambda: store.delete([KEY])):
+        with pytest.raises(Overloaded, match=r"cannot be used \(Read-only file system\)"):
+            use()
+    assert store.get_bytes(KEY, stored.sha256) == b"content"
 
 
 @pytest.fixture
