@@ -15,6 +15,7 @@ ServiceError
 ├── Conflict                the thing is not in a state that allows this
 ├── Overloaded              a limit of the server, worth trying again later
 │   ├── StorageFull
+│   ├── OutcomeUnknown      the database went away while it was told to keep something
 │   └── TooManyRequests     what arrives is more than can be taken now
 ├── ArtifactDamaged         a stored file is missing, or is not what was stored
 └── InferenceFailed         the ONNX model did not answer
@@ -123,6 +124,10 @@ class Overloaded(ServiceError):
     ) -> None:
         super().__init__(message, violations)
         self.retry_after = retry_after
+
+
+class OutcomeUnknown(Overloaded):
+    """The database went away while it was told to keep something: it may have done so."""
 
 
 class StorageFull(Overloaded):

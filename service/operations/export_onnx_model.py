@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import models
-from service.errors import ArtifactDamaged, Conflict, InferenceFailed, NotFound
+from service.errors import ArtifactDamaged, Conflict, InferenceFailed, NotFound, OutcomeUnknown
 from service.operations.export_contents import export_spec, exportable_model
 from service.operations.export_parity import Parity, compare_answers, require_parity
 from service.operations.kept_samples import KeptSamples
@@ -142,6 +142,9 @@ def _keep(
                 ),
                 NewArtifact("export", 0, "model.onnx", key, stored.sha256, stored.size),
             )
+    except OutcomeUnknown:
+        # There may be a row that refers to them; if there is none, they are swept.
+        raise
     except BaseException:
         workspace.artifacts.delete([key])
         raise

@@ -6,7 +6,7 @@ from typing import Any, cast
 
 import models
 from service.datasets import Dataset, open_dataset
-from service.errors import InvalidDataset
+from service.errors import InvalidDataset, OutcomeUnknown
 from service.operations.job_leftovers import remove_leftovers
 from service.operations.keep_set import keep_shards
 from service.operations.label_range import check_label_range
@@ -75,6 +75,9 @@ def start_evaluation(
                 },
                 artifacts=kept,
             )
+    except OutcomeUnknown:
+        # There may be a row that refers to them; if there is none, they are swept.
+        raise
     except BaseException:
         workspace.artifacts.delete(workspace.artifacts.keys(files.prefix))
         raise

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session, sessionmaker
 
+from service.errors import OutcomeUnknown, Overloaded, StorageFull
 from service.storage.engine import READ_ONLY, make_engine
 from service.storage.failures import database_failures
 
@@ -33,12 +34,29 @@ class Database:
         SQLite has one such transaction at a time. What is read after news may differ from what was
         read before; not news is what a job does to its own row while it is unfinished, for nothing
         that is served comes from there.
+
+        Raises
+        ------
+        StorageFull, Overloaded
+            If the database is full, busy or away; nothing is written then.
+        OutcomeUnknown
+            If it went away at the end: all of it is written, or nothing.
         """
         is_written = False
         try:
             with database_failures(), self._writing.begin() as session:
                 yield session
+                session.flush()
                 is_written = True
+        except StorageFull:
+            raise
+        except Overloaded as error:
+            if not is_written:
+                raise
+            raise OutcomeUnknown(
+                "The database went away before it said whether it has kept this; look before you "
+                "try again."
+            ) from error
         finally:
             # Also where the end of it failed: it may have been committed nonetheless.
             if is_written and is_news:

@@ -73,7 +73,8 @@ def test_what_may_have_been_written_is_news(sqlite_database):
         with sqlite_database.session() as session:
             # Checked at the end of the transaction, which therefore fails.
             session.execute(text("PRAGMA defer_foreign_keys = ON"))
-            session.add(models.CalibrationName(tenant_id=uuid.uuid4(), name="nobody's"))
+            nobodys = {"tenant_id": uuid.uuid4(), "name": "nobody's"}
+            session.add(models.CalibrationName(**nobodys, last_version=1))
 
     with pytest.raises(IntegrityError):
         write()

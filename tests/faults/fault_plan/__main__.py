@@ -11,6 +11,7 @@ from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
+from fault_plan.kill_dask_worker import kill_dask_worker
 from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
@@ -18,6 +19,7 @@ from fault_plan.name_race import name_race
 FAULTS: dict[str, Callable[..., Figures]] = {
     "kill-server": kill_server,
     "kill-worker": kill_worker,
+    "kill-dask-worker": kill_dask_worker,
     "database-away": database_away,
     "disk-full": disk_full,
     "name-race": name_race,

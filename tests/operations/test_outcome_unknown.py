@@ -1,0 +1,78 @@
+"""A database that goes away after a commit, before it says so: nobody undoes what may be kept."""
+
+from collections.abc import Iterator
+
+import pytest
+from job_workspaces import calibrate, ended, evaluate, logits_set, wait_for, working, workspace_on
+from severed_address import SeveredAddress
+from sqlalchemy import make_url, select
+
+import models
+from service.errors import OutcomeUnknown
+from service.storage.database import Database, open_database
+
+
+class LostAnswers(SeveredAddress):
+    """Passes everything on, but once ends a connection before the answer to a commit of rows."""
+
+    # What is to come before the connection ends.
+    left: tuple[bytes, ...] = ()
+
+    def lose_one(self) -> None:
+        self.left = (b"INSERT INTO ", b"COMMIT", b"")
+
+    def _moved(self, key, _) -> bool:
+        chunk = key.fileobj.recv(2**16)
+        if self.left == (b"",):
+            # The answer: what was asked for is done.
+            self.left = ()
+            return False
+        while len(self.left) > 1 and self.left[0] in chunk:
+            self.left = self.left[1:]
+        if chunk:
+            key.data.sendall(chunk)
+        return bool(chunk)
+
+
+@pytest.fixture
+def between(migrated_schemas) -> Iterator[tuple[LostAnswers, Database, Database]]:
+    """What stands between a workspace and PostgreSQL, its database, and the same past all that."""
+    with migrated_schemas.lend() as direct:
+        url = make_url(direct)
+        with LostAnswers(url.host, url.port or 5432) as lost:
+            near = open_database(
+                url.set(host="127.0.0.1", port=lost.port).render_as_string(hide_password=False)
+            )
+            far = open_database(direct)
+            yield lost, near, far
+            near.dispose()
+            far.dispose()
+
+
+def test_a_calibration_that_may_be_kept_keeps_its_files(between, tmp_path) -> None:
+    lost, near, far = between
+    with workspace_on(near, tmp_path) as workspace:
+        calibrate(workspace, logits_set())
+        lost.lose_one()
+        with pytest.raises(OutcomeUnknown):
+            calibrate(workspace, logits_set())
+        with far.reading() as session:
+            rows = session.scalars(select(models.Calibration)).all()
+        assert len(rows) == 2
+        with working(workspace):
+            assert {wait_for(workspace, row, ended).status for row in rows} == {"succeeded"}
+
+
+def test_an_evaluation_that_may_be_kept_keeps_its_files(between, tmp_path) -> None:
+    lost, near, far = between
+    with workspace_on(near, tmp_path) as workspace:
+        calibration = calibrate(workspace, logits_set())
+        with working(workspace):
+            calibration = wait_for(workspace, calibration, ended)
+        lost.lose_one()
+        with pytest.raises(OutcomeUnknown):
+            evaluate(workspace, calibration, logits_set(seed=1))
+        with far.reading() as session:
+            row = session.scalars(select(models.Evaluation)).one()
+        with working(workspace):
+            assert wait_for(workspace, row, ended).status == "succeeded"
