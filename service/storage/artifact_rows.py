@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from models import Artifact, ArtifactRole
 from service.errors import InvalidInput
+from service.storage.artifact_keys import keys_of
 
 MAX_LABEL_CHARACTERS = 255
 KEYS_PER_QUERY = 500
@@ -126,7 +127,10 @@ def unshared_keys(
 
 
 def forget_sets(session: Session, calibration_id: UUID, evaluation_id: UUID | None = None) -> None:
-    """Delete the rows of the sets that a job was given; their files are its own to remove."""
+    """Delete the rows of the sets that a job was given; their files are its own to remove.
+
+    Those that a refit shares with its source, which kept them, were not given to it.
+    """
     session.execute(
         delete(Artifact).where(
             Artifact.calibration_id == calibration_id,
@@ -134,6 +138,7 @@ def forget_sets(session: Session, calibration_id: UUID, evaluation_id: UUID | No
             if evaluation_id is None
             else Artifact.evaluation_id == evaluation_id,
             Artifact.role.in_(SET_ROLES),
+            Artifact.key.startswith(f"{keys_of(calibration_id)}/"),
         )
     )
 

@@ -118,7 +118,7 @@ def test_a_calibration_that_goes_while_it_is_exported_is_not_found(workspace, wa
 
 def test_a_file_of_an_export_that_is_gone_by_itself_is_damage(workspace) -> None:
     row = calibrated(workspace)
-    keys = [artifact.key for artifact in row.artifacts if artifact.role == "calibration"]
+    keys = [artifact.key for artifact in row.artifacts if artifact.role == "samples"]
     slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
     assert ask(workspace, NAME)
     with pytest.raises(ArtifactDamaged):

@@ -64,10 +64,10 @@ def test_another_provider_runs_256_rows_together(workspace, calibrated) -> None:
 
 def test_one_that_compares_is_apart_from_others_of_its_model(workspace, calibrated) -> None:
     row, served, _ = calibrated
-    records = next(found for found in row.artifacts if found.role == "records")
+    samples = next(found for found in row.artifacts if found.role == "samples")
     row.onnx_model = {**row.onnx_model, "provider": CUDA}
     assert Rehearsal(workspace, row, served.events).apart(workspace.runners) == (
-        f"{CUDA}/{records.sha256}"
+        f"{CUDA}/{samples.sha256}"
     )
 
 

@@ -323,7 +323,7 @@ def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibr
 
     def publish(session):
         session.add(records.row(row.tenant_id, calibration.id, row.id))
-        queue._finish(session, job, status="succeeded", result={})
+        queue._finish(session, job, keep_sets=True, status="succeeded", result={})
 
     keys = held_up(
         database.session(),
@@ -364,7 +364,9 @@ def test_a_result_that_races_with_deletions_is_whole_or_was_in_time(database):
         records = new_artifact(row.id, "evaluation_records", key=result_key)
         _, *deleted = at_once(
             [
-                partial(queue.publish, job, rows=[], artifacts=[records], result={}),
+                partial(
+                    queue.publish, job, rows=[], artifacts=[records], keep_sets=True, result={}
+                ),
                 partial(attempt, partial(delete, database, calibration)),
                 partial(attempt, partial(delete_calibration, database, calibration)),
             ]

@@ -17,7 +17,11 @@ from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
 from service.operations.further_sets import get_evaluation, start_evaluation
+from service.operations.kept_samples import KeepInputs
 from service.operations.manage_calibrations import get_calibration
+from service.operations.open_models import OpenModels
+from service.operations.record_shard import ShardTools
+from service.operations.shard_runner import ThreadShards
 from service.operations.start_calibration import start_calibration
 from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.workspace import Limits, Workspace
@@ -40,6 +44,8 @@ def workspace_on(
     max_processes: int = 2,
     run_timeout_s: float = 60.0,
     queue_timeout_s: float = 60.0,
+    keep_inputs: KeepInputs = "some",
+    answered: Callable[[str, int, float], None] = lambda *_: None,
 ) -> Iterator[Workspace]:
     runners = RunnerPool(
         device="cpu",
@@ -47,15 +53,21 @@ def workspace_on(
         max_processes=max_processes,
         run_timeout_s=run_timeout_s,
         queue_timeout_s=queue_timeout_s,
+        answered=answered,
     )
+    artifacts = open_artifact_store(str(folder / "artifacts"))
+    limits = DatasetLimits()
+    shards = ThreadShards(ShardTools(artifacts, runners, OpenModels(artifacts), limits))
     with runners:
         yield kind(
             database=database,
-            artifacts=open_artifact_store(str(folder / "artifacts")),
+            artifacts=artifacts,
             runners=runners,
             spool=SpoolFolder.within(folder / "spool"),
+            shards=shards,
+            keep_inputs=keep_inputs,
             lease_seconds=lease_seconds,
-            limits=Limits(DatasetLimits(), BodyLimits(max_bytes=2**20, max_rows=1000)),
+            limits=Limits(limits, BodyLimits(max_bytes=2**20, max_rows=1000)),
         )
 
 

@@ -12,6 +12,8 @@ import numpy as np
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
+# What the names of records begin with in the file of the samples.
+RECORD = "record/"
 
 Arrays = dict[str, np.ndarray]
 
@@ -34,17 +36,23 @@ def say_made_on_cuda(folder: Path, name: str = "digits") -> None:
 
 
 def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str = "digits") -> None:
-    """Change what is stored of the samples of a name, and its digest with it."""
+    """Change the records that are kept with the samples of a name, and their digest with them."""
     with _database(folder) as database:
         ((key,),) = database.execute(
             "SELECT key FROM artifact JOIN calibration ON calibration.id = calibration_id"
-            " WHERE role = 'records' AND name = ?",
+            " WHERE role = 'samples' AND name = ?",
             [name],
         ).fetchall()
         path = folder / "artifacts" / key
         with np.load(path) as stored:
             arrays = dict(stored)
-        change(arrays)
+        records = {
+            entry.removeprefix(RECORD): array
+            for entry, array in arrays.items()
+            if entry.startswith(RECORD)
+        }
+        change(records)
+        arrays |= {RECORD + entry: array for entry, array in records.items()}
         packed = io.BytesIO()
         np.savez(packed, **arrays)
         path.write_bytes(packed.getvalue())
@@ -57,11 +65,11 @@ def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str 
 def forget_samples(folder: Path) -> None:
     """Have all calibrations keep neither samples nor records, as ones that were imported."""
     with _database(folder) as database:
-        database.execute("DELETE FROM artifact WHERE role IN ('calibration', 'records')")
+        database.execute("DELETE FROM artifact WHERE role IN ('samples', 'records')")
 
 
 def lose_samples(folder: Path) -> None:
-    """Remove the files of the calibration sets."""
+    """Remove the files of the samples that are kept."""
     with _database(folder) as database:
-        for (key,) in database.execute("SELECT key FROM artifact WHERE role = 'calibration'"):
+        for (key,) in database.execute("SELECT key FROM artifact WHERE role = 'samples'"):
             (folder / "artifacts" / key).unlink()
