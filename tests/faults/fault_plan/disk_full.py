@@ -20,7 +20,7 @@ STORAGE_FULL = "urn:howsure:problem:storage-full"
 PROBLEM = "application/problem+json"
 FULL = int(httpx.codes.INSUFFICIENT_STORAGE)
 # The full disk is to be met by who comes after.
-FULL_SECONDS = 1.0
+FULL_SECONDS = 0.5
 RECOVERY_SECONDS = 60.0
 
 
