@@ -7,6 +7,7 @@ from typing import Any
 
 import models
 from service.datasets import Dataset
+from service.errors import OutcomeUnknown
 from service.operations.keep_set import keep_shards
 from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.versions import library_versions
@@ -59,6 +60,9 @@ def keep_calibration(
                 warnings=warnings,
             )
             keep_key(session, tenant_id, upload.request, calibration_id)
+    except OutcomeUnknown:
+        # There may be a row that refers to them; if there is none, they are swept.
+        raise
     except BaseException:
         workspace.artifacts.delete(workspace.artifacts.keys(f"calibrations/{calibration_id}"))
         raise
