@@ -1,4 +1,7 @@
-"""Alembic's entry: run by ``service.storage.schema`` with a URL, or by its command line without."""
+"""Alembic's entry: run by ``service.storage.schema`` with a URL, or by its command line without.
+
+With a connection it works in the transaction that the connection is in.
+"""
 
 from alembic import context
 from sqlalchemy import Connection, text
@@ -6,6 +9,8 @@ from sqlalchemy import Connection, text
 from models import Base
 from service.storage.engine import make_engine
 
+# Whoever waits for another to migrate waits as long as that may take, and not as for a writer.
+PATIENCE_SECONDS = 3600.0
 ADVISORY_LOCK = 0x686F7773757265  # the text "howsure", so that no other program picks it by chance
 
 
@@ -35,9 +40,13 @@ def _migrate(connection: Connection) -> None:
 
 
 def _run_online() -> None:
+    given = context.config.attributes.get("connection")
+    if given is not None:
+        _migrate(given)
+        return
     # One transaction for all of it, begun under a lock (SQLite's begins with one): a second process
     # waits, then finds the work done.
-    engine = make_engine(_url(), foreign_keys=False)
+    engine = make_engine(_url(), foreign_keys=False, busy_seconds=PATIENCE_SECONDS)
     try:
         with engine.begin() as connection:
             _migrate(connection)

@@ -20,17 +20,21 @@ class _RawConnection(Protocol):
     def execute(self, statement: str, /) -> object: ...
 
 
-def make_engine(url: str, *, foreign_keys: bool = True) -> Engine:
+def make_engine(
+    url: str, *, foreign_keys: bool = True, busy_seconds: float = SQLITE_BUSY_SECONDS
+) -> Engine:
     """Return an engine for ``sqlite:///file`` or ``postgresql+psycopg://…``; nothing connects yet.
 
     ``foreign_keys=False`` is for migrations: SQLite alters a table by replacing it, and dropping
-    the old one would take all its children along.
+    the old one would take all its children along. A writer of SQLite waits for another one for
+    ``busy_seconds``.
     """
     parsed = make_url(url)
     # Databases disagree about NaN in JSON: no row may hold any.
     to_json = partial(json.dumps, allow_nan=False)
     if parsed.get_backend_name() == "sqlite":
-        return _sqlite_engine(parsed, to_json, foreign_keys=foreign_keys)
+        options = _unless_in(parsed, timeout=busy_seconds)
+        return _sqlite_engine(parsed, to_json, options, foreign_keys=foreign_keys)
     if parsed.get_backend_name() == "postgresql":
         return create_engine(
             parsed,
@@ -50,14 +54,16 @@ def sqlite_path(url: URL) -> Path | None:
     return Path(url.database)
 
 
-def _sqlite_engine(url: URL, to_json: partial[str], *, foreign_keys: bool) -> Engine:
+def _sqlite_engine(
+    url: URL, to_json: partial[str], options: dict[str, object], *, foreign_keys: bool
+) -> Engine:
     path = sqlite_path(url)
     if path is not None:
         path.parent.mkdir(parents=True, exist_ok=True)
     engine = create_engine(
         url,
         # The driver would begin transactions late and only for writes; _begin does it instead.
-        connect_args={"isolation_level": None} | _unless_in(url, timeout=SQLITE_BUSY_SECONDS),
+        connect_args={"isolation_level": None} | options,
         json_serializer=to_json,
     )
 

@@ -1,0 +1,85 @@
+"""Every migration keeps every row, there and back, as far as the older schema can hold it."""
+
+from itertools import pairwise
+
+import pytest
+from alembic.script import ScriptDirectory
+from schema_rows import HEAD_ROWS, fill, go_to, held, in_order, revision
+
+from service.storage.schema import migration_config
+
+# Oldest first; the first one makes the tables.
+REVISIONS = sorted(
+    script.revision for script in ScriptDirectory.from_config(migration_config("")).walk_revisions()
+)
+# What the schema before a revision has no room for.
+ROWS_WITHOUT_ROOM = {
+    "0002": lambda table, row: (
+        (table == "artifact" and row["evaluation_id"] is not None)
+        or (table == "score" and row["subject_kind"] == "oracle")
+    ),
+    "0003": lambda table, row: table == "artifact" and row["role"] == "export",
+    "0004": lambda table, row: table == "artifact" and row["role"] == "samples",
+}
+
+# What a revision finds out about rows that were there: any other column begins as a null.
+FOUND_OUT = {
+    "0002": {"bin_table": {"quantile_bins", "analysis", "curves"}},
+    "0005": {"calibration": {"claimed_at"}, "evaluation": {"claimed_at"}},
+}
+
+
+@pytest.fixture
+def url(database_url):
+    fill(database_url)
+    return database_url
+
+
+def data(url):
+    """Return the rows of the tables that have any."""
+    return {name: of for name, of in held(url).items() if of and name != "alembic_version"}
+
+
+def none(table, row):
+    return False
+
+
+def projected(rows, onto, lost=none):
+    """Return what of the rows there are tables and columns for in another state of the schema."""
+    return {
+        name: in_order(
+            [
+                {column: value for column, value in row.items() if column in onto[name][0]}
+                for row in of
+                if not lost(name, row)
+            ]
+        )
+        for name, of in rows.items()
+        if name in onto
+    }
+
+
+def test_the_way_back_and_forth_keeps_every_row_that_there_is_room_for(url):
+    newest = data(url)
+    added = {"tenant": 1}
+    expected = {name: len(of) + added.get(name, 0) for name, of in HEAD_ROWS.items()}
+    assert {name: len(of) for name, of in newest.items()} == expected
+    steps = list(pairwise(REVISIONS))
+    for older, newer in reversed(steps):
+        before = data(url)
+        go_to(url, older)
+        after = data(url)
+        assert after == projected(before, after, ROWS_WITHOUT_ROOM.get(newer, none)), newer
+    for _, newer in steps:
+        before = data(url)
+        go_to(url, newer)
+        after = data(url)
+        assert projected(after, before) == before, newer
+        assert_new_columns_are_null(before, after, FOUND_OUT.get(newer, {}))
+    assert revision(url) == REVISIONS[-1]
+
+
+def assert_new_columns_are_null(before, after, found_out):
+    for table, rows in before.items():
+        added = set(after[table][0]) - set(rows[0]) - found_out.get(table, set())
+        assert {row[column] for row in after[table] for column in added} <= {None}, table

@@ -1,0 +1,78 @@
+"""Each connection to a SQLite file that the service uses is durable, checks keys and waits."""
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from service.storage.cut import cut
+from service.storage.database import open_database
+from service.storage.engine import SQLITE_BUSY_SECONDS
+from service.storage.schema import upgrade
+
+FULL, ON, OFF = 2, 1, 0
+
+
+@pytest.fixture
+def dialect():
+    return "sqlite"
+
+
+def settings_of(connection):
+    names = ("journal_mode", "synchronous", "foreign_keys", "query_only", "busy_timeout")
+    return {name: connection.scalar(text(f"PRAGMA {name}")) for name in names}
+
+
+def expected(*, query_only):
+    return {
+        "journal_mode": "wal",
+        "synchronous": FULL,
+        "foreign_keys": ON,
+        "query_only": query_only,
+        "busy_timeout": SQLITE_BUSY_SECONDS * 1000,
+    }
+
+
+def test_whoever_writes(database):
+    for _ in range(2):  # on a new connection, and on one that is used again after a reader
+        with database.session() as session:
+            assert settings_of(session) == expected(query_only=OFF)
+        with database.reading() as session:
+            session.scalar(text("SELECT 1"))
+
+
+def test_whoever_reads(database):
+    for _ in range(2):
+        with database.reading() as session:
+            assert settings_of(session) == expected(query_only=ON)
+        with database.session() as session:
+            session.scalar(text("SELECT 1"))
+
+
+def test_a_backup(database):
+    for holding, query_only in ((False, ON), (True, OFF)):
+        with cut(database, holding_files=holding) as connection:
+            assert settings_of(connection) == expected(query_only=query_only)
+
+
+def test_a_migration_waits_longer_and_checks_keys_at_its_end(tmp_path):
+    seen = []
+
+    def look(connection):
+        raw = connection.connection.cursor()
+        names = ("journal_mode", "synchronous", "foreign_keys", "busy_timeout")
+        seen.append([raw.execute(f"PRAGMA {name}").fetchone()[0] for name in names])
+
+    event.listen(Engine, "begin", look)
+    try:
+        upgrade(f"sqlite:///{tmp_path / 'new.sqlite3'}")
+    finally:
+        event.remove(Engine, "begin", look)
+    assert seen == [["wal", FULL, OFF, 3_600_000]]
+
+
+def test_the_log_outlives_no_connection_and_is_found_again(tmp_path):
+    url = f"sqlite:///{tmp_path / 'new.sqlite3'}"
+    upgrade(url)
+    again = open_database(url)
+    with again.reading() as session:
+        assert session.scalar(text("PRAGMA journal_mode")) == "wal"
+    again.dispose()

@@ -1,0 +1,168 @@
+"""Threads that make, publish, refit, promote and delete small calibrations, as fast as they can.
+
+What belongs to a version tells which: a table, a score or a file of another one would show.
+"""
+
+import threading
+import uuid
+from contextlib import contextmanager, suppress
+
+from sqlalchemy import select
+from storage_rows import queue_calibration, queue_evaluation, tenant_of
+
+import models
+from service.errors import Conflict, NotFound
+from service.storage.artifact_rows import NewArtifact
+from service.storage.artifacts import ArtifactStore
+from service.storage.calibrations import CalibrationRepository
+from service.storage.database import Database
+from service.storage.job_queue import ClaimedJob, JobQueue
+
+NAMES = ("left", "right")
+N_SHARDS, N_RECORDS, N_BINS = 3, 2, 4
+
+
+def content(name: str, version: int, part: object) -> bytes:
+    return f"{name}@{version} {part} ".encode() * 100
+
+
+class UnderWay:
+    """One thread's work: each turn makes a version of its name and deletes older ones."""
+
+    def __init__(
+        self,
+        database: Database,
+        artifacts: ArtifactStore,
+        name: str,
+        turned: threading.Semaphore,
+    ) -> None:
+        self._database, self._artifacts, self._name = database, artifacts, name
+        self._tenant_id = tenant_of(database)
+        self._owner = f"{name} {uuid.uuid4()}"
+        self.turns = 0
+        self.turned = turned
+
+    def turn(self) -> None:
+        self._queue()
+        for table in (models.Calibration, models.Evaluation):
+            queue = JobQueue(self._database, self._owner, 60.0, table)
+            while (job := queue.claim()) is not None:
+                self._publish(queue, job)
+        newest = self._succeeded()
+        with suppress(NotFound, Conflict):
+            if self.turns % 3 == 0:
+                self._refit(newest[-1])
+            self._promote(newest[-1])
+        for row in newest[:-2]:
+            with suppress(NotFound, Conflict):
+                self._delete(row)
+        self.turns += 1
+        self.turned.release()
+
+    def _queue(self) -> None:
+        made = uuid.uuid4()
+        # Which version it becomes is known only then: its shards say whose they are.
+        shards = [
+            self._put(made, f"sets/calibration-{i}", "calibration", i, str(made).encode())
+            for i in range(N_SHARDS)
+        ]
+        queue_calibration(self._database, self._name, artifacts=shards, calibration_id=made)
+
+    def _publish(self, queue: JobQueue, job: ClaimedJob) -> None:
+        with self._database.reading() as session:
+            row = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
+            given = [(a.key, a.role) for a in row.artifacts]
+            records_given = any(role == "records" for _, role in given)
+        if job.evaluation_id is not None:
+            queue.publish(job, rows=[], artifacts=[], result={"version": row.version})
+            return
+        records = [
+            self._put(row.id, f"records-{i}", "records", i, content(row.name, row.version, i))
+            for i in range(0 if records_given else N_RECORDS)
+        ]
+        queue.publish(job, rows=_results(row), artifacts=records, accuracy={"1": row.version / 1e6})
+        self._artifacts.delete([key for key, role in given if role == "calibration"])
+        if row.version % 2:
+            with suppress(NotFound, Conflict):
+                queue_evaluation(self._database, row)
+
+    def _succeeded(self) -> list[models.Calibration]:
+        query = select(models.Calibration).where(
+            models.Calibration.name == self._name, models.Calibration.status == "succeeded"
+        )
+        with self._database.reading() as session:
+            return list(session.scalars(query.order_by(models.Calibration.version)))
+
+    def _refit(self, source: models.Calibration) -> None:
+        with self._database.session() as session:
+            CalibrationRepository(session, self._tenant_id).create_refit(
+                source.id, uuid.uuid4(), config={}, warnings=[]
+            )
+
+    def _promote(self, row: models.Calibration) -> None:
+        with self._database.session() as session:
+            CalibrationRepository(session, self._tenant_id).promote(row.id)
+
+    def _delete(self, row: models.Calibration) -> None:
+        with self._database.session() as session:
+            keys = CalibrationRepository(session, self._tenant_id).delete(row.id)
+        self._artifacts.delete(keys)
+
+    def _put(
+        self, made: uuid.UUID, name: str, role: models.ArtifactRole, position: int, of: bytes
+    ) -> NewArtifact:
+        key = f"calibrations/{made}/{name}"
+        stored = self._artifacts.put_bytes(key, of)
+        return NewArtifact(role, position, name, key, stored.sha256, stored.size)
+
+
+def _results(row: models.Calibration) -> list[models.Base]:
+    of = {"tenant_id": row.tenant_id, "calibration_id": row.id, "k": 1}
+    bins = [
+        models.Bin(
+            index=i, count=row.version, hits=0, probability=0.5, interval_lower=0.0,
+            interval_upper=1.0, odds_ratio=1.0,
+        )
+        for i in range(N_BINS)
+    ]  # fmt: skip
+    table = models.BinTable(
+        **of, measure="margin", column="margin", served=True, requested_bins=N_BINS,
+        quantile_bins=N_BINS, lookup="step", monotone=False, interval_method="wilson",
+        interval_level=0.95, interval_simultaneous=False, prior_accuracy=0.5, prior_strength=1.0,
+        prior_degenerate=False, n_samples=row.version, candidates=[], bins=bins,
+    )  # fmt: skip
+    score = models.Score(
+        **of, subject_kind="measure", subject="margin", phase="evaluation", name="nll",
+        value=row.version,
+    )  # fmt: skip
+    return [table, score]
+
+
+@contextmanager
+def under_way(database: Database, artifacts: ArtifactStore):
+    """Run the threads until the block ends; raise what any of them raised.
+
+    Yields a semaphore that each turn releases.
+    """
+    turned = threading.Semaphore(0)
+    works = [UnderWay(database, artifacts, name, turned) for name in NAMES]
+    ending, failures = threading.Event(), []
+
+    def run(work: UnderWay) -> None:
+        try:
+            while not ending.is_set():
+                work.turn()
+        except BaseException as error:  # noqa: BLE001 - raised below
+            failures.append(error)
+
+    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    for thread in threads:
+        thread.start()
+    try:
+        yield turned
+    finally:
+        ending.set()
+        for thread in threads:
+            thread.join(60)
+    if failures:
+        raise failures[0]
