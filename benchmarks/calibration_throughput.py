@@ -9,6 +9,7 @@ worker one core of its own. Prints Markdown, and each ratio of two measurements 
 """
 
 import argparse
+import itertools
 import json
 import os
 import platform
@@ -73,7 +74,7 @@ def made(n_rows: int, hidden: int) -> tuple[bytes, np.ndarray, np.ndarray]:
     sizes = (FEATURES, hidden, hidden, CLASSES)
     weights = [
         drawn.normal(0, 1 / np.sqrt(a), (a, b)).astype(np.float32)
-        for a, b in zip(sizes, sizes[1:], strict=False)
+        for a, b in itertools.pairwise(sizes)
     ]
     names = ["x", "a", "b", "logits"]
     nodes, last = [], len(weights) - 1
@@ -193,7 +194,7 @@ def dask(
 
 
 def wait_for_workers(address: str, n_workers: int) -> None:
-    from distributed import Client  # noqa: PLC0415 - slow to import, not always needed
+    from distributed import Client
 
     with Client(address, set_as_default=False) as client:
         client.wait_for_workers(n_workers, timeout=60)

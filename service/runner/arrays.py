@@ -9,6 +9,8 @@ from service.errors import InvalidDataset, InvalidInput
 from service.runner.frames import MAX_RANK, Array, code_of
 
 CHUNK_ROWS = 256
+# Of rows to be recorded: some runs of the model, each made records of during the next.
+RECORDED_ROWS = 1024
 
 
 def check_inputs(inputs: Mapping[str, Array], location: str, invalid: type[InvalidInput]) -> None:
@@ -62,7 +64,11 @@ def check_labels(
 
 
 def chunks(
-    inputs: Mapping[str, Array], *, fixed_batch: int | None, start: int
+    inputs: Mapping[str, Array],
+    *,
+    fixed_batch: int | None,
+    start: int,
+    at_a_time: int = CHUNK_ROWS,
 ) -> Iterator[tuple[slice, dict[str, Array]]]:
     """Yield rows and their part of the arrays: a few at a time, so that others get their turn.
 
@@ -71,7 +77,7 @@ def chunks(
     """
     n_rows = len(next(iter(inputs.values())))
     batch = fixed_batch or 1
-    size = batch * -(-CHUNK_ROWS // batch)
+    size = batch * -(-at_a_time // batch)
     first = 0
     while first < n_rows:
         rows = slice(first, min(first + size - (start + first) % size, n_rows))

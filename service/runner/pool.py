@@ -7,7 +7,7 @@ from typing import Any, Self, TypeVar
 from service.core.records import Records, concatenate
 from service.errors import InvalidDataset, InvalidInput
 from service.runner.answers import expected_of
-from service.runner.arrays import check_inputs, check_labels, chunks
+from service.runner.arrays import RECORDED_ROWS, check_inputs, check_labels, chunks
 from service.runner.asked_batch import BatchLimits
 from service.runner.asking import Question
 from service.runner.cpus import usable_cpus
@@ -286,7 +286,9 @@ class RunnerPool:
         def read(rows: slice, answer: Mapping[str, Array]) -> Records:
             return expected.records(answer, checked[rows])
 
-        parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
+        parts = chunks(
+            inputs, fixed_batch=expected.fixed_batch, start=start, at_a_time=RECORDED_ROWS
+        )
         return concatenate(
             self._ask(
                 files,

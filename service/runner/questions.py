@@ -112,7 +112,7 @@ class Questions:
             tensors={**inputs, LABELS: labels},
             location=location,
             invalid=InvalidDataset,
-            timeout=self.run_timeout * expected.runs,
+            timeout=self.run_timeout * expected.runs * -(-len(labels) // CHUNK_ROWS),
             max_answer_bytes=expected.most_bytes(len(labels)),
         )
 

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 from distributed import Client
 
@@ -25,7 +26,7 @@ class DaskCluster:
         self.address = str(json.loads(self._described.read_text())["address"])
         self.client = Client(self.address, set_as_default=False)
 
-    def __enter__(self) -> "DaskCluster":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -55,7 +56,7 @@ class DaskCluster:
         environment = os.environ | self._settings
         command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words]
         with (self._folder / f"{kind}.log").open("ab") as log:
-            process = subprocess.Popen(  # noqa: S603 - our own interpreter
+            process = subprocess.Popen(
                 [*command, "--host", "127.0.0.1", "--no-dashboard"],
                 env=environment,
                 stdout=log,

@@ -16,6 +16,7 @@ from service.graph.description import OnnxModelDescription
 from service.graph.serving import SCORES
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.input_arrays import by_input, fit_inputs
+from service.runner.child.overlapped import overlapped
 from service.runner.child.single_model import LAST_LAYER_LOGS, SingleModel
 from service.runner.description import LoadedOnnxModel
 from service.runner.frames import Array
@@ -111,15 +112,17 @@ class LoadedModel:
         """
         inputs = by_input(inputs, self.description.inputs)
         fitted = self._fitted(inputs, location, start)
-        keys = tie_keys(_as_sent(inputs, list(fitted)), seed)
-        records: list[Records] = []
-        for first, seen in self._batches(self.answering.observe, fitted, location, start, pad=True):
+        as_sent = _as_sent(inputs, list(fitted))
+
+        def records_of(batch: tuple[int, dict[str, Array]]) -> Records:
+            first, seen = batch
             refuse_non_finite(seen, location, start + first)
             rows = slice(first, first + len(seen[SCORES]))
-            records.append(
-                self.answering.record(seen, labels[rows], keys=keys[rows], top_k=self.found.top_k)
-            )
-        return concatenate(records)
+            keys = tie_keys(as_sent[rows], seed)
+            return self.answering.record(seen, labels[rows], keys=keys, top_k=self.found.top_k)
+
+        batches = self._batches(self.answering.observe, fitted, location, start, pad=True)
+        return concatenate(overlapped(batches, records_of))
 
     def _fitted(
         self, inputs: Mapping[str, Array], location: str, start: int
