@@ -67,6 +67,7 @@ class Checker:
             accepted=len(accepted),
             refused=sum(entry.status is not None and not entry.is_accepted for entry in entries),
             unanswered=sum(entry.status is None for entry in entries),
+            replayed=sum(entry.replayed for entry in entries),
             kept_though_unanswered=len(jobs.keys() - accepted),
         )
         self._figures.more["statuses"] = dict(Counter(str(entry.status) for entry in entries))

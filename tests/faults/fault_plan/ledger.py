@@ -10,7 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Entry:
-    """One upload. ``status`` is None where no answer came; ``calibration`` is the id that did."""
+    """One upload, sent once or again with the same key, and the last answer to it.
+
+    ``status`` is None where none came; ``replayed`` says that the service had made it before.
+    """
 
     number: int
     name: str
@@ -20,7 +23,12 @@ class Entry:
     calibration: str | None = None
     version: int | None = None
     detail: str | None = None
+    replayed: bool = False
     answered_at: float | None = None
+
+    @property
+    def key(self) -> str:
+        return f"upload-{self.number}"
 
     @property
     def is_accepted(self) -> bool:
@@ -50,10 +58,12 @@ class Ledger:
         calibration: str | None = None,
         version: int | None = None,
         detail: str | None = None,
+        replayed: bool = False,
     ) -> None:
         """Note the answer, or with the status None that there is none."""
         answer = {"status": status, "calibration": calibration, "version": version}
-        self._write(number=entry.number, **answer, detail=detail, answered_at=time.time())
+        answer |= {"detail": detail, "replayed": replayed}
+        self._write(number=entry.number, **answer, answered_at=time.time())
 
     def entries(self) -> list[Entry]:
         """Read the file."""

@@ -7,7 +7,7 @@ from typing import Self
 
 import httpx
 
-from fault_plan.ledger import Ledger
+from fault_plan.ledger import Entry, Ledger
 from fault_plan.published import Undisturbed, tables_digest
 from fault_plan.site import Site
 from fault_plan.uploads import Upload
@@ -56,22 +56,36 @@ class Traffic:
 
 
 class Uploader:
-    """Keeps so many jobs unfinished: a queue that grew would only be waited for at the end."""
+    """Keeps so many jobs unfinished: a queue that grew would only be waited for at the end.
+
+    What was not answered, or with 503, is sent again with the same key: it must be made once.
+    """
 
     def __init__(self, ledger: Ledger, uploads: Sequence[Upload], *, unfinished: int) -> None:
         self._ledger = ledger
         self._lock = threading.Lock()
         self._uploads = itertools.cycle(uploads)
         self._most = unfinished
+        self._again: list[tuple[Upload, Entry]] = []
         self._pause = threading.Event()
 
     def __call__(self, client: httpx.Client) -> None:
         if count_unfinished(client) >= self._most:
             self._pause.wait(AGAIN_SECONDS)
             return
+        upload, entry = self._next()
+        answer = upload.send_as(entry, client, self._ledger)
+        if answer is None or answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
+            with self._lock:
+                self._again.append((upload, entry))
+            self._pause.wait(AGAIN_SECONDS)
+
+    def _next(self) -> tuple[Upload, Entry]:
         with self._lock:
+            if self._again:
+                return self._again.pop(0)
             upload = next(self._uploads)
-        upload.send_noted(client, self._ledger)
+            return upload, self._ledger.sent(upload.kind)
 
 
 class Reader:

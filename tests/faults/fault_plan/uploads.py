@@ -23,8 +23,10 @@ class Upload:
     evaluation: bytes | None = None
     config: dict[str, Any] = field(default_factory=dict)
 
-    def send(self, client: httpx.Client, name: str, *, wait: int = 0) -> httpx.Response:
-        """POST it under a name."""
+    def send(
+        self, client: httpx.Client, name: str, *, wait: int = 0, key: str | None = None
+    ) -> httpx.Response:
+        """POST it under a name; with a key it may be sent again."""
         parts: list[tuple[str, Any]] = [("calibration", ("calibration.npz", self.calibration))]
         if self.model is not None:
             parts.append(("model", ("model.onnx", self.model)))
@@ -32,6 +34,7 @@ class Upload:
             parts.append(("evaluation", ("evaluation.npz", self.evaluation)))
         parts.append(("config", (None, json.dumps({"name": name, **self.config}))))
         headers = {"Prefer": f"wait={wait}"} if wait else {}
+        headers |= {"Idempotency-Key": key} if key else {}
         return client.post("/calibrate", files=parts, headers=headers)
 
     def send_noted(
@@ -39,11 +42,15 @@ class Upload:
     ) -> tuple[Entry, httpx.Response | None]:
         """POST it and note in the ledger what came of it; no answer is one of the outcomes."""
         entry = ledger.sent(self.kind, name)
+        return entry, self.send_as(entry, client, ledger)
+
+    def send_as(self, entry: Entry, client: httpx.Client, ledger: Ledger) -> httpx.Response | None:
+        """POST what the entry tells of, for the first time or again."""
         try:
-            answer = self.send(client, entry.name)
+            answer = self.send(client, entry.name, key=entry.key)
         except httpx.TransportError as error:
             ledger.answered(entry, None, detail=repr(error))
-            return entry, None
+            return None
         found = answer.json()
         ledger.answered(
             entry,
@@ -51,8 +58,9 @@ class Upload:
             calibration=found.get("id"),
             version=found.get("version"),
             detail=found.get("detail"),
+            replayed="idempotency-replayed" in answer.headers,
         )
-        return entry, answer
+        return answer
 
 
 def mixed_uploads(copies: int = 20) -> list[Upload]:
