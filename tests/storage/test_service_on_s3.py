@@ -1,6 +1,5 @@
 """The whole service with its artifacts on a real S3 server, which fails for a while."""
 
-
 import httpx
 from faulty_s3 import Answer, FaultyS3
 from running_service import calibrate, digits, service_on
