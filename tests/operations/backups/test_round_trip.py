@@ -13,6 +13,7 @@ import models
 from service.errors import Conflict, InvalidInput
 from service.operations.backups import back_up, restore
 from service.operations.backups.manifest import NAME, read_manifest, sealed
+from service.storage.artifacts import open_artifact_store
 from service.storage.schema import upgrade
 
 
@@ -59,6 +60,20 @@ def test_restored_rows_get_new_numbers(backup, dialect, empty_place):
         made = session.execute(insert(models.BinTable.__table__).values(row))
         assert made.inserted_primary_key.id > max(one["id"] for one in HEAD_ROWS["bin_table"])
     database.dispose()
+
+
+def test_files_go_into_another_kind_of_store_and_come_back(place, backup, dialect, empty_place):
+    into, memory = empty_place(dialect, migrated=True), open_artifact_store("memory://")
+    restore(into.url, memory, backup)
+    database = into.open()
+    again = back_up(database, memory, backup.with_name("again"))
+    database.dispose()
+    assert again.files == read_manifest(backup).files
+    names = [
+        {path.name for path in (of / "files").iterdir()}
+        for of in (backup, backup.with_name("again"))
+    ]
+    assert names[0] == names[1]
 
 
 def test_files_with_the_same_content_are_kept_once(backup):
