@@ -4,6 +4,7 @@ import zipfile
 from collections.abc import Mapping
 from io import BytesIO
 
+import numpy as np
 from numpy.lib import format as npy_format
 
 from service.datasets.dataset import AnyArray, Batch, DatasetInfo
@@ -38,5 +39,6 @@ def npz_content(arrays: Mapping[str, AnyArray]) -> bytes:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980, not of now
             with archive.open(entry, "w", force_zip64=True) as member:
-                npy_format.write_array(member, array, allow_pickle=False)
+                rows_first = np.asarray(array, order="C")  # the only order that is read
+                npy_format.write_array(member, rows_first, allow_pickle=False)
     return packed.getvalue()
