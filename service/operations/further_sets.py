@@ -90,7 +90,7 @@ def get_evaluation(
 ) -> models.Evaluation:
     """Return one evaluation of a calibration."""
     with workspace.database.reading() as session:
-        row = CalibrationRepository(session, tenant_id).find(reference)
+        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         return EvaluationRepository(session, tenant_id).get(row.id, name)
 
 
@@ -99,7 +99,7 @@ def list_evaluations(
 ) -> Sequence[models.Evaluation]:
     """Return the evaluations of a calibration, oldest first."""
     with workspace.database.reading() as session:
-        row = CalibrationRepository(session, tenant_id).find(reference)
+        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         return EvaluationRepository(session, tenant_id).of_calibration(row.id)
 
 
@@ -108,7 +108,7 @@ def cancel_evaluation(
 ) -> models.Evaluation:
     """Ask a queued or running evaluation to stop."""
     with workspace.database.session() as session:
-        row = CalibrationRepository(session, tenant_id).find(reference)
+        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         evaluation = EvaluationRepository(session, tenant_id).request_cancel(row.id, name)
     if evaluation.status == "cancelled":
         remove_leftovers(workspace, tenant_id, row.id, evaluation.id)
@@ -120,7 +120,7 @@ def delete_evaluation(
 ) -> None:
     """Delete a finished evaluation and its files."""
     with workspace.database.session() as session:
-        row = CalibrationRepository(session, tenant_id).find(reference)
+        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         keys = EvaluationRepository(session, tenant_id).delete(row.id, name)
     workspace.artifacts.delete(keys)
 

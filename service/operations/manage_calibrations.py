@@ -14,7 +14,7 @@ def get_calibration(
 ) -> models.Calibration:
     """Return the calibration that an id, a name or ``name@version`` means."""
     with workspace.database.reading() as session:
-        return CalibrationRepository(session, tenant_id).find(reference)
+        return CalibrationRepository(session, tenant_id).find(reference, with_files=False)
 
 
 def list_calibrations(
@@ -39,7 +39,7 @@ def cancel_calibration(
     """Ask a queued or running calibration to stop."""
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
-        row = repository.request_cancel(repository.find(reference).id)
+        row = repository.request_cancel(repository.find(reference, with_files=False).id)
     if row.status == "cancelled":
         remove_leftovers(workspace, tenant_id, row.id)
     return row
@@ -51,7 +51,7 @@ def promote_calibration(
     """Let the name of a calibration mean this version of it."""
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
-        return repository.promote(repository.find(reference).id)
+        return repository.promote(repository.find(reference, with_files=False).id)
 
 
 def promoted_versions(
@@ -70,7 +70,7 @@ def delete_calibration(workspace: Workspace, tenant_id: uuid.UUID, reference: st
     """
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
-        row = repository.find(reference)
+        row = repository.find(reference, with_files=False)
         calibration_id = row.id
         keys = repository.delete(calibration_id)
     workspace.served.forget(calibration_id)

@@ -52,13 +52,15 @@ def _by_kind(query: Select[*_Columns]) -> Mapping[ReferenceKind, Select[*_Column
 # Building a query takes longer than running it: each is built once, here.
 REFS = _by_kind(select(Calibration.id, Calibration.name, Calibration.version, Calibration.status))
 WHOLE = _by_kind(select(Calibration).options(selectinload(Calibration.artifacts)))
+# A large set has thousands of files.
+WITHOUT_FILES = _by_kind(select(Calibration))
 LOCKED = (
     _meant(select(Calibration), "id").with_for_update().execution_options(populate_existing=True)
 )
 
 
 def meaning(tenant_id: UUID, reference: Reference) -> dict[str, object]:
-    """Return the parameters of `REFS`, `WHOLE` and `LOCKED`."""
+    """Return the parameters of `REFS`, `WHOLE`, `WITHOUT_FILES` and `LOCKED`."""
     named = {"id": reference.id, "name": reference.name, "version": reference.version}
     return {"tenant_id": tenant_id} | {key: one for key, one in named.items() if one is not None}
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from models import Calibration, CalibrationName, JobStatus
 from service.storage.artifact_rows import NewArtifact, forget_sets, shared_copies, unshared_keys
 from service.storage.calibration_names import next_version, promote, withdraw_promotion
-from service.storage.calibration_queries import LOCKED, REFS, WHOLE, listed, meaning
+from service.storage.calibration_queries import LOCKED, REFS, WHOLE, WITHOUT_FILES, listed, meaning
 from service.storage.cursors import Cursor, decode_cursor
 from service.storage.evaluations import require_evaluations_finished
 from service.storage.job_states import request_end, require_finished, require_succeeded
@@ -62,17 +62,18 @@ class CalibrationRepository:
         """
         return self._one(Reference(str(calibration_id), id=calibration_id))
 
-    def find(self, reference: str) -> Calibration:
+    def find(self, reference: str, *, with_files: bool = True) -> Calibration:
         """Return what an id, ``name@version`` or a name means, whatever its status.
 
-        A name means its promoted version, else its newest that succeeded, else its newest.
+        A name means its promoted version, else its newest that succeeded, else its newest. Its
+        ``artifacts`` can be read only if it was found with its files.
 
         Raises
         ------
         NotFound
             If there is none.
         """
-        return self._one(parse_reference(reference))
+        return self._one(parse_reference(reference), with_files=with_files)
 
     def find_ready(self, reference: str) -> Calibration:
         """Return what the reference means, provided that it succeeded.
@@ -231,9 +232,10 @@ class CalibrationRepository:
         self._session.refresh(row, ["created_at"])
         return row
 
-    def _one(self, reference: Reference) -> Calibration:
+    def _one(self, reference: Reference, *, with_files: bool = True) -> Calibration:
         values = meaning(self._tenant_id, reference)
-        row = self._session.scalars(WHOLE[reference.kind], values).first()
+        queries = WHOLE if with_files else WITHOUT_FILES
+        row = self._session.scalars(queries[reference.kind], values).first()
         if row is None:
             raise reference.not_found()
         return row
