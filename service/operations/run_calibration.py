@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 import models
+from service.core.canonical_order import moved_to_canonical_order
 from service.core.fit import Fit, fit_calibration
 from service.core.kept_rows import choose_kept_rows
 from service.core.records import Records
@@ -60,12 +61,13 @@ def run_calibration(
     recorded = _stored(workspace, row) or _run(workspace, row, progress)
     config = cast("dict[str, Any]", row.config)
     options = CalibrationConfig.model_validate(config).fit_options(tuple(config["top_k"]))
-    fit = fit_calibration(
-        recorded.records,
-        options=options,
-        evaluation=recorded.evaluation,
-        on_progress=lambda done, total: progress.say("fit", done, total),
-    )
+    with moved_to_canonical_order(recorded.records):
+        fit = fit_calibration(
+            recorded.records,
+            options=options,
+            evaluation=recorded.evaluation,
+            on_progress=lambda done, total: progress.say("fit", done, total),
+        )
     kept = _samples(workspace, recorded, fit, progress)
     progress.say("publish", 0, 1, now=True)
     queue.publish(
