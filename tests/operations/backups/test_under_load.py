@@ -18,22 +18,20 @@ def test_each_backup_under_load_is_one_consistent_cut(
     manifests = []
     with under_way(database, place.artifacts) as turned:
 
-        def wait_for_turns(stage, done, total):
-            """Let a few turns pass between the rows and their files; not if they are held."""
+        def wait_for_a_turn(stage, done, total):
+            """Let one pass between the rows and their files; it cannot where files are held."""
             if stage == "rows":
-                waits.append(3)
+                waits.append(1)
             elif waits:
-                for _ in range(waits.pop()):
-                    turned.acquire(timeout=0.3)
+                turned.acquire(timeout=0.3 * waits.pop())
 
         for number in range(BACKUPS):
             waits = []
             while turned.acquire(blocking=False):
                 pass
-            for _ in range(4):
-                assert turned.acquire(timeout=60)
+            assert turned.acquire(timeout=60)
             target = tmp_path / f"backup {number}"
-            manifests.append(back_up(database, place.artifacts, target, tell=wait_for_turns))
+            manifests.append(back_up(database, place.artifacts, target, tell=wait_for_a_turn))
     database.dispose()
     for number, manifest in enumerate(manifests):
         into = empty_place(dialect if number % 2 else other_dialect, migrated=True)
