@@ -1,5 +1,6 @@
 """``…/events``: the progress of a calibration, or of an evaluation, as it happens."""
 
+from http import HTTPStatus
 from typing import Any
 
 from fastapi import APIRouter
@@ -50,6 +51,7 @@ RESPONSES: dict[int | str, dict[str, Any]] = {
 @router.get(
     "/calibrations/{calibration_id}/events",
     summary="Follow a calibration",
+    status_code=HTTPStatus.OK,
     response_class=EventStream,
     responses=RESPONSES,
 )
@@ -79,6 +81,7 @@ async def follow_calibration(
     "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/events",
     summary="Follow an evaluation",
     tags=["evaluations"],
+    status_code=HTTPStatus.OK,
     response_class=EventStream,
     responses=RESPONSES,
 )

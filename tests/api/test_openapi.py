@@ -158,6 +158,7 @@ def test_references_lead_somewhere(document) -> None:
         ("get", "/calibrations/{calibration_id}/bins", {"headers": {"Accept": "image/png"}}, 406),
         ("get", "/calibrations", {"params": {"limit": 0}}, 422),
         ("get", "/calibrations/{calibration_id}", {"missing": True}, 404),
+        ("get", "/calibrations/{calibration_id}/events", {"missing": True}, 404),
         ("post", "/calibrations/{calibration_id}/cancel", {}, 409),
         ("post", "/calibrations/{calibration_id}/refit", {"content": b"{"}, 422),
         ("post", "/calibrations/{calibration_id}/refit", {"content": b" " * 2**21}, 413),
@@ -183,6 +184,30 @@ def test_failures_are_declared(
     declared = document["paths"][path][method]["responses"]
     assert "application/problem+json" in declared[str(status)]["content"]
     assert "406" not in document["paths"]["/calibrate"]["post"]["responses"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/calibrations/{calibration_id}/events",
+        "/calibrations/{calibration_id}/evaluations/{evaluation_name}/events",
+    ],
+)
+def test_streams_of_events_are_declared(document, path: str) -> None:
+    responses = document["paths"][path]["get"]["responses"]
+    assert list(responses["200"]["content"]) == ["text/event-stream"]
+    assert "event: end" in responses["200"]["content"]["text/event-stream"]["example"]
+    assert "503" in responses
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/calibrate", "/calibrations/{calibration_id}/refit", "/calibrations/import"],
+)
+def test_the_key_of_a_request_is_declared(document, path: str) -> None:
+    parameters = document["paths"][path]["post"]["parameters"]
+    (key,) = [found for found in parameters if found["name"] == "Idempotency-Key"]
+    assert (key["in"], key["required"]) == ("header", False)
 
 
 @pytest.mark.parametrize("path", ["/predict", INFER, INFER_VERSION])
