@@ -18,7 +18,6 @@ from service.datasets import DatasetLimits
 from service.jobs.worker import Workers
 from service.operations.further_sets import get_evaluation, start_evaluation
 from service.operations.kept_samples import KeepInputs
-from service.operations.manage_calibrations import get_calibration
 from service.operations.open_models import OpenModels
 from service.operations.record_shard import ShardTools
 from service.operations.shard_runner import ThreadShards
@@ -27,6 +26,7 @@ from service.operations.uploads import CalibrationUpload, UploadedFile
 from service.operations.workspace import Limits, Workspace
 from service.runner import RunnerPool
 from service.storage.artifacts import open_artifact_store
+from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.spool_folder import SpoolFolder
 
@@ -137,7 +137,7 @@ def calibrate(
     )
     tenant_id = tenant_of(workspace.database)
     made = start_calibration(workspace, tenant_id, upload)
-    return get_calibration(workspace, tenant_id, str(made))
+    return _with_files(workspace, tenant_id, made)
 
 
 def evaluate(
@@ -153,13 +153,20 @@ def evaluate(
     )
 
 
+def _with_files(
+    workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
+) -> models.Calibration:
+    with workspace.database.reading() as session:
+        return CalibrationRepository(session, tenant_id).get(calibration_id)
+
+
 Job = models.Calibration | models.Evaluation
 
 
 def reread(workspace: Workspace, job: Job) -> Job:
     if isinstance(job, models.Evaluation):
         return get_evaluation(workspace, job.tenant_id, str(job.calibration_id), job.name)
-    return get_calibration(workspace, job.tenant_id, str(job.id))
+    return _with_files(workspace, job.tenant_id, job.id)
 
 
 def wait_for(

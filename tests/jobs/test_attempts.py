@@ -1,0 +1,165 @@
+"""What an attempt leaves: records for the next one, and nothing when the job has ended."""
+
+import dataclasses
+import threading
+
+import numpy as np
+import pytest
+from job_workspaces import (
+    calibrate,
+    ended,
+    inputs_set,
+    packed,
+    reread,
+    wait_for,
+    working,
+    workspace_on,
+)
+from runner_models import linear, rows, undefined_below_zero, weights
+
+from service.operations.manage_calibrations import cancel_calibration
+from service.operations.open_models import OpenModels
+from service.operations.record_shard import BATCH_SAMPLES, ShardTools
+from service.operations.shard_runner import THREADS_PER_DEVICE, ThreadShards
+from service.storage.job_files import JobFiles, recorded
+
+SHARD = 4096
+LINEAR = linear().SerializeToString()
+# The database has no part in it: each of the two kinds is tried by the tests of the queue.
+pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
+
+
+class Answers:
+    """Counts the rows that a model recorded; from some count on it answers when it may."""
+
+    def __init__(self) -> None:
+        self.rows, self.stop_at = 0, float("inf")
+        self.reached, self.go_on = threading.Event(), threading.Event()
+        self._lock = threading.Lock()
+
+    def __call__(self, operation: str, n_rows: int, _seconds: float) -> None:
+        if operation != "record":
+            return
+        with self._lock:
+            self.rows += n_rows
+            waits = self.rows >= self.stop_at
+        if waits:
+            self.reached.set()
+            assert self.go_on.wait(60)
+
+
+class WatchedShards(ThreadShards):
+    """Says when the one who waits for the shards was told to stop."""
+
+    def __init__(self, workspace) -> None:
+        artifacts = workspace.artifacts
+        limits = workspace.limits.datasets
+        super().__init__(ShardTools(artifacts, workspace.runners, OpenModels(artifacts), limits))
+        self.told = threading.Event()
+
+    def run(self, tasks, *, beat, done):
+        def watched() -> None:
+            try:
+                beat()
+            except BaseException:
+                self.told.set()
+                raise
+
+        return super().run(tasks, beat=watched, done=done)
+
+
+@pytest.fixture
+def answers() -> Answers:
+    return Answers()
+
+
+@pytest.fixture
+def workspace(database, tmp_path, answers):
+    with workspace_on(database, tmp_path, answered=answers) as made:
+        yield dataclasses.replace(made, shards=WatchedShards(made))
+
+
+def keys_of(workspace, job) -> list[str]:
+    return workspace.artifacts.keys(f"calibrations/{job.id}")
+
+
+def results_of(row) -> tuple:
+    """What is published, with the digest of every file that is no model."""
+    files = [(f.role, f.position, f.sha256) for f in row.artifacts if f.role != "model"]
+    return (sorted(files), row.accuracy, row.serve, row.model_scores, row.verdicts, row.mislabelled)
+
+
+def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
+    workspace, answers, tmp_path
+) -> None:
+    n_samples = 4 * SHARD + 100
+    content = inputs_set(n_samples)
+    job = calibrate(workspace, content, onnx_model=LINEAR)
+    prefix = JobFiles.of(job.id).prefix
+    answers.stop_at = 3 * SHARD + SHARD // 2
+    with working(workspace) as workers:
+        assert answers.reached.wait(60)
+        workers.stop(0.1)
+        answers.go_on.set()
+    row = reread(workspace, job)
+    assert (row.status, row.attempt) == ("queued", 0)
+    # Of what was answered, each of the two threads may have held the part of a shard.
+    left = recorded(workspace.artifacts.keys(prefix))
+    assert 2 <= len(left) < 5
+    assert {role for role, _ in left} == {"records"}
+
+    damaged, *whole = sorted(left, key=lambda found: found[1])
+    key, _ = left[damaged]
+    path = tmp_path / "artifacts" / key
+    path.write_bytes(path.read_bytes()[:-50])
+    lengths = {start: min(SHARD, n_samples - start) for start in range(0, n_samples, SHARD)}
+    known = sum(lengths[start] for _, start in whole)
+    answers.rows, answers.stop_at = 0, float("inf")
+    with working(workspace):
+        row = wait_for(workspace, job, ended, seconds=120)
+    assert (row.status, row.error) == ("succeeded", None)
+    assert answers.rows == n_samples - known
+
+    undisturbed = calibrate(workspace, content, onnx_model=LINEAR)
+    with working(workspace):
+        other = wait_for(workspace, undisturbed, ended, seconds=120)
+    assert results_of(row) == results_of(other)
+    for found in (row, other):
+        assert keys_of(workspace, found) == sorted(file.key for file in found.artifacts)
+
+
+def test_cancelling_stops_within_a_batch_and_leaves_the_model_alone(workspace, answers) -> None:
+    job = calibrate(workspace, inputs_set(4 * SHARD), onnx_model=LINEAR)
+    answers.stop_at = SHARD + SHARD // 2
+    with working(workspace):
+        assert answers.reached.wait(60)
+        before = answers.rows
+        asked = cancel_calibration(workspace, job.tenant_id, str(job.id))
+        assert (asked.status, asked.cancel_requested) == ("running", True)
+        assert workspace.shards.told.wait(60)
+        answers.go_on.set()
+        row = wait_for(workspace, job, ended)
+    assert (row.status, row.error, row.accuracy) == ("cancelled", None, None)
+    assert answers.rows - before <= THREADS_PER_DEVICE * BATCH_SAMPLES
+    assert_the_model_alone_is_left(workspace, row)
+
+
+def test_a_row_that_fails_is_named_as_one_of_the_set_and_leaves_no_shard(
+    workspace, answers
+) -> None:
+    bad = SHARD + 300
+    inputs = abs(rows(3 * SHARD))
+    inputs[bad] = -1
+    content = packed(inputs=inputs, labels=np.arange(len(inputs)) % 10)
+    onnx_model = undefined_below_zero(weights()).SerializeToString()
+    job = calibrate(workspace, content, onnx_model=onnx_model)
+    with working(workspace):
+        row = wait_for(workspace, job, ended, seconds=60)
+    assert row.status == "failed"
+    assert f"[{bad}]" in row.error["detail"], row.error
+    assert_the_model_alone_is_left(workspace, row)
+
+
+def assert_the_model_alone_is_left(workspace, row) -> None:
+    assert [file.role for file in row.artifacts] == ["model"]
+    assert keys_of(workspace, row) == [file.key for file in row.artifacts]

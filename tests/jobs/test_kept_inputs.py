@@ -1,0 +1,124 @@
+"""What is kept of a set once its job has succeeded: none, some or all of its samples."""
+
+import dataclasses
+import io
+import uuid
+
+import numpy as np
+import pytest
+from job_workspaces import calibrate, ended, evaluate, packed, wait_for, working, workspace_on
+
+from service.operations.kept_samples import MOST_BYTES, MOST_ROWS, rows_to_keep
+from service.operations.record_shard import ShardTask
+from service.storage.artifact_rows import NewArtifact
+from service.storage.job_files import JobFiles
+
+N_SAMPLES, N_EVALUATION, SHARD = 4500, 60, 4096
+KEPT = [("evaluation_records", 0), ("records", 0), ("records", 1)]
+SAMPLES = [("samples", 0)]
+SETS = [("calibration", 0), ("calibration", 1), ("evaluation", 0)]
+EXPECTED = {"none": KEPT, "some": KEPT + SAMPLES, "all": KEPT + SAMPLES + SETS}
+
+pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
+
+
+def arrays_of(n_samples: int, seed: int) -> dict[str, np.ndarray]:
+    generator = np.random.default_rng(seed)
+    logits = generator.normal(size=(n_samples, 3)).astype(np.float32)
+    labels = (logits + generator.gumbel(size=logits.shape)).argmax(axis=1)
+    return {"logits": logits, "labels": labels}
+
+
+CALIBRATION, EVALUATION = arrays_of(N_SAMPLES, 1), arrays_of(N_EVALUATION, 2)
+
+
+def unpacked(workspace, file) -> dict[str, np.ndarray]:
+    content = workspace.artifacts.get_bytes(file.key, file.sha256)
+    with np.load(io.BytesIO(content), allow_pickle=False) as arrays:
+        return dict(arrays)
+
+
+def roles_of(row) -> list[tuple[str, int]]:
+    return sorted((file.role, file.position) for file in row.artifacts)
+
+
+def files_of(row, role) -> list:
+    return sorted((f for f in row.artifacts if f.role == role), key=lambda file: file.position)
+
+
+@pytest.mark.parametrize("keep_inputs", EXPECTED)
+def test_what_stays_of_the_sets(database, tmp_path, keep_inputs) -> None:
+    with workspace_on(database, tmp_path, keep_inputs=keep_inputs) as workspace:
+        job = calibrate(workspace, packed(**CALIBRATION), evaluation=packed(**EVALUATION))
+        assert roles_of(job) == SETS
+        with working(workspace):
+            row = wait_for(workspace, job, ended)
+            further = evaluate(workspace, row, packed(**EVALUATION))
+            judged = wait_for(workspace, further, ended)
+        assert (row.status, judged.status) == ("succeeded", "succeeded")
+        assert roles_of(row) == sorted(EXPECTED[keep_inputs])
+        assert roles_of(judged) == [
+            *([("evaluation", 0)] if keep_inputs == "all" else []),
+            ("evaluation_records", 0),
+        ]
+        named = sorted(file.key for file in [*row.artifacts, *judged.artifacts])
+        assert workspace.artifacts.keys() == named
+        if keep_inputs != "none":
+            assert_samples_belong_together(workspace, row)
+        if keep_inputs == "all":
+            shards = [unpacked(workspace, file) for file in files_of(row, "calibration")]
+            for name, array in CALIBRATION.items():
+                found = np.concatenate([shard[name] for shard in shards])
+                np.testing.assert_array_equal(found, array)
+
+
+def assert_samples_belong_together(workspace, row) -> None:
+    """The samples are rows of the set that was sent, and the records are theirs."""
+    (file,) = files_of(row, "samples")
+    kept = unpacked(workspace, file)
+    index = kept.pop("index")
+    assert len(index) == MOST_ROWS
+    assert (np.diff(index) > 0).all()
+    assert (index < SHARD).any()
+    assert (index >= SHARD).any()
+    np.testing.assert_array_equal(kept.pop("input/logits"), CALIBRATION["logits"][index])
+    np.testing.assert_array_equal(kept["record/label"], CALIBRATION["labels"][index])
+    parts = [unpacked(workspace, part) for part in files_of(row, "records")]
+    assert kept.keys() == {f"record/{name}" for name in parts[0]}
+    for name in parts[0]:
+        whole = np.concatenate([part[name] for part in parts])
+        assert len(whole) == N_SAMPLES
+        np.testing.assert_array_equal(kept[f"record/{name}"], whole[index], err_msg=name)
+    suspects = [found["index"] for found in row.mislabelled["1"]]
+    assert set(suspects) <= set(index.tolist())
+
+
+def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
+    with workspace_on(database, tmp_path) as workspace:
+        job = calibrate(workspace, packed(**EVALUATION))
+        with working(workspace):
+            row = wait_for(workspace, job, ended)
+        kept = unpacked(workspace, files_of(row, "samples")[0])
+    assert kept["index"].tolist() == list(range(N_EVALUATION))
+    np.testing.assert_array_equal(kept["input/logits"], EVALUATION["logits"])
+
+
+@pytest.mark.parametrize(
+    ("row_bytes", "kept"),
+    [(1, MOST_ROWS), (MOST_BYTES // 1000, 1000), (MOST_BYTES // 10, 10), (MOST_BYTES * 2, 1)],
+)
+def test_fewer_of_large_samples(dialect, row_bytes, kept) -> None:
+    shard = NewArtifact("calibration", 0, "c.npz", "key", "0" * 64, 4 * row_bytes)
+    small = ShardTask(
+        files=JobFiles.of(uuid.uuid4()),
+        shard=dataclasses.replace(shard, size=4),
+        start=0,
+        n_rows=4,
+        location="calibration",
+        role="records",
+        model_files=(),
+        resolved=None,
+        top_k=(1,),
+        seed=0,
+    )
+    assert rows_to_keep([small, dataclasses.replace(small, shard=shard)]) == kept
