@@ -5,6 +5,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import service
@@ -21,10 +23,7 @@ def launch(fd: int) -> subprocess.Popen[bytes]:
     OSError
         If the operating system refuses.
     """
-    # Its working directory is removed as soon as it stands in it: there is nothing to read there,
-    # nothing can be written, and nothing is left behind however it ends.
-    folder = tempfile.mkdtemp(prefix="howsure-runner-")
-    try:
+    with _removed_folder() as folder:
         return subprocess.Popen(  # noqa: S603 - our own interpreter and module
             [sys.executable, "-P", "-m", "service.runner.child", str(fd), str(os.getpid())],
             stdin=subprocess.DEVNULL,
@@ -35,8 +34,30 @@ def launch(fd: int) -> subprocess.Popen[bytes]:
             pass_fds=[fd],
             start_new_session=True,
         )
+
+
+@contextmanager
+def _removed_folder() -> Iterator[str]:
+    """Yield a path to a folder that is there no more.
+
+    Nothing can be read or written there, and nothing is left behind however this process or the
+    child ends: to start one takes long enough to be killed in the midst of it.
+    """
+    folder = tempfile.mkdtemp(prefix="howsure-runner-")
+    if sys.platform != "linux":
+        try:
+            yield folder
+        finally:
+            Path(folder).rmdir()
+        return
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     finally:
         Path(folder).rmdir()
+    try:
+        yield f"/proc/self/fd/{opened}"
+    finally:
+        os.close(opened)
 
 
 def _environment() -> dict[str, str]:
