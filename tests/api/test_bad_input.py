@@ -124,6 +124,27 @@ UPLOADS = [
         labels=labels(),
     ),
     of_outputs(
+        "NaN behind the first shard",
+        "calibration.logits[4500]",
+        "finite",
+        logits=changed(logits(4600), (4500, 2), np.nan),
+        labels=labels(4600),
+    ),
+    of_data(
+        "infinite inputs behind the first rows",
+        "calibration.inputs[599]",
+        "finite",
+        inputs=changed(inputs(600).astype(np.float32), (599, 5), np.inf),
+        labels=labels(600),
+    ),
+    upload(
+        "NaN in the last row of the evaluation",
+        "evaluation.logits[4599]",
+        "finite",
+        calibration=OUTPUTS,
+        evaluation=npz(logits=changed(logits(4600), (4599, 0), np.nan), labels=labels(4600)),
+    ),
+    of_outputs(
         "no probabilities",
         "calibration.probabilities[0]",
         "sum",

@@ -182,6 +182,8 @@ def test_a_row_the_model_cannot_answer_fails_the_calibration(service) -> None:
     found = answer.json()
     assert found["status"] == "failed"
     assert "500" in json.dumps(found["error"])
+    left = [path for path in kept_files(service.folder) if found["id"] in path]
+    assert [path.rpartition("/")[2] for path in left] == ["model-0"]
     body = {"calibration": found["id"], "inputs": [[0.0] * 64]}
     assert service.client.post("/predict", json=body).status_code == httpx.codes.CONFLICT
 

@@ -6,10 +6,12 @@ import json
 import httpx
 import numpy as np
 import pytest
-from running_service import calibrate, digits
+from running_service import calibrate, digits, kept_files
 
 CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
 EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
+LATE_NAN = EVALUATION["inputs"].astype(np.float32)
+LATE_NAN[-1, 3] = np.nan
 
 
 def npz(**arrays) -> bytes:
@@ -139,15 +141,24 @@ def test_every_name_has_an_address(client, digits_calibration, name: str) -> Non
             422,
             "evaluation.labels",
         ),
+        ("late NaN", npz(inputs=LATE_NAN), 422, "evaluation.inputs[599]"),
         ("clean half", digits("evaluation.npz"), 409, ""),
     ],
 )
-def test_bad_further_sets(client, clean, name, data, status: int, part: str) -> None:
-    answer = evaluate(client, name, data)
+def test_bad_further_sets(service, clean, name, data, status: int, part: str) -> None:
+    before = kept_files(service.folder)
+    answer = evaluate(service.client, name, data)
 
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert not part or any(e["location"].startswith(part) for e in answer.json()["errors"])
+    assert kept_files(service.folder) == before
+
+
+def test_of_a_set_that_was_judged_records_are_kept_and_no_samples(service, clean) -> None:
+    left = [path for path in kept_files(service.folder) if clean["id"] in path]
+    assert len(left) == 1
+    assert "/evaluation_records-0000000000-" in left[0]
 
 
 def test_refit_is_the_calibration_that_would_have_been(client, digits_calibration) -> None:

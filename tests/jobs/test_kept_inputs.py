@@ -6,8 +6,21 @@ import uuid
 
 import numpy as np
 import pytest
-from job_workspaces import calibrate, ended, evaluate, packed, wait_for, working, workspace_on
+from job_workspaces import (
+    calibrate,
+    ended,
+    evaluate,
+    inputs_set,
+    packed,
+    wait_for,
+    working,
+    workspace_on,
+)
+from predictor import predictor_of
+from runner_models import linear, rows, weights
 
+from service.errors import Conflict
+from service.operations.export_onnx_model import exported_file
 from service.operations.kept_samples import MOST_BYTES, MOST_ROWS, rows_to_keep
 from service.operations.record_shard import ShardTask
 from service.storage.artifact_rows import NewArtifact
@@ -122,3 +135,20 @@ def test_fewer_of_large_samples(dialect, row_bytes, kept) -> None:
         seed=0,
     )
     assert rows_to_keep([small, dataclasses.replace(small, shard=shard)]) == kept
+
+
+def test_without_samples_a_model_serves_and_is_not_exported(database, tmp_path) -> None:
+    with workspace_on(database, tmp_path, keep_inputs="none") as workspace:
+        job = calibrate(
+            workspace, inputs_set(100), onnx_model=linear(weights()).SerializeToString()
+        )
+        with working(workspace):
+            row = wait_for(workspace, job, ended)
+        assert roles_of(row) == [("model", 0), ("records", 0)]
+        with predictor_of(workspace) as predictor:
+            assert len(predictor.ask(str(row.id), rows(3).tolist())["predictions"]) == 3
+        with (
+            pytest.raises(Conflict, match="No samples of this calibration are stored"),
+            exported_file(workspace, row.tenant_id, str(row.id)),
+        ):
+            pass
