@@ -38,9 +38,7 @@ def source_of(database, name="digits", roles=ROLES):
     row = queue_calibration(database, name, artifacts=uploads, calibration_id=made)
     queue = queue_of(database)
     published = [new_artifact(made, role) for role in roles if role in results]
-    queue.publish(
-        claimed(queue), rows=[], artifacts=published, keep_sets=True, accuracy={"1": 0.9}
-    )
+    queue.publish(claimed(queue), rows=[], artifacts=published, keep_sets=True, accuracy={"1": 0.9})
     return row
 
 
