@@ -53,10 +53,22 @@ def test_what_others_wait_for_has_a_health_check() -> None:
             assert "test" in SERVICES[awaited]["healthcheck"]
 
 
-def test_a_bare_start_has_all_that_a_calibration_needs() -> None:
+@pytest.mark.parametrize(
+    ("profile", "started"),
+    [
+        ("cpu", {"api", "worker"}),
+        ("gpu", {"gpu-api", "gpu-worker"}),
+        ("cluster", {"api", "worker", "scheduler", "dask-worker"}),
+        ("gpu-cluster", {"gpu-api", "gpu-worker", "scheduler", "gpu-dask-worker"}),
+    ],
+)
+def test_a_profile_starts_all_that_a_calibration_needs(profile: str, started: set[str]) -> None:
     always = {name for name, found in SERVICES.items() if "profiles" not in found}
+    ours = {name for name, found in SERVICES.items() if profile in found.get("profiles", [])}
+    ports = [port for name in ours for port in SERVICES[name].get("ports", [])]
 
-    assert always == {"postgres", "s3", "api", "worker"}
+    assert (always, ours) == ({"postgres", "s3"}, started)
+    assert ports == ["127.0.0.1:8000:8000"]
 
 
 @pytest.mark.parametrize("name", SCALED)
