@@ -18,6 +18,8 @@ from fault_plan.uploads import mixed_uploads
 WORKERS = 2
 UNFINISHED = 3
 SHARD_SECONDS = 60.0
+# From the first shard that a worker is given.
+STRIKE_SECONDS = 0.3
 # What the scheduler makes of a shard whose workers died one after the other.
 MODEL_CRASHED = "urn:howsure:problem:onnx-model-crashed"
 
@@ -40,7 +42,7 @@ def kill_dask_worker(folder: Path, *, times: int = 100, seed: int, copies: int =
             with traffic:
                 for _ in range(times):
                     _wait_for_shards(cluster)
-                    time.sleep(generator.uniform(0, undisturbed.job_seconds / 2))
+                    time.sleep(generator.uniform(0, STRIKE_SECONDS))
                     running, is_busy = _running(client), _is_busy(cluster)
                     place = generator.randrange(WORKERS)
                     cluster.kill(workers[place])
