@@ -16,7 +16,7 @@ from service.storage.artifacts import open_artifact_store
 from service.storage.database import open_database
 from service.storage.orphans import remove_orphans
 
-QUIET_SECONDS = 180.0
+QUIET_SECONDS = 600.0
 WORKER_DIED = "urn:howsure:problem:worker-died"
 UNDISTURBED = "undisturbed"
 

@@ -44,9 +44,11 @@ class Figures:
         """Say the same in words, with the first of the violations."""
         holds = "nothing was lost, doubled or half done"
         end = f"{len(self.violations)} violations" if self.violations else holds
+        struck = f" ({_listed(self.struck)})" if self.struck else ""
+        recovery = f"longest recovery {self.longest_recovery} s; " if self.recovery_seconds else ""
         said = (
-            f"{self.fault}, seed {self.seed}: {self.fired} fired ({_listed(self.struck)}); "
-            f"jobs: {_listed(self.jobs)}; longest recovery {self.longest_recovery} s; {end}."
+            f"{self.fault}, seed {self.seed}: {self.fired} times{struck}; "
+            f"jobs: {_listed(self.jobs)}; {recovery}{end}."
         )
         return "\n  ".join([said, *self.violations[:MOST_SHOWN]])
 
