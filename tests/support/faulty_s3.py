@@ -3,7 +3,7 @@
 import http.client
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Self
@@ -70,11 +70,14 @@ def _handler(faulty: FaultyS3, port: int) -> type[BaseHTTPRequestHandler]:
             if isinstance(fault, Answer):
                 self._answer(fault.status, {}, fault.body)
                 return
-            upstream = http.client.HTTPConnection("127.0.0.1", port)
-            upstream.request(self.command, self.path, body, dict(self.headers))
-            answer = upstream.getresponse()
-            content = answer.read()
-            upstream.close()
+            try:
+                with closing(http.client.HTTPConnection("127.0.0.1", port)) as upstream:
+                    upstream.request(self.command, self.path, body, dict(self.headers))
+                    answer = upstream.getresponse()
+                    content = answer.read()
+            except ConnectionError:  # the server wants no more of it, as of an upload that ended
+                self.close_connection = True
+                return
             self._answer(answer.status, dict(answer.headers), content, half=fault is not None)
 
         do_GET = do_PUT = do_POST = do_DELETE = do_HEAD = _serve  # noqa: N815 - http.server's names
