@@ -34,7 +34,13 @@ def test_a_worker_is_killed(tmp_path, shared_url) -> None:
 def test_the_database_goes_away(tmp_path) -> None:
     try:
         found = database_away(
-            tmp_path, times=1, seed=SEED, seconds=3, copies=10, ways=("immediate",)
+            tmp_path,
+            times=1,
+            seed=SEED,
+            seconds=3,
+            copies=10,
+            ways=("immediate",),
+            patience=30,  # others keep this machine busy
         )
     except NoServerError as error:
         pytest.skip(f"PostgreSQL: {error}")

@@ -4,7 +4,6 @@ import itertools
 import os
 import random
 import signal
-import threading
 import time
 import uuid
 from collections import Counter
@@ -26,7 +25,6 @@ from fault_plan.uploads import mixed_uploads
 
 PREDICTORS = 2
 UNFINISHED = 4
-PATIENCE_SECONDS = 2.0
 BACK_SECONDS = 30.0
 WAYS = ("immediate", "fast", "freeze")
 
@@ -39,8 +37,12 @@ def database_away(
     seconds: float = 30.0,
     copies: int = 20,
     ways: tuple[str, ...] = WAYS,
+    patience: float = 2.0,
 ) -> Figures:
-    """Take the database away ``times`` times for so many seconds, in each of the ways in turn."""
+    """Take the database away ``times`` times for so many seconds, in each of the ways in turn.
+
+    Who asks for what is not in memory is to be refused within ``patience`` seconds.
+    """
     figures, generator = Figures("database-away", seed), random.Random(seed)
     with PostgresServer() as server:
         site = Site(folder, server.url)
@@ -50,7 +52,7 @@ def database_away(
             with site.serving("--no-worker") as client:
                 undisturbed = run_undisturbed(client, server.url, mixed_uploads(copies))
                 answers = KnownAnswers(client, "inputs-undisturbed")
-                strangers, reader = _Strangers(), Reader(undisturbed)
+                strangers, reader = _Strangers(patience), Reader(undisturbed)
                 uploader = Uploader(ledger, mixed_uploads(copies), unfinished=UNFINISHED)
                 for step in [answers.ask] * PREDICTORS + [strangers.ask, uploader, reader]:
                     traffic.add(site, step)
@@ -117,9 +119,9 @@ class _Strangers:
     that it will not answer in a moment, so the times are noted and not judged.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, patience: float) -> None:
+        self._patience = patience
         self._way = "there"
-        self._lock = threading.Lock()
         self.statuses: dict[str, Counter] = {}
         self.slowest: dict[str, float] = {}
         self.violations: list[str] = []
@@ -141,7 +143,7 @@ class _Strangers:
             way = "between"
         self.statuses.setdefault(way, Counter())[str(status)] += 1
         self.slowest[way] = max(took, self.slowest.get(way, 0.0))
-        if way in ("immediate", "fast") and (status != 503 or took > PATIENCE_SECONDS):
+        if way in ("immediate", "fast") and (status != 503 or took > self._patience):
             self.violations.append(f"not loaded, database {way}: {status} after {took:.2f} s")
         if status not in (404, 503):
             self.violations.append(f"not loaded, database {way}: {status}")

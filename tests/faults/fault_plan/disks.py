@@ -95,7 +95,7 @@ def small_disks(*folders: Path) -> Iterator[dict[str, Disk]]:
         for folder in folders:
             if not _mount(folder):
                 break
-            mounted.callback(subprocess.run, ["umount", str(folder)], check=True)
+            mounted.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
             disks[folder.name] = SmallDisk(folder)
         yield disks
 
