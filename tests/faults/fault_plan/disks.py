@@ -60,16 +60,14 @@ class FileSizeLimit:
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
+        self._before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
 
     def fill(self) -> None:
-        self._limit(0)
+        _, hard = self._before
+        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, (0, hard))
 
     def free(self) -> None:
-        self._limit(resource.RLIM_INFINITY)
-
-    def _limit(self, size: int) -> None:
-        _, hard = resource.prlimit(self._pid, resource.RLIMIT_FSIZE)
-        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, (size, hard))
+        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, self._before)
 
 
 class SeveralDisks:
