@@ -6,8 +6,10 @@ import threading
 import numpy as np
 import pytest
 from job_workspaces import (
+    TRIAL_ROWS,
     calibrate,
     ended,
+    evaluate,
     inputs_set,
     packed,
     reread,
@@ -24,6 +26,8 @@ from service.operations.shard_runner import THREADS_PER_DEVICE, ThreadShards
 from service.storage.job_files import JobFiles, recorded
 
 SHARD = 4096
+# Little to fit: the records are what it is about.
+CONFIG = '{"bins": 5, "top_k": [1], "measures": ["margin"], "folds": 2}'
 LINEAR = linear().SerializeToString()
 # The database has no part in it: each of the two kinds is tried by the tests of the queue.
 pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
@@ -94,7 +98,7 @@ def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
 ) -> None:
     n_samples = 4 * SHARD + 100
     content = inputs_set(n_samples)
-    job = calibrate(workspace, content, onnx_model=LINEAR)
+    job = calibrate(workspace, content, onnx_model=LINEAR, config=CONFIG)
     prefix = JobFiles.of(job.id).prefix
     answers.stop_at = 3 * SHARD + SHARD // 2
     with working(workspace) as workers:
@@ -120,7 +124,7 @@ def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
     assert (row.status, row.error) == ("succeeded", None)
     assert answers.rows == n_samples - known
 
-    undisturbed = calibrate(workspace, content, onnx_model=LINEAR)
+    undisturbed = calibrate(workspace, content, onnx_model=LINEAR, config=CONFIG)
     with working(workspace):
         other = wait_for(workspace, undisturbed, ended, seconds=120)
     assert results_of(row) == results_of(other)
@@ -158,6 +162,22 @@ def test_a_row_that_fails_is_named_as_one_of_the_set_and_leaves_no_shard(
     assert row.status == "failed"
     assert f"[{bad}]" in row.error["detail"], row.error
     assert_the_model_alone_is_left(workspace, row)
+
+
+def test_a_further_set_that_fails_leaves_what_there_was(workspace) -> None:
+    onnx_model = undefined_below_zero(weights()).SerializeToString()
+    good = packed(inputs=abs(rows(300)), labels=np.arange(300) % 10)
+    calibration = calibrate(workspace, good, onnx_model=onnx_model)
+    with working(workspace):
+        wait_for(workspace, calibration, ended)
+    before = keys_of(workspace, calibration)
+    with working(workspace):
+        further = evaluate(workspace, calibration, inputs_set(defined=False))
+        row = wait_for(workspace, further, ended)
+    assert row.status == "failed"
+    assert f"evaluation[{TRIAL_ROWS}]" in row.error["detail"], row.error
+    assert row.artifacts == []
+    assert keys_of(workspace, calibration) == before
 
 
 def assert_the_model_alone_is_left(workspace, row) -> None:

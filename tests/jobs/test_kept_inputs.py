@@ -27,6 +27,8 @@ from service.storage.artifact_rows import NewArtifact
 from service.storage.job_files import JobFiles
 
 N_SAMPLES, N_EVALUATION, SHARD = 4500, 60, 4096
+# Little to fit: the files are what it is about.
+CONFIG = '{"bins": 5, "top_k": [1], "measures": ["margin"], "folds": 2}'
 KEPT = [("evaluation_records", 0), ("records", 0), ("records", 1)]
 SAMPLES = [("samples", 0)]
 SETS = [("calibration", 0), ("calibration", 1), ("evaluation", 0)]
@@ -62,11 +64,12 @@ def files_of(row, role) -> list:
 @pytest.mark.parametrize("keep_inputs", EXPECTED)
 def test_what_stays_of_the_sets(database, tmp_path, keep_inputs) -> None:
     with workspace_on(database, tmp_path, keep_inputs=keep_inputs) as workspace:
-        job = calibrate(workspace, packed(**CALIBRATION), evaluation=packed(**EVALUATION))
+        sets = (packed(**CALIBRATION), packed(**EVALUATION))
+        job = calibrate(workspace, sets[0], evaluation=sets[1], config=CONFIG)
         assert roles_of(job) == SETS
         with working(workspace):
             row = wait_for(workspace, job, ended)
-            further = evaluate(workspace, row, packed(**EVALUATION))
+            further = evaluate(workspace, row, sets[1])
             judged = wait_for(workspace, further, ended)
         assert (row.status, judged.status) == ("succeeded", "succeeded")
         assert roles_of(row) == sorted(EXPECTED[keep_inputs])
@@ -108,7 +111,7 @@ def assert_samples_belong_together(workspace, row) -> None:
 
 def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
-        job = calibrate(workspace, packed(**EVALUATION))
+        job = calibrate(workspace, packed(**EVALUATION), config=CONFIG)
         with working(workspace):
             row = wait_for(workspace, job, ended)
         kept = unpacked(workspace, files_of(row, "samples")[0])
@@ -139,9 +142,8 @@ def test_fewer_of_large_samples(dialect, row_bytes, kept) -> None:
 
 def test_without_samples_a_model_serves_and_is_not_exported(database, tmp_path) -> None:
     with workspace_on(database, tmp_path, keep_inputs="none") as workspace:
-        job = calibrate(
-            workspace, inputs_set(100), onnx_model=linear(weights()).SerializeToString()
-        )
+        onnx_model = linear(weights()).SerializeToString()
+        job = calibrate(workspace, inputs_set(100), onnx_model=onnx_model, config=CONFIG)
         with working(workspace):
             row = wait_for(workspace, job, ended)
         assert roles_of(row) == [("model", 0), ("records", 0)]

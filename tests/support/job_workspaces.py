@@ -125,13 +125,14 @@ def calibrate(
     *,
     onnx_model: bytes | None = None,
     evaluation: bytes | None = None,
+    config: str = '{"bins": 5}',
 ) -> models.Calibration:
     """Queue a calibration and return its row."""
     folder = workspace.spool.path
     onnx_models = [] if onnx_model is None else [uploaded(folder, onnx_model, "model.onnx")]
     upload = CalibrationUpload(
         uploaded(folder, content, "calibration.npz"),
-        '{"bins": 5}',
+        config,
         onnx_models,
         evaluation=None if evaluation is None else uploaded(folder, evaluation, "evaluation.npz"),
     )
