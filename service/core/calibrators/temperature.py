@@ -10,6 +10,8 @@ from service.core.calibrators.calibrator import Calibrator, Confidence, Fitted
 from service.core.records import TEMPERATURES, Records
 
 LOG_TEMPERATURES = np.log(TEMPERATURES)
+# Interpolating takes several copies of the grid of as many samples.
+BLOCK_ROWS = 2**16
 
 
 def fit_temperature(records: Records, k: int, rows: BinIndex) -> Fitted:
@@ -40,7 +42,7 @@ def best_temperature(records: Records, rows: BinIndex) -> float:
     possible = np.isfinite(label_logit)
     if not possible.any():
         return 1.0
-    grid = records.log_sum_exp[rows][possible].mean(axis=0, dtype=np.float64)
+    grid = records.log_sum_exp[rows[possible]].mean(axis=0, dtype=np.float64)
     log_normaliser = _monotone(grid)
     mean_logit = float(label_logit[possible].mean())
 
@@ -64,14 +66,16 @@ def scaled_neg_log_mass(records: Records, k: int, temperature: float) -> Floats:
     Made at the grid's temperatures, and interpolated in between as a whole: a difference of two
     interpolated logarithms would be as wrong for a mass next to 1 as for any other.
     """
-    if records.n_samples == 0:
-        return np.empty(0)
-    grid = records.log_sum_exp.astype(np.float64)
-    if k > 1:
-        top = records.top_logits[:, :k].astype(np.float64)
-        for column, known in enumerate(TEMPERATURES):
-            grid[:, column] -= np.log(np.exp(top / known).sum(axis=1))
-    return np.asarray(np.exp(_monotone(grid)(np.log(temperature))), dtype=np.float64)
+    found = np.empty(records.n_samples)
+    for start in range(0, records.n_samples, BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        grid = records.log_sum_exp[rows].astype(np.float64)
+        if k > 1:
+            top = records.top_logits[rows, :k].astype(np.float64)
+            for column, known in enumerate(TEMPERATURES):
+                grid[:, column] -= np.log(np.exp(top / known).sum(axis=1))
+        found[rows] = np.exp(_monotone(grid)(np.log(temperature)))
+    return found
 
 
 def _monotone(grid: Floats) -> PchipInterpolator:
