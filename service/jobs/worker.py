@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections import deque
 
 import structlog
 
@@ -91,12 +92,12 @@ class Workers:
         self._sweeper.join(max(until - time.monotonic(), 0.0))
 
     def _work(self) -> None:
+        # The kinds take turns: none waits for the others' queues to become empty.
+        queues = deque(self._queues)
         while not self._stopping.is_set():
             worked = False
             try:
-                worked = self._may_run() and any(
-                    self._run_next(kind, queue) for kind, queue in self._queues
-                )
+                worked = self._may_run() and self._run_one(queues)
             except Overloaded as error:
                 log.warning("database_away", reason=error.message)
             except Exception:
@@ -124,6 +125,15 @@ class Workers:
         if self._has_waited:
             log.info("runs_jobs_from_now_on")
         return True
+
+    def _run_one(self, queues: deque[tuple[JobKind, JobQueue]]) -> bool:
+        """Run a job of the first kind that has one, and put that kind last; False if none has."""
+        for _ in range(len(queues)):
+            kind, queue = queues[0]
+            queues.rotate(-1)
+            if self._run_next(kind, queue):
+                return True
+        return False
 
     def _run_next(self, kind: JobKind, queue: JobQueue) -> bool:
         """Run the next job of a kind; False if there is none."""
