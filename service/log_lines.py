@@ -54,4 +54,6 @@ def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
 def _renderers(log_format: str) -> list[structlog.typing.Processor]:
     if log_format == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=os.isatty(STDERR))]
+    # Not the default one, which shows the values of variables: rows of users, keys of stores.
+    formatter = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=os.isatty(STDERR), exception_formatter=formatter)]

@@ -16,17 +16,24 @@ from service.storage.artifact_rows import NewArtifact
 from service.storage.artifacts import ArtifactStore
 from service.storage.job_files import JobFiles
 
+# Beside the arrays of the records.
+PROVIDER = "provider"
+
 log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class StoredRecords:
-    """The records of a shard, as they lie in the artifact store."""
+    """The records of a shard, as they lie in the artifact store.
+
+    ``provider`` is the execution provider that the model ran with; empty where there was none.
+    """
 
     start: int
     key: str
     sha256: str
     size: int
+    provider: str = ""
 
     def artifact(self, role: models.ArtifactRole, position: int) -> NewArtifact:
         """Return what is to become the row of it."""
@@ -40,6 +47,8 @@ def store_records(
     role: models.ArtifactRole,
     start: int,
     records: Records,
+    *,
+    provider: str = "",
 ) -> StoredRecords:
     """Store the records of a shard; the same records twice are one file.
 
@@ -48,10 +57,10 @@ def store_records(
     StorageFull
         If no space is left.
     """
-    content = npz_content(records.to_arrays())
+    content = npz_content({**records.to_arrays(), PROVIDER: np.array(provider)})
     key = files.records(role, start, sha256(content).hexdigest())
     stored = artifacts.put_bytes(key, content)
-    return StoredRecords(start, key, stored.sha256, stored.size)
+    return StoredRecords(start, key, stored.sha256, stored.size, provider)
 
 
 def read_records(artifacts: ArtifactStore, key: str, digest: str) -> Records:
@@ -62,7 +71,7 @@ def read_records(artifacts: ArtifactStore, key: str, digest: str) -> Records:
     ArtifactDamaged
         If they are not what was stored.
     """
-    return _unpacked(artifacts.get_bytes(key, digest))
+    return _unpacked(artifacts.get_bytes(key, digest))[0]
 
 
 def usable(artifacts: ArtifactStore, start: int, key: str, digest: str) -> StoredRecords | None:
@@ -72,12 +81,12 @@ def usable(artifacts: ArtifactStore, start: int, key: str, digest: str) -> Store
     """
     try:
         content = artifacts.get_bytes(key, digest)
-        _unpacked(content)
+        _, provider = _unpacked(content)
     except (ArtifactDamaged, ValueError) as error:
         log.warning("records_made_anew", key=key, reason=str(error))
         artifacts.delete([key])
         return None
-    return StoredRecords(start, key, digest, len(content))
+    return StoredRecords(start, key, digest, len(content), provider)
 
 
 def join_records(
@@ -94,6 +103,8 @@ def join_records(
     return join(read, n_samples=n_samples)
 
 
-def _unpacked(content: bytes) -> Records:
-    with np.load(BytesIO(content), allow_pickle=False) as arrays:
-        return Records.from_arrays(dict(arrays))
+def _unpacked(content: bytes) -> tuple[Records, str]:
+    with np.load(BytesIO(content), allow_pickle=False) as archive:
+        arrays = dict(archive)
+    provider = str(arrays.pop(PROVIDER, ""))
+    return Records.from_arrays(arrays), provider

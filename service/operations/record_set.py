@@ -17,7 +17,7 @@ MODEL_ROLES = ("model", "model_data")
 
 def record_set(
     workspace: Workspace, tasks: Sequence[ShardTask], progress: JobProgress
-) -> list[NewArtifact]:
+) -> list[StoredRecords]:
     """Return the records of all shards of a set, in its order, made where there are none yet.
 
     Raises
@@ -32,7 +32,15 @@ def record_set(
     count = RowCount(progress, tasks[0].location, done=done, total=n_samples)
     for stored in workspace.shards.run(missing, beat=count.say, done=count.add):
         found[stored.start] = stored
-    return [found[task.start].artifact(task.role, i) for i, task in enumerate(tasks)]
+    return [found[task.start] for task in tasks]
+
+
+def artifacts_of(tasks: Sequence[ShardTask], stored: Sequence[StoredRecords]) -> list[NewArtifact]:
+    """Return what is to become the rows of a set's records."""
+    return [
+        found.artifact(task.role, position)
+        for position, (task, found) in enumerate(zip(tasks, stored, strict=True))
+    ]
 
 
 def _found(workspace: Workspace, tasks: Sequence[ShardTask]) -> dict[int, StoredRecords]:

@@ -91,7 +91,15 @@ def record_shard(
             check()
             parts.append(record(replace(batch, start=task.start + batch.start)))
             done(len(batch.labels))
-    return store_records(tools.artifacts, task.files, task.role, task.start, concatenate(parts))
+    provider = "" if task.resolved is None else (device or tools.runners.device()).provider
+    return store_records(
+        tools.artifacts,
+        task.files,
+        task.role,
+        task.start,
+        concatenate(parts),
+        provider=provider,
+    )
 
 
 def _recorder(

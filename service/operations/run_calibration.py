@@ -14,7 +14,7 @@ from service.operations.fitted_rows import fitted_rows, fitted_values
 from service.operations.job_progress import JobProgress
 from service.operations.kept_samples import keep_samples, rows_to_keep
 from service.operations.record_files import join_records
-from service.operations.record_set import record_set, shard_tasks
+from service.operations.record_set import artifacts_of, record_set, shard_tasks
 from service.operations.record_shard import ShardTask
 from service.operations.stored_records import load_records
 from service.operations.workspace import Workspace
@@ -37,6 +37,7 @@ class _Recorded:
     evaluation: Records | None
     artifacts: list[NewArtifact]
     tasks: list[ShardTask]
+    providers: list[str]
 
 
 def run_calibration(
@@ -75,19 +76,29 @@ def run_calibration(
         rows=fitted_rows(fit, tenant_id=row.tenant_id, calibration_id=row.id),
         artifacts=[*recorded.artifacts, *kept],
         keep_sets=workspace.keep_inputs == "all",
-        warnings=[*row.warnings, *fit.warnings],
+        warnings=[*row.warnings, *_provider_warnings(recorded.providers), *fit.warnings],
         **fitted_values(fit, recorded.records),
-        **(_ran_on(workspace, row) if recorded.tasks else {}),
+        **_ran_on(workspace, row, recorded.providers),
     )
 
 
-def _ran_on(workspace: Workspace, row: models.Calibration) -> dict[str, Any]:
+def _ran_on(workspace: Workspace, row: models.Calibration, providers: list[str]) -> dict[str, Any]:
     """Return the model's column with what its records were made on, maybe not where it was sent."""
-    if row.onnx_model is None:
+    if row.onnx_model is None or not providers:
         return {}
-    device = workspace.runners.device()
-    found = {"provider": device.provider, "device": device.name}
-    return {"onnx_model": {**row.onnx_model, **found}}
+    provider, here = providers[0], workspace.runners.device()
+    name = here.name if here.provider == provider else provider
+    return {"onnx_model": {**row.onnx_model, "provider": provider, "device": name}}
+
+
+def _provider_warnings(providers: list[str]) -> list[str]:
+    if len(providers) < 2:  # noqa: PLR2004 - one is as it should be
+        return []
+    told = (
+        f"The model ran with {' and '.join(providers)} for different parts of the sets: their "
+        "uncertainties differ in their last digits. Calibrate on machines of one kind."
+    )
+    return [told]
 
 
 def _stored(workspace: Workspace, row: models.Calibration) -> _Recorded | None:
@@ -95,7 +106,7 @@ def _stored(workspace: Workspace, row: models.Calibration) -> _Recorded | None:
     records = load_records(workspace, row, "records")
     if records is None:
         return None
-    return _Recorded(records, load_records(workspace, row, "evaluation_records"), [], [])
+    return _Recorded(records, load_records(workspace, row, "evaluation_records"), [], [], [])
 
 
 def _run(workspace: Workspace, row: models.Calibration, progress: JobProgress) -> _Recorded:
@@ -106,6 +117,7 @@ def _run(workspace: Workspace, row: models.Calibration, progress: JobProgress) -
     artifacts: list[NewArtifact] = []
     sets: dict[str, Records] = {}
     tasks: dict[str, list[ShardTask]] = {}
+    providers: set[str] = set()
     for location, role in RECORDS_OF.items():
         shards = [found for found in row.artifacts if found.role == location]
         if not shards:
@@ -113,10 +125,15 @@ def _run(workspace: Workspace, row: models.Calibration, progress: JobProgress) -
         tasks[location] = shard_tasks(
             row, shards, files=files, role=role, location=location, n_samples=counts[location]
         )
-        made = record_set(workspace, tasks[location], progress)
+        stored = record_set(workspace, tasks[location], progress)
+        made = artifacts_of(tasks[location], stored)
         sets[location] = join_records(workspace.artifacts, made, n_samples=counts[location])
         artifacts += made
-    return _Recorded(sets["calibration"], sets.get("evaluation"), artifacts, tasks["calibration"])
+        providers |= {found.provider for found in stored}
+    found = sorted(providers - {""})
+    return _Recorded(
+        sets["calibration"], sets.get("evaluation"), artifacts, tasks["calibration"], found
+    )
 
 
 def _samples(

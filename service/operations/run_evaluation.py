@@ -11,7 +11,7 @@ from service.core.plain_data import as_plain
 from service.operations.fitted_rows import MISLABELLED_SHOWN
 from service.operations.job_progress import JobProgress
 from service.operations.record_files import join_records
-from service.operations.record_set import record_set, shard_tasks
+from service.operations.record_set import artifacts_of, record_set, shard_tasks
 from service.operations.stored_records import load_records
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import core_table, tables_of
@@ -50,7 +50,7 @@ def run_evaluation(
         location="evaluation",
         n_samples=n_samples,
     )
-    artifacts = record_set(workspace, tasks, progress)
+    artifacts = artifacts_of(tasks, record_set(workspace, tasks, progress))
     further = join_records(workspace.artifacts, artifacts, n_samples=n_samples)
     progress.say("judge", 0, 1, now=True)
     config = cast("dict[str, Any]", calibration.config)

@@ -100,6 +100,7 @@ def assert_samples_belong_together(workspace, row) -> None:
     np.testing.assert_array_equal(kept.pop("input/logits"), CALIBRATION["logits"][index])
     np.testing.assert_array_equal(kept["record/label"], CALIBRATION["labels"][index])
     parts = [unpacked(workspace, part) for part in files_of(row, "records")]
+    assert {str(part.pop("provider")) for part in parts} == {""}  # there was no model
     assert kept.keys() == {f"record/{name}" for name in parts[0]}
     for name in parts[0]:
         whole = np.concatenate([part[name] for part in parts])
