@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from sqlalchemy import Engine, Row, ScalarSelect, Select, func, make_url, select
+from sqlalchemy import Engine, Row, Select, func, make_url, select
 
 from models import Artifact, Bin, BinTable, Calibration, Score
 from service.storage.engine import make_engine, sqlite_path
@@ -47,7 +47,7 @@ class StoredJob:
 
 def stored_jobs(database_url: str) -> list[StoredJob]:
     """Return all calibrations, in one state of the database."""
-    return [_job(row) for row in _rows(database_url, select(*COLUMNS, *_counts()))]
+    return [_job(row) for row in _rows(database_url, _jobs())]
 
 
 def running_jobs(database_url: str) -> dict[str, str]:
@@ -79,17 +79,19 @@ def _job(row: Row) -> StoredJob:
     return StoredJob(str(row.id), *row[1 : len(COLUMNS)], results=tuple(row[len(COLUMNS) :]))
 
 
-def _counts() -> list[ScalarSelect[int]]:
-    """Return how many tables, bins and scores there are of a calibration."""
-    count = select(func.count())
-    tables = count.select_from(BinTable).where(BinTable.calibration_id == Calibration.id)
-    bins = (
-        count.select_from(Bin)
-        .join(BinTable, Bin.bin_table_id == BinTable.id)
-        .where(BinTable.calibration_id == Calibration.id)
-    )
-    scores = count.select_from(Score).where(Score.calibration_id == Calibration.id)
-    return [found.scalar_subquery() for found in (tables, bins, scores)]
+def _jobs() -> Select:
+    """Return the query of all jobs: each table is counted once, not once for each job."""
+    id_ = BinTable.calibration_id
+    counts = [
+        select(id_, func.count()).group_by(id_),
+        select(id_, func.count()).join(Bin, Bin.bin_table_id == BinTable.id).group_by(id_),
+        select(Score.calibration_id, func.count()).group_by(Score.calibration_id),
+    ]
+    found = [query.subquery(f"counted_{place}") for place, query in enumerate(counts)]
+    query = select(*COLUMNS, *(func.coalesce(counted.c.count, 0) for counted in found))
+    for counted in found:
+        query = query.outerjoin(counted, counted.c.calibration_id == Calibration.id)
+    return query
 
 
 def _rows(database_url: str, query: Select) -> Sequence[Row]:
