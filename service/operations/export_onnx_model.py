@@ -130,7 +130,7 @@ def _keep(
     key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
     stored = workspace.artifacts.put_bytes(key, content)
     try:
-        with workspace.database.session() as session:
+        with workspace.database.session(is_news=False) as session:
             kept = ExportRepository(session, tenant_id).add(
                 models.Export(
                     tenant_id=tenant_id,

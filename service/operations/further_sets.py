@@ -61,7 +61,7 @@ def start_evaluation(
                     workspace.artifacts, files, dataset, role=LOCATION, label=uploaded.label
                 )
             )
-        with workspace.database.session() as session:
+        with workspace.database.session(is_news=False) as session:
             evaluation = EvaluationRepository(session, tenant_id).create(
                 evaluation_id,
                 calibration_id=row.id,

@@ -48,7 +48,7 @@ def keep_calibration(
     calibration_id = uuid.uuid4()
     try:
         kept = list(_stored(workspace.artifacts, calibration_id, upload, sets))
-        with workspace.database.session() as session:
+        with workspace.database.session(is_news=False) as session:
             CalibrationRepository(session, tenant_id).create(
                 calibration_id,
                 name=str(config["name"]),

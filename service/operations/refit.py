@@ -38,7 +38,7 @@ def start_refit(
     InvalidInput
         If nothing changes, or a change needs what the records do not hold.
     """
-    with workspace.database.session() as session:
+    with workspace.database.session(is_news=False) as session:
         repository = CalibrationRepository(session, tenant_id)
         source = repository.find_ready(reference)
         require_records(source)

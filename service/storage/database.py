@@ -32,8 +32,8 @@ class Database:
         """Open a transaction that may write: committed at the end, undone by an exception.
 
         SQLite has one such transaction at a time. What is read after news may differ from what was
-        read before; not news is what a job does to its own row while it is unfinished, for nothing
-        that is served comes from there.
+        read before; not news is a job that is queued, and what it does to its own row while it is
+        unfinished, for nothing that is served comes from there.
 
         Raises
         ------

@@ -5,7 +5,15 @@ import threading
 from contextlib import contextmanager
 
 import pytest
-from job_workspaces import calibrate, ended, inputs_set, wait_for, working, workspace_on
+from job_workspaces import (
+    calibrate,
+    ended,
+    evaluate,
+    inputs_set,
+    wait_for,
+    working,
+    workspace_on,
+)
 from predictor import predictor_of
 from runner_models import linear, rows, weights
 from sqlalchemy import event
@@ -13,7 +21,7 @@ from sqlalchemy.exc import OperationalError
 from storage_rows import tenant_of
 
 from service.errors import Overloaded
-from service.operations.manage_calibrations import promote_calibration
+from service.operations.manage_calibrations import get_calibration, promote_calibration
 from service.storage.artifacts import ArtifactStore
 
 NAME = "calibration"
@@ -30,6 +38,14 @@ def workspace(database, tmp_path):
             with working(made):
                 assert wait_for(made, job, ended).status == "succeeded"
         yield made
+
+
+def test_what_is_queued_changes_no_name(workspace) -> None:
+    """Names that are known need not be asked anew for it, and go on if the database goes away."""
+    before = workspace.database.generation
+    job = calibrate(workspace, inputs_set(300), onnx_model=linear(weights()).SerializeToString())
+    evaluate(workspace, get_calibration(workspace, job.tenant_id, NAME), inputs_set(300))
+    assert workspace.database.generation == before
 
 
 @contextmanager
