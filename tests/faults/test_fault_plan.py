@@ -38,6 +38,7 @@ def test_the_database_goes_away(tmp_path) -> None:
             times=1,
             seed=SEED,
             seconds=3,
+            between=2,
             copies=10,
             ways=("immediate",),
             patience=30,  # others keep this machine busy

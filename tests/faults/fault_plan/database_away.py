@@ -35,6 +35,7 @@ def database_away(
     times: int = 5,
     seed: int,
     seconds: float = 30.0,
+    between: float = 8.0,
     copies: int = 20,
     ways: tuple[str, ...] = WAYS,
     patience: float = 2.0,
@@ -58,7 +59,7 @@ def database_away(
                     traffic.add(site, step)
                 with traffic:
                     for way in itertools.islice(itertools.cycle(ways), times):
-                        time.sleep(generator.uniform(1, 2))
+                        time.sleep(generator.uniform(1, between))
                         with _away(server, way), strangers.told(way):
                             time.sleep(seconds)
                         figures.struck[way] += 1
