@@ -15,6 +15,9 @@ from fault_plan.uploads import mixed_uploads
 
 UPLOADERS = 2
 WORKERS = 2
+# So many of the kills wait for a job to begin; the others come at any time, also during uploads.
+AT_JOBS = 0.75
+JOB_SECONDS = 60.0
 
 
 def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) -> Figures:
@@ -32,6 +35,8 @@ def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) 
     process = site.serve()
     with traffic:
         for _ in range(times):
+            if generator.random() < AT_JOBS:
+                _wait_for_a_job(site)
             time.sleep(generator.uniform(0, undisturbed.job_seconds))
             killed_at = time.monotonic()
             kill(process)
@@ -48,6 +53,14 @@ def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) 
     figures.more |= {"job_s": round(undisturbed.job_seconds, 2), "looked": reader.looked}
     figures.violations += [*reader.violations, *traffic.failures]
     return figures
+
+
+def _wait_for_a_job(site: Site) -> None:
+    until = time.monotonic() + JOB_SECONDS
+    with site.client() as client:
+        while not client.get("/calibrations", params={"status": "running"}).json()["calibrations"]:
+            assert time.monotonic() < until, "no job began"
+            time.sleep(0.02)
 
 
 def _look_at_death(site: Site, figures: Figures, rows: dict[str, tuple[int, ...]]) -> None:
