@@ -104,6 +104,7 @@ def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
     with working(workspace) as workers:
         assert answers.reached.wait(60)
         workers.stop(0.1)
+        assert workspace.shards.told.wait(60)
         answers.go_on.set()
     row = reread(workspace, job)
     assert (row.status, row.attempt) == ("queued", 0)
