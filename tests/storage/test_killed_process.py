@@ -97,7 +97,7 @@ def test_a_death_while_deleting_keeps_the_calibration_whole(database, database_u
     made = uuid.uuid4()
     row = queue_calibration(database, artifacts=[new_artifact(made)], calibration_id=made)
     queue = queue_of(database)
-    queue.publish(claimed(queue), rows=[], artifacts=[], accuracy={"1": 0.5})
+    queue.publish(claimed(queue), rows=[], artifacts=[], keep_sets=True, accuracy={"1": 0.5})
     died = run(
         """
         import os, sys, uuid
