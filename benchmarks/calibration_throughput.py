@@ -1,6 +1,6 @@
 """How much of a model's own speed a calibration keeps, here and on a cluster.
 
-    python benchmarks/calibration_throughput.py [--rows 100000] [--hidden 1024] [--repeats 3]
+    python benchmarks/calibration_throughput.py [--rows 200000] [--hidden 2048] [--repeats 3]
 
 Makes a seeded perceptron and a set, and measures rows a second, one after the other in each repeat:
 ``session.run`` over the set in memory; the service, from the first row to the last record; the same
@@ -32,7 +32,7 @@ from serve.server_process import end_in_order_when_told, service
 FEATURES = 784
 CLASSES = 10
 BATCH = 256
-POLL_SECONDS = 0.01
+POLL_SECONDS = 0.2
 
 
 def main() -> None:
@@ -205,8 +205,8 @@ def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--rows", type=int, default=100_000)
-    parser.add_argument("--hidden", type=int, default=1024)
+    parser.add_argument("--rows", type=int, default=200_000)
+    parser.add_argument("--hidden", type=int, default=2048)
     parser.add_argument("--repeats", type=int, default=3)
     return parser.parse_args()
 

@@ -19,7 +19,7 @@ from service.storage.artifact_rows import NewArtifact
 from service.storage.artifacts import ArtifactStore
 from service.storage.job_files import JobFiles
 
-BATCH_SAMPLES = 1024
+BATCH_SAMPLES = 2048
 
 Recorder: TypeAlias = Callable[[Batch], Records]
 

@@ -62,6 +62,7 @@ def run_calibration(
     recorded = _stored(workspace, row) or _run(workspace, row, progress)
     config = cast("dict[str, Any]", row.config)
     options = CalibrationConfig.model_validate(config).fit_options(tuple(config["top_k"]))
+    progress.say("fit", 0, len(options.top_k) * len(options.measures), now=True)
     with moved_to_canonical_order(recorded.records):
         fit = fit_calibration(
             recorded.records,

@@ -10,7 +10,7 @@ from service.runner.frames import MAX_RANK, Array, code_of
 
 CHUNK_ROWS = 256
 # Of rows to be recorded: some runs of the model, each made records of during the next.
-RECORDED_ROWS = 1024
+RECORDED_ROWS = 2048
 
 
 def check_inputs(inputs: Mapping[str, Array], location: str, invalid: type[InvalidInput]) -> None:
