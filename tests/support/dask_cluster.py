@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 from typing import Self
 
@@ -36,15 +37,22 @@ class DaskCluster:
 
     def add_worker(self, *, resources: str = "CORE=1") -> subprocess.Popen[bytes]:
         """Start a worker of one thread; it is there when this returns."""
-        n_before = len(self.client.scheduler_info()["workers"])
+        name = uuid.uuid4().hex
         process = self._start(
             "worker",
             self.address,
-            *("--nthreads", "1", "--no-nanny", "--resources", resources),
+            *("--nthreads", "1", "--no-nanny", "--resources", resources, "--name", name),
             *("--local-directory", str(self._folder)),
         )
-        self.client.wait_for_workers(n_before + 1, timeout=60)
+        # Not by their number: one that was killed just now may be counted still.
+        while name not in self._names():
+            assert process.poll() is None, "the Dask worker has ended"
+            time.sleep(0.05)
         return process
+
+    def _names(self) -> set[str]:
+        workers = self.client.scheduler_info(n_workers=-1)["workers"]
+        return {str(worker["name"]) for worker in workers.values()}
 
     def kill(self, process: subprocess.Popen[bytes]) -> None:
         """Send SIGKILL: no handler runs, nothing is cleaned up."""
