@@ -185,8 +185,12 @@ def dask(
     command = [sys.executable, "-m", f"distributed.cli.dask_{kind}", *words, "--host", "127.0.0.1"]
     if core is not None:
         command = ["taskset", "-c", str(core), *command]
-    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(command, env=os.environ | settings, **quiet) as process:  # noqa: S603
+    with subprocess.Popen(  # noqa: S603 - our own interpreter
+        command,
+        env=os.environ | settings,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    ) as process:
         try:
             yield
         finally:
