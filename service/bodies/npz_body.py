@@ -12,7 +12,7 @@ from service.bodies.parameter import required
 from service.bodies.request import Array, PredictRequest
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader, read_npy_header
-from service.datasets.npz import is_npz
+from service.datasets.npz import is_zip
 from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
 from service.datasets.zip_archive import ZipArchive
 from service.errors import InvalidInput, MalformedRequest
@@ -33,7 +33,7 @@ def read_npz_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -
         If there are more rows or bytes than is allowed.
     """
     reference = required(calibration)
-    if not is_npz(body):
+    if not is_zip(body):
         raise MalformedRequest.at(PLACE, "expected an .npz archive, as numpy.savez writes it")
     bounded = DatasetLimits(max_inflated_bytes=limits.max_bytes)
     with (

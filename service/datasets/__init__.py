@@ -8,6 +8,7 @@ from typing import Protocol
 from service.datasets import csv, npz, parquet
 from service.datasets.dataset import ArrayInfo, Batch, Dataset, DatasetInfo, DatasetKind
 from service.datasets.limits import DatasetLimits
+from service.datasets.reading import AS_IT_IS, Reading
 from service.datasets.unsupported import HEAD_BYTES, unsupported
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "DatasetInfo",
     "DatasetKind",
     "DatasetLimits",
+    "Reading",
     "open_dataset",
 ]
 
@@ -27,15 +29,21 @@ class OpenDataset(Protocol):
     """Open a file of one format."""
 
     def __call__(
-        self, path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+        self,
+        path: Path,
+        *,
+        location: str,
+        limits: DatasetLimits,
+        labels_required: bool,
+        reading: Reading,
     ) -> Dataset: ...
 
 
 @dataclass(frozen=True)
 class DatasetFormat:
-    """A format: how its first bytes look, and its reader."""
+    """A format: how its first bytes look, and its reader; ``recognises`` may look further."""
 
-    recognises: Callable[[bytes], bool]
+    recognises: Callable[[bytes, Path], bool]
     open: OpenDataset
 
 
@@ -47,14 +55,19 @@ FORMATS: dict[str, DatasetFormat] = {
 
 
 def open_dataset(
-    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool = True
+    path: Path,
+    *,
+    location: str,
+    limits: DatasetLimits,
+    labels_required: bool = True,
+    reading: Reading = AS_IT_IS,
 ) -> Dataset:
     """Open a set of samples after checking all that can be checked without reading its values.
 
     Shapes, dtypes, names, sizes and every label are checked here; the values of inputs, outputs
     and supplied columns as their batches pass. ``location`` is the part or argument that begins
     every violation. A set without labels is refused unless ``labels_required`` is false; labels
-    that are there are checked either way.
+    that are there are checked either way. ``reading`` says what the file leaves open.
 
     Raises
     ------
@@ -68,8 +81,12 @@ def open_dataset(
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
     for known in FORMATS.values():
-        if known.recognises(head):
+        if known.recognises(head, path):
             return known.open(
-                path, location=location, limits=limits, labels_required=labels_required
+                path,
+                location=location,
+                limits=limits,
+                labels_required=labels_required,
+                reading=reading,
             )
     raise unsupported(head, location=location)

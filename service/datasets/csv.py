@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from service.datasets.limits import DatasetLimits
+from service.datasets.reading import Reading
 from service.datasets.table import TableDataset, count_samples, require_pyarrow
 from service.datasets.table_columns import LABEL, table_columns
 from service.errors import InvalidDataset, TooLarge
@@ -25,7 +26,7 @@ _BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): [^']*(?:'([^']{0,40})
 _BAD_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
 
 
-def is_csv(head: bytes) -> bool:
+def is_csv(head: bytes, _path: Path) -> bool:
     """Tell whether a file begins with UTF-8 text."""
     if not head or b"\0" in head:
         return False
@@ -38,7 +39,12 @@ def is_csv(head: bytes) -> bool:
 
 
 def open_csv(
-    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+    path: Path,
+    *,
+    location: str,
+    limits: DatasetLimits,
+    labels_required: bool,
+    reading: Reading,  # noqa: ARG001 - nothing is left open
 ) -> TableDataset:
     """Open a CSV file, having read its header, counted its rows and checked its labels, if any."""
     require_pyarrow(location)

@@ -35,7 +35,9 @@ class DatasetInfo:
     ``arrays`` has what batches bring: the model's inputs by name, or the one array ``logits`` or
     ``probabilities``. ``n_classes`` is known for outputs alone. ``supplied`` names the columns
     ``uncertainty_<name>`` that lie beside them, without the prefix. ``labelled`` is false where the
-    file has no labels, which only a caller who does without them gets to see.
+    file has no labels, which only a caller who does without them gets to see. ``class_map`` has the
+    index that each name of a class was given, where the file names its classes, and ``notes`` are
+    sentences on what was inferred.
     """
 
     kind: DatasetKind
@@ -45,6 +47,8 @@ class DatasetInfo:
     n_classes: int | None
     supplied: tuple[str, ...]
     labelled: bool
+    class_map: Mapping[str, int] | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def row_bytes(self) -> int:

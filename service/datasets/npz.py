@@ -14,6 +14,7 @@ from service.datasets.dataset import AnyArray, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader, read_npy_header
 from service.datasets.npz_layout import LABELS, npz_layout
+from service.datasets.reading import Reading
 from service.datasets.supplied import SUPPLIED_PREFIX, check_supplied
 from service.datasets.zip_archive import MemberStream, ZipArchive
 from service.errors import InvalidDataset
@@ -22,13 +23,23 @@ FORMAT = "npz"
 LABELS_PER_READ = 65_536
 
 
-def is_npz(head: bytes) -> bool:
-    """Tell whether a file begins as a zip archive does, an empty one included."""
+def is_npz(head: bytes, _path: Path) -> bool:
+    """Tell whether a file is an archive of arrays."""
+    return is_zip(head)
+
+
+def is_zip(head: bytes) -> bool:
+    """Tell whether bytes begin as a zip archive does, an empty one included."""
     return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
 
 
 def open_npz(
-    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+    path: Path,
+    *,
+    location: str,
+    limits: DatasetLimits,
+    labels_required: bool,
+    reading: Reading,  # noqa: ARG001 - nothing is left open
 ) -> "NpzDataset":
     """Open an .npz archive, having read its headers and checked its labels, if it has any."""
     with ExitStack() as stack:

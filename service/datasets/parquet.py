@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from service.datasets.limits import DatasetLimits
+from service.datasets.reading import Reading
 from service.datasets.table import TableDataset, count_samples, require_pyarrow
 from service.datasets.table_columns import (
     LABEL,
@@ -26,13 +27,18 @@ _BUFFER_BYTES = 8 * 1024**2
 _MIN_COLUMN_BUFFER_BYTES = 4096
 
 
-def is_parquet(head: bytes) -> bool:
+def is_parquet(head: bytes, _path: Path) -> bool:
     """Tell whether a file begins as Parquet does."""
     return head.startswith(MAGIC)
 
 
 def open_parquet(
-    path: Path, *, location: str, limits: DatasetLimits, labels_required: bool
+    path: Path,
+    *,
+    location: str,
+    limits: DatasetLimits,
+    labels_required: bool,
+    reading: Reading,  # noqa: ARG001 - nothing is left open
 ) -> TableDataset:
     """Open a Parquet file, having judged its footer and checked its labels, if any."""
     require_pyarrow(location)

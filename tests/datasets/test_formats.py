@@ -38,8 +38,11 @@ def test_names_tell_nothing(tmp_path: Path, file_format: str, name: str) -> None
 
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_no_two_readers_claim_a_file(tmp_path: Path, file_format: str) -> None:
-    head = write(tmp_path / "set", file_format).read_bytes()[:4096]
-    assert [name for name, known in FORMATS.items() if known.recognises(head)] == [file_format]
+    path = write(tmp_path / "set", file_format)
+    head = path.read_bytes()[:4096]
+    assert [name for name, known in FORMATS.items() if known.recognises(head, path)] == [
+        file_format
+    ]
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,1 @@
+"""Pictures: from the bytes of a JPEG to the pixels that a model takes."""
