@@ -43,7 +43,7 @@ def _removed_folder() -> Iterator[str]:
     Nothing can be read or written there, and nothing is left behind however this process or the
     child ends: to start one takes long enough to be killed in the midst of it.
     """
-    folder = tempfile.mkdtemp(prefix="howsure-runner-")
+    folder = tempfile.mkdtemp(prefix="howsure-runner-", dir=_temporary())
     if sys.platform != "linux":
         try:
             yield folder
@@ -58,6 +58,15 @@ def _removed_folder() -> Iterator[str]:
         yield f"/proc/self/fd/{opened}"
     finally:
         os.close(opened)
+
+
+def _temporary() -> str | None:
+    """Return the folder for temporary ones, or None to let Python look for one.
+
+    Python tries by writing a file, which stays if the process is killed at that moment.
+    """
+    usual = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - mkdtemp makes a folder of its own
+    return usual if os.access(usual, os.W_OK | os.X_OK) else None
 
 
 def _environment() -> dict[str, str]:
