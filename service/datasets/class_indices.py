@@ -1,0 +1,121 @@
+"""Which index a class has that a set calls by a name: said by the caller, or inferred and told."""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from service.datasets.reading import Reading
+from service.errors import InvalidDataset, shown
+
+# Where names come from: of folders, or of labels that were written to be read.
+NamedBy: TypeAlias = Literal["folders", "labels"]
+
+_SHOWN_NAMES = 5
+_INTEGER = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+
+
+@dataclass(frozen=True)
+class ClassIndices:
+    """The index of each class by its name, and a sentence on how it was found if it was inferred.
+
+    The map has all names that are known: those of a set that holds no sample of some too.
+    """
+
+    map: dict[str, int]
+    note: str | None
+
+
+def class_indices(
+    names: Iterable[str], reading: Reading, *, place: str, named_by: NamedBy = "labels"
+) -> ClassIndices:
+    """Return the indices of the classes that a set names; ``place`` begins every violation.
+
+    What the caller says comes first: ``class_map``, which must have every name; then ``classes``,
+    if they have every name. Names that are integers are the indices themselves: labels as they
+    are, folders if they are 0 to K-1 without a gap. All others are numbered in the order of their
+    names, as torchvision does with folders.
+
+    Raises
+    ------
+    InvalidDataset
+        If a name is not in ``class_map``, names one of ``classes`` that stands there twice, or is
+        a number that cannot be an index as it stands.
+    """
+    found = sorted(set(names))
+    if reading.class_map is not None:
+        _refuse_unknown(found, reading.class_map, place=place)
+        return ClassIndices(dict(reading.class_map), None)
+    if reading.classes is not None and found and set(found) <= set(reading.classes):
+        return ClassIndices(_by_position(found, reading.classes, place=place), None)
+    if found and all(_NUMBER.fullmatch(name) for name in found):
+        return _numbers(found, place=place, named_by=named_by)
+    ordered = {name: index for index, name in enumerate(found)}
+    whose = "their folders' names, as torchvision does" if named_by == "folders" else "their names"
+    return ClassIndices(
+        ordered,
+        f"Classes were numbered in the order of {whose}: {_beginning(ordered)}; "
+        "send class_map to say otherwise.",
+    )
+
+
+def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place: str) -> None:
+    unknown = [name for name in found if name not in class_map]
+    if unknown:
+        some = ", ".join(shown(name) for name in unknown[:_SHOWN_NAMES])
+        more = len(unknown) - _SHOWN_NAMES
+        raise InvalidDataset.at(
+            place,
+            f"expected classes that class_map names, got {some}"
+            + (f" and {more} more" if more > 0 else "")
+            + "; give each of them an index",
+        )
+
+
+def _by_position(found: Sequence[str], classes: Sequence[str], *, place: str) -> dict[str, int]:
+    positions = {name: index for index, name in enumerate(classes)}
+    if len(positions) < len(classes):
+        for name in found:
+            if list(classes).count(name) > 1:
+                raise InvalidDataset.at(
+                    place,
+                    f"expected a class that `classes` names once, got {shown(name)}; "
+                    "send class_map to say which index it has",
+                )
+    return positions
+
+
+def _numbers(found: Sequence[str], *, place: str, named_by: NamedBy) -> ClassIndices:
+    """Return names that are numbers as the indices they are, if they can be."""
+    some = ", ".join(shown(name) for name in found[:_SHOWN_NAMES])
+    wrong = f"expected classes called by their indices, counted from 0, got {some}"
+    if not all(_INTEGER.fullmatch(name) for name in found):
+        raise InvalidDataset.at(place, f"{wrong}; send class_map to say which index each has")
+    numbers = {name: int(name) for name in found}
+    values = sorted(numbers.values())
+    if len(values) > 1 and values == list(range(1, len(values) + 1)):
+        raise InvalidDataset.at(
+            place,
+            f"expected classes counted from 0, got 1 to {len(values)}, as if counted from 1; "
+            "send class_map to say which index each has",
+        )
+    if len(set(values)) < len(values):
+        raise InvalidDataset.at(
+            place, f"{wrong}, of which two are the same number; send class_map to say what they are"
+        )
+    if named_by == "folders" and values != list(range(len(values))):
+        missing = next(index for index, value in enumerate(values) if index != value)
+        raise InvalidDataset.at(
+            place,
+            f"expected folders called 0 to {len(values) - 1} or by names, got {some} without "
+            f"{missing}; send class_map to say which index each has",
+        )
+    ordered = dict(sorted(numbers.items(), key=lambda item: item[1]))
+    called = "folders are called" if named_by == "folders" else "labels are"
+    return ClassIndices(ordered, f"Classes have the numbers that their {called}.")
+
+
+def _beginning(ordered: Mapping[str, int]) -> str:
+    some = ", ".join(f"{shown(n)[1:-1]}={i}" for n, i in list(ordered.items())[:_SHOWN_NAMES])
+    return some + (", …" if len(ordered) > _SHOWN_NAMES else "")
