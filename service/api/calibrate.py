@@ -35,6 +35,8 @@ from service.operations.uploads import CalibrationUpload, UploadedFile
 
 MAX_CONFIG_BYTES = 8 * 1024**2
 
+SETS = ("calibration", "calibration_labels", "evaluation", "evaluation_labels")
+
 router = APIRouter(tags=["calibrations"])
 
 _FILE = {"type": "string", "format": "binary"}
@@ -57,9 +59,13 @@ REQUEST_BODY: dict[str, Any] = {
                         "description": "Companion files with the model's external weights.",
                     },
                     "calibration": _FILE
-                    | {"description": "Labelled samples: .npz, or .csv and .parquet of outputs."},
+                    | {"description": "Labelled samples, of any format that is read."},
+                    "calibration_labels": _FILE
+                    | {"description": "Labels of a calibration set in .npy, as .npy."},
                     "evaluation": _FILE
                     | {"description": "A second labelled set, used for scores only."},
+                    "evaluation_labels": _FILE
+                    | {"description": "Labels of an evaluation set in .npy, as .npy."},
                     "config": {"$ref": "#/components/schemas/CalibrationConfig"},
                 },
             },
@@ -75,13 +81,13 @@ SCHEMAS = {
 
 
 def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
+    a_set = PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True)
     return {
         "model": PartRule(max_bytes=limits.max_model_bytes, repeatable=True, is_file=True),
         "model_data": PartRule(
             max_bytes=limits.max_model_data_bytes, repeatable=True, is_file=True
         ),
-        "calibration": PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True),
-        "evaluation": PartRule(max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True),
+        **dict.fromkeys(SETS, a_set),
         "config": PartRule(max_bytes=MAX_CONFIG_BYTES, repeatable=False, is_file=False),
     }
 
@@ -142,21 +148,22 @@ async def post_calibrate(
 
 
 def _upload(spooled: SpooledUpload) -> CalibrationUpload:
-    calibration = spooled.files("calibration")
-    if not calibration:
+    sets = {name: _file(found) for name in SETS for found in spooled.files(name)}
+    if "calibration" not in sets:
         raise InvalidInput.at("calibration", "this part is required: a labelled calibration set")
-    evaluation = spooled.files("evaluation")
     companions = [_file(found) for found in spooled.files("model_data")]
     labels = [companion.label for companion in companions]
     twice = next((label for label in labels if labels.count(label) > 1), None)
     if twice is not None:
         raise InvalidInput.at("model_data", f"two companions are named {twice!r}")
     return CalibrationUpload(
-        calibration=_file(calibration[0]),
+        calibration=sets["calibration"],
         config=spooled.text("config") or "{}",
         onnx_models=[_file(found) for found in spooled.files("model")],
         companions=companions,
-        evaluation=_file(evaluation[0]) if evaluation else None,
+        evaluation=sets.get("evaluation"),
+        labels=sets.get("calibration_labels"),
+        evaluation_labels=sets.get("evaluation_labels"),
     )
 
 
@@ -166,9 +173,16 @@ def _content(upload: CalibrationUpload) -> list[object]:
         "model": upload.onnx_models,
         "model_data": upload.companions,
         "calibration": [upload.calibration],
-        "evaluation": [] if upload.evaluation is None else [upload.evaluation],
+        "calibration_labels": [upload.labels],
+        "evaluation": [upload.evaluation],
+        "evaluation_labels": [upload.evaluation_labels],
     }
-    files = [[name, file.label, file.sha256] for name, found in named.items() for file in found]
+    files = [
+        [name, file.label, file.sha256]
+        for name, found in named.items()
+        for file in found
+        if file is not None
+    ]
     return [upload.config, *files]
 
 

@@ -19,7 +19,7 @@ from service.api.dependencies import (
     WorkspaceDep,
 )
 from service.api.job_progress import Progress, progress_of
-from service.api.multipart import PartRule, UploadLimits, spool_multipart
+from service.api.multipart import PartRule, SpooledFile, UploadLimits, spool_multipart
 from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
@@ -43,6 +43,11 @@ REQUEST_BODY: dict[str, Any] = {
                         "type": "string",
                         "format": "binary",
                         "description": "A set as for /calibrate; it may lack labels.",
+                    },
+                    "evaluation_labels": {
+                        "type": "string",
+                        "format": "binary",
+                        "description": "Labels of a set in .npy, as .npy.",
                     },
                     "name": {
                         "type": "string",
@@ -124,6 +129,9 @@ async def post_evaluation(
             "evaluation": PartRule(
                 max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True
             ),
+            "evaluation_labels": PartRule(
+                max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True
+            ),
             "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
         },
     )
@@ -133,14 +141,15 @@ async def post_evaluation(
             raise InvalidInput.at("evaluation", "this part is required: a set to judge")
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
-        uploaded = UploadedFile(files[0].path, files[0].label, files[0].sha256)
+        labels = spooled.files("evaluation_labels")
         row = await lanes.upload.run(
             further_sets.start_evaluation,
             workspace,
             tenant_id,
             calibration_id,
             name=name,
-            uploaded=uploaded,
+            uploaded=_file(files[0]),
+            labels=_file(labels[0]) if labels else None,
         )
     finally:
         await run_in_threadpool(spooled.discard)
@@ -157,6 +166,10 @@ async def post_evaluation(
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED
     return resource(row)
+
+
+def _file(found: SpooledFile) -> UploadedFile:
+    return UploadedFile(found.path, found.label, found.sha256)
 
 
 @router.get(

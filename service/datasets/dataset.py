@@ -36,7 +36,8 @@ class DatasetInfo:
     ``probabilities``. ``n_classes`` is known for outputs alone. ``supplied`` names the columns
     ``uncertainty_<name>`` that lie beside them, without the prefix. ``labelled`` is false where the
     file has no labels, which only a caller who does without them gets to see. ``class_map`` has the
-    index that each name of a class was given, where the file names its classes, and ``notes`` are
+    index that each name of a class was given, where the file names its classes;
+    ``is_numbered_by_name`` tells that nothing but the order of the names gave it. ``notes`` are
     sentences on what was inferred.
     """
 
@@ -48,6 +49,7 @@ class DatasetInfo:
     supplied: tuple[str, ...]
     labelled: bool
     class_map: Mapping[str, int] | None = None
+    is_numbered_by_name: bool = False
     notes: tuple[str, ...] = ()
 
     @property

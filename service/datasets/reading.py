@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.datasets.dataset import DatasetKind
 from service.pictures.preprocessing import Preprocessing
 
 
@@ -24,6 +25,8 @@ class Reading:
         left out are not read.
     labels
         A file of labels, .npy, that lies beside the set.
+    kind
+        What a lone array without a name holds: the model's input if it is not said.
     """
 
     preprocessing: Preprocessing | None = None
@@ -31,6 +34,7 @@ class Reading:
     classes: Sequence[str] | None = None
     columns: Mapping[str, Sequence[str]] | None = None
     labels: Path | None = None
+    kind: DatasetKind | None = None
 
 
 AS_IT_IS = Reading()

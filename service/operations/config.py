@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal, Self, TypeVar
 
-from pydantic import AfterValidator, Field, ValidationError, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from service.core.fit import FitOptions
 from service.core.intervals import IntervalOptions
@@ -12,8 +12,13 @@ from service.errors import InvalidConfig
 from service.operations.config_rules import violations_of
 from service.operations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
 from service.operations.pass_config import DropoutConfig, EnsembleConfig, GradientConfig
+from service.operations.picture_config import AskedPreprocessing
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+# As many as the most classes that a model may have.
+MAX_MAPPED = 100_000
+MAX_INPUTS = 1_000
+
 _UUID = re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$")
 
 AnyConfig = TypeVar("AnyConfig", bound=FitConfig)
@@ -26,6 +31,16 @@ def _not_an_id(name: str) -> str:
 
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
+ClassName = Annotated[str, Field(min_length=1, max_length=200)]
+ColumnName = Annotated[str, Field(min_length=1, max_length=1000)]
+AskedColumns = Annotated[
+    list[ColumnName],
+    Field(min_length=1, max_length=MAX_MAPPED),
+    BeforeValidator(
+        lambda asked: [asked] if isinstance(asked, str) else asked,
+        json_schema_input_type=ColumnName | Annotated[list[ColumnName], Field(min_length=1)],
+    ),
+]
 
 
 class OutputConfig(Strict):
@@ -44,8 +59,23 @@ class CalibrationConfig(FitConfig):
     ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Of ensemble_variance.")
     gradient: GradientConfig = Field(GradientConfig(), description="Of gradient_norm.")
     output: OutputConfig = Field(OutputConfig(), description="Output of the ONNX model.")
-    classes: list[Annotated[str, Field(min_length=1, max_length=200)]] | None = Field(
+    classes: list[ClassName] | None = Field(
         None, min_length=2, description="Names of the classes, by index."
+    )
+    preprocessing: AskedPreprocessing | None = Field(
+        None, description="What makes pictures the model's input."
+    )
+    class_map: dict[ClassName, Annotated[int, Field(ge=0, lt=MAX_MAPPED)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_MAPPED,
+        description="Index of each class by the name of its folder, or other text in its place.",
+    )
+    columns: dict[ColumnName, AskedColumns] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_INPUTS,
+        description="Columns of a table that make each input of the model, and `label`.",
     )
 
     @model_validator(mode="after")

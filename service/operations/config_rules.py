@@ -131,4 +131,6 @@ def _count(schema: Schema, of: str, thing: str) -> str:
         return ""
     if most is None:
         return f" of at least {least} {thing}{'s' * (least != 1)}"
+    if least == most:
+        return f" of {least} {thing}{'s' * (least != 1)}"
     return f" of {least or 0} to {most} {thing}s"

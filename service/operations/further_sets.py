@@ -5,8 +5,10 @@ from collections.abc import Sequence
 from typing import Any, cast
 
 import models
-from service.datasets import Dataset, open_dataset
+from service.datasets import Dataset, Reading, open_dataset
 from service.errors import InvalidDataset, OutcomeUnknown
+from service.operations.asked_reading import asked_reading
+from service.operations.config import CalibrationConfig
 from service.operations.job_leftovers import remove_leftovers
 from service.operations.keep_set import keep_shards
 from service.operations.label_range import check_label_range
@@ -30,6 +32,7 @@ def start_evaluation(
     *,
     name: str,
     uploaded: UploadedFile,
+    labels: UploadedFile | None = None,
 ) -> models.Evaluation:
     """Check a further set against a finished calibration, keep it and queue its evaluation.
 
@@ -49,7 +52,11 @@ def start_evaluation(
     files = JobFiles.of(row.id, evaluation_id)
     try:
         with open_dataset(
-            uploaded.path, location=LOCATION, limits=limits, labels_required=False
+            uploaded.path,
+            location=LOCATION,
+            limits=limits,
+            labels_required=False,
+            reading=_reading(row, labels),
         ) as dataset:
             info = dataset.info
             _suits(workspace, tenant_id, row, dataset)
@@ -123,6 +130,13 @@ def delete_evaluation(
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         keys = EvaluationRepository(session, tenant_id).delete(row.id, name)
     workspace.artifacts.delete(keys)
+
+
+def _reading(row: models.Calibration, labels: UploadedFile | None) -> Reading:
+    """Return how the set is read: as the calibration's own were."""
+    config, data = cast("dict[str, Any]", row.config), cast("dict[str, Any]", row.data)
+    asked = CalibrationConfig.model_validate(config)
+    return asked_reading(asked, labels, kind=data["kind"])
 
 
 def _suits(

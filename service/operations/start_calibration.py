@@ -9,12 +9,14 @@ import numpy as np
 from service.core.arrays import Labels
 from service.datasets import Batch, Dataset, DatasetInfo, open_dataset
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.operations.asked_reading import asked_reading
 from service.operations.available_measures import (
     checked_options,
     gives_logits,
     kept_outputs,
     kept_passes,
 )
+from service.operations.class_map_rules import check_class_map, check_same_classes, class_names
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.ensemble_rules import check_ensemble
 from service.operations.keep_calibration import UploadedSets, keep_calibration
@@ -42,10 +44,11 @@ def start_calibration(
     config = parse_config(upload.config, CalibrationConfig)
     check_ensemble(upload, config)
     with ExitStack() as stack:
-        sets = _open_sets(workspace, upload, stack)
+        sets = _open_sets(workspace, upload, config, stack)
         labels = _labels(sets.calibration, "calibration", MIN_SAMPLES)
         judged = None if sets.evaluation is None else _labels(sets.evaluation, "evaluation", 1)
         found = _classes(workspace, upload, config, sets.calibration)
+        check_class_map(sets.calibration.info, config, found.n_classes)
         check_label_range(labels, "calibration", found.n_classes)
         if judged is not None:
             check_label_range(judged, "evaluation", found.n_classes)
@@ -66,24 +69,39 @@ def start_calibration(
         resolved = config.model_dump(mode="json") | {
             "name": config.name or FALLBACK_NAME,
             "top_k": list(top_k),
-            "classes": list(config.classes or found.class_names),
+            "classes": list(
+                config.classes or class_names(info, found.n_classes) or found.class_names
+            ),
+            "class_map": None if info.class_map is None else dict(info.class_map),
+            "preprocessing": None
+            if config.preprocessing is None
+            else config.preprocessing.resolved().as_dict(),
         }
-        warnings = [*found.warnings, *notes]
+        warnings = [*info.notes, *found.warnings, *notes]
         return keep_calibration(
             workspace, tenant_id, upload, sets, resolved, data, onnx_model, warnings
         )
 
 
-def _open_sets(workspace: Workspace, upload: CalibrationUpload, stack: ExitStack) -> UploadedSets:
-    def opened(file: UploadedFile, location: str) -> Dataset:
+def _open_sets(
+    workspace: Workspace, upload: CalibrationUpload, config: CalibrationConfig, stack: ExitStack
+) -> UploadedSets:
+    def opened(file: UploadedFile, labels: UploadedFile | None, location: str) -> Dataset:
         limits = workspace.limits.datasets
-        return stack.enter_context(open_dataset(file.path, location=location, limits=limits))
+        kind = None if upload.onnx_models else config.output.kind
+        reading = asked_reading(config, labels, kind=kind)
+        return stack.enter_context(
+            open_dataset(file.path, location=location, limits=limits, reading=reading)
+        )
 
-    calibration = opened(upload.calibration, "calibration")
+    calibration = opened(upload.calibration, upload.labels, "calibration")
     if upload.evaluation is None:
+        if upload.evaluation_labels is not None:
+            raise InvalidInput.at("evaluation_labels", "there is no evaluation set to label")
         return UploadedSets(calibration, None)
-    evaluation = opened(upload.evaluation, "evaluation")
+    evaluation = opened(upload.evaluation, upload.evaluation_labels, "evaluation")
     check_same_layout(calibration, evaluation)
+    check_same_classes(calibration.info, evaluation.info)
     _first_rows(evaluation)
     return UploadedSets(calibration, evaluation)
 

@@ -18,11 +18,16 @@ class UploadedFile:
 
 @dataclass(frozen=True)
 class CalibrationUpload:
-    """The parts of POST /calibrate; ``request`` is what `only_once` is given beside it."""
+    """The parts of POST /calibrate; ``request`` is what `only_once` is given beside it.
+
+    ``labels`` and ``evaluation_labels`` are those of sets whose files have none themselves.
+    """
 
     calibration: UploadedFile
     config: str = "{}"
     onnx_models: Sequence[UploadedFile] = ()
     companions: Sequence[UploadedFile] = ()
     evaluation: UploadedFile | None = None
+    labels: UploadedFile | None = None
+    evaluation_labels: UploadedFile | None = None
     request: KeyedRequest | None = None
