@@ -1,0 +1,106 @@
+"""From the bytes of a JPEG, PNG or WebP to pixels of the size and colours that a model takes.
+
+What a picture is, is what Pillow makes of it, in full: no decoder is told to save itself detail.
+Beyond that, EXIF orientation is applied; colour profiles are not; transparency is dropped, what
+lies under it is seen; of 16 bits the upper eight are kept.
+"""
+
+from collections.abc import Mapping
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from service.errors import InvalidInput, ServiceError, shown
+from service.pictures.claims import check_frames, check_scans, check_size, webp_size
+from service.pictures.formats import PictureFormat, picture_format
+from service.pictures.geometry import cropped, resized
+from service.pictures.orientation import upright
+from service.pictures.preprocessing import Preprocessing
+
+
+class _QuietJpegFile(JpegImageFile):
+    """A JPEG whose resolution nobody asks for: to look for it warns of damage in EXIF data."""
+
+    def _read_dpi_from_exif(self) -> None:
+        """Leave it."""
+
+
+# Not `Image.open`: it warns of a size before it can be asked for, and takes the pictures within
+# a JPEG for one that moves.
+_READERS: Mapping[PictureFormat, type[ImageFile]] = {
+    "JPEG": _QuietJpegFile,
+    "PNG": PngImageFile,
+    "WebP": WebPImageFile,
+}
+
+
+def read_picture(
+    content: bytes,
+    preprocessing: Preprocessing,
+    *,
+    place: str,
+    invalid: type[InvalidInput] = InvalidInput,
+) -> NDArray[np.uint8]:
+    """Return the pixels of a picture, uint8 of shape (height, width, channels).
+
+    The channels are red, green and blue, also where the model takes them in another order, or one
+    of grey. ``place`` is what the picture is called in errors.
+
+    Raises
+    ------
+    InvalidInput
+        Of the class ``invalid``: if it is no whole still picture in a format that is read, or is
+        smaller than what is cut out of it.
+    TooLarge
+        If it claims more pixels than are decoded, or would have more once it is resized.
+    """
+    kind = picture_format(content, place=place, invalid=invalid)
+    try:
+        image = _loaded(content, kind, place=place, invalid=invalid)
+    except (ServiceError, MemoryError):
+        raise
+    except Exception as error:
+        # Decoders of strangers' bytes fail in every way there is.
+        raise invalid.at(
+            place, f"this {kind} cannot be decoded: {shown(str(error))[1:-1]}"
+        ) from error
+    image = _coloured(upright(image), preprocessing)
+    image = resized(image, preprocessing, place=place)
+    image = cropped(image, preprocessing, place=place, invalid=invalid)
+    pixels = np.asarray(image, dtype=np.uint8)
+    return np.ascontiguousarray(pixels.reshape(*pixels.shape[:2], preprocessing.channels))
+
+
+def _loaded(
+    content: bytes, kind: PictureFormat, *, place: str, invalid: type[InvalidInput]
+) -> Image.Image:
+    check_frames(content, kind, place=place, invalid=invalid)
+    if kind == "WebP":
+        size = webp_size(content)
+        if size is None:
+            raise invalid.at(place, "this WebP cannot be decoded: its head is none of a picture")
+        check_size(*size, place=place)
+    image = _READERS[kind](BytesIO(content))
+    check_size(*image.size, place=place)
+    if kind == "JPEG":
+        check_scans(content, *image.size, place=place)
+    image.load()
+    return image
+
+
+def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
+    mode = "L" if preprocessing.colour == "grey" else "RGB"
+    if image.mode == "I;16":
+        # Pillow clips these; of 16 bits of colour it keeps the upper eight, as is done here.
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode == mode:
+        return image
+    # Pillow would look for a colour that stands for transparent, and warns where there are many.
+    image.info.pop("transparency", None)
+    return image.convert(mode)
