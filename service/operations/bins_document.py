@@ -6,7 +6,13 @@ It is written by ``GET /calibrations/{id}/bins`` and read by ``POST /calibration
 import uuid
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field
+from pydantic import (
+    AfterValidator,
+    ConfigDict,
+    Field,
+    SerializerFunctionWrapHandler,
+    model_serializer,
+)
 
 from service.core.bins.table import Lookup
 from service.graph.output import Kind, Precision
@@ -19,6 +25,7 @@ from service.operations.fit_config import (
     SelectiveConfig,
     Strict,
 )
+from service.operations.picture_config import PreprocessingConfig
 from service.runner.pass_plan import read_pass_plans
 
 SCHEMA: Final = "howsure.bins/1"
@@ -76,6 +83,19 @@ class ModelRun(Part):
     passes: Plans = Field(
         description="How the measures that answer by running the model more than once do it."
     )
+    preprocessing: PreprocessingConfig | None = Field(
+        None, description="What makes pictures the model's input; left out where nothing does."
+    )
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Documents from before pictures have no such key, and their digests are to hold.
+        found: dict[str, Any] = write(self)
+        if self.preprocessing is None:
+            found.pop("preprocessing", None)
+        else:
+            found["preprocessing"] = self.preprocessing.resolved().as_dict()
+        return found
 
 
 class Data(Part):

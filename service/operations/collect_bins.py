@@ -21,6 +21,7 @@ from service.operations.bins_document import (
     Table,
 )
 from service.operations.fit_config import IntervalConfig
+from service.operations.picture_config import PreprocessingConfig
 from service.operations.served_thresholds import accept_results, ood_threshold
 from service.operations.workspace import Workspace
 from service.runner import serving
@@ -60,7 +61,14 @@ def model_run(row: models.Calibration, measures: Sequence[str]) -> ModelRun | No
         averaged=bool(resolved.get("averaged")),
         # Models stored before there were passes lack the key.
         passes=serving(resolved, measures)["passes"],
+        preprocessing=_preprocessing(resolved),
     )
+
+
+def _preprocessing(resolved: Mapping[str, Any]) -> PreprocessingConfig | None:
+    # What was stored before there was any lacks the key.
+    found = resolved.get("preprocessing")
+    return None if found is None else PreprocessingConfig.model_validate(found)
 
 
 def _read_output(found: dict[str, Any]) -> ReadOutput:

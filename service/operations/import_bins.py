@@ -97,6 +97,9 @@ def _config(document: BinsDocument, name: str) -> dict[str, Any]:
         ],
         "ood": {"level": document.out_of_distribution.level},
         "classes": document.classes,
+        "preprocessing": None
+        if document.model is None or document.model.preprocessing is None
+        else document.model.preprocessing.resolved().as_dict(),
     }
     return parse_config(json.dumps(asked), CalibrationConfig).model_dump(mode="json")
 

@@ -80,6 +80,7 @@ def _other_run(ours: ModelRun, theirs: ModelRun) -> Iterator[Violation]:
         ("companions", "has other files with external weights"),
         ("outputs", "is read at another output, or otherwise"),
         ("averaged", "predicts with a mean where the other does not"),
+        ("preprocessing", "is given pictures in another way"),
     ):
         if getattr(ours, name) != getattr(theirs, name):
             yield _violation(f"model.{name}", f"the model stored here {what}; {ANEW}")
