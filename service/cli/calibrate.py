@@ -15,12 +15,18 @@ from service.cli.connection import connect
 from service.cli.failure import check
 from service.cli.following import follow, print_warnings
 from service.cli.given_config import given_config
-from service.cli.options import BinsOption, ConfigOption, UrlOption
+from service.cli.options import (
+    BinsOption,
+    ClassMapOption,
+    ConfigOption,
+    PreprocessingOption,
+    UrlOption,
+)
 from service.cli.references import address_of
 from service.cli.score_table import print_calibration
 
 
-def calibrate(
+def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     files: Annotated[
         list[Path],
         typer.Argument(
@@ -44,14 +50,28 @@ def calibrate(
         list[Path] | None,
         typer.Option(help="Companion with external weights.", exists=True, dir_okay=False),
     ] = None,
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Labels of a set in .npy, as .npy.", exists=True, dir_okay=False),
+    ] = None,
+    evaluation_labels: Annotated[
+        Path | None,
+        typer.Option(
+            help="Labels of an evaluation set in .npy, as .npy.", exists=True, dir_okay=False
+        ),
+    ] = None,
     name: Annotated[str | None, typer.Option(help="Name; versions are counted per name.")] = None,
     bins: BinsOption = None,
+    preprocessing: PreprocessingOption = None,
+    class_map: ClassMapOption = None,
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
     """Calibrate an ONNX classifier, or an ensemble of them, and print its scores."""
     given, calibration = _split(files)
-    settings = given_config(config, name=name, bins=bins)
+    settings = given_config(
+        config, name=name, bins=bins, preprocessing=preprocessing, class_map=class_map
+    )
     with connect(url) as client:
         resource = upload_and_wait(
             client,
@@ -59,6 +79,8 @@ def calibrate(
             onnx_models=[*given, *(model or [])],
             model_data=model_data or [],
             evaluation=evaluation,
+            labels=labels,
+            evaluation_labels=evaluation_labels,
             config=settings,
         )
         print_calibration(Console(), client, resource)
@@ -71,6 +93,8 @@ def upload_and_wait(
     onnx_models: Sequence[Path] = (),
     model_data: Sequence[Path] = (),
     evaluation: Path | None = None,
+    labels: Path | None = None,
+    evaluation_labels: Path | None = None,
     config: dict[str, Any] | None = None,
 ) -> dict[str, Any]:
     """Upload, show progress until the calibration ends, and return its resource.
@@ -86,7 +110,12 @@ def upload_and_wait(
         paths = [("model", path) for path in onnx_models]
         paths += [("model_data", path) for path in model_data]
         paths += [("calibration", calibration)]
-        paths += [("evaluation", evaluation)] if evaluation else []
+        further = {
+            "evaluation": evaluation,
+            "calibration_labels": labels,
+            "evaluation_labels": evaluation_labels,
+        }
+        paths += [(part, path) for part, path in further.items() if path is not None]
         parts: list[tuple[str, Any]] = [
             (part, (path.name, stack.enter_context(path.open("rb")))) for part, path in paths
         ]

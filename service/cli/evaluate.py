@@ -1,5 +1,6 @@
 """``howsure evaluate``: judge a further set by the tables of a finished calibration."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -26,14 +27,20 @@ def evaluate(
         ),
     ],
     name: Annotated[str, typer.Option(help="What the set is called.")],
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="Labels of a set in .npy, as .npy.", exists=True, dir_okay=False),
+    ] = None,
     url: UrlOption = None,
 ) -> None:
     """Judge a further set by the calibration's tables as they are, and say whether it shifted."""
-    with connect(url) as client, further_set.open("rb") as file:
+    with connect(url) as client, ExitStack() as opened:
         # The id, so that a version that becomes the newest meanwhile is not asked instead.
         found = check(client.get(address_of(calibration))).json()
         parts: list[tuple[str, Any]] = [("name", (None, name))]
-        parts.append(("evaluation", (further_set.name, file)))
+        for part, path in (("evaluation", further_set), ("evaluation_labels", labels)):
+            if path is not None:
+                parts.append((part, (path.name, opened.enter_context(path.open("rb")))))
         made = client.post(address_of(found["id"], "evaluations"), files=parts, timeout=None)
         resource = check(made).json()
         resource = follow(client, address_of(found["id"], "evaluations", name), resource)

@@ -16,3 +16,13 @@ ConfigOption = Annotated[
     str | None, typer.Option("--config", help="Configuration: JSON, or a file that holds it.")
 ]
 BinsOption = Annotated[str | None, typer.Option("--bins", help="Number of bins, or auto.")]
+PreprocessingOption = Annotated[
+    str | None,
+    typer.Option(
+        help="What makes pictures the model's input: imagenet, clip, none, JSON or a file of it."
+    ),
+]
+ClassMapOption = Annotated[
+    str | None,
+    typer.Option(help="Index of each class by the name of its folder: JSON, or a file of it."),
+]
