@@ -1,0 +1,267 @@
+"""What goes wrong comes as an exception that says so; nothing is made twice, nothing is lost."""
+
+import socket
+import threading
+import time
+
+import httpx
+import numpy as np
+import pytest
+from both_clients import KINDS, client_of
+from job_workspaces import inputs_set
+from runner_children import wait_until
+from runner_models import endless_above, undefined_below_zero, weights
+from running_service import DIGITS
+from scripted_server import scripted
+from severed_address import SeveredAddress
+
+from service.client import CalibrationFailed, Client, HowsureError, ServiceUnreachable
+
+QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+JSON = {"Content-Type": "application/json"}
+LATER = (503, {"Retry-After": "0"}, b"")
+PAGE = (200, JSON, b'{"calibrations": [], "next_cursor": null}')
+UNKNOWN = (503, {}, b'{"title": "T", "detail": "d", "type": "urn:howsure:problem:outcome-unknown"}')
+
+
+class LosesAnswers(SeveredAddress):
+    """Breaks the connection instead of passing the first ``losses`` answers on."""
+
+    def __init__(self, url: str, losses: int) -> None:
+        self.losses = losses
+        address = httpx.URL(url)
+        super().__init__(address.host, address.port)
+
+    @property
+    def url(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def _moved(self, key, mask) -> bool:
+        _, port = key.fileobj.getpeername()
+        if port == self._to[1] and self.losses:
+            self.losses -= 1
+            return False
+        return super()._moved(key, mask)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refusal_tells_all_that_the_problem_tells(kind, url) -> None:
+    samples = {"inputs": np.zeros((30, 64), np.float32), "labels": np.full(30, 10)}
+    with client_of(kind, url) as client, pytest.raises(HowsureError) as refused:
+        client.calibrate(DIGITS / "model.onnx", samples)
+    error = refused.value
+    assert (error.status, error.type) == (422, "urn:howsure:problem:invalid-dataset")
+    assert error.errors[0]["location"] == "calibration.labels[0]"
+    assert error.title in str(error)
+    assert error.detail in str(error)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_calibration_that_fails_raises_its_problem(kind, url) -> None:
+    model = undefined_below_zero(weights())
+    with client_of(kind, url) as client, pytest.raises(CalibrationFailed) as failed:
+        client.calibrate(model, inputs_set(defined=False), name="undefined", **QUICK)
+    assert failed.value.resource["status"] == "failed"
+    assert failed.value.detail == failed.value.resource["error"]["detail"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_answer_that_was_lost_is_asked_for_again_and_nothing_is_made_twice(
+    kind, url, digits
+) -> None:
+    name = f"lost-{kind}"
+    with LosesAnswers(url, losses=1) as address, client_of(kind, address.url) as client:
+        made = client.calibrate(
+            DIGITS / "model.onnx", DIGITS / "calibration.npz", name=name, **QUICK
+        )
+        assert address.losses == 0
+        assert (made.version, made.status) == (1, "succeeded")
+        address.losses = 1
+        assert client.refit(made, bins=4).version == 2
+        assert address.losses == 0
+        address.losses = 1
+        assert len(client.predict(digits, np.zeros((3, 64), np.float32))) == 3
+        assert address.losses == 0
+        assert len(client.calibrations(name=name)) == 2
+
+
+def test_what_may_have_been_done_is_not_asked_again_without_a_key(url, digits) -> None:
+    rows = {"inputs": np.zeros((30, 64), np.float32)}
+    with LosesAnswers(url, losses=0) as address, Client(address.url) as client:
+        client.get(digits)
+        lost = SecondAnswerLost(address)
+        with pytest.raises(ServiceUnreachable, match="once"):
+            lost.ask(lambda: client.evaluate(digits, rows, name="once"))
+        found = httpx.get(f"{url}/calibrations/{digits}/evaluations").json()["evaluations"]
+    assert [entry["name"] for entry in found] == ["once"]
+
+
+class SecondAnswerLost:
+    """Lets the first answer of a use through and loses the second."""
+
+    def __init__(self, address: LosesAnswers) -> None:
+        self._address = address
+
+    def ask(self, use) -> object:
+        passed = self._address._moved
+        count = 0
+
+        def moved(key, mask) -> bool:
+            nonlocal count
+            _, port = key.fileobj.getpeername()
+            if port == self._address._to[1]:
+                count += 1
+                self._address.losses = int(count == 2)
+            return passed(key, mask)
+
+        self._address._moved = moved
+        return use()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_service_that_starts_late_is_waited_for(kind, url) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = found.getsockname()[1]
+    target = httpx.URL(url)
+
+    def start() -> None:
+        with socket.create_server(("127.0.0.1", port)) as listening:
+            near, _ = listening.accept()
+            with near, socket.create_connection((target.host, target.port)) as far:
+                far.sendall(near.recv(2**16))
+                near.sendall(far.recv(2**20))
+
+    starting = threading.Timer(0.4, start)
+    starting.start()
+    with client_of(kind, f"http://127.0.0.1:{port}") as client:
+        assert isinstance(client.calibrations(limit=1), list)
+    starting.join()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_later_is_tried_again_as_often_as_allowed(kind) -> None:
+    with scripted(LATER, (429, {"Retry-After": "0"}, b""), PAGE) as server:
+        with client_of(kind, server.url) as client:
+            assert client.calibrations() == []
+        assert len(server.asked) == 3
+    with scripted(LATER) as server:
+        with client_of(kind, server.url, retries=1) as client, pytest.raises(HowsureError) as never:
+            client.calibrations()
+        assert (never.value.status, len(server.asked)) == (503, 2)
+
+
+def test_it_comes_back_when_it_is_told_to() -> None:
+    with scripted((503, {"Retry-After": "1"}, b""), PAGE) as server, Client(server.url) as client:
+        began = time.monotonic()
+        client.calibrations()
+        assert time.monotonic() - began >= 1
+    with scripted((503, {"Retry-After": "3600"}, b"")) as server, Client(server.url) as client:
+        with pytest.raises(HowsureError):
+            client.calibrations()
+        assert len(server.asked) == 1
+
+
+def test_a_refusal_is_not_tried_again() -> None:
+    with scripted((404, {}, b"no problem at all")) as server, Client(server.url) as client:
+        with pytest.raises(HowsureError, match="404"):
+            client.get("x")
+        assert len(server.asked) == 1
+
+
+def test_an_outcome_that_is_unknown_is_not_asked_for_again_where_that_may_do_it_twice() -> None:
+    with scripted(UNKNOWN) as server, Client(server.url, retries=1) as client:
+        with pytest.raises(HowsureError):
+            client.delete("x")
+        assert len(server.asked) == 1
+        with pytest.raises(HowsureError):
+            client.promote("x")
+        assert len(server.asked) == 3
+
+
+def test_a_key_goes_with_what_makes_a_calibration_and_stays_the_same() -> None:
+    with scripted(LATER, (422, {}, b"")) as server, Client(server.url) as client:
+        for _ in range(2):
+            with pytest.raises(HowsureError):
+                client.calibrate(calibration=b"x")
+    first, again, another = [headers["idempotency-key"] for headers in server.headers]
+    assert first == again != another
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind, url) -> None:
+    model = endless_above(1000.0)
+
+    def interrupt(progress) -> None:
+        if progress.status == "running":
+            raise KeyboardInterrupt
+
+    with client_of(kind, url) as client:
+        name = f"interrupted-{kind}"
+        with pytest.raises(KeyboardInterrupt):
+            client.calibrate(
+                model,
+                inputs_set(ends=False),
+                name=name,
+                on_progress=interrupt,
+                cancel_on_interrupt=True,
+                **QUICK,
+            )
+        assert wait_until(lambda: client.get(f"{name}@1").status == "cancelled")
+        with pytest.raises(CalibrationFailed, match="Cancelled"):
+            client.wait(f"{name}@1")
+
+
+def test_a_wait_may_end_before_the_calibration(url) -> None:
+    with Client(url) as client:
+        began = time.monotonic()
+        made = client.calibrate(
+            endless_above(1000.0), inputs_set(ends=False), name="endless", wait=0.3, **QUICK
+        )
+        assert 0.3 <= time.monotonic() - began < 30
+        assert not made.is_finished
+        assert client.cancel(made).id == made.id
+
+
+def test_without_events_it_asks_now_and_then() -> None:
+    def told(status: str, done: int) -> tuple[int, dict[str, str], bytes]:
+        progress = f'{{"stage": "fit", "done": {done}, "total": 2}}'
+        body = (
+            f'{{"id": "1", "name": "n", "version": 1, "status": "{status}", "promoted": false, '
+            f'"accuracy": null, "serve": null, "warnings": [], "config": {{}}, '
+            f'"progress": {progress}}}'
+        )
+        return 200, JSON, body.encode()
+
+    answers = [told("queued", 0), (503, {}, b""), told("running", 1), told("succeeded", 2)]
+    with scripted(*answers) as server, Client(server.url) as client:
+        seen = []
+        assert client.wait("n", on_progress=seen.append).status == "succeeded"
+    assert [entry.done for entry in seen] == [0, 1, 2]
+    paths = [path for _, path in server.asked]
+    assert paths == ["/calibrations/n", "/calibrations/1/events", *["/calibrations/1"] * 2]
+
+
+@pytest.mark.parametrize("ending", ["", "event: end\ndata: {no json\n\n"])
+def test_a_stream_that_breaks_off_is_opened_again(ending) -> None:
+    head = '{"id": "1", "name": "n", "version": 1, "promoted": false, "accuracy": null, '
+    head += '"serve": null, "warnings": [], "config": {}, "progress": null, "status": '
+    running, done = (head + f'"{status}"}}' for status in ("running", "succeeded"))
+    stream = {"Content-Type": "text/event-stream"}
+    answers = [
+        (200, JSON, running.encode()),
+        (200, stream, f": nothing new\n\nevent: progress\ndata: {running}\n\n{ending}".encode()),
+        (200, JSON, running.encode()),
+        (200, stream, f"event: end\ndata: {done}\n\n".encode()),
+    ]
+    with scripted(*answers) as server, Client(server.url) as client:
+        assert client.wait("n").status == "succeeded"
+    assert len(server.asked) == 4
+
+
+def test_a_calibration_that_is_deleted_meanwhile_is_not_waited_for() -> None:
+    resource = b'{"id": "1", "status": "running", "progress": null}'
+    stream = b'event: end\ndata: {"id": "1", "status": "deleted"}\n\n'
+    with scripted((200, JSON, resource), (200, {}, stream)) as server, Client(server.url) as client:
+        with pytest.raises(HowsureError, match="deleted") as gone:
+            client.wait("1")
+    assert gone.value.status == 404

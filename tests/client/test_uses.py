@@ -1,0 +1,195 @@
+"""Both clients do all that the service offers, from whatever form the data has."""
+
+import json
+from pathlib import Path
+
+import httpx
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from both_clients import KINDS, client_of
+from running_service import DIGITS
+
+from service.client import Calibration, Client, HowsureError
+
+QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+
+
+def arrays(part: str) -> tuple[np.ndarray, np.ndarray]:
+    with np.load(DIGITS / f"{part}.npz") as archive:
+        return archive["inputs"], archive["labels"]
+
+
+@pytest.fixture(params=KINDS)
+def client(request, url):
+    with client_of(request.param, url) as made:
+        yield made
+
+
+def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> None:
+    inputs, labels = arrays("calibration")
+    told = []
+    made = client.calibrate(
+        DIGITS / "model.onnx",
+        (inputs, labels),
+        evaluation=DIGITS / "evaluation.npz",
+        config={"name": "whole"},
+        on_progress=told.append,
+        **QUICK,
+    )
+    raw = httpx.get(f"{url}/calibrations/{made.id}").json()
+    assert made == Calibration.of(raw)
+    assert made.resource == raw
+    assert (made.status, made.accuracy[1]) == ("succeeded", raw["accuracy"]["1"])
+    assert made.resource["data"]["samples"] == len(labels)
+    assert made.resource["data"]["evaluation_samples"] == 600
+    assert told[0].status in {"queued", "running"}
+    assert [entry.status for entry in told] == sorted(e.status for e in told)
+    assert len(set(told)) == len(told)
+
+    assert client.get(made.reference) == made
+    assert made in client.calibrations(name="whole", status="succeeded")
+    assert client.calibrations(name="whole", limit=1)[0].name == "whole"
+
+    report = client.report(made)
+    assert report == httpx.get(f"{url}/report", params={"calibration": made.id}).json()
+    assert client.report_text(made).startswith("# whole@")
+    assert client.report_text(made, "csv").splitlines()[0].count(",") > 2
+    assert client.bins(made)["calibration"]["id"] == made.id
+
+    judged = client.evaluate(made, {"inputs": inputs[:200]}, name="part/of it")
+    assert (judged.labelled, judged.status) == (False, "succeeded")
+    assert judged.shifted is judged.result["shifted"]
+    assert judged.sentence in json.dumps(judged.result)
+
+    refitted = client.refit(made, bins=7)
+    assert refitted.resource["config"]["bins"] == 7
+    assert refitted.version == made.version + 1
+    assert client.promote(made).promoted
+
+    exported = client.export(made, tmp_path / "calibrated.onnx")
+    outputs = onnxruntime.InferenceSession(exported).run(["class"], {"inputs": inputs[:9]})
+    assert outputs[0].tolist() == client.predict(made, inputs[:9]).class_.tolist()
+    assert [path.name for path in tmp_path.iterdir()] == ["calibrated.onnx"]
+
+    assert client.delete(refitted) is None
+    with pytest.raises(HowsureError) as refused:
+        client.get(refitted)
+    assert refused.value.status == 404
+
+
+def test_predictions_are_those_of_the_service(client, url, digits) -> None:
+    inputs, _ = arrays("evaluation")
+    found = client.predict(digits, inputs[:300], rows_per_request=128)
+    body = {"calibration": digits, "inputs": inputs[:300].tolist()}
+    answer = httpx.post(f"{url}/predict", json=body).json()
+    expected = answer["predictions"]
+
+    assert len(found) == 300
+    assert (found.calibration_id, found.reference) == (answer["calibration"]["id"], digits)
+    assert found.class_.tolist() == [row["class"] for row in expected]
+    assert found.label == [row["label"] for row in expected]
+    for k, event in found.events.items():
+        rows = [row[f"top{k}"] for row in expected]
+        np.testing.assert_allclose(event.probability, [r["probability"] for r in rows], 1e-6)
+        np.testing.assert_allclose(event.lower, [r["interval"][0] for r in rows], 1e-6)
+        np.testing.assert_allclose(event.upper, [r["interval"][1] for r in rows], 1e-6)
+        np.testing.assert_allclose(event.uncertainty, [r["uncertainty"] for r in rows], 1e-4)
+        assert event.bin.tolist() == [row["bin"] for row in rows]
+    assert found.top5.bin is found["top5_bin"]
+    assert found.out_of_distribution.tolist() == [row["out_of_distribution"] for row in expected]
+    assert set(found.abstain) == set(expected[0]["abstain"])
+    for risk, flags in found.abstain.items():
+        # No row is let through where the service says null.
+        told = [row["abstain"][risk] for row in expected]
+        assert flags.tolist() == [True if value is None else value for value in told]
+    assert found.topk_class[:, 0].tolist() == found.class_.tolist()
+    assert found.topk_score.shape == (300, 5)
+
+
+def outputs_of(inputs: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(DIGITS / "model.onnx")
+    return session.run(None, {"inputs": inputs})[0]
+
+
+@pytest.mark.parametrize("form", ["bytes", "file", "memory", "names", "ensemble"])
+def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits) -> None:
+    model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
+    inputs, labels = arrays("calibration")
+    with Client(url) as client, model.open("rb") as open_model, samples.open("rb") as open_set:
+        open_set.read(5)  # whatever was read before
+        given = {
+            "bytes": (model.read_bytes(), samples.read_bytes()),
+            "file": (open_model, open_set),
+            "memory": (onnx.load(model), (inputs.tolist(), labels.tolist())),
+            "names": (str(model), {"inputs": inputs, "labels": labels}),
+            "ensemble": ([model, model.read_bytes()], samples),
+        }[form]
+        made = client.calibrate(*given, name=form, **QUICK)
+        reference = client.get(digits)
+    assert made.accuracy == reference.accuracy
+    assert made.resource["data"]["class_counts"] == reference.resource["data"]["class_counts"]
+    assert len(made.resource["model"]["members"]) == (2 if form == "ensemble" else 0)
+
+
+def test_outputs_in_the_place_of_a_model(url) -> None:
+    inputs, labels = arrays("calibration")
+    logits = outputs_of(inputs)
+    with Client(url) as client:
+        made = client.calibrate(logits=logits, labels=labels, name="outputs", **QUICK)
+        found = client.predict(made, logits=logits[:5])
+    assert made.resource["data"]["kind"] == "logits"
+    assert found.class_.tolist() == logits[:5].argmax(axis=1).tolist()
+
+
+def test_labels_may_lie_beside_a_set(url, tmp_path: Path) -> None:
+    inputs, labels = arrays("calibration")
+    np.save(tmp_path / "inputs.npy", inputs)
+    with Client(url) as client:
+        made = client.calibrate(
+            DIGITS / "model.onnx", tmp_path / "inputs.npy", labels=labels, name="beside", **QUICK
+        )
+    assert made.resource["data"]["class_counts"] == np.bincount(labels).tolist()
+
+
+def test_external_weights_go_by_the_name_the_model_knows(url) -> None:
+    folder = DIGITS.parents[1] / "tests" / "data" / "digits"
+    weights = (folder / "model_external.onnx.data").read_bytes()
+    with Client(url) as client:
+        made = client.calibrate(
+            folder / "model_external.onnx",
+            DIGITS / "calibration.npz",
+            model_data={"model_external.onnx.data": weights},
+            name="external",
+            **QUICK,
+        )
+    assert made.status == "succeeded"
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "calibration set"),
+        ({"logits": [[1.0, 2.0]]}, "labels"),
+        ({"calibration": {"inputs": [[1.0], [1.0, 2.0]]}}, "inhomogeneous|objects"),
+        ({"calibration": {"inputs": np.array([None])}}, "objects"),
+    ],
+)
+def test_what_cannot_be_sent_is_told_before(asked, message) -> None:
+    with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match=message):
+        client.calibrate(**asked)
+
+
+@pytest.mark.parametrize(
+    ("asked", "message"),
+    [
+        ({}, "exactly one"),
+        ({"inputs": [[1.0]], "logits": [[1.0]]}, "exactly one"),
+        ({"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, "same number of rows"),
+        ({"inputs": 3.0}, "same number of rows"),
+    ],
+)
+def test_rows_that_make_no_request_are_told_before(asked, message) -> None:
+    with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match=message):
+        client.predict("digits", **asked)
