@@ -9,9 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.dependencies import FrontDep
 from service.api.problems import problems
 from service.api.timeout_header import TIMEOUT_HEADER
-from service.bodies import JSON, NPY, NPZ
+from service.bodies import JSON, MULTIPART, NPY, NPZ, PICTURES
 
 BINARY = {"type": "string", "format": "binary"}
+
+FORM = {
+    "type": "object",
+    "description": "Pictures, JPEG, PNG or WebP: each part is a row, in their order, whatever its "
+    "name.",
+    "additionalProperties": BINARY,
+    "minProperties": 1,
+}
 
 router = APIRouter(tags=["predict"])
 
@@ -141,6 +149,8 @@ class PredictAnswer(BaseModel):
                 JSON: {"schema": {"$ref": "#/components/schemas/PredictBody"}},
                 NPY: {"schema": BINARY},
                 NPZ: {"schema": BINARY},
+                **{picture: {"schema": BINARY} for picture in PICTURES},
+                MULTIPART: {"schema": FORM},
             },
         },
     },
@@ -150,7 +160,10 @@ async def post_predict(
     front: FrontDep,
     calibration: Annotated[  # noqa: ARG001 - the hot path reads it; here it is documented
         str | None,
-        Query(description="An id, a name, or `name@version`: with .npy and .npz, and only there."),
+        Query(
+            description="An id, a name, or `name@version`: with .npy, .npz and pictures, and only "
+            "there."
+        ),
     ] = None,
 ) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""

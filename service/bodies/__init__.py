@@ -5,15 +5,28 @@ from typing import Protocol
 
 from service.bodies.json_body import read_json_body
 from service.bodies.limits import BodyLimits
+from service.bodies.multipart_body import read_multipart_body
 from service.bodies.npy_body import read_npy_body
 from service.bodies.npz_body import read_npz_body
+from service.bodies.pictures_body import read_picture_body
 from service.bodies.request import PredictRequest
 
-__all__ = ["BODIES", "JSON", "NPY", "NPZ", "BodyReader", "read_json_body"]
+__all__ = [
+    "BODIES",
+    "JSON",
+    "MULTIPART",
+    "NPY",
+    "NPZ",
+    "PICTURES",
+    "BodyReader",
+    "read_json_body",
+]
 
 JSON = "application/json"
 NPY = "application/x-npy"
 NPZ = "application/x-npz"
+PICTURES = ("image/jpeg", "image/png", "image/webp")
+MULTIPART = "multipart/form-data"
 
 
 class BodyReader(Protocol):
@@ -32,4 +45,6 @@ BODIES: Mapping[str, BodyReader] = {
     JSON: read_json_body,
     NPY: read_npy_body,
     NPZ: read_npz_body,
+    **dict.fromkeys(PICTURES, read_picture_body),
+    MULTIPART: read_multipart_body,
 }

@@ -1,4 +1,4 @@
-"""The query parameter that names the calibration where the body is nothing but arrays."""
+"""The query parameter that names the calibration where the body is arrays or pictures alone."""
 
 from service.errors import InvalidInput
 
@@ -15,7 +15,8 @@ def required(calibration: str | None) -> str:
     """
     if not calibration:
         raise InvalidInput.at(
-            PLACE, "arrays name no calibration; send ?calibration=, an id, name or name@version"
+            PLACE,
+            "such a body names no calibration; send ?calibration=, an id, name or name@version",
         )
     return calibration
 

@@ -21,6 +21,14 @@ SUM_TOLERANCE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
+class SentPicture:
+    """A picture as its file is, not yet decoded, and what it is called in errors."""
+
+    place: str
+    content: bytes
+
+
+@dataclass(frozen=True, eq=False)
 class PredictRequest:
     """One request. Nothing about its arrays is known but that they hold numbers or booleans.
 
@@ -33,11 +41,14 @@ class PredictRequest:
         called; or ``logits``, or ``probabilities``.
     supplied : mapping of str to ndarray
         The rows' own uncertainties, by name, where one of them answers.
+    pictures : sequence of SentPicture
+        A row each, in the place of arrays.
     """
 
     calibration: str
     arrays: Mapping[str, Array]
     supplied: Mapping[str, Array] = field(default_factory=dict)
+    pictures: Sequence[SentPicture] = ()
 
 
 def model_inputs(

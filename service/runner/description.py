@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 from service.core.measures import columns
 from service.graph.description import OnnxModelDescription
 from service.graph.output import OutputChoice
+from service.pictures.preprocessing import Preprocessing
 from service.runner.fields import FieldError, integer, items, number, strings, text
 from service.runner.pass_plan import PassPlan, read_pass_plans
+from service.runner.preprocessing_fields import read_preprocessing
 
 PLAIN = "plain"  # in costs: one run of the model alone
 
@@ -124,6 +126,8 @@ class LoadedOnnxModel:
         measure takes.
     columns
         The uncertainties of its scores that it makes; None for all.
+    preprocessing
+        What makes its input of pictures, where they are sent.
     """
 
     description: OnnxModelDescription
@@ -137,6 +141,7 @@ class LoadedOnnxModel:
     averaged: bool = False
     costs: Mapping[str, float] = field(default_factory=dict)
     columns: frozenset[str] | None = None
+    preprocessing: Preprocessing | None = None
 
     @property
     def n_classes(self) -> int:
@@ -146,7 +151,7 @@ class LoadedOnnxModel:
     @property
     def resolved(self) -> dict[str, Any]:
         """What `RunnerPool.record` and `RunnerPool.predict` need; plain JSON, to be stored."""
-        return {
+        found = {
             "output": self.output.as_dict(),
             "top_k": list(self.top_k),
             "scalar_outputs": list(self.scalar_outputs),
@@ -154,7 +159,13 @@ class LoadedOnnxModel:
             "members": [member.as_dict() for member in self.members],
             "passes": [plan.as_dict() for plan in self.passes],
             "averaged": self.averaged,
-        } | ({} if self.columns is None else {"columns": sorted(self.columns)})
+        }
+        # A key tells a stored model from others: what there was not before is left out.
+        if self.columns is not None:
+            found["columns"] = sorted(self.columns)
+        if self.preprocessing is not None:
+            found["preprocessing"] = self.preprocessing.as_dict()
+        return found
 
     def as_fields(self) -> dict[str, Any]:
         """Return the same for the wire."""
@@ -169,6 +180,7 @@ class LoadedOnnxModel:
             "passes": [plan.as_dict() for plan in self.passes],
             "averaged": self.averaged,
             "costs": dict(self.costs),
+            "preprocessing": None if self.preprocessing is None else self.preprocessing.as_dict(),
         }
 
     @classmethod
@@ -192,6 +204,7 @@ class LoadedOnnxModel:
                 passes=read_pass_plans(fields["passes"]),
                 averaged=fields["averaged"] is True,
                 costs={text(n): number(cost) for n, cost in dict(fields["costs"]).items()},
+                preprocessing=read_preprocessing(fields),
             )
         except (KeyError, TypeError, ValueError) as error:
             raise FieldError(f"the description of a model: {error}") from error

@@ -1,13 +1,20 @@
-"""Whether a child that loaded a model plans the passes that it was asked for, and no others."""
+"""Whether a child that loaded a model does what it was asked for, and nothing else."""
 
 from collections.abc import Sequence
 
+from service.pictures.preprocessing import Preprocessing
 from service.runner.description import PLAIN, LoadedOnnxModel
 from service.runner.fields import FieldError
 from service.runner.pass_plan import ENSEMBLE, GRADIENT, LAST_LAYER, PassPlan
 
 
-def check_planned(found: LoadedOnnxModel, asked: Sequence[PassPlan], *, n_models: int) -> None:
+def check_planned(
+    found: LoadedOnnxModel,
+    asked: Sequence[PassPlan],
+    *,
+    n_models: int,
+    preprocessing: Preprocessing | None = None,
+) -> None:
     """Refuse plans that cost more, or say something else, than what was asked for.
 
     Raises
@@ -15,6 +22,8 @@ def check_planned(found: LoadedOnnxModel, asked: Sequence[PassPlan], *, n_models
     FieldError
         If no honest child can have made them.
     """
+    if found.preprocessing != preprocessing:
+        raise FieldError("other preprocessing than was asked for")
     measures = [plan.measure for plan in asked]
     if [plan.measure for plan in found.passes] != measures:
         raise FieldError("passes of other measures than were asked for")

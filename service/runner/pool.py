@@ -6,6 +6,7 @@ from typing import Any, Self, TypeVar
 
 from service.core.records import Records, concatenate
 from service.errors import InvalidDataset, InvalidInput
+from service.pictures.preprocessing import Preprocessing
 from service.runner.answers import expected_of
 from service.runner.arrays import RECORDED_ROWS, check_inputs, check_labels, chunks
 from service.runner.asked_batch import BatchLimits
@@ -145,6 +146,7 @@ class RunnerPool:
         top_k: Sequence[int],
         scalar_outputs: Sequence[str] = (),
         passes: Sequence[PassPlan] = (),
+        preprocessing: Preprocessing | None = None,
         trial: Mapping[str, Array],
         location: str = "calibration",
     ) -> LoadedOnnxModel:
@@ -160,6 +162,9 @@ class RunnerPool:
             Outputs of the graph with one number a sample, which are passed through as columns.
         passes
             Measures that run the model more than once.
+        preprocessing
+            What makes the model's input of an array called ``pixels``, uint8 of shape (n, height,
+            width, channels), also in what is asked later.
         trial
             First rows of the calibration set, by input name; at most 256 are used.
         location
@@ -184,13 +189,19 @@ class RunnerPool:
             top_k=top_k,
             scalar_outputs=scalar_outputs,
             passes=passes,
+            preprocessing=preprocessing,
             device=self.device().name,
             location=location,
         )
         return self._kept.load_new(
             question,
             lambda loaded: files.key(loaded.resolved),
-            partial(check_planned, asked=passes, n_models=1 + len(files.members)),
+            partial(
+                check_planned,
+                asked=passes,
+                n_models=1 + len(files.members),
+                preprocessing=preprocessing,
+            ),
         )
 
     def predict(

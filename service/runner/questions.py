@@ -6,6 +6,7 @@ from typing import Any
 
 from service.core.arrays import Labels
 from service.errors import InvalidDataset, InvalidInput
+from service.pictures.preprocessing import Preprocessing
 from service.runner.answers import Expected
 from service.runner.arrays import CHUNK_ROWS
 from service.runner.asking import Question
@@ -24,7 +25,7 @@ class Questions:
     max_classes: int
     threads: int
 
-    def try_out(
+    def try_out(  # noqa: PLR0913 - what a model is asked to be
         self,
         files: OnnxModelFiles,
         trial: Mapping[str, Array],
@@ -33,6 +34,7 @@ class Questions:
         top_k: Sequence[int],
         scalar_outputs: Sequence[str],
         passes: Sequence[PassPlan],
+        preprocessing: Preprocessing | None,
         device: str,
         location: str,
     ) -> Question:
@@ -42,6 +44,7 @@ class Questions:
             "output": dict(output),
             "scalar_outputs": list(scalar_outputs),
             "passes": [plan.as_dict() for plan in passes],
+            "preprocessing": None if preprocessing is None else preprocessing.as_dict(),
             "resolved": None,
         }
         return self._loading(fields, trial, location)

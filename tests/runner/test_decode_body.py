@@ -12,6 +12,7 @@ from service.errors import InvalidInput, MalformedRequest, ServiceError, TooLarg
 from service.graph.description import TensorSpec
 from service.runner.batch_messages import Sent
 from service.runner.child.decode_body import MOST_LAYOUTS, BodyDecoder
+from service.runner.child.model_inputs import ModelInputs
 
 LIMITS = BodyLimits(max_bytes=2**20, max_rows=10)
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -19,7 +20,7 @@ ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
 
 def decoder():
     return BodyDecoder(
-        [TensorSpec("x", "float32", (None, None)), TensorSpec("n", "int64", (None,))]
+        ModelInputs([TensorSpec("x", "float32", (None, None)), TensorSpec("n", "int64", (None,))])
     )
 
 

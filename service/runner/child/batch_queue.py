@@ -34,7 +34,7 @@ class BatchQueue:
     def __init__(self, model: LoadedModel) -> None:
         self._model = model
         self._expected: Expected = expected_of(model.found.resolved)
-        self._decoder = BodyDecoder(model.description.inputs)
+        self._decoder = BodyDecoder(model.inputs)
         self._waiting: dict[int, Waiting] = {}
         self._refused: list[Refused] = []
 

@@ -12,17 +12,21 @@ from service.bodies.oip.datatypes import datatype_of
 from service.bodies.oip.infer_body import InferBody, read_infer
 from service.bodies.oip.tensor_metadata import TensorMetadata
 from service.bodies.oip.wanted import Wanted, wanted_of
-from service.bodies.request import PredictRequest, check_finite, model_inputs
-from service.bodies.tensors import is_surely_finite
+from service.bodies.request import PredictRequest, SentPicture, check_finite, model_inputs
+from service.bodies.tensors import check_shape, is_surely_finite
 from service.errors import InvalidInput
-from service.graph.description import TensorSpec
+from service.pictures.preprocessing import PIXELS
 from service.runner.batch_messages import Sent, SuppliedColumn
-from service.runner.child.input_arrays import fit_inputs
 from service.runner.child.layout import Layout
+from service.runner.child.model_inputs import ModelInputs
 from service.runner.frames import DTYPES, Array, Buffer, code_of
 
 OIP = "oip"
 LOCATION = "inputs"
+NO_PICTURES = (
+    "no pictures, for its config has no preprocessing; calibrate with `preprocessing`, such as "
+    "imagenet, or send the model's `inputs`"
+)
 MOST_LAYOUTS = 256
 LONGEST_LAYOUT_BYTES = 2048
 MOST_DIGITS = 9
@@ -44,9 +48,10 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 class BodyDecoder:
     """Reads bodies and holds them against a model's inputs."""
 
-    def __init__(self, specs: Sequence[TensorSpec]) -> None:
-        self._specs = specs
-        self._names = [spec.name for spec in specs]
+    def __init__(self, inputs: ModelInputs) -> None:
+        self._inputs = inputs
+        self._specs = specs = inputs.specs
+        self._names = inputs.names
         self._json_rows = None
         if len(specs) == 1:
             self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
@@ -113,12 +118,34 @@ class BodyDecoder:
 
     def _read(self, sent: Sent, body: Buffer, limits: BodyLimits) -> tuple[Decoded, PredictRequest]:
         request, wanted = self._request(sent, bytes(body), limits)
-        inputs = model_inputs(request, self._names, max_rows=limits.max_rows)
-        check_finite(inputs, self._names)
-        rows = fit_inputs(inputs, self._specs, location=LOCATION, start=0)
+        arrays = self._arrays(request, limits)
+        check_finite(arrays, self._names)
+        rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
         n_rows = len(next(iter(rows.values())))
         supplied = {name: _column(name, array, n_rows) for name, array in request.supplied.items()}
         return Decoded(rows, n_rows, is_checked=True, wanted=wanted, supplied=supplied), request
+
+    def _arrays(self, request: PredictRequest, limits: BodyLimits) -> Mapping[str, Array]:
+        """Return the arrays of a request, those of its pictures included."""
+        if request.pictures:
+            return {PIXELS: self._pixels(request.pictures, limits)}
+        arrays = request.arrays
+        if self._inputs.are_pixels(arrays):
+            place = f"{LOCATION}.{PIXELS}"
+            check_shape(arrays[PIXELS].shape, location=place, max_rows=limits.max_rows)
+            return arrays
+        if arrays.keys() == {PIXELS} and PIXELS not in self._names:
+            raise InvalidInput.at(f"{LOCATION}.{PIXELS}", f"this calibration takes {NO_PICTURES}")
+        return model_inputs(request, self._names, max_rows=limits.max_rows)
+
+    def _pixels(self, pictures: Sequence[SentPicture], limits: BodyLimits) -> Array:
+        preprocessing = self._inputs.preprocessing
+        if preprocessing is None:
+            raise InvalidInput.at(pictures[0].place, f"this calibration takes {NO_PICTURES}")
+        # Few models take pictures, and no other is to wait for what reads them.
+        from service.runner.child.picture_rows import picture_rows  # noqa: PLC0415
+
+        return picture_rows(pictures, preprocessing, most_bytes=limits.max_bytes)
 
     def _request(
         self, sent: Sent, body: bytes, limits: BodyLimits

@@ -12,6 +12,7 @@ from service.graph.export import build_export_graph
 from service.graph.export_spec import ExportSpec
 from service.graph.external import attach_external_data
 from service.graph.load import load_onnx_model
+from service.runner.arrays import chunks
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.last_layer_masks import last_layer_masks
 from service.runner.child.load_options import LoadOptions
@@ -74,17 +75,20 @@ def _run(
     session = own.session(model) if needed else own.session_of(content)
     theirs = {spec.name for spec in own.description.outputs}
     wanted = [name for name in session.output_names if name not in theirs]
-    inputs = fitted_trial(rows, own.description, options.location)
     fixed = own.description.fixed_batch
-    parts = [
-        part
-        for _, part in run_batches(
-            lambda fed, place: session.run(wanted, fed, place=place),
-            inputs,
-            size=batch_rows(inputs, n_classes, fixed),
-            pad=fixed is not None,
-            location=options.location,
-            start=0,
-        )
-    ]
+    parts: list[dict[str, Array]] = []
+    # Pixels take four times as much once they are a model's input: not all of them at once.
+    for place, some in chunks(rows, fixed_batch=fixed, start=0):
+        inputs = fitted_trial(some, own.inputs, options.location)
+        parts += [
+            part
+            for _, part in run_batches(
+                lambda fed, place: session.run(wanted, fed, place=place),
+                inputs,
+                size=batch_rows(inputs, n_classes, fixed),
+                pad=fixed is not None,
+                location=options.location,
+                start=place.start,
+            )
+        ]
     return {name: np.concatenate([part[name] for part in parts]) for name in wanted}

@@ -45,7 +45,7 @@ def load_ensemble(
         choices = (options.resolved.choice, *options.resolved.members)
         sessions = [file.scores(choice) for file, choice in zip(files, choices, strict=True)]
         return _load(files, options, choices, sessions)
-    inputs = fitted_trial(trial, files[0].description, options.location)
+    inputs = fitted_trial(trial, files[0].inputs, options.location)
     probes = [_probe(file, options, inputs, position) for position, file in enumerate(files)]
     choices = tuple(probed.choice for probed in probes)
     _check_classes(files, choices)
@@ -126,6 +126,7 @@ def _load(
         members=tuple(choices[1:]),
         passes=() if plan is None else (plan,),
         averaged=True,
+        preprocessing=options.preprocessing,
     )
     members = Members(sessions, [choice.kind for choice in choices])
     model = AveragedModel(members, top_k, plan)

@@ -5,8 +5,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.graph.output import OutputChoice
+from service.pictures.preprocessing import Preprocessing
 from service.runner.description import read_choice, read_columns, read_members, read_scalar_outputs
 from service.runner.pass_plan import PassPlan, read_pass_plans
+from service.runner.preprocessing_fields import read_preprocessing
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,7 @@ class LoadOptions:
     scalar_outputs: tuple[str, ...]
     passes: tuple[PassPlan, ...]
     columns: frozenset[str] | None
+    preprocessing: Preprocessing | None
     resolved: Resolved | None
     versions: Mapping[str, str]
 
@@ -49,6 +52,7 @@ class LoadOptions:
             output_kind=fields["output"].get("kind"),
             scalar_outputs=read_scalar_outputs(resolved or fields),
             passes=read_pass_plans((resolved or fields).get("passes", [])),
+            preprocessing=read_preprocessing(resolved or fields),
             columns=None if resolved is None else read_columns(resolved),
             resolved=None
             if resolved is None

@@ -60,7 +60,7 @@ class _Single:
         plan = self._plan(options.output_name)
         refuse_random(file.model, plan.tensor)
         sites = self._sites(plan)
-        inputs = fitted_trial(trial, file.description, options.location)
+        inputs = fitted_trial(trial, file.inputs, options.location)
         probed = file.probe(plan, sites, inputs)
         plans = tuple(self._planned(asked, probed.choice, inputs) for asked in options.passes)
         if plans:
@@ -169,6 +169,7 @@ class _Single:
             scalar_outputs=options.scalar_outputs,
             passes=plans,
             columns=options.columns,
+            preprocessing=options.preprocessing,
         )
         return LoadedModel(model, found, numbers=_numbers(choice.n_classes, plans))
 

@@ -58,7 +58,7 @@ def _resolve(
 ) -> LoadedModel:
     output = _plan(file, options, options.output_name)
     sites = expose_random(file.model, output.tensor)
-    inputs = fitted_trial(trial, file.description, options.location)
+    inputs = fitted_trial(trial, file.inputs, options.location)
     probed = file.probe(output, sites, inputs)
     file.renew()
     sites = expose_random(file.model, output.tensor)
@@ -120,6 +120,7 @@ def _load(
         versions=options.versions,
         passes=options.passes,
         averaged=True,
+        preprocessing=options.preprocessing,
     )
     model = AveragedModel(passes, top_k, plan)
     return LoadedModel(model, found, numbers=plan.passes * choice.n_classes)

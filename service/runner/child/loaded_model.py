@@ -15,7 +15,7 @@ from service.errors import InvalidInput
 from service.graph.description import OnnxModelDescription
 from service.graph.serving import SCORES
 from service.runner.child.batches import batch_rows, run_batches
-from service.runner.child.input_arrays import by_input, fit_inputs
+from service.runner.child.model_inputs import ModelInputs
 from service.runner.child.overlapped import overlapped
 from service.runner.child.single_model import LAST_LAYER_LOGS, SingleModel
 from service.runner.description import LoadedOnnxModel
@@ -58,6 +58,11 @@ class LoadedModel:
         """What the file says."""
         return self.found.description
 
+    @property
+    def inputs(self) -> ModelInputs:
+        """What it takes."""
+        return ModelInputs(self.description.inputs, self.found.preprocessing)
+
     def answer(
         self, inputs: Mapping[str, Array], *, location: str, start: int, refuse: bool = True
     ) -> dict[str, Array]:
@@ -68,7 +73,7 @@ class LoadedModel:
         InvalidInput
             If the inputs do not suit or, with ``refuse``, a row's output is not finite.
         """
-        fitted = self._fitted(inputs, location, start)
+        fitted = self.inputs.fitted(inputs, location=location, start=start)
         return self.answer_fitted(fitted, location=location, start=start, refuse=refuse)
 
     def answer_fitted(
@@ -110,9 +115,8 @@ class LoadedModel:
         InvalidInput
             If the inputs do not suit, or a row's output is not finite.
         """
-        inputs = by_input(inputs, self.description.inputs)
-        fitted = self._fitted(inputs, location, start)
-        as_sent = _as_sent(inputs, list(fitted))
+        fitted = self.inputs.fitted(inputs, location=location, start=start)
+        as_sent = self.inputs.as_sent(inputs)
 
         def records_of(batch: tuple[int, dict[str, Array]]) -> Records:
             first, seen = batch
@@ -123,12 +127,6 @@ class LoadedModel:
 
         batches = self._batches(self.answering.observe, fitted, location, start, pad=True)
         return concatenate(overlapped(batches, records_of))
-
-    def _fitted(
-        self, inputs: Mapping[str, Array], location: str, start: int
-    ) -> Mapping[str, Array]:
-        specs = self.description.inputs
-        return fit_inputs(by_input(inputs, specs), specs, location=location, start=start)
 
     def _batches(
         self,
@@ -174,11 +172,3 @@ def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) ->
         raise InvalidInput.at(
             f"{location}[{row}]", f"the ONNX model's output for row {row} is not finite"
         )
-
-
-def _as_sent(inputs: Mapping[str, Array], names: Sequence[str]) -> Array:
-    """Return the bytes of each sample, all its inputs one after the other."""
-    if len(names) == 1:
-        return inputs[names[0]]
-    lines = [np.ascontiguousarray(inputs[name]) for name in names]
-    return np.concatenate([line.reshape(len(line), -1).view(np.uint8) for line in lines], axis=1)

@@ -23,6 +23,7 @@ from service.graph.serving import SCORES, build_one_output_graph, build_serving_
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.input_arrays import check_input_types
 from service.runner.child.load_options import LoadOptions
+from service.runner.child.model_inputs import ModelInputs
 from service.runner.child.noise_feeds import quiet_feeds
 from service.runner.child.onnx_session import OnnxSession
 from service.runner.child.watchdog import Watchdog
@@ -62,6 +63,11 @@ class OnnxFile:
         self.description: OnnxModelDescription = describe_onnx_model(self.model)
         check_input_types(self.description.inputs)
         self._attach()
+
+    @property
+    def inputs(self) -> ModelInputs:
+        """What the model takes."""
+        return ModelInputs(self.description.inputs, self._options.preprocessing)
 
     def renew(self) -> ModelProto:
         """Begin again with the file's own graph."""

@@ -2,6 +2,7 @@
 
 import gc
 from collections.abc import Mapping
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -75,9 +76,11 @@ class Requests:
             self._watchdog.rest()
         return encode_report(report, words, sequence=header.sequence)
 
-    def _read(self, fields: Mapping[str, Any]) -> Bytes:
+    def _read(self, fields: Mapping[str, Any], options: LoadOptions) -> Bytes:
         if self._has_read:
             raise InferenceFailed("A child process loads one ONNX model in its life.")
+        if options.preprocessing is not None:
+            import_module("service.runner.child.picture_rows")
         # The order matters. Files are opened first; what takes this process its rights (limits,
         # no new privileges, Landlock, seccomp) belongs behind the line below; only then does
         # anything look at a stranger's bytes.
@@ -87,12 +90,12 @@ class Requests:
 
     def _export(self, fields: Mapping[str, Any], rows: Mapping[str, Array]) -> Answer:
         options = LoadOptions.from_fields(fields, self._versions)
-        files = self._read(fields)
+        files = self._read(fields, options)
         return {}, export_file(files, options, fields["spec"], rows, self._watchdog)
 
     def _load(self, fields: Mapping[str, Any], trial: Mapping[str, Array]) -> Answer:
         options = LoadOptions.from_fields(fields, self._versions)
-        files = self._read(fields)
+        files = self._read(fields, options)
         self._model = load(files, options, trial, self._watchdog)
         loaded = self._model.found
         fields = loaded.as_fields()

@@ -7,9 +7,8 @@ import numpy as np
 
 from service.core.arrays import Floats
 from service.errors import InvalidConfig
-from service.graph.description import OnnxModelDescription
 from service.runner.child.batches import batch_rows, padded
-from service.runner.child.input_arrays import by_input, fit_inputs
+from service.runner.child.model_inputs import ModelInputs
 from service.runner.frames import Array
 
 MAX_TIMED_ROWS = 32
@@ -19,11 +18,19 @@ REPETITIONS = 3
 
 
 def fitted_trial(
-    trial: Mapping[str, Array], description: OnnxModelDescription, location: str
+    trial: Mapping[str, Array], inputs: ModelInputs, location: str
 ) -> dict[str, Array]:
-    """Return the trial rows as the model takes them."""
-    specs = description.inputs
-    return fit_inputs(by_input(trial, specs), specs, location=location, start=0)
+    """Return the trial rows as the model takes them.
+
+    Raises
+    ------
+    InvalidConfig
+        If its inputs cannot be what pictures are made.
+    InvalidInput
+        If the rows do not suit it.
+    """
+    inputs.check_preprocessing()
+    return inputs.fitted(trial, location=location, start=0)
 
 
 def timed_rows(
