@@ -52,6 +52,7 @@ def inspect_onnx_model(
         top_k=config.top_k or DEFAULT_TOP_K,
         scalar_outputs=asked_outputs(config),
         passes=pass_plans(config),
+        preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
         trial=trial.arrays,
         location="calibration",
     )

@@ -166,6 +166,12 @@ def _classes(
             raise InvalidInput.at(
                 "model", f"calibration already holds {kind}; send a model or its outputs, not both"
             )
+        if config.preprocessing is not None:
+            raise InvalidConfig.at(
+                "config.preprocessing",
+                f"calibration holds {kind}, and there is no model to prepare"
+                " pictures for; leave it out",
+            )
         n_classes = calibration.info.n_classes
         if n_classes is None:
             raise InvalidDataset.at(f"calibration.{kind}", "its number of classes is unknown")
