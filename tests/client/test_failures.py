@@ -18,6 +18,8 @@ from severed_address import SeveredAddress
 from service.client import CalibrationFailed, Client, HowsureError, ServiceUnreachable
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+# A second or more of a model at work.
+TURNS = 1_000_000
 JSON = {"Content-Type": "application/json"}
 LATER = (503, {"Retry-After": "0"}, b"")
 PAGE = (200, JSON, b'{"calibrations": [], "next_cursor": null}')
@@ -120,22 +122,22 @@ class SecondAnswerLost:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_service_that_starts_late_is_waited_for(kind, url) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = found.getsockname()[1]
     target = httpx.URL(url)
+    with socket.socket() as listening:
+        listening.bind(("127.0.0.1", 0))
 
-    def start() -> None:
-        with socket.create_server(("127.0.0.1", port)) as listening:
+        def start() -> None:
+            listening.listen()
             near, _ = listening.accept()
             with near, socket.create_connection((target.host, target.port)) as far:
                 far.sendall(near.recv(2**16))
                 near.sendall(far.recv(2**20))
 
-    starting = threading.Timer(0.4, start)
-    starting.start()
-    with client_of(kind, f"http://127.0.0.1:{port}") as client:
-        assert isinstance(client.calibrations(limit=1), list)
-    starting.join()
+        starting = threading.Timer(0.4, start)
+        starting.start()
+        with client_of(kind, f"http://127.0.0.1:{listening.getsockname()[1]}") as client:
+            assert isinstance(client.calibrations(limit=1), list)
+        starting.join()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -189,7 +191,7 @@ def test_a_key_goes_with_what_makes_a_calibration_and_stays_the_same() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_an_interrupted_wait_cancels_the_calibration_if_asked_to(kind, url) -> None:
-    model = endless_above(1000.0)
+    model = endless_above(1000.0, turns=TURNS)
 
     def interrupt(progress) -> None:
         if progress.status == "running":
@@ -215,7 +217,11 @@ def test_a_wait_may_end_before_the_calibration(url) -> None:
     with Client(url) as client:
         began = time.monotonic()
         made = client.calibrate(
-            endless_above(1000.0), inputs_set(ends=False), name="endless", wait=0.3, **QUICK
+            endless_above(1000.0, turns=TURNS),
+            inputs_set(ends=False),
+            name="endless",
+            wait=0.3,
+            **QUICK,
         )
         assert 0.3 <= time.monotonic() - began < 30
         assert not made.is_finished
@@ -261,7 +267,10 @@ def test_a_stream_that_breaks_off_is_opened_again(ending) -> None:
 def test_a_calibration_that_is_deleted_meanwhile_is_not_waited_for() -> None:
     resource = b'{"id": "1", "status": "running", "progress": null}'
     stream = b'event: end\ndata: {"id": "1", "status": "deleted"}\n\n'
-    with scripted((200, JSON, resource), (200, {}, stream)) as server, Client(server.url) as client:
-        with pytest.raises(HowsureError, match="deleted") as gone:
-            client.wait("1")
+    with (
+        scripted((200, JSON, resource), (200, {}, stream)) as server,
+        Client(server.url) as client,
+        pytest.raises(HowsureError, match="deleted") as gone,
+    ):
+        client.wait("1")
     assert gone.value.status == 404

@@ -69,7 +69,7 @@ def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> N
     assert client.promote(made).promoted
 
     exported = client.export(made, tmp_path / "calibrated.onnx")
-    outputs = onnxruntime.InferenceSession(exported).run(["class"], {"inputs": inputs[:9]})
+    outputs = onnxruntime.InferenceSession(exported).run(["class"], {"inputs": inputs[:9].astype(np.float32)})
     assert outputs[0].tolist() == client.predict(made, inputs[:9]).class_.tolist()
     assert [path.name for path in tmp_path.iterdir()] == ["calibrated.onnx"]
 
@@ -110,7 +110,7 @@ def test_predictions_are_those_of_the_service(client, url, digits) -> None:
 
 def outputs_of(inputs: np.ndarray) -> np.ndarray:
     session = onnxruntime.InferenceSession(DIGITS / "model.onnx")
-    return session.run(None, {"inputs": inputs})[0]
+    return session.run(None, {"inputs": inputs.astype(np.float32)})[0]
 
 
 @pytest.mark.parametrize("form", ["bytes", "file", "memory", "names", "ensemble"])
