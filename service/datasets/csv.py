@@ -1,17 +1,19 @@
-"""Tables of outputs in CSV: UTF-8, commas, a header line. Streamed through pyarrow."""
+"""Tables in CSV, of outputs or of inputs: UTF-8, commas, a header line."""
 
 import csv
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
+from service.datasets.csv_inputs import CellType, open_csv_inputs
 from service.datasets.limits import DatasetLimits
 from service.datasets.reading import Reading
-from service.datasets.table import TableDataset, count_samples, require_pyarrow
-from service.datasets.table_columns import LABEL, table_columns
+from service.datasets.table import TableDataset, require_pyarrow
+from service.datasets.table_columns import LABEL, check_n_columns, reads_outputs, table_columns
+from service.datasets.table_opening import open_outputs
 from service.errors import InvalidDataset, TooLarge
 
 FORMAT = "csv"
@@ -44,20 +46,29 @@ def open_csv(
     location: str,
     limits: DatasetLimits,
     labels_required: bool,
-    reading: Reading,  # noqa: ARG001 - nothing is left open
+    reading: Reading,
 ) -> TableDataset:
     """Open a CSV file, having read its header, counted its rows and checked its labels, if any."""
     require_pyarrow(location)
     header = _read_header(path, location=location, limits=limits)
+    stream = partial(_read_columns, path, header, location)
+    if not reads_outputs(header, reading):
+        check_n_columns(len(header), location=location, limits=limits)
+        return open_csv_inputs(
+            header,
+            stream,
+            reading,
+            file_format=FORMAT,
+            location=location,
+            limits=limits,
+            labels_required=labels_required,
+        )
     columns = table_columns(
         header, location=location, limits=limits, labels_required=labels_required
     )
-    read_columns = partial(_read_columns, path, header, location)
-    n_samples = count_samples(read_columns, columns, location=location, limits=limits)
-    return TableDataset(
+    return open_outputs(
         columns,
-        read_columns,
-        n_samples=n_samples,
+        partial(stream, {LABEL: "integers"}),
         dtype="float64",
         file_format=FORMAT,
         location=location,
@@ -88,29 +99,36 @@ def _read_columns(
     path: Path,
     header: Sequence[str],
     location: str,
+    types: Mapping[str, CellType],
     names: Sequence[str],
     _n_rows: int,
 ) -> Iterator[Any]:
-    """Stream columns as record batches; how many rows each has follows from the block size."""
+    """Stream columns as record batches; how many rows each has follows from the block size.
+
+    Cells are numbers where ``types`` does not say otherwise.
+    """
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
 
-    types = {name: pa.int64() if name == LABEL else pa.float64() for name in names}
+    arrow = {"integers": pa.int64(), "numbers": pa.float64(), "text": pa.string()}
+    integers = {name for name, cells in types.items() if cells == "integers"}
     block = max(_MIN_BLOCK_BYTES, _BLOCK_BYTES_PER_COLUMN * len(header))
     # OSFile decompresses nothing, whatever the file is called.
     with pa.OSFile(str(path)) as file:
-        with _refuse_faults(header, location):
+        with _refuse_faults(header, integers, location):
             # In one thread the messages name the row at fault.
             reader = pa_csv.open_csv(
                 file,
                 read_options=pa_csv.ReadOptions(use_threads=False, block_size=block),
                 convert_options=pa_csv.ConvertOptions(
-                    column_types=types, include_columns=list(names), null_values=[""]
+                    column_types={name: arrow[types.get(name, "numbers")] for name in names},
+                    include_columns=list(names),
+                    null_values=[""],
                 ),
             )
         while True:
             # The consumer's own exceptions must not pass through here: so no yield inside.
-            with _refuse_faults(header, location):
+            with _refuse_faults(header, integers, location):
                 record_batch = next(reader, None)
             if record_batch is None:
                 return
@@ -118,7 +136,9 @@ def _read_columns(
 
 
 @contextmanager
-def _refuse_faults(header: Sequence[str], location: str) -> Iterator[None]:
+def _refuse_faults(
+    header: Sequence[str], integers: Collection[str], location: str
+) -> Iterator[None]:
     """Turn what pyarrow raises into a violation that names the cell or row, where it says."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
@@ -128,7 +148,7 @@ def _refuse_faults(header: Sequence[str], location: str) -> Iterator[None]:
         text = str(error)
         if cell := _BAD_CELL.search(text):
             name, row = header[int(cell[1])], int(cell[2]) - _FIRST_ROW
-            kind = "an integer" if name == LABEL else "a number"
+            kind = "an integer" if name in integers else "a number"
             found = f", got {cell[3]!a}" if cell[3] else ""
             raise InvalidDataset.at(
                 f"{location}.{name}[{row}]", f"expected {kind}{found}"

@@ -1,6 +1,6 @@
-"""Tables of outputs: from streams of Arrow record batches to batches of samples."""
+"""Tables: from streams of Arrow record batches to batches of samples."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
 from types import TracebackType
 from typing import Any, Self
@@ -8,12 +8,13 @@ from typing import Any, Self
 import numpy as np
 
 from service.core.arrays import Floats, Labels
-from service.datasets.checks import Places, check_labels, check_n_samples, check_outputs
-from service.datasets.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo
+from service.datasets.checks import check_n_samples
+from service.datasets.dataset import ArrayInfo, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
 from service.datasets.supplied import SUPPLIED_PREFIX, check_supplied
-from service.datasets.table_columns import LABEL, TableColumns
+from service.datasets.table_labels import LabelColumn
 from service.datasets.table_slice import TableSlice, resized
+from service.datasets.table_sources import ArraySource, number_column
 from service.errors import InvalidDataset, UnsupportedFormat
 
 LABELS_PER_READ = 65_536
@@ -28,66 +29,64 @@ def require_pyarrow(location: str) -> None:
     if find_spec("pyarrow") is None:
         raise UnsupportedFormat.at(
             location,
-            "expected .npz, the one format read here; to read .csv and .parquet the server "
-            "needs `pip install howsure[tables]`",
+            "expected arrays in .npz or .npy, or pictures in .zip or .tar; to read .csv and "
+            ".parquet the server needs `pip install howsure[tables]`",
         )
 
 
 def count_samples(
-    read_columns: ReadColumns, columns: TableColumns, *, location: str, limits: DatasetLimits
+    read_columns: ReadColumns,
+    labels: LabelColumn | None,
+    counted: str,
+    *,
+    location: str,
+    limits: DatasetLimits,
 ) -> int:
-    """Return the number of rows, having checked each label and held it to the limit."""
+    """Return the number of rows, having checked each label and held it to the limit.
+
+    ``counted`` is the column that tells how many there are, where there are no labels.
+    """
     n_samples = 0
-    for labels in _label_slices(read_columns, columns, location=location, limits=limits):
-        n_samples += len(labels)
+    for found in _label_slices(read_columns, labels, counted):
+        n_samples += len(found)
         if n_samples > limits.max_samples:
             break
     check_n_samples(n_samples, place=location, limits=limits)
     return n_samples
 
 
+def array_infos(sources: Mapping[str, ArraySource], n_samples: int) -> dict[str, ArrayInfo]:
+    """Return dtypes and shapes of the arrays that sources bring."""
+    return {
+        name: ArrayInfo(source.dtype, (n_samples, *source.shape))
+        for name, source in sources.items()
+    }
+
+
 class TableDataset:
-    """A table of outputs; every pass over it reads its file anew."""
+    """A table of outputs or of inputs; every pass over it reads its file anew."""
 
     def __init__(
         self,
-        columns: TableColumns,
+        info: DatasetInfo,
+        sources: Mapping[str, ArraySource],
+        labels: LabelColumn | None,
         read_columns: ReadColumns,
         *,
-        n_samples: int,
-        dtype: str,
-        file_format: str,
         location: str,
-        limits: DatasetLimits,
     ) -> None:
-        self.info = DatasetInfo(
-            kind=columns.kind,
-            format=file_format,
-            arrays={columns.kind: ArrayInfo(dtype, (n_samples, columns.n_classes))},
-            n_samples=n_samples,
-            n_classes=columns.n_classes,
-            supplied=columns.supplied,
-            labelled=columns.labelled,
-        )
-        self._columns = columns
+        self.info = info
+        self._sources = sources
+        self._labels = labels
         self._read_columns = read_columns
         self._location = location
-        self._limits = limits
 
     def labels(self) -> Labels:
         """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
-        if not self.info.labelled:
+        if self._labels is None:
             return np.zeros(self.info.n_samples, np.int64)
-        labels = np.concatenate(
-            list(
-                _label_slices(
-                    self._read_columns,
-                    self._columns,
-                    location=self._location,
-                    limits=self._limits,
-                )
-            )
-        )
+        slices = _label_slices(self._read_columns, self._labels, self._labels.name)
+        labels = np.concatenate(list(slices))
         self._check_count(len(labels))
         return labels
 
@@ -97,8 +96,7 @@ class TableDataset:
             raise ValueError(f"size must be at least 1, not {size}")
         start = 0
         for found in resized(self._slices(size), size):
-            arrays: dict[str, AnyArray] = {self._columns.kind: found.outputs}
-            yield Batch(start, arrays, found.labels, found.supplied)
+            yield Batch(start, found.arrays, found.labels, found.supplied)
             start += len(found)
         self._check_count(start)
 
@@ -117,28 +115,24 @@ class TableDataset:
         self.close()
 
     def _slices(self, size: int) -> Iterator[TableSlice]:
-        names = self._columns.classes
-        places = Places(self._location, self._columns.kind, self._columns.prefix)
-        dtype = self.info.arrays[self._columns.kind].dtype
+        columns = [] if self._labels is None else [self._labels.name]
+        columns += [column for source in self._sources.values() for column in source.columns]
+        columns += [f"{SUPPLIED_PREFIX}{name}" for name in self.info.supplied]
+        n_rows = min(size, *(source.most_rows for source in self._sources.values()))
         start = 0
-        for record_batch in self._read_columns(self._columns.all, size):
-            labels = _checked_labels(
-                record_batch, self._columns, start, location=self._location, limits=self._limits
+        for record_batch in self._read_columns(list(dict.fromkeys(columns)), n_rows):
+            yield TableSlice(
+                _read_labels(record_batch, self._labels, start),
+                {name: source.read(record_batch, start) for name, source in self._sources.items()},
+                self._supplied(record_batch, start),
             )
-            outputs: AnyArray = np.empty((len(names), len(labels)), dtype=dtype)
-            for row, name in zip(outputs, names, strict=True):
-                row[:] = _column(record_batch, name, start, location=self._location)
-            # Columns become rows of samples, contiguous as those of an .npz.
-            outputs = np.ascontiguousarray(outputs.T)
-            check_outputs(outputs, kind=self._columns.kind, places=places, start=start)
-            yield TableSlice(labels, outputs, self._supplied(record_batch, start))
-            start += len(labels)
+            start += record_batch.num_rows
 
     def _supplied(self, record_batch: Any, start: int) -> dict[str, Floats]:  # noqa: ANN401 - pyarrow has no types
         supplied: dict[str, Floats] = {}
-        for name in self._columns.supplied:
+        for name in self.info.supplied:
             column = f"{SUPPLIED_PREFIX}{name}"
-            values = _column(record_batch, column, start, location=self._location)
+            values = number_column(record_batch, column, start, location=self._location)
             place = f"{self._location}.{column}"
             supplied[name] = check_supplied(values, place=place, start=start)
         return supplied
@@ -152,37 +146,15 @@ class TableDataset:
 
 
 def _label_slices(
-    read_columns: ReadColumns, columns: TableColumns, *, location: str, limits: DatasetLimits
+    read_columns: ReadColumns, labels: LabelColumn | None, counted: str
 ) -> Iterator[Labels]:
     start = 0
-    for record_batch in read_columns([columns.counted], LABELS_PER_READ):
-        yield _checked_labels(record_batch, columns, start, location=location, limits=limits)
+    for record_batch in read_columns([counted], LABELS_PER_READ):
+        yield _read_labels(record_batch, labels, start)
         start += record_batch.num_rows
 
 
-def _checked_labels(
-    record_batch: Any,  # noqa: ANN401 - as above
-    columns: TableColumns,
-    start: int,
-    *,
-    location: str,
-    limits: DatasetLimits,
-) -> Labels:
-    if not columns.labelled:
+def _read_labels(record_batch: Any, labels: LabelColumn | None, start: int) -> Labels:  # noqa: ANN401 - as above
+    if labels is None:
         return np.zeros(record_batch.num_rows, np.int64)
-    return check_labels(
-        _column(record_batch, LABEL, start, location=location),
-        place=f"{location}.{LABEL}",
-        start=start,
-        n_classes=columns.n_classes,
-        n_allowed=limits.max_classes,
-    )
-
-
-def _column(record_batch: Any, name: str, start: int, *, location: str) -> AnyArray:  # noqa: ANN401 - as above
-    column = record_batch.column(name)
-    if column.null_count:
-        row = start + int(np.argmax(column.is_null().to_numpy(zero_copy_only=False)))
-        raise InvalidDataset.at(f"{location}.{name}[{row}]", "expected a number, got an empty cell")
-    values: AnyArray = column.to_numpy(zero_copy_only=False)
-    return values
+    return labels.read(record_batch, start)

@@ -1,12 +1,13 @@
 """What the columns of a table of outputs are, by their names and never by their order."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from service.datasets.checks import check_n_classes
 from service.datasets.limits import DatasetLimits
+from service.datasets.reading import Reading
 from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
 from service.errors import InvalidDataset, TooLarge
 
@@ -49,6 +50,12 @@ class TableColumns:
         return LABEL if self.labelled else self.classes[0]
 
 
+def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
+    """Tell whether a table is one of outputs: a class has a column, and no inputs are asked for."""
+    asked = set(reading.columns or ()) - {LABEL}
+    return not asked and any(_CLASS_COLUMN.fullmatch(name) for name in names)
+
+
 def check_n_columns(n_columns: int, *, location: str, limits: DatasetLimits) -> None:
     """Refuse a table that is wider than the classes allow, before its names are looked at."""
     most = limits.max_classes + MAX_OTHER_COLUMNS
@@ -70,7 +77,7 @@ def table_columns(
         If there are more columns than is allowed.
     """
     check_n_columns(len(names), location=location, limits=limits)
-    _refuse_duplicates(names, location=location)
+    refuse_duplicates(names, location=location)
     indices: dict[str, set[int]] = {prefix: set() for prefix in _PREFIXES}
     unknown: list[str] = []
     for name in names:
@@ -82,14 +89,14 @@ def table_columns(
     labelled = LABEL in names
     if labels_required and not labelled:
         raise InvalidDataset.at(
-            f"{location}.{LABEL}", f"expected a column `{LABEL}`, got {_listed(names)}"
+            f"{location}.{LABEL}", f"expected a column `{LABEL}`, got {listed(names)}"
         )
     prefix = _prefix(indices, names, location=location)
     if unknown:
         raise InvalidDataset.at(
             location,
             f"expected `{LABEL}`, `{prefix}0`, `{prefix}1`, … and `{SUPPLIED_PREFIX}<name>`, "
-            f"got also {_listed(unknown)}; leave other columns out",
+            f"got also {listed(unknown)}; leave other columns out",
         )
     supplied = supplied_names(names, location=location)
     n_classes = len(indices[prefix])
@@ -114,11 +121,12 @@ def _prefix(indices: dict[str, set[int]], names: Sequence[str], *, location: str
         )
     raise InvalidDataset.at(
         location,
-        f"expected columns `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …, got {_listed(names)}",
+        f"expected columns `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …, got {listed(names)}",
     )
 
 
-def _refuse_duplicates(names: Sequence[str], *, location: str) -> None:
+def refuse_duplicates(names: Sequence[str], *, location: str) -> None:
+    """Refuse a table two of whose columns have the same name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -128,7 +136,8 @@ def _refuse_duplicates(names: Sequence[str], *, location: str) -> None:
         seen.add(name)
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Return some of the names as they may stand in a message."""
     more = ", …" if len(names) > _SHOWN else ""
     return ", ".join(f"`{_shown(name)}`" for name in names[:_SHOWN]) + more
 

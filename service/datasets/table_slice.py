@@ -14,7 +14,7 @@ class TableSlice:
     """Some consecutive rows, or all the rows a batch needs."""
 
     labels: Labels
-    outputs: AnyArray
+    arrays: dict[str, AnyArray]
     supplied: dict[str, Floats]
 
     def __len__(self) -> int:
@@ -24,7 +24,7 @@ class TableSlice:
         """Return the rows from ``start`` to before ``stop``, as views."""
         return TableSlice(
             self.labels[start:stop],
-            self.outputs[start:stop],
+            {name: values[start:stop] for name, values in self.arrays.items()},
             {name: values[start:stop] for name, values in self.supplied.items()},
         )
 
@@ -50,7 +50,10 @@ def resized(slices: Iterable[TableSlice], size: int) -> Iterator[TableSlice]:
 def _joined(slices: Sequence[TableSlice]) -> TableSlice:
     return TableSlice(
         np.concatenate([found.labels for found in slices]),
-        np.concatenate([found.outputs for found in slices]),
+        {
+            name: np.concatenate([found.arrays[name] for found in slices])
+            for name in slices[0].arrays
+        },
         {
             name: np.concatenate([found.supplied[name] for found in slices])
             for name in slices[0].supplied

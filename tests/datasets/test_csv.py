@@ -34,7 +34,11 @@ CSV_CASES = {
     "header alone": (HEADER, "calibration", "at least one sample"),
     "no label": ("logit_0,logit_1\n1,2\n", "calibration.label", "a column `label`"),
     "labels for label": ("labels,logit_0,logit_1\n1,2,3\n", "calibration.label", "`labels`"),
-    "no outputs": ("label,score\n1,2\n", "calibration", "got `label`, `score`"),
+    "no outputs": (
+        "label\n1\n",
+        "calibration",
+        "`logit_1`, …, or `prob_0`, `prob_1`, …, got `label`",
+    ),
     "gap": ("label,logit_0,logit_2\n0,1,2\n", "calibration.logit_1", "none for class 1"),
     "counted from one": (
         "label,logit_1,logit_2\n1,1,2\n",

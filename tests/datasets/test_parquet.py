@@ -9,7 +9,7 @@ import pytest
 from dataset_files import output_columns, read_all, refusal, write_parquet
 
 from service.datasets import DatasetLimits
-from service.datasets.parquet import MAX_FOOTER_BYTES
+from service.datasets.parquet_file import MAX_FOOTER_BYTES
 from service.errors import InvalidDataset, InvalidInput, TooLarge
 
 LABELS = np.arange(40) % 3

@@ -1,0 +1,200 @@
+"""Which columns of a table are the model's inputs: as the caller says, or by what they hold."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+from service.datasets.reading import Reading
+from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
+from service.datasets.table_columns import LABEL, listed, refuse_duplicates
+from service.errors import InvalidDataset
+from service.pictures.preprocessing import PIXELS
+
+# One number a row; lists of numbers; pictures; what no model takes as it is.
+Holds: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
+
+INPUTS = "inputs"
+_SHOWN_KINDS = 3
+# What pandas and R write beside the data: the number of the row.
+_ROW_NUMBER = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__")
+_NAMING = 'config.columns, such as {"inputs": ["age", "income"]}'
+
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column, what it holds, how that is called in messages, and its numpy dtype if it has one.
+
+    A column of lists has the dtype that its array gets.
+    """
+
+    name: str
+    holds: Holds
+    found: str
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """The columns of each input of the model, the label's, what is supplied, what was inferred."""
+
+    inputs: Mapping[str, Sequence[TableColumn]]
+    label: TableColumn | None
+    supplied: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def input_columns(
+    columns: Sequence[TableColumn], reading: Reading, *, location: str, labels_required: bool
+) -> InputColumns:
+    """Return which columns are read for what.
+
+    Raises
+    ------
+    InvalidDataset
+        If a name appears twice, a column that is asked for is missing, the label is required and
+        missing, or columns hold what no model takes.
+    """
+    names = [column.name for column in columns]
+    refuse_duplicates(names, location=location)
+    by_name = {column.name: column for column in columns}
+    asked = dict(reading.columns or {})
+    label = _label(by_name, asked.pop(LABEL, None), location=location, required=labels_required)
+    supplied = supplied_names(names, location=location)
+    if asked:
+        inputs = {
+            name: _asked(name, chosen, by_name, location=location) for name, chosen in asked.items()
+        }
+        return InputColumns(_refuse_mixture(inputs, location=location), label, supplied, ())
+    labels = {LABEL} if label is None else {LABEL, label.name}
+    rest = [
+        column
+        for column in columns
+        if column.name not in labels and not column.name.startswith(SUPPLIED_PREFIX)
+    ]
+    inputs, notes = _inferred(rest, names, location=location)
+    return InputColumns(inputs, label, supplied, notes)
+
+
+def _label(
+    columns: Mapping[str, TableColumn],
+    asked: Sequence[str] | None,
+    *,
+    location: str,
+    required: bool,
+) -> TableColumn | None:
+    if asked is not None:
+        if len(asked) != 1 or asked[0] not in columns:
+            raise InvalidDataset.at(
+                location,
+                f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
+                f"there are {listed(list(columns))}",
+            )
+        return columns[asked[0]]
+    if required and LABEL not in columns:
+        raise InvalidDataset.at(
+            f"{location}.{LABEL}",
+            f"expected a column `{LABEL}`, got {listed(list(columns))}; if it is called otherwise, "
+            f'say so in config.columns: {{"{LABEL}": ["its name"]}}',
+        )
+    return columns.get(LABEL)
+
+
+def _asked(
+    name: str, chosen: Sequence[str], columns: Mapping[str, TableColumn], *, location: str
+) -> Sequence[TableColumn]:
+    missing = [column for column in chosen if column not in columns]
+    if missing or not chosen:
+        raise InvalidDataset.at(
+            location,
+            f"expected the columns that config.columns names for {listed([name])}, got none "
+            f"called {listed(missing)}; there are {listed(list(columns))}",
+        )
+    found = [columns[column] for column in chosen]
+    if all(column.holds == "numbers" for column in found):
+        return found
+    _refuse_unread([c for c in found if c.holds in ("text", "dates", "others")], location=location)
+    if len(found) > 1:
+        raise InvalidDataset.at(
+            location,
+            f"expected for {listed([name])} columns of one number a row, or one column of "
+            f"{found[0].holds}, got {listed(chosen)}",
+        )
+    return found
+
+
+def _refuse_mixture(
+    inputs: dict[str, Sequence[TableColumn]], *, location: str
+) -> dict[str, Sequence[TableColumn]]:
+    """Return the same inputs, that of a picture under the name that pixels have in every set."""
+    pictures = [columns for columns in inputs.values() if columns[0].holds == "pictures"]
+    if not pictures:
+        return inputs
+    if len(inputs) > 1:
+        raise InvalidDataset.at(
+            location, f"expected pictures as the one input, got {listed(list(inputs))}"
+        )
+    return {PIXELS: pictures[0]}
+
+
+def _inferred(
+    columns: Sequence[TableColumn], names: Sequence[str], *, location: str
+) -> tuple[dict[str, Sequence[TableColumn]], tuple[str, ...]]:
+    pictures = [column for column in columns if column.holds == "pictures"]
+    if len(pictures) > 1:
+        found = listed([column.name for column in pictures])
+        raise InvalidDataset.at(
+            location,
+            f"expected one column of pictures, got {found}; "
+            f'choose by config.columns, {{"{PIXELS}": ["its name"]}}',
+        )
+    inputs: dict[str, Sequence[TableColumn]] = {PIXELS: pictures} if pictures else {}
+    if not pictures:
+        inputs = {column.name: [column] for column in columns if column.holds == "lists"}
+    if inputs:
+        taken = dict.fromkeys(column.name for chosen in inputs.values() for column in chosen)
+        left = [column.name for column in columns if column.name not in taken]
+        note = f"Of the columns only {listed(list(taken))} are inputs; not read: {listed(left)}."
+        return inputs, (note,) if left else ()
+    return _features(columns, names, location=location)
+
+
+def _features(
+    columns: Sequence[TableColumn], names: Sequence[str], *, location: str
+) -> tuple[dict[str, Sequence[TableColumn]], tuple[str, ...]]:
+    if not columns:
+        raise InvalidDataset.at(
+            location,
+            "expected columns of the model's inputs, or `logit_0`, `logit_1`, …, or `prob_0`, "
+            f"`prob_1`, …, got {listed(names)}",
+        )
+    _refuse_unread([column for column in columns if column.holds != "numbers"], location=location)
+    counted = [column.name for column in columns if _ROW_NUMBER.fullmatch(column.name)]
+    if counted:
+        raise InvalidDataset.at(
+            location,
+            f"expected features, got also the number of the row as {listed(counted)}; write the "
+            f"table without an index (index=False), or name the columns that are read in {_NAMING}",
+        )
+    found = listed([column.name for column in columns])
+    note = f"Columns of `{INPUTS}`, in the order of the file: {len(columns)}, {found}."
+    return {INPUTS: columns}, (note,)
+
+
+def _refuse_unread(columns: Sequence[TableColumn], *, location: str) -> None:
+    if not columns:
+        return
+    by_kind: dict[str, list[str]] = {}
+    for column in columns:
+        by_kind.setdefault(column.found, []).append(column.name)
+    kinds = list(by_kind.items())[:_SHOWN_KINDS]
+    found = ", ".join(f"{kind} in {listed(names)}" for kind, names in kinds)
+    fix = f"encode them as numbers, or name the columns that are read in {_NAMING}"
+    if all(column.holds == "text" for column in columns):
+        fix = (
+            "tokenise text first and send columns of token ids, lists of integers such as "
+            f"`input_ids`; {fix}"
+        )
+    raise InvalidDataset.at(
+        f"{location}.{listed([columns[0].name])[1:-1]}", f"expected numbers, got {found}; {fix}"
+    )
