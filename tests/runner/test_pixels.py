@@ -1,0 +1,264 @@
+"""A model given pixels answers as it does given the values that numpy makes of them."""
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from onnx import TensorProto
+from runner_models import N_FEATURES, from_integers, linear, rows, save, softmax_of_two, weights
+
+from service.core.tie_keys import tie_keys
+from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.graph.description import TensorSpec
+from service.graph.export_spec import ExportEvent, ExportSpec
+from service.pictures.preprocessing import PRESETS, Preprocessing
+from service.runner import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.child.model_inputs import ModelInputs
+from service.runner.fields import FieldError
+from service.runner.planned_passes import check_planned
+from service.runner.preprocessing_fields import read_preprocessing
+
+FOLDER = Path(__file__).parents[1] / "data" / "passes"
+DIGITS = np.load(FOLDER / "digits_passes.npz")
+X, LABELS = DIGITS["evaluation_inputs"], DIGITS["evaluation_labels"]
+TOP_K = (1, 5)
+DROPOUT = PassPlan("dropout_variance", passes=6, seed=0)
+LAST_LAYER = PassPlan("last_layer_dropout_variance", passes=6, seed=0)
+ENSEMBLE = PassPlan("ensemble_variance", passes=6, seed=0)
+GRADIENT = PassPlan("gradient_norm", passes=4, seed=0, step=1e-3)
+# Of 17 levels of grey, as the digits are.
+GREY = Preprocessing(colour="grey", scale=1 / 16, mean=(0.0,), std=(1.0,))
+PIXELS = (X * 16).astype(np.uint8).transpose(0, 2, 3, 1)
+
+
+def files_of(name: str, *members: str) -> OnnxModelFiles:
+    return OnnxModelFiles(
+        FOLDER / f"{name}.onnx", members=tuple(OnnxMember(FOLDER / f"{m}.onnx") for m in members)
+    )
+
+
+def inspected(pool: Any, files: Any, *plans: Any, **options: Any) -> Any:
+    return pool.inspect(files, top_k=TOP_K, passes=plans, **options)
+
+
+def check_same(one: Any, other: Any) -> None:
+    for field in dataclasses.fields(one):
+        first, second = getattr(one, field.name), getattr(other, field.name)
+        if isinstance(first, dict):
+            assert first.keys() == second.keys()
+            for name in first:
+                np.testing.assert_array_equal(first[name], second[name])
+        elif isinstance(first, np.ndarray) and field.name != "tie_key":
+            np.testing.assert_array_equal(first, second)
+
+
+@pytest.mark.parametrize(
+    ("names", "plan"),
+    [
+        (["small_cnn"], None),
+        (["small_cnn"], LAST_LAYER),
+        (["small_cnn"], GRADIENT),
+        (["hidden_dropout_cnn"], DROPOUT),
+        (["variational_mlp"], ENSEMBLE),
+        (["member_0", "member_1"], ENSEMBLE),
+    ],
+    ids=lambda found: found[0] if isinstance(found, list) else getattr(found, "measure", "plain"),
+)
+def test_pixels_are_answered_and_recorded_as_their_values(pool, names, plan):
+    files, plans, n = files_of(*names), () if plan is None else (plan,), 40
+    found = inspected(pool, files, *plans, trial={"pixels": PIXELS[:n]}, preprocessing=GREY)
+    resolved = json.loads(json.dumps(found.resolved))
+    assert resolved["preprocessing"] == GREY.as_dict()
+    values, pixels = {"inputs": X[:n]}, {"pixels": PIXELS[:n]}  # values are as they are, always
+    check_same(pool.predict(files, resolved, pixels), pool.predict(files, resolved, values))
+    records = pool.record(files, resolved, pixels, LABELS[:n], seed=3)
+    check_same(records, pool.record(files, resolved, values, LABELS[:n], seed=3))
+    # What was sent tells samples apart, not what was made of it.
+    np.testing.assert_array_equal(records.tie_key, tie_keys(PIXELS[:n], 3))
+
+
+def test_the_model_that_preprocessing_goes_with_is_the_same_but_for_it(pool):
+    files = files_of("small_cnn")
+    of_values = inspected(pool, files, trial={"inputs": X[:40]})
+    of_pixels = inspected(pool, files, trial={"pixels": PIXELS[:40]}, preprocessing=GREY)
+    assert "preprocessing" not in of_values.resolved  # its key is what it always was
+    assert of_values.resolved | {"preprocessing": GREY.as_dict()} == of_pixels.resolved
+    check_same(
+        pool.predict(files, of_values.resolved, {"inputs": X}),
+        pool.predict(files, of_pixels.resolved, {"pixels": PIXELS}),
+    )
+
+
+def test_pixels_is_a_name_like_any_other_without_preprocessing(pool, tmp_path):
+    matrix = weights()
+    model = make_model(
+        [node("MatMul", ["pixels", "w"], ["y"])],
+        inputs=[value("pixels", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", 10))],
+        initializers=[constant("w", matrix)],
+    )
+    files = save(tmp_path, model)
+    resolved = inspected(pool, files, trial={"pixels": rows(20)}).resolved
+    found = pool.predict(files, resolved, {"pixels": rows(5)})
+    np.testing.assert_array_equal(found.top_classes[:, 0], (rows(5) @ matrix).argmax(axis=1))
+
+
+def test_integers_take_pixels_as_they_are(pool, tmp_path):
+    flat = make_model(
+        [
+            node("Flatten", ["x"], ["flat"]),
+            node("Cast", ["flat"], ["f"], to=TensorProto.FLOAT),
+            node("MatMul", ["f", "w"], ["y"]),
+        ],
+        inputs=[value("x", ("N", 2, 3, 3), TensorProto.UINT8)],
+        outputs=[value("y", ("N", 10))],
+        initializers=[constant("w", np.random.default_rng(0).normal(0, 0.01, (18, 10)))],
+    )
+    files = save(tmp_path, flat)
+    pixels = np.random.default_rng(1).integers(0, 256, (9, 2, 3, 3), dtype=np.uint8)
+    given = Preprocessing(colour="bgr", layout="nhwc")
+    resolved = inspected(pool, files, trial={"pixels": pixels}, preprocessing=given).resolved
+    found = pool.predict(files, resolved, {"pixels": pixels})
+    plain = inspected(pool, files, trial={"x": pixels}).resolved
+    check_same(found, pool.predict(files, plain, {"x": pixels[..., ::-1].copy()}))
+
+
+@pytest.mark.parametrize(
+    ("model", "given", "told"),
+    [
+        (softmax_of_two(weights()), PRESETS["imagenet"], "several: 'left', 'right'"),
+        (linear(), PRESETS["imagenet"], r"it makes \[rows, 3, 224, 224\] of pictures"),
+        (from_integers(weights()), PRESETS["none"], r"\[rows, 3, any, any\]"),
+    ],
+)
+def test_a_model_that_takes_no_pictures_is_refused(pool, tmp_path, model, given, told):
+    trial = {"pixels": np.zeros((4, 224, 224, 3), np.uint8)}
+    with pytest.raises(InvalidConfig, match=told) as caught:
+        inspected(pool, save(tmp_path, model), trial=trial, preprocessing=given)
+    assert caught.value.violations[0].location == "config.preprocessing"
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"colour": "rgb", "mean": (0.0,) * 3, "std": (1.0,) * 3}, r"\[rows, 3, any, any\]"),
+        ({"layout": "nhwc"}, r"\[rows, any, any, 1\]"),
+        ({"layout": "nhw"}, r"\[rows, any, any\]"),
+        ({"crop": (8, 9)}, r"\[rows, 1, 8, 9\]"),
+        ({"resize": (7, 8)}, r"\[rows, 1, 7, 8\]"),
+    ],
+)
+def test_what_never_suits_the_input_is_refused_at_once(changed, told):
+    spec = TensorSpec("x", "float32", (None, 1, 8, 8))
+    given = dataclasses.replace(GREY, **changed)
+    with pytest.raises(InvalidConfig, match=told):
+        ModelInputs([spec], given).check_preprocessing()
+    ModelInputs([spec], GREY).check_preprocessing()
+
+
+def test_fractions_for_integers_are_refused():
+    spec = TensorSpec("x", "uint8", (None, 1, 8, 8))
+    with pytest.raises(InvalidConfig, match=r"fractions of pixels.*preset none"):
+        ModelInputs([spec], GREY).check_preprocessing()
+    ModelInputs([spec], dataclasses.replace(GREY, scale=1.0)).check_preprocessing()
+
+
+@pytest.mark.parametrize(
+    ("arrays", "location", "told"),
+    [
+        ({"pixels": PIXELS[:, :7]}, "pixels", "pictures of 8 x 7 do not suit"),
+        ({"pixels": PIXELS[..., 0]}, "pixels", "expected shape"),
+        ({"pixels": np.repeat(PIXELS, 3, axis=3)}, "pixels", "expected shape"),
+        ({"pixels": X.transpose(0, 2, 3, 1)}, "pixels[", "expected an integer from 0 to 255"),
+        ({"pixels": PIXELS.astype(int) * 100}, "pixels[", "from 0 to 255"),
+        ({"pixels": PIXELS, "inputs": X}, "", "leave out 'inputs'"),
+    ],
+)
+def test_pixels_that_are_none_are_refused_by_name(arrays, location, told):
+    spec = TensorSpec("inputs", "float32", (None, 1, 8, 8))
+    with pytest.raises(InvalidInput, match=told) as caught:
+        ModelInputs([spec], GREY).fitted(arrays, location="rows", start=70)
+    found = caught.value.violations[0].location
+    assert found.startswith(f"rows.{location}" if location else "rows")
+    assert "[" not in found or int(found.split("[")[1].rstrip("]")) >= 70
+
+
+def test_pixels_that_are_none_are_told_of_sets_and_of_requests(pool):
+    files, bad = files_of("small_cnn"), {"pixels": PIXELS[:9, :7]}
+    with pytest.raises(InvalidDataset, match=r"calibration\.pixels: pictures of 8 x 7"):
+        inspected(pool, files, trial=bad, preprocessing=GREY)
+    resolved = inspected(pool, files, trial={"pixels": PIXELS[:9]}, preprocessing=GREY).resolved
+    with pytest.raises(InvalidInput, match=r"inputs\.pixels: pictures of 8 x 7"):
+        pool.predict(files, resolved, bad)
+
+
+def test_an_exported_file_is_compared_on_pixels(pool):
+    """The file takes the model's own input; the rows that it is tried on are pixels."""
+    files = files_of("small_cnn")
+    of_pixels = inspected(pool, files, trial={"pixels": PIXELS[:9]}, preprocessing=GREY).resolved
+    of_values = inspected(pool, files, trial={"inputs": X[:9]}).resolved
+    half = np.array([0.25, 0.75])
+    event = ExportEvent(
+        k=1,
+        column="entropy",
+        inner_edges=np.array([0.3], np.float32),
+        probability=half,
+        lower=half,
+        upper=half,
+        mean_uncertainty=half,
+    )
+    spec = ExportSpec(
+        events=(event,), n_top=5, ood_threshold=None, accept_thresholds=(), metadata={}
+    ).as_dict()
+    n = 300  # more than are converted at a time
+    found = pool.export(files, of_pixels, spec, {"pixels": PIXELS[:n]})
+    expected = pool.export(files, of_values, spec, {"inputs": X[:n]})
+    assert found.content == expected.content
+    assert found.outputs.keys() == expected.outputs.keys()
+    for name, output in found.outputs.items():
+        assert len(output) == n
+        np.testing.assert_array_equal(output, expected.outputs[name])
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"resize": 0},
+        {"resize": True},
+        {"resize": [1, 2, 3]},
+        {"crop": 224},
+        {"crop": [224, -1]},
+        {"interpolation": "lanczos5"},
+        {"colour": "cmyk"},
+        {"layout": "nhw"},
+        {"scale": 0},
+        {"scale": "1"},
+        {"mean": [0.0]},
+        {"std": [1.0, 1.0, 0.0]},
+        {"std": [1.0, 1.0, float("nan")]},
+        {"more": 1},
+    ],
+)
+def test_what_is_stored_or_sent_is_read_strictly(changed):
+    given = {"preprocessing": PRESETS["clip"].as_dict() | changed}
+    with pytest.raises(FieldError):
+        read_preprocessing(given)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_what_is_written_is_read(preset):
+    written = json.loads(json.dumps(PRESETS[preset].as_dict()))
+    assert read_preprocessing({"preprocessing": written}) == PRESETS[preset]
+    assert read_preprocessing({}) is None
+
+
+def test_a_child_with_preprocessing_of_its_own_is_not_believed(pool):
+    found = inspected(pool, files_of("small_cnn"), trial={"pixels": PIXELS[:9]}, preprocessing=GREY)
+    check_planned(found, (), n_models=1, preprocessing=GREY)
+    for other in (None, PRESETS["none"]):
+        with pytest.raises(FieldError, match="other preprocessing"):
+            check_planned(found, (), n_models=1, preprocessing=other)
