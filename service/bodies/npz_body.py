@@ -12,9 +12,9 @@ from service.bodies.parameter import required
 from service.bodies.request import Array, PredictRequest
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader, read_npy_header
-from service.datasets.npz import is_zip
 from service.datasets.supplied import SUPPLIED_PREFIX, supplied_names
 from service.datasets.zip_archive import ZipArchive
+from service.datasets.zip_kind import is_zip
 from service.errors import InvalidInput, MalformedRequest
 
 

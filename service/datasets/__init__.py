@@ -5,11 +5,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from service.datasets import csv, npz, parquet
+from service.datasets import csv, npy, npz, parquet
 from service.datasets.dataset import ArrayInfo, Batch, Dataset, DatasetInfo, DatasetKind
 from service.datasets.limits import DatasetLimits
+from service.datasets.pictures import formats as pictures
+from service.datasets.pictures.tar_archive import is_tar
 from service.datasets.reading import AS_IT_IS, Reading
 from service.datasets.unsupported import HEAD_BYTES, unsupported
+from service.datasets.zip_kind import holds_pictures
+from service.errors import InvalidDataset
 
 __all__ = [
     "FORMATS",
@@ -48,7 +52,11 @@ class DatasetFormat:
 
 
 FORMATS: dict[str, DatasetFormat] = {
+    # First: its first bytes are the name of a file, which may be any other's.
+    pictures.TAR_FORMAT: DatasetFormat(is_tar, pictures.open_tar),
+    pictures.ZIP_FORMAT: DatasetFormat(holds_pictures, pictures.open_zip),
     npz.FORMAT: DatasetFormat(npz.is_npz, npz.open_npz),
+    npy.FORMAT: DatasetFormat(npy.is_npy, npy.open_npy),
     parquet.FORMAT: DatasetFormat(parquet.is_parquet, parquet.open_parquet),
     csv.FORMAT: DatasetFormat(csv.is_csv, csv.open_csv),
 }
@@ -80,8 +88,14 @@ def open_dataset(
     """
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
-    for known in FORMATS.values():
+    for name, known in FORMATS.items():
         if known.recognises(head, path):
+            if reading.labels is not None and name != npy.FORMAT:
+                raise InvalidDataset.at(
+                    f"{location}_labels",
+                    f"expected labels beside an .npy array alone; {location} is a file of the "
+                    f"format {name}, which has its own",
+                )
             return known.open(
                 path,
                 location=location,

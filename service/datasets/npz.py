@@ -17,20 +17,16 @@ from service.datasets.npz_layout import LABELS, npz_layout
 from service.datasets.reading import Reading
 from service.datasets.supplied import SUPPLIED_PREFIX, check_supplied
 from service.datasets.zip_archive import MemberStream, ZipArchive
+from service.datasets.zip_kind import holds_pictures, is_zip
 from service.errors import InvalidDataset
 
 FORMAT = "npz"
 LABELS_PER_READ = 65_536
 
 
-def is_npz(head: bytes, _path: Path) -> bool:
+def is_npz(head: bytes, path: Path) -> bool:
     """Tell whether a file is an archive of arrays."""
-    return is_zip(head)
-
-
-def is_zip(head: bytes) -> bool:
-    """Tell whether bytes begin as a zip archive does, an empty one included."""
-    return head.startswith((b"PK\x03\x04", b"PK\x05\x06"))
+    return is_zip(head) and not holds_pictures(head, path)
 
 
 def open_npz(

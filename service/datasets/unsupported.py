@@ -6,8 +6,9 @@ from service.errors import UnsupportedFormat
 HEAD_BYTES = 4096
 
 _PICKLE = "a pickle, which is never loaded; write arrays with np.savez"
+_PICTURE = "a single picture; pack many into a .tar or .zip, a folder for each class"
+_EXPECTED = "expected .npz, .npy, .parquet, .csv, or pictures in .zip or .tar"
 _MISTAKES: tuple[tuple[bytes, str], ...] = (
-    (b"\x93NUMPY", "a single .npy array, which has no name and no labels; write it with np.savez"),
     (b"\x80\x02", _PICKLE),
     (b"\x80\x03", _PICKLE),
     (b"\x80\x04", _PICKLE),
@@ -15,6 +16,13 @@ _MISTAKES: tuple[tuple[bytes, str], ...] = (
     (b"\x89HDF", "an HDF5 file; write its arrays with np.savez"),
     (b"\x1f\x8b", "a gzip file; send it decompressed"),
     (b"\x28\xb5\x2f\xfd", "a zstandard file; send it decompressed"),
+    (b"BZh", "a bzip2 file; send it decompressed"),
+    (b"\xfd7zXZ", "an xz file; send it decompressed"),
+    (b"7z\xbc\xaf", "a 7z archive; pack the pictures into a .tar"),
+    (b"Rar!", "a RAR archive; pack the pictures into a .tar"),
+    (b"\xff\xd8\xff", _PICTURE),
+    (b"\x89PNG", _PICTURE),
+    (b"RIFF", _PICTURE),
     (b"PARE", "an encrypted Parquet file; write it without encryption"),
     (b"ARROW1", "an Arrow IPC file; write it as Parquet"),
     (b"\xff\xfe", "text in UTF-16; write it in UTF-8"),
@@ -28,7 +36,7 @@ def unsupported(head: bytes, *, location: str) -> UnsupportedFormat:
         return UnsupportedFormat.at(location, "expected a set of samples, got an empty file")
     for prefix, found in _MISTAKES:
         if head.startswith(prefix):
-            return UnsupportedFormat.at(location, f"expected .npz, .parquet or .csv, got {found}")
+            return UnsupportedFormat.at(location, f"{_EXPECTED}, got {found}")
     return UnsupportedFormat.at(
-        location, "expected .npz, .parquet or UTF-8 .csv, got bytes of another kind"
+        location, f"{_EXPECTED}, got bytes of another kind; text is in UTF-8"
     )

@@ -20,9 +20,9 @@ from service.errors import InvalidDataset, TooLarge
 CHUNK_BYTES = 1024**2
 SUFFIX = ".npy"
 
-_ENCRYPTED_OR_PATCHED = 0x1 | 0x20 | 0x40
+ENCRYPTED_OR_PATCHED = 0x1 | 0x20 | 0x40
 # Deflate never reaches this; bzip2 and lzma pass it by far, and inflate a chunk without a bound.
-_MAX_DEFLATE_RATIO = 1040
+MAX_DEFLATE_RATIO = 1040
 _MAX_NAME_LENGTH = 200
 
 
@@ -134,7 +134,7 @@ class ZipArchive:
             place = f"{self._location}.{name}"
             if name in members:
                 raise InvalidDataset.at(place, "expected each array once, got it twice")
-            if info.flag_bits & _ENCRYPTED_OR_PATCHED:
+            if info.flag_bits & ENCRYPTED_OR_PATCHED:
                 raise InvalidDataset.at(place, "expected an array without encryption")
             if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
                 raise InvalidDataset.at(
@@ -142,7 +142,7 @@ class ZipArchive:
                 )
             most = info.compress_size
             if info.compress_type == zipfile.ZIP_DEFLATED:
-                most *= _MAX_DEFLATE_RATIO
+                most *= MAX_DEFLATE_RATIO
             if info.file_size > most:
                 raise InvalidDataset.at(
                     place,

@@ -20,6 +20,19 @@ _LOCAL = struct.Struct("<4s5H3L2H")
 
 
 @dataclass(frozen=True)
+class ZipKind:
+    """What an archive is called in messages, and how long its directory may be."""
+
+    called: str
+    written_by: str
+    max_directory_bytes: int
+    instead: str
+
+
+NPZ = ZipKind(".npz archive", "numpy.savez writes it", MAX_DIRECTORY_BYTES, "send fewer arrays")
+
+
+@dataclass(frozen=True)
 class ZipDirectory:
     """Where the central directory begins and how long it is."""
 
@@ -27,7 +40,7 @@ class ZipDirectory:
     size: int
 
 
-def read_zip_directory(file: BinaryIO, *, location: str) -> ZipDirectory:
+def read_zip_directory(file: BinaryIO, *, location: str, kind: ZipKind = NPZ) -> ZipDirectory:
     """Return the place of the central directory, which must end where its end records begin.
 
     Raises
@@ -36,14 +49,15 @@ def read_zip_directory(file: BinaryIO, *, location: str) -> ZipDirectory:
         If the archive is cut off, carries a comment, spans several disks or has bytes before or
         behind it.
     TooLarge
-        If the directory is longer than any set of arrays needs.
+        If the directory is longer than an archive of its kind needs.
     """
     file_size = file.seek(0, os.SEEK_END)
     end = file_size - _END.size
     fields = _read(file, end, _END, b"PK\x05\x06")
     if fields is None:
         raise InvalidDataset.at(
-            location, "expected a whole .npz archive, got one cut off or with bytes behind its end"
+            location,
+            f"expected a whole {kind.called}, got one cut off or with bytes behind its end",
         )
     disk, start_disk, size, offset, comment = fields[1], fields[2], fields[5], fields[6], fields[7]
     locator = _read(file, end - _END64_LOCATOR.size, _END64_LOCATOR, b"PK\x06\x07")
@@ -51,17 +65,22 @@ def read_zip_directory(file: BinaryIO, *, location: str) -> ZipDirectory:
         end -= _END64_LOCATOR.size + _END64.size
         large = _read(file, end, _END64, b"PK\x06\x06")
         if large is None or locator[2] != end:
-            raise InvalidDataset.at(location, "expected a whole .npz archive, got a damaged end")
+            raise InvalidDataset.at(location, f"expected a whole {kind.called}, got a damaged end")
         disk, start_disk, size, offset = large[4], large[5], large[8], large[9]
     if disk or start_disk or comment:
-        raise InvalidDataset.at(location, "expected a plain .npz archive as numpy.savez writes it")
-    if size > MAX_DIRECTORY_BYTES:
+        raise InvalidDataset.at(
+            location, f"expected a plain {kind.called} as {kind.written_by}, without a comment"
+        )
+    if size > kind.max_directory_bytes:
         raise TooLarge.at(
-            location, f"expected a directory of at most {MAX_DIRECTORY_BYTES} bytes, got {size}"
+            location,
+            f"expected a directory of at most {kind.max_directory_bytes} bytes, got {size}; "
+            f"{kind.instead}",
         )
     if offset + size != end:
         raise InvalidDataset.at(
-            location, "expected a whole .npz archive, got a directory that does not meet its end"
+            location,
+            f"expected a whole {kind.called}, got a directory that does not meet its end",
         )
     return ZipDirectory(offset, size)
 

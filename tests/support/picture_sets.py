@@ -1,0 +1,73 @@
+"""Sets of pictures as archives: of any layout, and broken in every way a test asks for."""
+
+import io
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+from picture_files import encoded
+
+from service.datasets import Dataset, DatasetLimits, Reading, open_dataset
+from service.pictures.preprocessing import Preprocessing
+
+LIMITS = DatasetLimits()
+AS_THEY_ARE = Reading(preprocessing=Preprocessing())
+CLASSES = {"cat": 3, "dog": 2, "emu": 4}
+
+Members = Mapping[str, bytes]
+
+
+def plain_png(shade: int, *, width: int = 4, height: int = 3) -> bytes:
+    """Return a PNG all of one shade, by which it is known again."""
+    return encoded(np.full((height, width, 3), shade, np.uint8), "PNG")
+
+
+def class_folders(prefix: str = "") -> dict[str, bytes]:
+    """Return pictures in folders of their classes, in an order of no sense; shades count them."""
+    names = [f"{prefix}{name}/{k}.png" for name, count in CLASSES.items() for k in range(count)]
+    names = names[1::2] + names[::2]
+    return {name: plain_png(shade) for shade, name in enumerate(names)}
+
+
+def write_zip(path: Path, members: Members, compression: int = zipfile.ZIP_STORED) -> Path:
+    """Write files as a zip archive; names that end in a slash are folders."""
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name), data, compression)
+    return path
+
+
+def write_tar(path: Path, members: Members, form: int = tarfile.PAX_FORMAT) -> Path:
+    """Write files as a tar archive; names that end in a slash are folders."""
+    with tarfile.open(path, "w", format=form) as archive:
+        for name, data in members.items():
+            member = tarfile.TarInfo(name)
+            member.size = len(data)
+            if name.endswith("/"):
+                member.type = tarfile.DIRTYPE
+            archive.addfile(member, io.BytesIO(data))
+    return path
+
+
+WRITERS = {"zip": write_zip, "tar": write_tar}
+
+
+def opened(path: Path, reading: Reading = AS_THEY_ARE, **options: object) -> Dataset:
+    """Open a set as its part of a calibration."""
+    return open_dataset(path, location="calibration", limits=LIMITS, reading=reading, **options)
+
+
+def shades_and_labels(dataset: Dataset, size: int = 4) -> tuple[list[int], list[int]]:
+    """Return the shade of each picture, and its label, from the batches."""
+    shades: list[int] = []
+    labels: list[int] = []
+    for batch in dataset.batches(size):
+        pixels = batch.arrays["pixels"]
+        assert batch.start == len(shades)
+        assert pixels.dtype == np.uint8
+        assert (pixels == pixels[:, :1, :1, :1]).all()
+        shades += pixels[:, 0, 0, 0].tolist()
+        labels += batch.labels.tolist()
+    return shades, labels
