@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 
-from service.datasets import DatasetLimits, open_dataset
+from service.datasets import DatasetLimits, Reading, open_dataset
+from service.datasets.reading import AS_IT_IS
 from service.errors import InvalidInput
 
 LIMITS = DatasetLimits()
@@ -89,10 +90,11 @@ def read_all(
     limits: DatasetLimits = LIMITS,
     location: str = "calibration",
     labels_required: bool = True,
+    reading: Reading = AS_IT_IS,
 ) -> tuple[dict[str, np.ndarray], np.ndarray]:
     """Read a whole set in batches and return its arrays and labels."""
     with open_dataset(
-        path, location=location, limits=limits, labels_required=labels_required
+        path, location=location, limits=limits, labels_required=labels_required, reading=reading
     ) as dataset:
         batches = list(dataset.batches(batch_size))
         whole = dataset.labels()
