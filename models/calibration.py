@@ -10,6 +10,7 @@ from sqlalchemy import (
     String,
     UniqueConstraint,
     and_,
+    text,
 )
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
@@ -47,6 +48,9 @@ class Calibration(Job, Base):
     accuracy: Mapped[dict[str, float] | None] = mapped_column(JSON(none_as_null=True))
     serve: Mapped[dict[str, str] | None] = mapped_column(JSON(none_as_null=True))
     warnings: Mapped[list[str]] = mapped_column(JSON)
+    findings: Mapped[list[dict[str, object]]] = mapped_column(
+        JSON, default=list, server_default=text("'[]'")
+    )
 
     model_scores: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
     verdicts: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))

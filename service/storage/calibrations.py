@@ -36,6 +36,7 @@ class CalibrationRepository:
         versions: Mapping[str, str],
         artifacts: Sequence[NewArtifact],
         warnings: Sequence[str],
+        findings: Sequence[Mapping[str, object]] = (),
     ) -> Calibration:
         """Queue a calibration under the next version of its name."""
         row = Calibration(
@@ -48,6 +49,7 @@ class CalibrationRepository:
             onnx_model=None if onnx_model is None else dict(onnx_model),
             versions=dict(versions),
             warnings=list(warnings),
+            findings=[dict(finding) for finding in findings],
             artifacts=[artifact.row(self._tenant_id, calibration_id) for artifact in artifacts],
         )
         return self._add(row)

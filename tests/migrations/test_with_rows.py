@@ -26,6 +26,7 @@ ROWS_WITHOUT_ROOM = {
 FOUND_OUT = {
     "0002": {"bin_table": {"quantile_bins", "analysis", "curves"}},
     "0005": {"calibration": {"claimed_at"}, "evaluation": {"claimed_at"}},
+    "0006": {"calibration": {"findings"}},
 }
 
 

@@ -45,6 +45,7 @@ def _calibration(number: int, **changes: Any) -> dict[str, Any]:
         "accuracy": {"1": 1 / 3},
         "serve": {"1": "margin"},
         "warnings": ["few samples"],
+        "findings": [{"code": "labels-shifted", "figures": {"accuracy": 0.1 + 2**-55}}],
         "progress_rate": 1e-300,
     } | changes
 

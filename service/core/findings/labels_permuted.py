@@ -23,8 +23,8 @@ def labels_permuted(evidence: Evidence) -> Finding | None:
     knows nothing, so that the many matchings there are of many classes win nothing by chance. There
     it must raise the accuracy by 10 points, by the exact sign test at 0.1 %: false alarms are at
     most so many, and copies of a sample share their half. A shift that does as well is left to
-    ``labels-shifted``. Two of 10 classes that are swapped are found with 300 samples and an accuracy of 87 %; two of
-    1,000 are not, as they cost less than 10 points.
+    ``labels-shifted``. Two of 10 classes that are swapped are found with 300 samples and an
+    accuracy of 87 %; two of 1,000 are not, as they cost less than 10 points.
     """
     if evidence.n_classes > MOST_CLASSES:
         return None
