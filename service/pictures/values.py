@@ -5,8 +5,6 @@ from numpy.typing import NDArray
 
 from service.pictures.preprocessing import Preprocessing
 
-_LOOK_UP_LEVELS = 256
-
 
 def model_values(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDArray[np.float32]:
     """Return the model's input of pixels, float32 in its layout.
@@ -19,48 +17,35 @@ def model_values(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDA
     Returns
     -------
     ndarray of float32
-        ``(pixels * scale - mean) / std``, rounded once: it is reckoned in float64.
+        ``(pixels * scale - mean) / std``, by a factor and a term that are reckoned in float64.
     """
-    ordered = pixels_in_order(pixels, preprocessing)
-    levels = np.arange(_LOOK_UP_LEVELS, dtype=np.float64) * preprocessing.scale
+    mean, std = np.asarray(preprocessing.mean), np.asarray(preprocessing.std)
+    factors = (preprocessing.scale / std).astype(np.float32)
+    terms = (-mean / std).astype(np.float32)
+    ordered = _in_order(pixels, preprocessing)
     values = np.empty(ordered.shape, dtype=np.float32)
-    # Each channel has but 256 values.
-    axis = _channel_axis(preprocessing)
-    for channel, (mean, std) in enumerate(zip(*_channels(preprocessing), strict=True)):
-        table = ((levels - mean) / std).astype(np.float32)
-        if axis is None:
-            return table[ordered]
-        index = (slice(None),) * axis + (channel,)
-        np.take(table, ordered[index], out=values[index], mode="clip")  # none is out of range
+    if preprocessing.layout == "nchw":
+        factors, terms = factors[:, None, None], terms[:, None, None]
+    for row, picture in zip(values, ordered, strict=True):  # each stays in the cache meanwhile
+        np.multiply(picture, factors, out=row)
+        np.add(row, terms, out=row)
     return values
 
 
 def pixels_in_order(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDArray[np.uint8]:
     """Return the pixels, uint8, in the channels' order and the layout of the model."""
-    if preprocessing.colour == "bgr":
-        pixels = pixels[..., ::-1]
-    if preprocessing.layout == "nchw":
-        pixels = np.moveaxis(pixels, -1, 1)
-    elif preprocessing.layout == "nhw":
-        pixels = pixels[..., 0]
-    return np.ascontiguousarray(pixels)
+    return np.ascontiguousarray(_in_order(pixels, preprocessing))
 
 
 def keeps_pixels(preprocessing: Preprocessing) -> bool:
     """Tell whether the values are the pixels themselves, 0 to 255."""
-    means, stds = _channels(preprocessing)
-    return preprocessing.scale == 1 and not any(means) and all(std == 1 for std in stds)
+    is_plain = all(std == 1 for std in preprocessing.std) and not any(preprocessing.mean)
+    return is_plain and preprocessing.scale == 1
 
 
-def _channels(preprocessing: Preprocessing) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Return mean and standard deviation of each channel.
-
-    A description of grey pictures may be left with the three that mean nothing is done.
-    """
-    n = preprocessing.channels
-    means, stds = preprocessing.mean, preprocessing.std
-    return (means if len(means) == n else means[:n]), (stds if len(stds) == n else stds[:n])
-
-
-def _channel_axis(preprocessing: Preprocessing) -> int | None:
-    return {"nchw": 1, "nhwc": 3, "nhw": None}[preprocessing.layout]
+def _in_order(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDArray[np.uint8]:
+    if preprocessing.colour == "bgr":
+        pixels = pixels[..., ::-1]
+    if preprocessing.layout == "nchw":
+        return np.moveaxis(pixels, -1, 1)
+    return pixels[..., 0] if preprocessing.layout == "nhw" else pixels

@@ -70,7 +70,7 @@ def test_channels_come_in_the_models_order_and_layout(colour: Any, layout: Any):
     expected = (ordered * 0.5 - np.array(mean)) / np.array(std)
     if layout == "nchw":
         expected, ordered = expected.transpose(2, 0, 1), ordered.transpose(2, 0, 1)
-    np.testing.assert_allclose(model_values(pixels[None], given)[0], expected, rtol=1e-6)
+    np.testing.assert_allclose(model_values(pixels[None], given)[0], expected, rtol=1e-6, atol=1e-6)
     np.testing.assert_array_equal(pixels_in_order(pixels[None], given)[0], ordered)
 
 
@@ -84,7 +84,9 @@ def test_grey_pictures_have_one_channel_or_no_axis_for_it(layout: Any, shape: tu
     assert pixels.shape == (6, 8, 1)
     values = model_values(np.stack([pixels, pixels]), given)
     assert values.shape == shape
-    np.testing.assert_allclose(values[1].reshape(6, 8), (picture * 2.0 - 3.0) / 0.5, rtol=1e-6)
+    np.testing.assert_allclose(
+        values[1].reshape(6, 8), (picture * 2.0 - 3.0) / 0.5, rtol=1e-6, atol=1e-6
+    )
 
 
 def test_a_size_of_two_sides_is_that_size():
