@@ -1,0 +1,76 @@
+"""The file that is scored, read as the sets of its calibration are."""
+
+import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from service.cli.failure import CommandFailed, check
+from service.cli.references import address_of
+from service.client.calibration import Calibration
+from service.client.npz import Arrays
+from service.datasets import Dataset, DatasetLimits, Reading, open_dataset
+from service.datasets.dataset import Batch
+from service.datasets.supplied import SUPPLIED_PREFIX
+from service.errors import ServiceError
+from service.pictures.preprocessing import Preprocessing
+
+LOCATION = "input"
+TRUE_LABEL = "true_label"
+# The caller's own file on the caller's own machine: as large as it likes.
+LIMITS = DatasetLimits(max_samples=2**40, max_inflated_bytes=2**50)
+
+
+def calibration_of(client: httpx.Client, reference: str) -> Calibration:
+    """Return what a reference means now."""
+    return Calibration.of(check(client.get(address_of(reference))).json())
+
+
+@contextmanager
+def opened_input(path: Path, calibration: Calibration) -> Iterator[Dataset]:
+    """Open a file as the calibration's configuration says.
+
+    Raises
+    ------
+    CommandFailed
+        If it is of no format that is read, or breaks a rule, also while it is read.
+    """
+    try:
+        with open_dataset(
+            path,
+            location=LOCATION,
+            limits=LIMITS,
+            labels_required=False,
+            reading=_reading(calibration),
+        ) as dataset:
+            yield dataset
+    except ServiceError as error:
+        raise CommandFailed(f"{path}: {error.message}") from error
+
+
+def rows_of(batch: Batch) -> Arrays:
+    """Return what is asked of a batch: its arrays, and uncertainties of the caller's own."""
+    supplied = {f"{SUPPLIED_PREFIX}{name}": column for name, column in batch.supplied.items()}
+    return {**batch.arrays, **supplied}
+
+
+def digest_of(path: Path) -> str:
+    """Return the SHA-256 of a file."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _reading(calibration: Calibration) -> Reading:
+    config, data = calibration.resource["config"], calibration.resource["data"]
+    preprocessing: dict[str, Any] | None = config.get("preprocessing")
+    kind = data.get("kind")
+    return Reading(
+        preprocessing=None if preprocessing is None else Preprocessing.from_dict(preprocessing),
+        class_map=config.get("class_map"),
+        classes=calibration.classes or None,
+        columns=config.get("columns"),
+        kind=kind if kind in {"inputs", "logits", "probabilities"} else None,
+    )
