@@ -1,0 +1,104 @@
+"""A folder becomes a tar file that is read as the set it is."""
+
+import hashlib
+import os
+import shutil
+import tarfile
+from pathlib import Path
+
+import pytest
+from picture_sets import class_folders, opened, plain_png, shades_and_labels
+
+from service.cli.failure import CommandFailed
+from service.cli.packed_folder import packed_folder
+
+
+def write(folder: Path, files: dict[str, bytes]) -> Path:
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    return folder
+
+
+def names_in(path: Path) -> list[str]:
+    with tarfile.open(path) as archive:
+        return archive.getnames()
+
+
+def test_class_folders_are_read_as_they_were(tmp_path: Path) -> None:
+    files = class_folders()
+    folder = write(
+        tmp_path / "pets", files | {".git/x.png": b"", "cat/.DS_Store": b"", "a.md": b""}
+    )
+    (folder / "cow").mkdir()
+    with packed_folder(folder) as path:
+        assert sorted(names_in(path)) == sorted([*files, "a.md", "cow"])
+        with opened(path) as dataset:
+            assert dataset.info.class_map == {"cat": 0, "cow": 1, "dog": 2, "emu": 3}
+            shades, labels = shades_and_labels(dataset)
+        of_shade = {shade: name.split("/")[0] for shade, name in enumerate(files)}
+        expected = [{"cat": 0, "dog": 2, "emu": 3}[of_shade[shade]] for shade in shades]
+        assert labels == expected
+        assert sorted(shades) == list(range(9))
+    assert not path.exists()
+
+
+def test_the_first_pictures_are_of_all_classes(tmp_path: Path) -> None:
+    files = {f"{k:02d}/{i}.png": b"" for k in range(20) for i in range(100)}
+    with packed_folder(write(tmp_path / "set", files)) as path:
+        first = names_in(path)[:256]
+    assert {name.split("/")[0] for name in first} == {f"{k:02d}" for k in range(20)}
+
+
+def test_a_picture_and_its_label_lie_together(tmp_path: Path) -> None:
+    files = {f"{k}.{ending}": b"0" for k in range(50) for ending in ("png", "cls", "json")}
+    with packed_folder(write(tmp_path / "set", files)) as path:
+        names = names_in(path)
+    keys = [name.split(".")[0] for name in names]
+    assert keys[::3] == keys[1::3] == keys[2::3]
+    assert keys[::3] != sorted(keys[::3], key=int)
+
+
+def test_the_same_folder_is_the_same_bytes(tmp_path: Path) -> None:
+    digests = set()
+    for k in range(2):
+        folder = write(tmp_path / f"copy{k}", dict(sorted(class_folders().items(), reverse=k == 1)))
+        os.utime(folder / "cat/0.png", (k * 1000, k * 1000))
+        (folder / "dog/0.png").chmod(0o600 if k else 0o644)
+        with packed_folder(folder) as path:
+            digests.add(hashlib.sha256(path.read_bytes()).hexdigest())
+    assert len(digests) == 1
+
+
+@pytest.mark.parametrize("target", ["/etc/passwd", "0.png", "/etc", "nowhere"])
+def test_links_are_not_followed(tmp_path: Path, target: str) -> None:
+    folder = write(tmp_path / "set", class_folders())
+    (folder / "cat/link.png").symlink_to(target)
+    with pytest.raises(CommandFailed, match=r"cat/link\.png"), packed_folder(folder):
+        pass
+
+
+def test_a_folder_without_files_or_that_is_gone_is_refused(tmp_path: Path) -> None:
+    folder = tmp_path / "set"
+    folder.mkdir()
+    with pytest.raises(CommandFailed, match="holds no files"), packed_folder(folder):
+        pass
+    shutil.rmtree(folder)
+    with pytest.raises(CommandFailed, match="cannot be packed"), packed_folder(folder):
+        pass
+
+
+def test_nothing_is_left_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    folder = write(tmp_path / "set", {"1.png": plain_png(1)})
+    with packed_folder(folder) as path:
+        assert path.parent == scratch
+    with pytest.raises(KeyboardInterrupt), packed_folder(folder):
+        raise KeyboardInterrupt
+    (folder / "link").symlink_to("/")
+    with pytest.raises(CommandFailed), packed_folder(folder):
+        pass
+    assert list(scratch.iterdir()) == []
