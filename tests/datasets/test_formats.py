@@ -8,32 +8,55 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_npz, write_parquet, write_text
+from picture_sets import AS_THEY_ARE, WRITERS, plain_png
 
-from service.datasets import FORMATS, open_dataset
+from service.datasets import FORMATS, Reading, open_dataset
 from service.errors import InvalidDataset, UnsupportedFormat
 
 TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
 CSV = "label,logit_0,logit_1\n0,1,3\n1,2,4\n"
 
 
+LOGITS = np.stack([TABLE["logit_0"], TABLE["logit_1"]], axis=1)
+PICTURES = {"cat/1.png": plain_png(1), "dog/1.png": plain_png(2)}
+
+
 def write(path: Path, file_format: str) -> Path:
+    """Write two samples of labels 0 and 1: of logits, or of pictures."""
+    if file_format in WRITERS:
+        return WRITERS[file_format](path, PICTURES)
     if file_format == "npz":
-        logits = np.stack([TABLE["logit_0"], TABLE["logit_1"]], axis=1)
         with path.open("wb") as file:
-            np.savez(file, logits=logits, labels=TABLE["label"])
+            np.savez(file, logits=LOGITS, labels=TABLE["label"])
+        return path
+    if file_format == "npy":
+        path.write_bytes(npy_bytes(LOGITS))
         return path
     return write_text(path, CSV) if file_format == "csv" else write_parquet(path, TABLE)
+
+
+def reading_of(path: Path, file_format: str) -> Reading:
+    """Return what has to be said of such a file."""
+    if file_format != "npy":
+        return AS_THEY_ARE if file_format in WRITERS else Reading()
+    labels = path.with_name("labels.npy")
+    labels.write_bytes(npy_bytes(TABLE["label"]))
+    return Reading(labels=labels, kind="logits")
 
 
 @pytest.mark.parametrize("name", ["set", "set.npz", "set.csv", "set.parquet", "set.csv.gz"])
 @pytest.mark.parametrize("file_format", FORMATS)
 def test_names_tell_nothing(tmp_path: Path, file_format: str, name: str) -> None:
     path = write(tmp_path / name, file_format)
-    found, labels = read_all(path)
-    np.testing.assert_array_equal(found["logits"], [[1, 3], [2, 4]])
-    np.testing.assert_array_equal(labels, [0, 1])
-    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+    reading = reading_of(path, file_format)
+    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
         assert dataset.info.format == file_format
+        (batch,) = dataset.batches(2)
+    np.testing.assert_array_equal(batch.labels, [0, 1])
+    if file_format in WRITERS:
+        np.testing.assert_array_equal(batch.arrays["pixels"][:, 0, 0], [[1] * 3, [2] * 3])
+    else:
+        np.testing.assert_array_equal(batch.arrays["logits"], LOGITS)
 
 
 @pytest.mark.parametrize("file_format", FORMATS)
@@ -48,12 +71,12 @@ def test_no_two_readers_claim_a_file(tmp_path: Path, file_format: str) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (npy_bytes(np.arange(3)), "no labels"),
         *((pickle.dumps([1, 2], protocol), "never loaded") for protocol in (2, 3, 4, 5)),
         (gzip.compress(CSV.encode(), mtime=0), "decompressed"),
         (CSV.encode("utf-16"), "UTF-8"),
         (b"\x89HDF\r\n\x1a\n", "HDF5"),
-        (b"\x89PNG\r\n\x1a\n", "another kind"),
+        (b"\x89PNG\r\n\x1a\n", "a single picture"),
+        (b"Rar!\x1a\x07\x00", ".tar"),
         (b"label\0logit_0", "another kind"),
         ("label,größe\n".encode("latin-1"), "another kind"),
     ],
