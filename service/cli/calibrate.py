@@ -22,6 +22,7 @@ from service.cli.options import (
     PreprocessingOption,
     UrlOption,
 )
+from service.cli.packed_folder import one_file
 from service.cli.references import address_of
 from service.cli.score_table import print_calibration
 
@@ -31,14 +32,14 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
         list[Path],
         typer.Argument(
             metavar="[MODEL] CALIBRATION",
-            help="The ONNX file and the labelled set; only the set if it holds the outputs.",
+            help="The ONNX file and the labelled set, a file or a folder of pictures; only the "
+            "set if it holds the outputs.",
             exists=True,
-            dir_okay=False,
         ),
     ],
     evaluation: Annotated[
         Path | None,
-        typer.Option(help="A second labelled set, for scores only.", exists=True, dir_okay=False),
+        typer.Option(help="A second labelled set, for scores only.", exists=True),
     ] = None,
     model: Annotated[
         list[Path] | None,
@@ -116,9 +117,10 @@ def upload_and_wait(
             "evaluation_labels": evaluation_labels,
         }
         paths += [(part, path) for part, path in further.items() if path is not None]
-        parts: list[tuple[str, Any]] = [
-            (part, (path.name, stack.enter_context(path.open("rb")))) for part, path in paths
-        ]
+        parts: list[tuple[str, Any]] = []
+        for part, path in paths:
+            file = stack.enter_context(one_file(path))
+            parts.append((part, (path.name, stack.enter_context(file.open("rb")))))
         parts.append(("config", (None, json.dumps(config or {}))))
         response = check(client.post("/calibrate", files=parts, headers=key, timeout=None))
     resource: dict[str, Any] = response.json()
@@ -128,6 +130,8 @@ def upload_and_wait(
 
 
 def _split(files: list[Path]) -> tuple[list[Path], Path]:
+    if any(path.is_dir() for path in files[:-1]):
+        raise typer.BadParameter(f"{files[0]} is a folder; the ONNX file comes before the set")
     if len(files) <= 2:  # noqa: PLR2004 - a model and a set
         return files[:-1], files[-1]
     raise typer.BadParameter("expected a model and a calibration set, or a set of outputs alone")

@@ -12,6 +12,7 @@ from service.cli.connection import connect
 from service.cli.failure import check
 from service.cli.following import follow
 from service.cli.options import UrlOption
+from service.cli.packed_folder import one_file
 from service.cli.references import address_of
 from service.cli.wide_console import wide_console
 
@@ -23,7 +24,7 @@ def evaluate(
     further_set: Annotated[
         Path,
         typer.Argument(
-            metavar="SET", help="A further set, labelled or not.", exists=True, dir_okay=False
+            metavar="SET", help="A further set, labelled or not; a folder of pictures.", exists=True
         ),
     ],
     name: Annotated[str, typer.Option(help="What the set is called.")],
@@ -40,7 +41,8 @@ def evaluate(
         parts: list[tuple[str, Any]] = [("name", (None, name))]
         for part, path in (("evaluation", further_set), ("evaluation_labels", labels)):
             if path is not None:
-                parts.append((part, (path.name, opened.enter_context(path.open("rb")))))
+                file = opened.enter_context(one_file(path))
+                parts.append((part, (path.name, opened.enter_context(file.open("rb")))))
         made = client.post(address_of(found["id"], "evaluations"), files=parts, timeout=None)
         resource = check(made).json()
         resource = follow(client, address_of(found["id"], "evaluations", name), resource)

@@ -17,6 +17,16 @@ _SEED = 0
 
 
 @contextmanager
+def one_file(path: Path) -> Iterator[Path]:
+    """Return a file as it is, and a folder packed."""
+    if path.is_dir():
+        with packed_folder(path) as packed:
+            yield packed
+    else:
+        yield path
+
+
+@contextmanager
 def packed_folder(folder: Path) -> Iterator[Path]:
     """Pack a folder into a temporary tar file, and remove that at the end.
 
