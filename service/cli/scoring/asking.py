@@ -1,37 +1,35 @@
-"""Several requests under way at a time, their answers in the order of their rows."""
+"""Several requests under way at a time."""
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from typing import TypeVar
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 
-def in_order(
+def answered(
     ask: Callable[[A], B], asked: Iterable[tuple[A, bool]], *, at_a_time: int
 ) -> Iterator[tuple[A, B]]:
-    """Yield each thing asked with its answer; at most so many are held.
+    """Yield each thing asked with its answer, as answers come; at most so many are held.
 
     What comes with true is asked alone, once all before it are answered.
     """
     with ThreadPoolExecutor(at_a_time, thread_name_prefix="asking") as threads:
-        under_way: deque[tuple[A, Future[B]]] = deque()
+        under_way: dict[Future[B], A] = {}
         try:
             for thing, alone in asked:
                 while under_way and (alone or len(under_way) == at_a_time):
-                    yield _first(under_way)
-                under_way.append((thing, threads.submit(ask, thing)))
+                    yield from _come(under_way)
+                under_way[threads.submit(ask, thing)] = thing
             while under_way:
-                yield _first(under_way)
+                yield from _come(under_way)
         finally:
-            for _, future in under_way:
+            for future in under_way:
                 future.cancel()
 
 
-def _first(under_way: "deque[tuple[A, Future[B]]]") -> tuple[A, B]:
-    thing, future = under_way[0]
-    answer = future.result()
-    under_way.popleft()
-    return thing, answer
+def _come(under_way: dict[Future[B], A]) -> Iterator[tuple[A, B]]:
+    """Wait for the next, and yield all that are there."""
+    for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+        yield under_way.pop(future), future.result()

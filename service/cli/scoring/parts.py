@@ -71,6 +71,11 @@ class Parts:
         """Tell whether a part is there."""
         return self._path(part).exists()
 
+    def n_rows_made(self) -> int:
+        """Return how many rows the parts have that are there."""
+        parts = range(self.manifest.n_parts)
+        return sum(len(self.manifest.rows_of(part)) for part in parts if self.is_made(part))
+
     def keep(self, part: int, arrays: Arrays) -> None:
         """Write a part, so that it is there after a crash if it is there at all."""
         unfinished = self.folder / "part"

@@ -25,9 +25,9 @@ class _Rate(ProgressColumn):
 
 
 class RowsDone:
-    """A bar on standard error, gone when it is done."""
+    """A bar on standard error, gone when it is done; ``done`` rows were so before."""
 
-    def __init__(self, n_rows: int) -> None:
+    def __init__(self, n_rows: int, *, done: int) -> None:
         self._progress = Progress(
             SpinnerColumn(),
             TextColumn("{task.description}"),
@@ -38,13 +38,7 @@ class RowsDone:
             console=Console(stderr=True),
             transient=True,
         )
-        self._task = self._progress.add_task("scoring", total=n_rows)
-        self._skipped = 0
-
-    def skip(self, rows: int) -> None:
-        """Count rows that were done before: they tell nothing of how fast it goes."""
-        self._skipped += rows
-        self._progress.reset(self._task, completed=self._skipped)
+        self._task = self._progress.add_task("scoring", total=n_rows, completed=done)
 
     def add(self, rows: int) -> None:
         """Count rows that were done now."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import httpx
 
 from service.cli.failure import CommandFailed
-from service.cli.scoring.asking import in_order
+from service.cli.scoring.asking import answered
 from service.cli.scoring.manifest import Manifest
 from service.cli.scoring.parts import Parts
 from service.cli.scoring.progress import RowsDone
@@ -106,23 +106,20 @@ def _make_missing(client: Client, dataset: Dataset, parts: Parts, requests: int)
         )
         return found.arrays
 
-    with RowsDone(manifest.n_rows) as done:
-        missing = _missing(dataset, parts, done)
-        for batch, arrays in in_order(ask, missing, at_a_time=requests):
+    with RowsDone(manifest.n_rows, done=parts.n_rows_made()) as done:
+        for batch, arrays in answered(ask, _missing(dataset, parts), at_a_time=requests):
             labels = {TRUE_LABEL: batch.labels} if dataset.info.labelled else {}
             parts.keep(batch.start // manifest.rows_per_part, {**arrays, **labels})
             done.add(len(batch.labels))
 
 
-def _missing(dataset: Dataset, parts: Parts, done: RowsDone) -> Iterator[tuple[Batch, bool]]:
+def _missing(dataset: Dataset, parts: Parts) -> Iterator[tuple[Batch, bool]]:
     """Yield what no part answers; the last, which is shorter, to be asked alone."""
     size, n_parts = parts.manifest.rows_per_part, parts.manifest.n_parts
     if all(parts.is_made(part) for part in range(n_parts)):
         return
     for part, batch in enumerate(dataset.batches(size)):
-        if parts.is_made(part):
-            done.skip(len(batch.labels))
-        else:
+        if not parts.is_made(part):
             yield batch, part == n_parts - 1
 
 

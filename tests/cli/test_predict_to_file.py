@@ -1,0 +1,227 @@
+"""``howsure predict -o``: every format in, every format out; it says what /predict says.
+
+Formats are tried on the function behind the command; the command itself once.
+"""
+
+import csv
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import httpx
+import numpy as np
+import onnxruntime
+import pyarrow.parquet as pa_parquet
+import pytest
+from dataset_files import output_columns, write_npz, write_parquet
+from howsure_command import howsure
+from running_service import DIGITS, calibrate, service_on
+from running_service import digits as digits_file
+
+from service.cli.failure import CommandFailed
+from service.cli.scoring import Scoring, score_file
+
+QUICK = '"measures": ["entropy"], "bins": 5, "folds": 2'
+ENDINGS = (".csv", ".parquet", ".npz")
+N_ROWS = 300
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """A service with the digits, by their model and by its outputs."""
+    with service_on(tmp_path_factory.mktemp("service")) as client:
+        classes = ", ".join(f'"digit {k}"' for k in range(10))
+        for options in (
+            {
+                "model": digits_file("model.onnx"),
+                "calibration": digits_file("calibration.npz"),
+                "config": f'{{"name": "digits", {QUICK}, "classes": [{classes}]}}',
+            },
+            {
+                "calibration": digits_file("calibration_logits.csv"),
+                "config": f'{{"name": "logits", {QUICK}}}',
+            },
+        ):
+            answer = calibrate(client, **options)
+            assert answer.json()["status"] == "succeeded", answer.text
+        yield client
+
+
+@pytest.fixture(scope="module")
+def rows() -> tuple[np.ndarray, np.ndarray]:
+    with np.load(DIGITS / "evaluation.npz") as archive:
+        return archive["inputs"][:N_ROWS], archive["labels"][:N_ROWS]
+
+
+@pytest.fixture(scope="module")
+def logits(rows) -> np.ndarray:
+    session = onnxruntime.InferenceSession(DIGITS / "model.onnx")
+    return session.run(None, {"inputs": rows[0].astype(np.float32)})[0]
+
+
+def table(path: Path) -> dict[str, list]:
+    """Read a result by other means than it was written by, as one list a column."""
+    if path.suffix == ".parquet":
+        return pa_parquet.read_table(path).to_pydict()
+    if path.suffix == ".npz":
+        found = {}
+        with np.load(path) as archive:
+            for name in archive.files:
+                array = archive[name]
+                columns = array.T if array.ndim == 2 else [array]
+                names = [f"{name}_{k + 1}" for k in range(len(columns))]
+                named = names if array.ndim == 2 else [name]
+                found |= {n: c.tolist() for n, c in zip(named, columns, strict=True)}
+        return found
+    with path.open(newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    return {name: [_value(line[name]) for line in lines] for name in lines[0]}
+
+
+def _value(text: str) -> object:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return {"true": True, "false": False}.get(text, text)
+
+
+def answers(client: httpx.Client, body: Mapping) -> dict[str, list]:
+    """Return what /predict says in JSON, as the columns that a result is to have."""
+    answer = client.post("/predict", json=body).raise_for_status().json()["predictions"]
+    found: dict[str, list] = {
+        "row": list(range(len(answer))),
+        "class": [row["class"] for row in answer],
+        "label": [row["label"] for row in answer],
+        "out_of_distribution": [row["out_of_distribution"] for row in answer],
+    }
+    for position in range(5):
+        for name, key in (("class", "class"), ("score", "score")):
+            column = [row["classes"][position][key] for row in answer]
+            found[f"topk_{name}_{position + 1}"] = column
+    for event in ("top1", "top5"):
+        for name in ("probability", "uncertainty", "bin"):
+            found[f"{event}_{name}"] = [row[event][name] for row in answer]
+        for name, bound in (("lower", 0), ("upper", 1)):
+            found[f"{event}_{name}"] = [row[event]["interval"][bound] for row in answer]
+    for risk in answer[0]["abstain"]:
+        told = [row["abstain"][risk] for row in answer]
+        found[f"abstain_{risk}"] = [value is not False for value in told]
+    found["abstain"] = found[f"abstain_{next(iter(answer[0]['abstain']))}"]
+    return found
+
+
+def assert_says(path: Path, expected: Mapping[str, list]) -> None:
+    found = table(path)
+    assert set(found) == set(expected)
+    for name, column in expected.items():
+        if isinstance(column[0], float):
+            # Of float32, and of a model that ran with other rows beside these.
+            np.testing.assert_allclose(found[name], column, rtol=1e-4, atol=1e-6, err_msg=name)
+        else:
+            assert found[name] == column, name
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_a_result_says_what_predict_says(client, rows, tmp_path, ending) -> None:
+    inputs, labels = rows
+    source = write_npz(tmp_path / "rows.npz", inputs=inputs, labels=labels)
+    out = tmp_path / f"answers{ending}"
+
+    assert score_file(client, Scoring("digits", source, out, rows=128)) == N_ROWS
+
+    expected = answers(client, {"calibration": "digits", "inputs": inputs.tolist()})
+    assert expected["label"][0].startswith("digit ")
+    assert_says(out, expected | {"true_label": labels.tolist()})
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, out.name])
+
+
+@pytest.mark.parametrize("source", ["rows.npz", "rows.npy", "named.npz"])
+def test_inputs_without_labels(client, rows, tmp_path, source) -> None:
+    inputs, _ = rows
+    write_npz(tmp_path / "rows.npz", inputs=inputs)
+    write_npz(tmp_path / "named.npz", compressed=True, inputs=inputs.astype(np.float64))
+    np.save(tmp_path / "rows.npy", inputs)
+    out = tmp_path / "answers.npz"
+
+    score_file(client, Scoring("digits", tmp_path / source, out))
+
+    assert_says(out, answers(client, {"calibration": "digits", "inputs": inputs.tolist()}))
+
+
+@pytest.mark.parametrize("source", ["logits.csv", "logits.parquet", "logits.npz"])
+def test_outputs_of_a_model(client, rows, logits, tmp_path, source) -> None:
+    labels = rows[1]
+    columns = output_columns(logits, labels)
+    write_parquet(tmp_path / "logits.parquet", columns)
+    write_npz(tmp_path / "logits.npz", logits=logits, labels=labels)
+    with (tmp_path / "logits.csv").open("w", newline="") as file:
+        lines = csv.writer(file)
+        lines.writerow(columns)
+        lines.writerows(zip(*(c.astype(str).tolist() for c in columns.values()), strict=True))
+    out = tmp_path / "answers.parquet"
+
+    score_file(client, Scoring("logits", tmp_path / source, out, rows=100))
+
+    expected = answers(client, {"calibration": "logits", "logits": logits.tolist()})
+    assert_says(out, expected | {"true_label": labels.tolist()})
+
+
+def test_the_same_rows_make_the_same_bytes_however_they_are_asked(client, rows, tmp_path) -> None:
+    source = write_npz(tmp_path / "rows.npz", inputs=rows[0])
+    for ending in ENDINGS:
+        written = []
+        for number, requests in enumerate((1, 3)):
+            out = tmp_path / f"{number}{ending}"
+            score_file(client, Scoring("digits", source, out, rows=128, requests=requests))
+            written.append(out.read_bytes())
+            os.utime(source, (number, number))
+        assert written[0] == written[1], ending
+
+
+@pytest.mark.parametrize(
+    ("calibration", "source", "out", "message"),
+    [
+        ("digits", "rows.npz", "answers.txt", r"ends in one of \.csv, \.parquet, \.npz"),
+        ("nobody", "rows.npz", "answers.csv", "Not found"),
+        ("digits", "words.npz", "answers.csv", "input"),
+        ("digits", "wide.npz", "answers.csv", "64"),
+        ("digits", "late.npz", "answers.csv", "input.inputs"),
+        ("digits", "rows.npz", "nowhere/answers.csv", "No such file"),
+    ],
+)
+def test_a_refusal_says_why_and_leaves_nothing(
+    client, rows, tmp_path, calibration, source, out, message
+) -> None:
+    inputs = rows[0].astype(np.float32)
+    write_npz(tmp_path / "rows.npz", inputs=inputs)
+    write_npz(tmp_path / "wide.npz", inputs=np.zeros((5, 65), np.float32))
+    write_npz(tmp_path / "words.npz", inputs=np.array(["a", "b"]))
+    late = inputs.copy()
+    late[90, 3] = np.nan
+    write_npz(tmp_path / "late.npz", inputs=late)
+    before = sorted(path.name for path in tmp_path.iterdir())
+
+    with pytest.raises(CommandFailed, match=message):
+        score_file(client, Scoring(calibration, tmp_path / source, tmp_path / out, rows=128))
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_command_without_a_server(rows, tmp_path) -> None:
+    made = howsure(
+        "calibrate", DIGITS / "calibration_logits.csv", "--config", f"{{{QUICK}}}", folder=tmp_path
+    )
+    assert made.returncode == 0, made.stderr
+    np.savez(tmp_path / "rows.npz", logits=np.eye(10, dtype=np.float32) * 5)
+
+    done = howsure("predict", "calibration", "rows.npz", "-o", "answers.csv", folder=tmp_path)
+
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == "10 rows in answers.csv"
+    assert table(tmp_path / "answers.csv")["class"] == list(range(10))
+
+    refused = howsure("predict", "calibration", "rows.npz", folder=tmp_path)
+    assert refused.returncode == 1
+    assert "answered to a file" in " ".join(refused.stderr.split())
