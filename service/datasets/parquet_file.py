@@ -12,7 +12,8 @@ from service.errors import InvalidDataset, TooLarge
 MAGIC = b"PAR1"
 MAX_FOOTER_BYTES = 32 * 1024**2
 
-_TAIL = struct.Struct("<L4s")
+# Length of the footer, and the mark behind it.
+TAIL = struct.Struct("<L4s")
 _BUFFER_BYTES = 8 * 1024**2
 _MIN_COLUMN_BUFFER_BYTES = 4096
 
@@ -21,11 +22,11 @@ def check_footer_size(path: Path, *, location: str) -> None:
     """Refuse a footer that is cut off, or too large to be handed to a parser."""
     size = path.stat().st_size
     with path.open("rb") as file:
-        file.seek(max(0, size - _TAIL.size))
-        tail = file.read(_TAIL.size)
-    if len(tail) != _TAIL.size or not tail.endswith(MAGIC):
+        file.seek(max(0, size - TAIL.size))
+        tail = file.read(TAIL.size)
+    if len(tail) != TAIL.size or not tail.endswith(MAGIC):
         raise InvalidDataset.at(location, "expected a whole Parquet file, got one cut off")
-    footer_bytes, _ = _TAIL.unpack(tail)
+    footer_bytes, _ = TAIL.unpack(tail)
     if footer_bytes > MAX_FOOTER_BYTES:
         raise TooLarge.at(
             location,

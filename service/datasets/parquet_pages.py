@@ -5,11 +5,10 @@ for that: a few hundred bytes can ask for gigabytes. So each is held to a limit 
 footer says of a column is held against its pages.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from service.datasets.parquet_footer import ColumnChunk, column_chunks
 from service.datasets.thrift import ThriftError, read_struct
 from service.errors import InvalidDataset, TooLarge
 
@@ -25,16 +24,6 @@ _KIND, _UNCOMPRESSED, _COMPRESSED = 1, 2, 3
 _COUNTED_IN: dict[object, int] = {0: 5, 3: 8}
 
 
-@dataclass(frozen=True)
-class _Chunk:
-    """Where the pages of a column in one row group lie, and how many values they have."""
-
-    start: int
-    end: int
-    n_values: int
-    place: str
-
-
 def check_pages(path: Path, metadata: Any, roots: dict[str, bool], *, location: str) -> None:  # noqa: ANN401 - pyarrow has no types
     """Refuse pages of the columns in ``roots`` that ask for too much, or are not as claimed.
 
@@ -47,48 +36,43 @@ def check_pages(path: Path, metadata: Any, roots: dict[str, bool], *, location: 
     InvalidDataset
         If the pages are not what the footer says.
     """
+    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
+    root_of = {
+        at: root
+        for at, name in enumerate(paths)
+        for root in roots
+        if name == root or name.startswith(f"{root}.")
+    }
     n_pages = 0
     with path.open("rb") as file:
-        for chunk in _chunks(metadata, roots, location=location):
-            n_values = 0
-            at = chunk.start
+        for chunk in column_chunks(path, len(paths), location=location):
+            if chunk.column not in root_of:
+                continue
+            root = root_of[chunk.column]
+            place = f"{location}.{root}"
+            if roots[root]:
+                _check_group(chunk, place)
+            at, n_values = chunk.start, 0
             while n_values < chunk.n_values:
                 n_pages += 1
                 if n_pages > MAX_PAGES:
                     raise TooLarge.at(location, f"expected at most {MAX_PAGES} pages, got more")
-                at, found = _page(file, at, chunk)
+                at, found = _page(file, at, chunk, place)
                 n_values += found
             if n_values != chunk.n_values:
-                raise _damaged(chunk.place)
+                raise _damaged(place)
 
 
-def _chunks(metadata: Any, roots: dict[str, bool], *, location: str) -> Iterator[_Chunk]:  # noqa: ANN401 - as above
-    # Paths are the same in all row groups.
-    paths = [metadata.schema.column(at).path for at in range(metadata.num_columns)]
-    read = [
-        (at, root)
-        for at, path in enumerate(paths)
-        for root in roots
-        if path == root or path.startswith(f"{root}.")
-    ]
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        for at, root in read:
-            column = group.column(at)
-            place = f"{location}.{root}"
-            if roots[root] and column.num_values > MAX_GROUP_VALUES:
-                raise TooLarge.at(
-                    place,
-                    f"expected at most {MAX_GROUP_VALUES} values in one row group, got "
-                    f"{column.num_values}; write smaller ones, by row_group_size=10_000",
-                )
-            start = column.data_page_offset
-            dictionary = column.dictionary_page_offset
-            if dictionary is not None and 0 < dictionary < start:
-                start = dictionary
-            yield _Chunk(start, start + column.total_compressed_size, column.num_values, place)
+def _check_group(chunk: ColumnChunk, place: str) -> None:
+    if chunk.n_values > MAX_GROUP_VALUES:
+        raise TooLarge.at(
+            place,
+            f"expected at most {MAX_GROUP_VALUES} values in one row group, got {chunk.n_values}; "
+            "write smaller ones, by row_group_size=10_000",
+        )
 
 
-def _page(file: BinaryIO, at: int, chunk: _Chunk) -> tuple[int, int]:
+def _page(file: BinaryIO, at: int, chunk: ColumnChunk, place: str) -> tuple[int, int]:
     """Return where the page at ``at`` ends, and how many values of the column it has."""
     n_bytes = _HEADER_BYTES
     while True:
@@ -99,15 +83,15 @@ def _page(file: BinaryIO, at: int, chunk: _Chunk) -> tuple[int, int]:
             break
         except ThriftError as error:
             if len(data) < n_bytes or n_bytes >= _MAX_HEADER_BYTES:
-                raise _damaged(chunk.place) from error
+                raise _damaged(place) from error
             n_bytes *= 16
     inflated, compressed = header.get(_UNCOMPRESSED), header.get(_COMPRESSED)
     end = at + length + compressed if isinstance(compressed, int) else -1
     if not isinstance(inflated, int) or inflated < 0 or not at < end <= chunk.end:
-        raise _damaged(chunk.place)
+        raise _damaged(place)
     if inflated > MAX_PAGE_BYTES:
         raise TooLarge.at(
-            chunk.place,
+            place,
             f"expected pages of at most {MAX_PAGE_BYTES} bytes, got {inflated}; write smaller row "
             "groups, by row_group_size=100",
         )
@@ -115,7 +99,7 @@ def _page(file: BinaryIO, at: int, chunk: _Chunk) -> tuple[int, int]:
     counted = header.get(_COUNTED_IN[kind]) if kind in _COUNTED_IN else {}
     n_values = counted.get(1, 0) if isinstance(counted, dict) else -1
     if not isinstance(n_values, int) or n_values < 0:
-        raise _damaged(chunk.place)
+        raise _damaged(place)
     return end, n_values
 
 

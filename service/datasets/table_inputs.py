@@ -168,7 +168,8 @@ def _features(
             "expected columns of the model's inputs, or `logit_0`, `logit_1`, …, or `prob_0`, "
             f"`prob_1`, …, got {listed(names)}",
         )
-    _refuse_unread([column for column in columns if column.holds != "numbers"], location=location)
+    unread = [column for column in columns if column.holds != "numbers"]
+    _refuse_unread(unread, location=location, is_all=len(unread) == len(columns))
     counted = [column.name for column in columns if _ROW_NUMBER.fullmatch(column.name)]
     if counted:
         raise InvalidDataset.at(
@@ -181,7 +182,7 @@ def _features(
     return {INPUTS: columns}, (note,)
 
 
-def _refuse_unread(columns: Sequence[TableColumn], *, location: str) -> None:
+def _refuse_unread(columns: Sequence[TableColumn], *, location: str, is_all: bool = False) -> None:
     if not columns:
         return
     by_kind: dict[str, list[str]] = {}
@@ -190,11 +191,8 @@ def _refuse_unread(columns: Sequence[TableColumn], *, location: str) -> None:
     kinds = list(by_kind.items())[:_SHOWN_KINDS]
     found = ", ".join(f"{kind} in {listed(names)}" for kind, names in kinds)
     fix = f"encode them as numbers, or name the columns that are read in {_NAMING}"
-    if all(column.holds == "text" for column in columns):
-        fix = (
-            "tokenise text first and send columns of token ids, lists of integers such as "
-            f"`input_ids`; {fix}"
-        )
+    if is_all and all(column.holds == "text" for column in columns):
+        fix = "tokenise text first and send columns of token ids, lists such as `input_ids`"
     raise InvalidDataset.at(
         f"{location}.{listed([columns[0].name])[1:-1]}", f"expected numbers, got {found}; {fix}"
     )

@@ -97,6 +97,13 @@ def _names(column: Any, start: int, *, place: str) -> tuple[list[str], Labels]: 
     """Return the distinct names in a column, and for each row the place of its own among them."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
+    try:
+        # pyarrow looks itself neither for text that is none, nor for places beyond a dictionary.
+        column.validate(full=True)
+    except pa.ArrowException as error:
+        raise InvalidDataset.at(
+            place, "expected names of classes in UTF-8, got damaged bytes"
+        ) from error
     if not isinstance(column, pa.DictionaryArray):
         column = column.dictionary_encode()
     if column.null_count:
@@ -105,11 +112,8 @@ def _names(column: Any, start: int, *, place: str) -> tuple[list[str], Labels]: 
             f"{place}[{start + row}]", "expected the name of a class, got an empty cell"
         )
     used, rows = np.unique(column.indices.to_numpy(zero_copy_only=False), return_inverse=True)
-    try:
-        # Names that are integers may come as such.
-        names = [str(name) for name in column.dictionary.take(pa.array(used)).to_pylist()]
-    except UnicodeDecodeError as error:
-        raise InvalidDataset.at(place, "expected names of classes in UTF-8") from error
+    # Names that are integers may come as such.
+    names = [str(name) for name in column.dictionary.take(pa.array(used)).to_pylist()]
     for at, name in enumerate(names):
         if not name or len(name) > MAX_NAME_LENGTH:
             row = int(np.argmax(rows == at))

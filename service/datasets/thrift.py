@@ -1,8 +1,9 @@
-"""Structs in Thrift's compact protocol, as Parquet writes its headers: their integers alone."""
+"""Structs in Thrift's compact protocol, as Parquet writes its headers and its footer."""
 
 from typing import TypeAlias
 
-Fields: TypeAlias = "dict[int, int | Fields]"
+Value: TypeAlias = "int | bytes | list[Value] | Fields"
+Fields: TypeAlias = "dict[int, Value]"
 
 _MAX_DEPTH = 8
 _MAX_VARINT_BYTES = 10
@@ -15,9 +16,9 @@ class ThriftError(ValueError):
 
 
 def read_struct(data: bytes) -> tuple[Fields, int]:
-    """Return the integers of a struct by the ids of their fields, and the bytes it takes.
+    """Return the values of a struct by the ids of their fields, and the bytes it takes.
 
-    Structs within are returned alike; text, lists and maps are passed over.
+    Numbers that are no integers are zeros.
 
     Raises
     ------
@@ -25,7 +26,10 @@ def read_struct(data: bytes) -> tuple[Fields, int]:
         If the bytes end before it, or are none.
     """
     reader = _Reader(data)
-    return reader.struct(0), reader.at
+    try:
+        return reader.struct(0), reader.at
+    except IndexError as error:
+        raise ThriftError("cut off") from error
 
 
 class _Reader:
@@ -39,43 +43,41 @@ class _Reader:
         fields: Fields = {}
         field = 0
         while True:
-            head = self._byte()
+            head = self._data[self.at]
+            self.at += 1
             if head == 0:
                 return fields
             delta, kind = head >> 4, head & 15
             field = field + delta if delta else self._integer()
-            value = self._value(kind, depth)
-            if value is not None:
-                fields[field] = value
+            fields[field] = self._value(kind, depth)
 
-    def _value(self, kind: int, depth: int) -> "int | Fields | None":
-        if kind in (_TRUE, _FALSE):
-            return int(kind == _TRUE)
-        if kind in (_I16, _I32, _I64):
+    def _value(self, kind: int, depth: int) -> Value:
+        if _I16 <= kind <= _I64:
             return self._integer()
+        if kind == _BINARY:
+            return self._bytes(self._varint())
         if kind == _STRUCT:
             return self.struct(depth + 1)
         if kind in (_LIST, _SET):
-            self._pass_list(depth)
-        elif kind in (_BYTE, _DOUBLE):
-            self._pass(1 if kind == _BYTE else 8)
-        elif kind == _BINARY:
-            self._pass(self._varint())
-        else:
-            # Maps among them: no header of a page has one.
-            raise ThriftError("a type that is not read")
-        return None
+            return self._list(depth + 1)
+        if kind in (_TRUE, _FALSE):
+            return int(kind == _TRUE)
+        if kind in (_BYTE, _DOUBLE):
+            self._bytes(1 if kind == _BYTE else 8)
+            return 0
+        # Maps among them: Parquet has none.
+        raise ThriftError("a type that is not read")
 
-    def _pass_list(self, depth: int) -> None:
-        head = self._byte()
+    def _list(self, depth: int) -> list[Value]:
+        if depth > _MAX_DEPTH:
+            raise ThriftError("nested too deep")
+        head = self._bytes(1)[0]
         size, kind = head >> 4, head & 15
         if size == _LONG_LIST:
             size = self._varint()
-        for _ in range(size):
-            if kind in (_TRUE, _FALSE):
-                self._pass(1)
-            else:
-                self._value(kind, depth + 1)
+        # Flags take a byte each in a list, as every other value takes one at least.
+        kind = _BYTE if kind in (_TRUE, _FALSE) else kind
+        return [self._value(kind, depth) for _ in range(size)]
 
     def _integer(self) -> int:
         value = self._varint()
@@ -84,17 +86,16 @@ class _Reader:
     def _varint(self) -> int:
         value = 0
         for position in range(_MAX_VARINT_BYTES):
-            byte = self._byte()
+            byte = self._data[self.at]
+            self.at += 1
             value |= (byte & 0x7F) << (7 * position)
             if byte < 0x80:  # noqa: PLR2004 - the bit that says more follows
                 return value
         raise ThriftError("an integer of more than 64 bits")
 
-    def _byte(self) -> int:
-        self._pass(1)
-        return self._data[self.at - 1]
-
-    def _pass(self, size: int) -> None:
+    def _bytes(self, size: int) -> bytes:
+        found = self._data[self.at : self.at + size]
         self.at += size
-        if self.at > len(self._data):
+        if len(found) < size:
             raise ThriftError("cut off")
+        return found
