@@ -6,6 +6,7 @@ ServiceError
 │   ├── InvalidConfig
 │   ├── InvalidDataset
 │   ├── InvalidOnnxModel
+│   ├── FindingRefused      something looks wrong that the caller wants no calibration of
 │   ├── UnsupportedFormat   a media type or file format that is not read
 │   ├── NotAcceptable       it is offered in other formats than those that are accepted
 │   ├── TooLarge            a size, a count or a length above its limit
@@ -86,6 +87,10 @@ class InvalidDataset(InvalidInput):
 
 class InvalidOnnxModel(InvalidInput):
     """The ONNX model is no classifier this service can serve."""
+
+
+class FindingRefused(InvalidInput):
+    """Something looks wrong, and the caller asked for no calibration then."""
 
 
 class UnsupportedFormat(InvalidInput):

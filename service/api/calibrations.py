@@ -1,7 +1,7 @@
 """``/calibrations``: the resource that POST /calibrate makes."""
 
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -13,7 +13,9 @@ import models
 from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
 from service.api.job_progress import Progress, progress_of
 from service.api.problems import problems
+from service.core.findings import Level
 from service.operations import manage_calibrations as manage
+from service.operations.findings_of_records import with_docs
 from service.operations.workspace import Workspace
 
 router = APIRouter(tags=["calibrations"])
@@ -26,6 +28,18 @@ class MeasureCost(BaseModel):
 
     passes: int = Field(description="Runs of the whole model.")
     ms_per_row: float = Field(description="Milliseconds.")
+
+
+class Finding(BaseModel):
+    """What looks wrong with a set or its model, and the figures behind it."""
+
+    code: str = Field(examples=["labels-shifted"], description="Stable; for programs.")
+    level: Level = Field(description="A warning: of no use as it is. A notice: worth a look.")
+    message: str = Field(description="What was seen, in words, and what to do.")
+    figures: dict[str, int | float] = Field(description="The numbers of the message.")
+    docs: str = Field(
+        examples=["docs/findings.md#labels-shifted"], description="Where it is explained."
+    )
 
 
 class Calibration(BaseModel):
@@ -61,6 +75,7 @@ class Calibration(BaseModel):
         description="The uncertainty measure that serves each event.",
     )
     warnings: list[str] = Field(description="Sentences worth reading.")
+    findings: list[Finding] = Field(description="What looks wrong with it.")
     error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
 
 
@@ -69,6 +84,11 @@ class CalibrationPage(BaseModel):
 
     calibrations: list[Calibration] = Field(description="Of this page, newest first.")
     next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
+
+
+def rendered_findings(found: Sequence[Mapping[str, Any]]) -> list[Finding]:
+    """Render a row's findings."""
+    return [Finding.model_validate(with_docs(finding)) for finding in found]
 
 
 def resource(workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration) -> Calibration:
@@ -98,6 +118,7 @@ def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration
         accuracy=row.accuracy,
         serve=row.serve,
         warnings=row.warnings,
+        findings=rendered_findings(row.findings),
         error=row.error,
     )
 

@@ -36,10 +36,19 @@ def follow(client: httpx.Client, address: str, resource: dict[str, Any]) -> dict
 
 
 def print_warnings(resource: dict[str, Any]) -> None:
-    """Print the warnings of a calibration to standard error; an evaluation has none."""
+    """Print findings and warnings of a calibration to standard error; an evaluation has none."""
     console = Console(stderr=True)
+    print_findings(console, resource.get("findings", []))
     for warning in resource.get("warnings", []):
         console.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
+
+
+def print_findings(console: Console, findings: list[dict[str, Any]]) -> None:
+    """Print what looks wrong, with the codes by which ``docs/findings.md`` explains it."""
+    for found in findings:
+        style = "yellow" if found["level"] == "warning" else "cyan"
+        text = f"{found['level']} ({found['code']}): {found['message']}"
+        console.print(text, style=style, markup=False, soft_wrap=True)
 
 
 def _poll(client: httpx.Client, address: str, resource: dict[str, Any]) -> dict[str, Any]:

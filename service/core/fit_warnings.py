@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 
 from service.core.bins.table import BinTable
-from service.core.candidates import LEAST_SAMPLES_PER_BIN, candidate_bins
 from service.core.fit_options import FitOptions
 from service.core.fit_result import EventFit, MeasureFit
 from service.core.fit_verdict import BINS
@@ -11,23 +10,11 @@ from service.core.label_need import HALF_WIDTH, more_labels, widest_bin
 
 
 def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
-    """Warn of a calibration set too small for what was asked of it."""
+    """Warn of a calibration set too small for its folds; for its bins, a finding does."""
     if n_samples == 1:
         yield "One calibration sample cannot be cross-validated: there are no scores."
     elif n_samples < options.folds:
         yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
-    if options.bins == "auto":
-        if len(candidate_bins(n_samples)) == 1:
-            yield (
-                f"One bin is all that {_samples(n_samples)} can fill: every answer gets the same "
-                f"probability. Two bins take {2 * LEAST_SAMPLES_PER_BIN} samples."
-            )
-    elif options.bins > 1 and n_samples < LEAST_SAMPLES_PER_BIN * options.bins:
-        yield (
-            f"{options.bins} bins share {_samples(n_samples)}, about "
-            f"{n_samples / options.bins:.3g} to a bin: fewer than {LEAST_SAMPLES_PER_BIN} say "
-            "little of a probability."
-        )
 
 
 def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:

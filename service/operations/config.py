@@ -5,10 +5,11 @@ from typing import Annotated, Literal, Self, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
+from service.core.findings import FINDINGS
 from service.core.fit import FitOptions
 from service.core.intervals import IntervalOptions
 from service.core.selective import SelectiveTarget
-from service.errors import InvalidConfig
+from service.errors import InvalidConfig, shown
 from service.operations.config_rules import violations_of
 from service.operations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
 from service.operations.pass_config import DropoutConfig, EnsembleConfig, GradientConfig
@@ -28,6 +29,13 @@ def _not_an_id(name: str) -> str:
     if _UUID.match(name):
         raise ValueError("a name may not look like a calibration's id")
     return name
+
+
+def _known_findings(strict: bool | list[str]) -> bool | list[str]:  # noqa: FBT001 - as it came
+    unknown = [] if isinstance(strict, bool) else [code for code in strict if code not in FINDINGS]
+    if unknown:
+        raise ValueError(f"unknown finding {shown(unknown[0])}; known: {', '.join(FINDINGS)}")
+    return strict
 
 
 Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
@@ -76,6 +84,11 @@ class CalibrationConfig(FitConfig):
         min_length=1,
         max_length=MAX_INPUTS,
         description="Columns of a table that make each input of the model, and `label`.",
+    )
+
+    strict: Annotated[bool | list[str], AfterValidator(_known_findings)] = Field(
+        default=False,
+        description="Findings that are errors: `true` for all warnings, or a list of their codes.",
     )
 
     @model_validator(mode="after")

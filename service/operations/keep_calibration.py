@@ -2,14 +2,14 @@
 
 import uuid
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
 
 import models
-from service.datasets import Dataset
+from service.core.findings import Finding
 from service.errors import OutcomeUnknown
+from service.operations.checked_upload import CheckedUpload
+from service.operations.findings_of_records import plain_findings
 from service.operations.keep_set import keep_shards
-from service.operations.uploads import CalibrationUpload, UploadedFile
+from service.operations.uploads import UploadedFile
 from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
 from service.storage.artifacts import ArtifactStore
@@ -18,23 +18,11 @@ from service.storage.idempotency_keys import keep_key
 from service.storage.job_files import JobFiles
 
 
-@dataclass(frozen=True)
-class UploadedSets:
-    """The sets of an upload, open for reading."""
-
-    calibration: Dataset
-    evaluation: Dataset | None
-
-
 def keep_calibration(
     workspace: Workspace,
     tenant_id: uuid.UUID,
-    upload: CalibrationUpload,
-    sets: UploadedSets,
-    config: dict[str, Any],
-    data: dict[str, Any],
-    onnx_model: dict[str, Any] | None,
-    warnings: list[str],
+    checked: CheckedUpload,
+    findings: list[Finding],
 ) -> uuid.UUID:
     """Store the files, then the row that refers to them, queued; a failure leaves neither.
 
@@ -47,19 +35,20 @@ def keep_calibration(
     """
     calibration_id = uuid.uuid4()
     try:
-        kept = list(_stored(workspace.artifacts, calibration_id, upload, sets))
+        kept = list(_stored(workspace.artifacts, calibration_id, checked))
         with workspace.database.session(is_news=False) as session:
             CalibrationRepository(session, tenant_id).create(
                 calibration_id,
-                name=str(config["name"]),
-                config=config,
-                data=data,
-                onnx_model=onnx_model,
+                name=str(checked.config["name"]),
+                config=checked.config,
+                data=checked.data,
+                onnx_model=checked.onnx_model,
                 versions=library_versions(),
                 artifacts=kept,
-                warnings=warnings,
+                warnings=checked.warnings,
+                findings=plain_findings(findings),
             )
-            keep_key(session, tenant_id, upload.request, calibration_id)
+            keep_key(session, tenant_id, checked.upload.request, calibration_id)
     except OutcomeUnknown:
         # There may be a row that refers to them; if there is none, they are swept.
         raise
@@ -71,12 +60,10 @@ def keep_calibration(
 
 
 def _stored(
-    artifacts: ArtifactStore,
-    calibration_id: uuid.UUID,
-    upload: CalibrationUpload,
-    sets: UploadedSets,
+    artifacts: ArtifactStore, calibration_id: uuid.UUID, checked: CheckedUpload
 ) -> Iterator[NewArtifact]:
     """Store what a calibration needs, and yield each file once it is there."""
+    upload, sets = checked.upload, checked.sets
     parts: list[tuple[models.ArtifactRole, Sequence[UploadedFile]]] = [
         ("model", upload.onnx_models),
         ("model_data", upload.companions),

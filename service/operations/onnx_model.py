@@ -1,8 +1,9 @@
 """What an upload's ONNX model turns out to be, before anything is kept of it."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from service.core.findings import Finding, said_to_be_logits
 from service.datasets import Batch
 from service.graph.output import LIKE_PROBABILITIES
 from service.graph.quote import quote_all
@@ -22,13 +23,15 @@ TRIAL_ROWS = 256
 class InspectedOnnxModel:
     """The model as the resource shows it, its number of classes, their names, and doubts.
 
-    There is no description where the model's outputs were uploaded.
+    There are no description and no files where the model's outputs were uploaded.
     """
 
     description: dict[str, Any] | None
     n_classes: int
     class_names: list[str]
     warnings: list[str]
+    findings: list[Finding] = field(default_factory=list)
+    files: OnnxModelFiles | None = None
 
 
 def inspect_onnx_model(
@@ -46,8 +49,9 @@ def inspect_onnx_model(
     InferenceFailed
         If it does not load, or does not answer in time.
     """
+    files = _files(upload)
     loaded = workspace.runners.inspect(
-        _files(upload),
+        files,
         output=config.output.model_dump(exclude_none=True),
         top_k=config.top_k or DEFAULT_TOP_K,
         scalar_outputs=asked_outputs(config),
@@ -64,6 +68,8 @@ def inspect_onnx_model(
         n_classes=loaded.n_classes,
         class_names=[str(label) for label in labels],
         warnings=_warnings(loaded, upload),
+        findings=_findings(loaded, trial),
+        files=files,
     )
 
 
@@ -108,11 +114,6 @@ def _description(
 
 def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
     warnings = _twins(upload)
-    if LIKE_PROBABILITIES in loaded.output.inferred:
-        warnings.append(
-            f"output.kind says logits, but {LIKE_PROBABILITIES}: a softmax of probabilities "
-            "is no classifier's; leave the kind out, or say probabilities."
-        )
     unused = {found.label for found in upload.companions} - {*loaded.description.external_files}
     # Of an ensemble it is known for the first member alone.
     if unused and len(upload.onnx_models) == 1:
@@ -120,6 +121,12 @@ def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
             f"model_data: the model refers to no file named {quote_all(sorted(unused))}."
         )
     return warnings
+
+
+def _findings(loaded: LoadedOnnxModel, trial: Batch) -> list[Finding]:
+    if LIKE_PROBABILITIES in loaded.output.inferred:
+        return [said_to_be_logits(min(len(trial.labels), TRIAL_ROWS))]
+    return []
 
 
 def _twins(upload: CalibrationUpload) -> list[str]:

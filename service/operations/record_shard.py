@@ -106,7 +106,7 @@ def _recorder(
     tools: ShardTools, task: ShardTask, device: Device | None, check: Callable[[], None]
 ) -> Recorder:
     if task.resolved is None:
-        return _scores_recorder(top_k=task.top_k, seed=task.seed)
+        return scores_recorder(top_k=task.top_k, seed=task.seed)
     return _model_recorder(tools, task, task.resolved, device, check)
 
 
@@ -137,7 +137,7 @@ def _model_recorder(
     return record
 
 
-def _scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
+def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
     """Return what makes records from logits or probabilities."""
 
     def record(batch: Batch) -> Records:

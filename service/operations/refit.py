@@ -5,6 +5,7 @@ import uuid
 from typing import Any, cast
 
 import models
+from service.core.findings import UPLOAD_FINDINGS
 from service.errors import InvalidConfig, InvalidInput
 from service.operations.available_measures import (
     checked_options,
@@ -44,7 +45,11 @@ def start_refit(
         require_records(source)
         config = _changed(source, changes)
         calibration_id = uuid.uuid4()
-        repository.create_refit(source.id, calibration_id, config=config, warnings=[])
+        # All others are found anew, in the records.
+        findings = [found for found in source.findings if found["code"] in UPLOAD_FINDINGS]
+        repository.create_refit(
+            source.id, calibration_id, config=config, warnings=[], findings=findings
+        )
         keep_key(session, tenant_id, request, calibration_id)
     workspace.doorbell.release()
     return calibration_id

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, cast
 
 import models
+from service.operations.findings_of_records import with_docs
 from service.operations.report_comparison import compare_measures
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import tables_of
@@ -47,6 +48,7 @@ def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
             _further_set(found, found.result) for found in further if found.result is not None
         ],
         "warnings": row.warnings,
+        "findings": [with_docs(finding) for finding in row.findings],
         "provenance": {
             "data": row.data,
             "model": row.onnx_model,

@@ -16,6 +16,8 @@ def report_markdown(report: dict[str, Any]) -> str:
         lines += event_lines(k, event)
     lines += _model_scores(report["model_scores"])
     lines += _further_sets(report["evaluations"])
+    if report["findings"]:
+        lines += ["## Findings", "", *map(_finding, report["findings"]), ""]
     if report["warnings"]:
         lines += ["## Warnings", "", *(f"- {plain(text)}" for text in report["warnings"]), ""]
     return "\n".join(lines)
@@ -62,6 +64,10 @@ def _model_scores(by_set: dict[str, Any]) -> list[str]:
         "",
         *passes_lines(sets),
     ]
+
+
+def _finding(found: dict[str, Any]) -> str:
+    return f"- {found['level']}, `{found['code']}`: {plain(found['message'])}"
 
 
 def _further_sets(evaluations: list[dict[str, Any]]) -> list[str]:

@@ -10,6 +10,7 @@ from service.core.fit import Fit, fit_calibration
 from service.core.kept_rows import choose_kept_rows
 from service.core.records import Records
 from service.operations.config import CalibrationConfig
+from service.operations.findings_of_records import findings_of_records, plain_findings
 from service.operations.fitted_rows import fitted_rows, fitted_values
 from service.operations.job_progress import JobProgress
 from service.operations.kept_samples import keep_samples, rows_to_keep
@@ -17,6 +18,7 @@ from service.operations.record_files import join_records
 from service.operations.record_set import artifacts_of, record_set, shard_tasks
 from service.operations.record_shard import ShardTask
 from service.operations.stored_records import load_records
+from service.operations.strict_findings import check_strict
 from service.operations.workspace import Workspace
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
@@ -53,6 +55,8 @@ def run_calibration(
         If it was asked to stop.
     LeaseLost
         If another worker has taken the job over; nothing is published then.
+    FindingRefused
+        If something looks wrong that the configuration is strict about.
     ServiceError
         If a row breaks a rule, or the ONNX model does not answer.
     """
@@ -60,8 +64,11 @@ def run_calibration(
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
     recorded = _stored(workspace, row) or _run(workspace, row, progress)
+    findings = findings_of_records(row, recorded.records, recorded.evaluation)
     config = cast("dict[str, Any]", row.config)
-    options = CalibrationConfig.model_validate(config).fit_options(tuple(config["top_k"]))
+    asked = CalibrationConfig.model_validate(config)
+    check_strict(findings, asked.strict)
+    options = asked.fit_options(tuple(config["top_k"]))
     progress.say("fit", 0, len(options.top_k) * len(options.measures), now=True)
     with moved_to_canonical_order(recorded.records):
         fit = fit_calibration(
@@ -78,6 +85,7 @@ def run_calibration(
         artifacts=[*recorded.artifacts, *kept],
         keep_sets=workspace.keep_inputs == "all",
         warnings=[*row.warnings, *_provider_warnings(recorded.providers), *fit.warnings],
+        findings=plain_findings(findings),
         **fitted_values(fit, recorded.records),
         **_ran_on(workspace, row, recorded.providers),
     )

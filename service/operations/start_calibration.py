@@ -2,33 +2,13 @@
 
 import uuid
 from contextlib import ExitStack
-from typing import Any
 
-import numpy as np
-
-from service.core.arrays import Labels
-from service.datasets import Batch, Dataset, DatasetInfo, open_dataset
-from service.errors import InvalidConfig, InvalidDataset, InvalidInput
-from service.operations.asked_reading import asked_reading
-from service.operations.available_measures import (
-    checked_options,
-    gives_logits,
-    kept_outputs,
-    kept_passes,
-)
-from service.operations.class_map_rules import check_class_map, check_same_classes, class_names
-from service.operations.config import CalibrationConfig, parse_config
-from service.operations.ensemble_rules import check_ensemble
-from service.operations.keep_calibration import UploadedSets, keep_calibration
-from service.operations.label_range import check_label_range
-from service.operations.onnx_model import TRIAL_ROWS, InspectedOnnxModel, inspect_onnx_model
-from service.operations.pass_budget import check_calibration_budget
-from service.operations.same_layout import check_same_layout
-from service.operations.uploads import CalibrationUpload, UploadedFile
+from service.operations.checked_upload import check_upload
+from service.operations.findings_at_start import findings_at_start
+from service.operations.keep_calibration import keep_calibration
+from service.operations.strict_findings import check_strict
+from service.operations.uploads import CalibrationUpload
 from service.operations.workspace import Workspace
-
-MIN_SAMPLES = 20
-FALLBACK_NAME = "calibration"
 
 
 def start_calibration(
@@ -39,148 +19,11 @@ def start_calibration(
     Raises
     ------
     InvalidInput
-        If a part breaks a rule; nothing is kept then.
+        If a part breaks a rule, or looks wrong in a way that the configuration is strict about;
+        nothing is kept then.
     """
-    config = parse_config(upload.config, CalibrationConfig)
-    check_ensemble(upload, config)
     with ExitStack() as stack:
-        sets = _open_sets(workspace, upload, config, stack)
-        labels = _labels(sets.calibration, "calibration", MIN_SAMPLES)
-        judged = None if sets.evaluation is None else _labels(sets.evaluation, "evaluation", 1)
-        found = _classes(workspace, upload, config, sets.calibration)
-        check_class_map(sets.calibration.info, config, found.n_classes)
-        check_label_range(labels, "calibration", found.n_classes)
-        if judged is not None:
-            check_label_range(judged, "evaluation", found.n_classes)
-        top_k, notes = _events(config, found.n_classes)
-        onnx_model, info = found.description, sets.calibration.info
-        checked_options(
-            config,
-            top_k,
-            logits=info.kind == "logits" if onnx_model is None else gives_logits(onnx_model),
-            supplied=info.supplied,
-            outputs=kept_outputs(onnx_model),
-            passes=kept_passes(onnx_model),
-        )
-        data = _data(upload, info, labels, judged, found.n_classes)
-        if onnx_model is not None:
-            n_samples = labels.size + (0 if judged is None else judged.size)
-            check_calibration_budget(onnx_model, n_samples, limit=workspace.limits.max_row_passes)
-        resolved = config.model_dump(mode="json") | {
-            "name": config.name or FALLBACK_NAME,
-            "top_k": list(top_k),
-            "classes": list(
-                config.classes or class_names(info, found.n_classes) or found.class_names
-            ),
-            "class_map": None if info.class_map is None else dict(info.class_map),
-            "preprocessing": None
-            if config.preprocessing is None
-            else config.preprocessing.resolved().as_dict(),
-        }
-        warnings = [*info.notes, *found.warnings, *notes]
-        return keep_calibration(
-            workspace, tenant_id, upload, sets, resolved, data, onnx_model, warnings
-        )
-
-
-def _open_sets(
-    workspace: Workspace, upload: CalibrationUpload, config: CalibrationConfig, stack: ExitStack
-) -> UploadedSets:
-    def opened(file: UploadedFile, labels: UploadedFile | None, location: str) -> Dataset:
-        limits = workspace.limits.datasets
-        kind = None if upload.onnx_models else config.output.kind
-        reading = asked_reading(config, labels, kind=kind)
-        return stack.enter_context(
-            open_dataset(file.path, location=location, limits=limits, reading=reading)
-        )
-
-    calibration = opened(upload.calibration, upload.labels, "calibration")
-    if upload.evaluation is None:
-        if upload.evaluation_labels is not None:
-            raise InvalidInput.at("evaluation_labels", "there is no evaluation set to label")
-        return UploadedSets(calibration, None)
-    evaluation = opened(upload.evaluation, upload.evaluation_labels, "evaluation")
-    check_same_layout(calibration, evaluation)
-    check_same_classes(calibration.info, evaluation.info)
-    _first_rows(evaluation)
-    return UploadedSets(calibration, evaluation)
-
-
-def _data(
-    upload: CalibrationUpload,
-    info: DatasetInfo,
-    labels: Labels,
-    judged: Labels | None,
-    n_classes: int,
-) -> dict[str, Any]:
-    evaluation = upload.evaluation
-    return {
-        "kind": info.kind,
-        "format": info.format,
-        "samples": int(labels.size),
-        "supplied": list(info.supplied),
-        "class_counts": np.bincount(labels, minlength=n_classes).tolist(),
-        "evaluation_samples": None if judged is None else int(judged.size),
-        "sha256": upload.calibration.sha256,
-        "evaluation_sha256": None if evaluation is None else evaluation.sha256,
-    }
-
-
-def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
-    """Return the events to calibrate and what to tell of them; the names must suit the classes."""
-    top_k, notes = config.events(n_classes)
-    if not top_k:
-        raise InvalidConfig.at("config.top_k", "no event is left to calibrate")
-    if config.classes is not None and len(config.classes) != n_classes:
-        raise InvalidConfig.at(
-            "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"
-        )
-    return top_k, notes
-
-
-def _first_rows(dataset: Dataset) -> Batch:
-    """Read the first rows, so that values that break a rule from the start are refused here."""
-    return next(iter(dataset.batches(TRIAL_ROWS)))
-
-
-def _labels(dataset: Dataset, location: str, at_least: int) -> Labels:
-    labels = dataset.labels()
-    if labels.size < at_least:
-        raise InvalidDataset.at(
-            location, f"expected at least {at_least} samples, got {labels.size}"
-        )
-    return labels
-
-
-def _classes(
-    workspace: Workspace,
-    upload: CalibrationUpload,
-    config: CalibrationConfig,
-    calibration: Dataset,
-) -> InspectedOnnxModel:
-    """Return what is known of the model, or of the classes that its outputs tell apart."""
-    kind = calibration.info.kind
-    trial = _first_rows(calibration)
-    if kind != "inputs":
-        if upload.onnx_models:
-            raise InvalidInput.at(
-                "model", f"calibration already holds {kind}; send a model or its outputs, not both"
-            )
-        if config.preprocessing is not None:
-            raise InvalidConfig.at(
-                "config.preprocessing",
-                f"calibration holds {kind}, and there is no model to prepare"
-                " pictures for; leave it out",
-            )
-        n_classes = calibration.info.n_classes
-        if n_classes is None:
-            raise InvalidDataset.at(f"calibration.{kind}", "its number of classes is unknown")
-        names = [str(i) for i in range(n_classes)]
-        return InspectedOnnxModel(None, n_classes, names, warnings=[])
-    if not upload.onnx_models:
-        raise InvalidInput.at(
-            "model",
-            "calibration holds inputs, so an ONNX model is needed; "
-            "without one, upload its `logits` or `probabilities`",
-        )
-    return inspect_onnx_model(workspace, upload, config, trial)
+        checked = check_upload(workspace, upload, stack)
+        findings = findings_at_start(workspace, checked)
+        check_strict(findings, checked.config["strict"])
+        return keep_calibration(workspace, tenant_id, checked, findings)

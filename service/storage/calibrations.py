@@ -25,7 +25,7 @@ class CalibrationRepository:
         self._session = session
         self._tenant_id = tenant_id
 
-    def create(
+    def create(  # noqa: PLR0913 - the row has that many columns
         self,
         calibration_id: UUID,
         *,
@@ -177,6 +177,7 @@ class CalibrationRepository:
         *,
         config: Mapping[str, object],
         warnings: Sequence[str],
+        findings: Sequence[Mapping[str, object]] = (),
     ) -> Calibration:
         """Queue a calibration that fits the records of another anew: the next version of its name.
 
@@ -202,6 +203,7 @@ class CalibrationRepository:
             onnx_model=source.onnx_model,
             versions=source.versions,
             warnings=list(warnings),
+            findings=[dict(finding) for finding in findings],
             artifacts=shared_copies(self._session, self._tenant_id, source_id, new_id),
         )
         return self._add(row)

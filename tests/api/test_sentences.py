@@ -121,7 +121,7 @@ def softmax_model() -> bytes:
     return onnx.helper.make_model(graph, opset_imports=opset, ir_version=8).SerializeToString()
 
 
-def test_doubts_about_the_upload_are_warnings(client) -> None:
+def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
     rng = np.random.default_rng(5)
     text = io.BytesIO()
     rows = rng.dirichlet(np.ones(3), 200)
@@ -129,15 +129,17 @@ def test_doubts_about_the_upload_are_warnings(client) -> None:
     np.savez(text, inputs=rows.astype(np.float32), labels=labels)
     parts = {"model": softmax_model(), "calibration": text.getvalue()}
 
-    def warnings(kind: str, **companions: bytes) -> str:
+    def doubts(kind: str, **companions: bytes) -> tuple[dict[str, str], str]:
         config = json.dumps({"output": {"kind": kind}, "bins": 5, "top_k": [1]})
         answer = calibrate(client, **parts, config=config, **companions)
         assert answer.status_code == httpx.codes.CREATED, answer.text
-        return " ".join(answer.json()["warnings"])
+        found = {finding["code"]: finding["message"] for finding in answer.json()["findings"]}
+        return found, " ".join(answer.json()["warnings"])
 
-    doubtful = warnings("logits", **{"model.onnx.data": b"none of it"})
-    assert "output.kind says logits" in doubtful
-    assert "no file named 'model.onnx.data'" in doubtful
-    fine = warnings("probabilities")
-    assert "output.kind" not in fine
-    assert "model_data" not in fine
+    findings, warnings = doubts("logits", **{"model.onnx.data": b"none of it"})
+    assert "softmax-twice" in findings
+    assert "output.kind" not in warnings
+    assert "no file named 'model.onnx.data'" in warnings
+    findings, warnings = doubts("probabilities")
+    assert findings == {}
+    assert "model_data" not in warnings

@@ -68,15 +68,10 @@ def test_enough_errors_are_not_remarked():
     assert not said(warnings_of([0] * 90 + [1] * 10), "fewer folds")
 
 
-def test_too_few_samples_for_the_bins_asked_for():
-    assert said(warnings_of([0, 1] * 50, bins=5), "5 bins share 100 calibration samples", "20 to")
-    assert not said(warnings_of([0, 1] * 50, bins=4), "bins share")
-    assert not said(warnings_of([0, 1] * 10, bins=1), "bins share")
-
-
-def test_too_few_samples_for_two_bins():
-    assert said(warnings_of([0, 1] * 24), "One bin is all that 48 calibration samples can fill")
-    assert not said(warnings_of([0, 1] * 25), "One bin")
+def test_what_is_a_finding_is_not_said_twice():
+    """Too few samples for the bins: tests/core/findings/test_few_samples_for_bins.py."""
+    assert not said(warnings_of([0, 1] * 50, bins=5), "bins share")
+    assert not said(warnings_of([0, 1] * 24), "One bin")
 
 
 def test_fewer_samples_than_folds():

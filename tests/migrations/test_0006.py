@@ -23,4 +23,4 @@ def test_calibrations_that_are_there_have_none(database_url):
     assert all(before.values())
     command.downgrade(migration_config(database_url), "0005")
     command.upgrade(migration_config(database_url), "0006")
-    assert findings_of(database_url) == dict.fromkeys(before, [])
+    assert findings_of(database_url) == {version: [] for version in before}

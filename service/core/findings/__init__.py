@@ -24,6 +24,8 @@ from service.core.findings.softmax_twice import said_to_be_logits, softmax_twice
 
 __all__ = [
     "FINDINGS",
+    "RESCALED_FINDINGS",
+    "UPLOAD_FINDINGS",
     "Evidence",
     "Finding",
     "Level",
@@ -58,6 +60,11 @@ FINDINGS: Mapping[str, Look] = {
     "classes-not-predicted": classes_not_predicted,
     "few-samples-for-bins": few_samples_for_bins,
 }
+
+
+RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
+# What an upload may show, its model and inputs at hand, that no record tells again.
+UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
 
 
 def look_for_findings(evidence: Evidence) -> list[Finding]:
