@@ -9,6 +9,7 @@ from service.bodies.request import PredictRequest, SentPicture
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 
 PLACE = "body"
+NO_PICTURE = "expected at least one picture, got none"
 # RFC 2046, and the two dashes before it.
 LONGEST_DELIMITER = 72
 _DASHES = b"--"
@@ -37,7 +38,7 @@ def read_multipart_body(
     if not form.is_whole:
         raise MalformedRequest.at(PLACE, "the form ends before its last boundary")
     if not form.pictures:
-        raise InvalidInput.at(PLACE, "expected at least one picture, got none")
+        raise InvalidInput.at(PLACE, NO_PICTURE)
     return PredictRequest(reference, {}, pictures=tuple(form.pictures))
 
 
@@ -52,6 +53,8 @@ def _boundary(body: bytes) -> bytes:
     boundary = delimiter[len(_DASHES) :]
     if not boundary:
         raise MalformedRequest.at(PLACE, "expected a boundary of 1 to 70 characters")
+    if boundary.endswith(_DASHES) and body.rstrip() == delimiter:
+        raise InvalidInput.at(PLACE, NO_PICTURE)
     return boundary
 
 

@@ -31,8 +31,8 @@ def check_frames(
         raise invalid.at(place, f"this {kind} is animated; send one still picture")
 
 
-def check_size(width: int, height: int, *, place: str) -> None:
-    """Refuse a picture of too many pixels.
+def check_size(width: int, height: int, *, place: str, state: str = "") -> None:
+    """Refuse a picture of too many pixels, in whatever state it is: " once it is resized".
 
     Raises
     ------
@@ -41,7 +41,7 @@ def check_size(width: int, height: int, *, place: str) -> None:
     if width * height > MOST_PIXELS:
         raise TooLarge.at(
             place,
-            f"expected a picture of at most {MOST_PIXELS // 10**6} megapixels, "
+            f"expected a picture of at most {MOST_PIXELS // 10**6} megapixels{state}, "
             f"got {width} x {height}",
         )
 

@@ -31,7 +31,7 @@ def resized(image: Image.Image, preprocessing: Preprocessing, *, place: str) -> 
     width, height = _size(image.width, image.height, preprocessing.resize)
     if (width, height) == image.size:
         return image
-    check_size(width, height, place=f"{place}, resized")
+    check_size(width, height, place=place, state=" once it is resized")
     return image.resize((width, height), _RESAMPLING[preprocessing.interpolation])
 
 

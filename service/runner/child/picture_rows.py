@@ -6,9 +6,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.bodies.request import SentPicture
+from service.datasets.pictures.claimed_pixels import claimed_pixels
 from service.errors import InvalidInput, TooLarge
+from service.pictures.claims import MOST_PIXELS
 from service.pictures.decode import read_picture
 from service.pictures.preprocessing import Preprocessing
+
+# Of one request: to decode them takes a few seconds, in which the model answers nobody else. As
+# photographs they would be longer than a body may be.
+MOST_REQUEST_PIXELS = 4 * MOST_PIXELS
 
 
 def picture_rows(
@@ -23,8 +29,9 @@ def picture_rows(
     InvalidInput
         If one is no picture, or they differ in size; the violation names the part.
     TooLarge
-        If one is too large, or all of them are.
+        If one is too large, or all of them are, as they came or as the model takes them.
     """
+    left = MOST_REQUEST_PIXELS - _cost(pictures[0])
     first = read_picture(pictures[0].content, preprocessing, place=pictures[0].place)
     if first.nbytes * len(pictures) > most_bytes:
         height, width, _ = first.shape
@@ -36,6 +43,13 @@ def picture_rows(
     pixels = np.empty((len(pictures), *first.shape), np.uint8)
     pixels[0] = first
     for row, picture in enumerate(pictures[1:], start=1):
+        left -= _cost(picture)
+        if left < 0:
+            raise TooLarge.at(
+                picture.place,
+                f"expected pictures of at most {MOST_REQUEST_PIXELS // 10**6} megapixels in all, "
+                "got more up to this one; send fewer at once",
+            )
         found = read_picture(picture.content, preprocessing, place=picture.place)
         if found.shape != first.shape:
             raise InvalidInput.at(
@@ -45,3 +59,8 @@ def picture_rows(
             )
         pixels[row] = found
     return pixels
+
+
+def _cost(picture: SentPicture) -> int:
+    """Return how many pixels are decoded at most: of more than that one picture is refused."""
+    return min(claimed_pixels(picture.content), MOST_PIXELS)
