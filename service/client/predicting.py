@@ -1,7 +1,10 @@
 """Predictions: rows cut into requests, and what comes back put together."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -9,7 +12,7 @@ from numpy.typing import ArrayLike
 from service.client.calibration import Calibration, reference_of
 from service.client.npz import Arrays, npz_bytes, read_npz
 from service.client.predictions import Predictions
-from service.client.request import Answer, Request, address_of
+from service.client.request import Answer, FilePart, Request, address_of
 from service.client.retrying import asked
 from service.client.steps import Steps
 
@@ -17,31 +20,71 @@ NPZ = "application/x-npz"
 # Of one request, far below what a service takes unless it was told otherwise.
 MOST_ROWS = 1024
 MOST_BYTES = 8 * 2**20
+MOST_PICTURES = 128
+ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels and pictures"
+
+Picture: TypeAlias = bytes | str | os.PathLike[str]
+
+
+class Asked(Protocol):
+    """Rows to be answered, of whatever kind."""
+
+    def requests(self) -> Iterator[Request]:
+        """Yield requests for some rows each, in order, that name no calibration yet."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Rows to be answered: arrays by name, as an .npz holds them.
-
-    ``rows`` is how many go into a request, None for as many as suit; ``seconds`` what each may
-    take.
-    """
+class AskedArrays:
+    """Arrays by name, as an .npz holds them; ``rows`` go into a request, None for what suits."""
 
     arrays: Arrays
     rows: int | None = None
-    seconds: float | None = None
 
-    def batches(self) -> Iterator[Arrays]:
-        """Yield the rows of one request after the other."""
+    def requests(self) -> Iterator[Request]:
+        """Yield requests for some rows each."""
         count = len(next(iter(self.arrays.values())))
-        size = self.rows or self._fitting()
+        size = self.rows or self._fitting(count)
         for start in range(0, max(count, 1), size):
-            yield {name: array[start : start + size] for name, array in self.arrays.items()}
+            rows = {name: array[start : start + size] for name, array in self.arrays.items()}
+            headers = {"Content-Type": NPZ, "Accept": NPZ}
+            yield Request("POST", "/predict", headers=headers, content=npz_bytes(rows))
 
-    def _fitting(self) -> int:
-        count = len(next(iter(self.arrays.values())))
+    def _fitting(self, count: int) -> int:
         row_bytes = sum(array.nbytes for array in self.arrays.values()) // max(count, 1)
         return max(1, min(MOST_ROWS, MOST_BYTES // max(row_bytes, 1)))
+
+
+@dataclass(frozen=True)
+class AskedPictures:
+    """Pictures as files, which the service makes the model's input of."""
+
+    pictures: Sequence[Picture]
+    rows: int | None = None
+
+    def requests(self) -> Iterator[Request]:
+        """Yield requests for some pictures each; a few are in memory at a time."""
+        parts: list[FilePart] = []
+        held = 0
+        for number, picture in enumerate(self.pictures):
+            name, content = _picture(picture, number)
+            if parts and (len(parts) == (self.rows or MOST_PICTURES) or held > MOST_BYTES):
+                yield self._request(parts)
+                parts, held = [], 0
+            parts.append(("picture", (name, content)))
+            held += len(content)
+        yield self._request(parts)
+
+    @staticmethod
+    def _request(parts: Sequence[FilePart]) -> Request:
+        return Request("POST", "/predict", headers={"Accept": NPZ}, parts=parts)
+
+
+def _picture(picture: Picture, number: int) -> tuple[str, bytes]:
+    """Return a picture's name, by which a refusal calls it, and its bytes."""
+    if isinstance(picture, bytes):
+        return f"picture {number}", picture
+    path = Path(picture)
+    return path.name, path.read_bytes()
 
 
 def rows_of(
@@ -58,7 +101,7 @@ def rows_of(
     """
     given: dict[str, ArrayLike] = {n: array for n, array in outputs.items() if array is not None}
     if (inputs is not None) + len(given) != 1:
-        raise ValueError("expected exactly one of inputs, logits, probabilities and pixels")
+        raise ValueError(ONE_OF)
     if isinstance(inputs, Mapping):
         given = dict(inputs)
     elif inputs is not None:
@@ -76,13 +119,17 @@ def predicted(
     what: Asked,
     class_names: dict[str, tuple[str, ...]],
     *,
+    seconds: float | None,
     retries: int,
 ) -> Steps[Predictions]:
     """Ask for all rows; ``class_names`` keeps what was learnt of calibrations, by their id."""
     reference, parts = reference_of(calibration), []
-    for batch in what.batches():
-        request = predict_request(reference, batch, seconds=what.seconds)
-        answer = yield from asked(request, retries=retries)
+    timeout = {} if seconds is None else {"Timeout": f"{seconds:g}"}
+    for request in what.requests():
+        named = replace(
+            request, params={"calibration": reference}, headers={**request.headers, **timeout}
+        )
+        answer = yield from asked(named, retries=retries)
         told = _told(answer)
         # All rows by the same version, whatever becomes the newest meanwhile.
         reference = told["id"]
@@ -92,15 +139,6 @@ def predicted(
         name = f"{told['name']}@{told['version']}"
         parts.append(Predictions(read_npz(answer.content), reference, name, class_names[reference]))
     return Predictions.joined(parts)
-
-
-def predict_request(reference: str, arrays: Arrays, *, seconds: float | None = None) -> Request:
-    """Return the request for some rows, arrays in and arrays out."""
-    headers = {"Content-Type": NPZ, "Accept": NPZ}
-    if seconds is not None:
-        headers["Timeout"] = f"{seconds:g}"
-    params = {"calibration": reference}
-    return Request("POST", "/predict", params, headers, content=npz_bytes(arrays))
 
 
 def _told(answer: Answer) -> dict[str, str]:

@@ -1,7 +1,7 @@
 """Every use of the service, as steps: what both clients have as methods."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -11,7 +11,14 @@ from service.client import kept, predicting, starting
 from service.client.calibration import Calibration, Evaluation, reference_of
 from service.client.following import Following, OnProgress
 from service.client.given import Companions, LabelsGiven, Models, Samples
-from service.client.predicting import Asked, rows_of
+from service.client.predicting import (
+    ONE_OF,
+    Asked,
+    AskedArrays,
+    AskedPictures,
+    Picture,
+    rows_of,
+)
 from service.client.predictions import Predictions
 from service.client.request import address_of
 from service.client.starting import FurtherSet, Upload
@@ -127,7 +134,7 @@ class Uses:
         how = Following(seconds, on_progress, cancel_on_interrupt)
         return starting.waited_for(calibration, how, retries=self._retries)
 
-    def predict(
+    def predict(  # noqa: PLR0913 - the kinds of rows
         self,
         calibration: Reference,
         inputs: ArrayLike | Mapping[str, ArrayLike] | None = None,
@@ -135,6 +142,7 @@ class Uses:
         logits: ArrayLike | None = None,
         probabilities: ArrayLike | None = None,
         pixels: ArrayLike | None = None,
+        pictures: Sequence[Picture] | None = None,
         supplied: Mapping[str, ArrayLike] | None = None,
         rows_per_request: int | None = None,
         timeout: float | None = None,
@@ -152,6 +160,8 @@ class Uses:
         pixels
             In their place, for a calibration of pictures: uint8, shape (n, height, width,
             channels), resized already.
+        pictures
+            In their place, for the same: JPEG, PNG or WebP, as paths or bytes.
         supplied
             Uncertainties of your own by name, where one of them answers: shape (n,).
         timeout
@@ -163,8 +173,18 @@ class Uses:
             If it is refused, or no answer came in time.
         """
         outputs = {"logits": logits, "probabilities": probabilities, "pixels": pixels}
-        what = Asked(rows_of(inputs, outputs, supplied), rows_per_request, timeout)
-        return predicting.predicted(calibration, what, self._class_names, retries=self._retries)
+        what: Asked
+        if pictures is None:
+            what = AskedArrays(rows_of(inputs, outputs, supplied), rows_per_request)
+        elif inputs is None and not any(array is not None for array in outputs.values()):
+            if not pictures:
+                raise ValueError("expected at least one picture, got none")
+            what = AskedPictures(pictures, rows_per_request)
+        else:
+            raise ValueError(ONE_OF)
+        return predicting.predicted(
+            calibration, what, self._class_names, seconds=timeout, retries=self._retries
+        )
 
     def get(self, calibration: Reference) -> Steps[Calibration]:
         """Return a calibration as it is now, by id, name or ``name@version``."""

@@ -69,7 +69,9 @@ def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> N
     assert client.promote(made).promoted
 
     exported = client.export(made, tmp_path / "calibrated.onnx")
-    outputs = onnxruntime.InferenceSession(exported).run(["class"], {"inputs": inputs[:9].astype(np.float32)})
+    outputs = onnxruntime.InferenceSession(exported).run(
+        ["class"], {"inputs": inputs[:9].astype(np.float32)}
+    )
     assert outputs[0].tolist() == client.predict(made, inputs[:9]).class_.tolist()
     assert [path.name for path in tmp_path.iterdir()] == ["calibrated.onnx"]
 

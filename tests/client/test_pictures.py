@@ -1,0 +1,117 @@
+"""Pictures as files: what they are calibrated on, what they are answered, by client and command."""
+
+import csv
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from picture_sets import write_tar, write_zip
+from PIL import Image
+from running_service import service_on
+
+from service.cli.scoring import Scoring, score_file
+from service.client import Client, HowsureError
+
+SIDE, N_CLASSES = 4, 3
+CLASSES = ("cat", "dog", "owl")
+
+
+def classifier() -> bytes:
+    weights = np.random.default_rng(0).normal(0, 0.01, (3 * SIDE * SIDE, N_CLASSES))
+    model = make_model(
+        [node("Flatten", ["image"], ["flat"]), node("MatMul", ["flat", "w"], ["logits"])],
+        inputs=[value("image", ("N", 3, SIDE, SIDE))],
+        outputs=[value("logits", ("N", N_CLASSES))],
+        initializers=[constant("w", weights)],
+    )
+    return model.SerializeToString()
+
+
+def png(pixels: np.ndarray) -> bytes:
+    written = BytesIO()
+    Image.fromarray(pixels).save(written, "png")
+    return written.getvalue()
+
+
+@pytest.fixture(scope="module")
+def pixels() -> np.ndarray:
+    """Return pixels [n, height, width, channels]."""
+    return np.random.default_rng(1).integers(0, 256, (60, SIDE, SIDE, 3), np.uint8)
+
+
+@pytest.fixture(scope="module")
+def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a folder for each class."""
+    root = tmp_path_factory.mktemp("pictures")
+    for number, picture in enumerate(pixels):
+        path = root / CLASSES[number % N_CLASSES] / f"{number:02d}.png"
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(png(picture))
+    return root
+
+
+@pytest.fixture(scope="module")
+def http(folder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
+    """Return a service on which the folder was calibrated."""
+    with service_on(tmp_path_factory.mktemp("service")) as client:
+        made = Client(http=client).calibrate(
+            classifier(),
+            folder,
+            name="pictures",
+            preprocessing="none",
+            measures=["entropy"],
+            bins=2,
+            folds=2,
+        )
+        assert made.classes == CLASSES
+        assert made.resource["data"]["samples"] == 60
+        yield client
+
+
+def test_files_bytes_and_pixels_are_answered_alike(http, folder, pixels) -> None:
+    client = Client(http=http)
+    paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
+    by_file = client.predict("pictures", pictures=paths, rows_per_request=32)
+    by_bytes = client.predict("pictures", pictures=[path.read_bytes() for path in paths])
+    by_pixels = client.predict("pictures", pixels=pixels)
+    weights = np.random.default_rng(0).normal(0, 0.01, (3 * SIDE * SIDE, N_CLASSES))
+    values = pixels.transpose(0, 3, 1, 2).reshape(60, -1).astype(np.float64)
+
+    expected = (values @ weights).argmax(axis=1).tolist()
+    for found in (by_file, by_bytes, by_pixels):
+        assert found.class_.tolist() == expected
+        assert found.label == [CLASSES[index] for index in expected]
+        np.testing.assert_array_equal(found.top1.bin, by_pixels.top1.bin)
+
+
+def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
+    (tmp_path / "words.png").write_text("no picture")
+    good = next(folder.rglob("*.png"))
+    with pytest.raises(HowsureError) as refused:
+        Client(http=http).predict("pictures", pictures=[good, tmp_path / "words.png"])
+    assert "words.png" in refused.value.errors[0]["location"]
+    with pytest.raises(ValueError, match="at least one picture"):
+        Client(http=http).predict("pictures", pictures=[])
+    with pytest.raises(ValueError, match="exactly one"):
+        Client(http=http).predict("pictures", [[1.0]], pictures=[good])
+
+
+@pytest.mark.parametrize("write", [write_zip, write_tar])
+def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) -> None:
+    paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
+    members = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    source = write(tmp_path / "pictures", members)
+    out = tmp_path / "answers.csv"
+
+    assert score_file(http, Scoring("pictures", source, out, rows=25)) == 60
+
+    with out.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    expected = Client(http=http).predict("pictures", pictures=paths)
+    assert [line["label"] for line in lines] == expected.label
+    assert [int(line["true_label"]) for line in lines] == [n % N_CLASSES for n in range(60)]
+    assert [int(line["top1_bin"]) for line in lines] == expected.top1.bin.tolist()
