@@ -1,13 +1,13 @@
 """The files of an uploaded tar archive, not compressed, each read where it lies."""
 
 import os
-import tarfile
 from array import array
 from pathlib import Path
 
 from service.datasets.pictures.archive import check_n_members, refuse_long_member
 from service.datasets.pictures.member_names import MemberNames, plain_name
-from service.datasets.pictures.tar_headers import BLOCK, read_tar_headers
+from service.datasets.pictures.tar_block import BLOCK, read_tar_block
+from service.datasets.pictures.tar_headers import read_tar_headers
 
 _MAGIC_OFFSET = 257
 _MAGIC = b"ustar"
@@ -18,8 +18,8 @@ def is_tar(head: bytes, _path: Path) -> bool:
     if head[_MAGIC_OFFSET:].startswith(_MAGIC):
         return True
     try:
-        return tarfile.TarInfo.frombuf(head[:BLOCK], "utf-8", "surrogateescape").name != ""
-    except (tarfile.HeaderError, ValueError):
+        return read_tar_block(head[:BLOCK]).name != b""
+    except ValueError:
         return False
 
 

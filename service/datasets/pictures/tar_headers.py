@@ -1,7 +1,7 @@
 """The headers of a tar archive, one after the other: ustar, pax, GNU and what was before them.
 
 ``tarfile`` reads a long name or pax records of any length that a header claims, and keeps an
-object of every member. So a block alone is given to it, and what lies around is read here.
+object of every member.
 """
 
 import os
@@ -11,14 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from service.datasets.pictures.member_names import member_place
+from service.datasets.pictures.tar_block import BLOCK, TarBlock, read_tar_block
 from service.errors import InvalidDataset, TooLarge
 
-BLOCK = 512
 MAX_EXTENSION_BYTES = 1024**2
 
 _PAX = (tarfile.XHDTYPE, tarfile.SOLARIS_XHDTYPE)
 _LONG = (tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK)
-_PLAIN = (tarfile.REGTYPE, tarfile.AREGTYPE)
 _KINDS = {
     tarfile.LNKTYPE: "a hard link",
     tarfile.SYMTYPE: "a symbolic link",
@@ -64,28 +63,28 @@ def read_tar_headers(file: int, *, location: str) -> Iterator[TarMember]:
         header = _header(block, offset, last, location)
         start = offset + BLOCK
         size = _size(header, records)
-        name = records[b"path"].decode(*_ENCODING) if b"path" in records else header.name
+        name = records.get(b"path", header.name).decode(*_ENCODING)
         if not 0 <= size <= file_size - start:
             raise InvalidDataset.at(
                 member_place(location, name),
                 f"claims {size} bytes, more than the archive has left; send the file again",
             )
         offset = start + -(-size // BLOCK) * BLOCK
-        if header.type in (*_PAX, *_LONG, tarfile.XGLTYPE):
-            _extend(records, header.type, _extension(file, start, size, location), location)
+        if header.kind in (*_PAX, *_LONG, tarfile.XGLTYPE):
+            _extend(records, header.kind, _extension(file, start, size, location), location)
             continue
         last = name
         yield _member(header, name, start, size, records, location)
-        if header.type == tarfile.DIRTYPE:
+        if header.kind == tarfile.DIRTYPE:
             offset = start  # whatever size it claims, a folder has no bytes
         records = {}
 
 
-def _header(block: bytes, offset: int, last: str, location: str) -> tarfile.TarInfo:
+def _header(block: bytes, offset: int, last: str, location: str) -> TarBlock:
     after = f" after {member_place(location, last)}" if last else ""
     try:
-        return tarfile.TarInfo.frombuf(block, *_ENCODING)
-    except (tarfile.HeaderError, ValueError) as error:
+        return read_tar_block(block)
+    except ValueError as error:
         found = "damaged bytes" if len(block) == BLOCK else "one cut off"
         raise InvalidDataset.at(
             location,
@@ -94,8 +93,8 @@ def _header(block: bytes, offset: int, last: str, location: str) -> tarfile.TarI
         ) from error
 
 
-def _size(header: tarfile.TarInfo, records: dict[bytes, bytes]) -> int:
-    extends = header.type in (*_PAX, *_LONG, tarfile.XGLTYPE)
+def _size(header: TarBlock, records: dict[bytes, bytes]) -> int:
+    extends = header.kind in (*_PAX, *_LONG, tarfile.XGLTYPE)
     claimed = records.get(b"size", b"")
     return int(claimed) if not extends and _SIZE.fullmatch(claimed) else header.size
 
@@ -138,18 +137,18 @@ def _pax_records(content: bytes, location: str) -> dict[bytes, bytes]:
 
 
 def _member(
-    header: tarfile.TarInfo,
+    header: TarBlock,
     name: str,
     start: int,
     size: int,
     records: dict[bytes, bytes],
     location: str,
 ) -> TarMember:
-    is_folder = header.type == tarfile.DIRTYPE
-    kind = _KINDS.get(header.type, "a member of another kind")
+    is_folder = header.kind == tarfile.DIRTYPE
+    kind = _KINDS.get(header.kind, "a member of another kind")
     if any(key.startswith(b"GNU.sparse.") for key in records):
         kind = _KINDS[tarfile.GNUTYPE_SPARSE]
-    elif is_folder or header.type in _PLAIN:
+    elif is_folder or header.kind == tarfile.REGTYPE:
         return TarMember(name.rstrip("/") if is_folder else name, is_folder, start, size)
     raise InvalidDataset.at(
         member_place(location, name), f"expected plain files and folders, got {kind}"

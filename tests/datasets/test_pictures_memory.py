@@ -1,0 +1,163 @@
+"""Memory does not grow with the archive, with its index, or with what a picture claims."""
+
+import subprocess
+import sys
+import time
+import tracemalloc
+import zlib
+from pathlib import Path
+
+import large_pictures
+import pytest
+from picture_sets import AS_THEY_ARE, opened, plain_png, write_tar
+
+from service.datasets.pictures.claimed_pixels import claimed_pixels
+from service.datasets.pictures.member_names import MemberNames
+from service.datasets.pictures.read_ahead import in_order
+from service.datasets.pictures.tar_archive import TarArchive
+from service.errors import TooLarge
+
+MIB = 2**20
+
+# A filler, a marker on its own, and a frame of 32 x 16 before the scan.
+FRAME = b"\xff\xd8\xff\xff\xd0\xff\xc0\0\x0b\x08\0\x10\0\x20\x01\x01\x11\0\xff\xda" + bytes(9)
+
+# Reads with few pixels left of each picture, so that batches are nothing beside what is read.
+READ = """
+import resource, sys
+from pathlib import Path
+from service.datasets import DatasetLimits, Reading, open_dataset
+from service.pictures.preprocessing import Preprocessing
+reading = Reading(preprocessing=Preprocessing(crop=(64, 64)))
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+n_pictures = 0
+with open_dataset(
+    Path(sys.argv[1]), location="x", limits=DatasetLimits(), reading=reading
+) as dataset:
+    for batch in dataset.batches(int(sys.argv[2])):
+        n_pictures += len(batch.labels)
+after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+print(n_pictures, (after - before) // 1024)
+"""
+
+
+def read_apart(path: Path, size: int = 64) -> tuple[int, int]:
+    """Read a set in a process of its own; return its pictures, and by how many MiB that grew."""
+    command = [sys.executable, "-c", READ, str(path), str(size)]
+    found = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+    return int(found[0]), int(found[1])
+
+
+@pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
+def test_an_archive_takes_less_memory_than_it_is_large(tmp_path: Path, write) -> None:
+    path = tmp_path / "set"
+    write(path, 60 * MIB)
+    n_pictures, grown = read_apart(path)
+    assert n_pictures > 600
+    assert grown < 40
+
+
+def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path: Path) -> None:
+    """Four pictures of 50 megapixels in 1 MB: 1 GB if all were decoded at once."""
+    width, height = 10_000, 5_000
+    lines = zlib.compress(bytes(height * (1 + width)), 1)
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        length, checked = len(content).to_bytes(4, "big"), kind + content
+        return length + checked + zlib.crc32(checked).to_bytes(4, "big")
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 0, 0, 0, 0])
+    grey = (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
+    )
+    path = write_tar(tmp_path / "set", {f"{k % 2}/{k}.png": grey for k in range(4)})
+    n_pictures, grown = read_apart(path, 4)
+    assert n_pictures == 4
+    # One of them: 50 MB of grey and 200 MB in colour.
+    assert grown < 330
+
+
+def test_members_take_few_bytes_each(tmp_path: Path) -> None:
+    n_members = 5_000
+    template = write_tar(tmp_path / "one", {"class_000/000000000.jpg": b"x"}).read_bytes()[:1024]
+    path = tmp_path / "set"
+    with path.open("wb") as file:
+        for k in range(n_members):
+            header = bytearray(template)
+            name = b"class_%03d/%09d.jpg" % (k % 1000, k)
+            header[: len(name)] = name
+            header[148:156] = b" " * 8
+            header[148:156] = b"%06o\0 " % sum(header[:512])
+            file.write(header)
+        file.write(bytes(1024))
+    tracemalloc.start()
+    archive = TarArchive(path, location="calibration")
+    held, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert archive.names[4321] == "class_321/000004321.jpg"
+    assert archive.names.find("class_321/000004321.jpg") == 4321
+    assert archive.names.find("class_321/000004322.jpg") is None
+    archive.close()
+    # A million: some 80 MB.
+    assert held < 85 * n_members
+    assert peak - held < 2 * MIB
+
+
+def test_names_that_are_too_long_together_are_refused() -> None:
+    names = MemberNames()
+    for _ in range(128):
+        names.append("é" * (MIB // 2), location="calibration")
+    with pytest.raises(TooLarge, match="names of at most"):
+        names.append("é", location="calibration")
+
+
+def test_batches_that_are_not_taken_are_not_read(tmp_path: Path) -> None:
+    members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
+    members["1/299.png"] = b"broken"
+    with opened(write_tar(tmp_path / "set", members), AS_THEY_ARE) as dataset:
+        batches = dataset.batches(4)
+        assert next(batches).start == 0
+        batches.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "pixels"),
+    [
+        (plain_png(1, width=40, height=30), 1200),
+        (large_pictures.jpeg(0), large_pictures.WIDTH * large_pictures.HEIGHT),
+        (FRAME, 512),
+        (b"\xff\xd8\xff\xe0\x00\x00", 64_000_000),
+        (b"\xff\xd8\xff\xe0\x00\x00" * 99, 64_000_000),
+        (b"", 64_000_000),
+    ],
+)
+def test_what_a_picture_claims_is_read_from_its_head(content: bytes, pixels: int) -> None:
+    assert claimed_pixels(content) == pixels
+
+
+@pytest.mark.parametrize(("kept_bytes", "most"), [(1, 16), (16 * MIB, 4), (1024 * MIB, 1)])
+def test_no_more_is_made_ahead_than_there_is_room_for(kept_bytes: int, most: int) -> None:
+    begun: list[int] = []
+
+    def make(item: int) -> int:
+        begun.append(item)
+        return item
+
+    for taken, made in enumerate(in_order(range(100), make, lambda _: kept_bytes)):
+        assert made == taken
+        assert len(begun) - taken <= most
+    assert sorted(begun) == list(range(100))
+
+
+def test_the_first_item_at_fault_is_told_whichever_is_done_first() -> None:
+    def make(item: int) -> int:
+        if item == 3:
+            time.sleep(0.1)
+        if item in (3, 4):
+            raise LookupError(item)
+        return item
+
+    results = in_order(range(100), make, lambda _: 1)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(LookupError, match="3"):
+        next(results)
