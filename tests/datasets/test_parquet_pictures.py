@@ -177,6 +177,7 @@ def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path: Path) -> No
     found = subprocess.run(
         [sys.executable, PEAK, path], capture_output=True, text=True, check=True, timeout=120
     )
+    path.unlink()
     n_read, peak = map(int, found.stdout.split())
     assert n_read == n_samples
     # What pyarrow needs is a page, or its dictionary, twice over: here 100 MB each.
