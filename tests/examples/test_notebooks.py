@@ -1,0 +1,54 @@
+"""The notebooks run from their first cell to the last, on a service of their own, and say so."""
+
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+from served_process import ServedProcess
+
+FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
+# What each is to have said at its end.
+SAID = {
+    "digits": r"calibrated +0\.\d+.*raw softmax",
+    "tabular": r"outcomes now means outcomes@2.*outcomes now means outcomes@1",
+    "pictures": r"sharp: .*% out of distribution.*blurred: .*% out of distribution",
+}
+
+
+@pytest.fixture(scope="module")
+def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with ServedProcess(tmp_path_factory.mktemp("service")) as client:
+        yield str(client.base_url)
+
+
+def test_every_notebook_is_tried() -> None:
+    assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(SAID)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_it_is_kept_without_outputs(name) -> None:
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    assert cells
+    assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
+
+
+@pytest.mark.parametrize("name", SAID)
+def test_it_runs(name, url, tmp_path) -> None:
+    notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
+    runner = NotebookClient(
+        notebook,
+        timeout=120,
+        kernel_name="python3",
+        resources={"metadata": {"path": str(tmp_path)}},
+    )
+    runner.execute(env=os.environ | {"HOWSURE_URL": url, "OMP_NUM_THREADS": "1"})
+
+    outputs = [out for cell in notebook.cells for out in cell.get("outputs", [])]
+    assert all(out.output_type == "stream" and out.name == "stdout" for out in outputs), outputs
+    said = "".join(out.text for out in outputs)
+    assert re.search(SAID[name], said, re.DOTALL), said
