@@ -4,13 +4,15 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from http import HTTPStatus
-from typing import Any
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from service.api.calibrations import Calibration, resource
 from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.dry_run import DryRun, dry_run_answer
 from service.api.idempotency_key import (
     IDEMPOTENCY_KEY_HEADER,
     idempotency_key,
@@ -28,6 +30,7 @@ from service.api.problems import problems
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
 from service.operations.config import CalibrationConfig
+from service.operations.dry_run import dry_run as try_upload
 from service.operations.manage_calibrations import get_calibration
 from service.operations.only_once import only_once
 from service.operations.start_calibration import start_calibration
@@ -96,8 +99,10 @@ def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
     "/calibrate",
     summary="Calibrate a classifier",
     status_code=HTTPStatus.ACCEPTED,
+    response_model=Calibration,
     responses={
         **problems(400, 413, 415, 422, 504, 507),
+        200: {"model": DryRun, "description": "What it would be, with `dry_run`."},
         201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
     },
     openapi_extra={
@@ -111,13 +116,17 @@ async def post_calibrate(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     lanes: LanesDep,
-) -> Calibration:
+    *,
+    dry_run: Annotated[
+        bool, Query(description="Check and cost it only: nothing is kept, and no name is taken.")
+    ] = False,
+) -> Calibration | JSONResponse:
     """Check the upload, queue the calibration and answer with its resource.
 
     The upload streams to disk. What is wrong with it is answered at once and leaves nothing
     behind; what only a full run over the data can show ends the calibration as `failed`.
     """
-    key = idempotency_key(request)
+    key = None if dry_run else idempotency_key(request)
     limits: UploadLimits = request.app.state.upload_limits
     spooled = await spool_multipart(
         request.headers.get("content-type", ""),
@@ -128,6 +137,9 @@ async def post_calibrate(
     )
     try:
         upload = _upload(spooled)
+        if dry_run:
+            tried = await lanes.upload.run(try_upload, workspace, upload)
+            return JSONResponse(dry_run_answer(tried).model_dump(mode="json"))
         keyed = keyed_request(key, request, _content(upload))
         start = partial(start_calibration, workspace, tenant_id, replace(upload, request=keyed))
         started = await lanes.upload.run(only_once, workspace, tenant_id, keyed, start)

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
+from service.api.calibrations import Finding
 from service.api.compared_measures import ComparedMeasure
 from service.api.dependencies import TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
@@ -177,6 +178,7 @@ class Report(BaseModel):
     )
     evaluations: list[FurtherSet] = Field(description="Further sets, the oldest first.")
     warnings: list[str] = Field(description="Sentences worth reading.")
+    findings: list[Finding] = Field(description="What looks wrong with it.")
     provenance: dict[str, Any] = Field(description="Digests, counts, configuration and versions.")
 
 

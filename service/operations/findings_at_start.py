@@ -1,5 +1,7 @@
 """What looks wrong with an upload before its job is queued: its model and its first samples."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from service.core.findings import (
@@ -17,7 +19,6 @@ from service.operations.checked_upload import CheckedUpload
 from service.operations.model_runs import runs_of
 from service.operations.record_shard import scores_recorder
 from service.operations.workspace import Workspace
-from service.runner.frames import Array
 
 MOST_ROWS = 256
 MOST_RUNS = 4096  # rows times passes: a look is no calibration
@@ -26,7 +27,8 @@ LEAST_ROWS = 32
 
 def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Finding]:
     """Return what the model itself shows, and what its answers to other inputs do."""
-    rescaled = rescaled_rows(workspace, checked)
+    rows = _first(checked.trial, looked_at_rows(checked))
+    rescaled = rescaled_rows(workspace, checked, rows)
     found = {finding.code: finding for finding in checked.found.findings}
     if rescaled is not None:
         evidence = evidence_of(checked, rescaled.as_sent, rescaled)
@@ -36,7 +38,7 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Find
 
 
 def evidence_of(checked: CheckedUpload, records: Records, rescaled: Rescaled | None) -> Evidence:
-    """Return what is known of an upload, with the records of its first samples."""
+    """Return what is known of an upload, with the records of some of its samples."""
     info, onnx_model = checked.sets.calibration.info, checked.onnx_model
     kind = info.kind if onnx_model is None else onnx_model["resolved"]["output"]["kind"]
     return Evidence(
@@ -49,22 +51,21 @@ def evidence_of(checked: CheckedUpload, records: Records, rescaled: Rescaled | N
     )
 
 
-def first_records(workspace: Workspace, checked: CheckedUpload) -> Records:
-    """Return the records of the first samples: 256, and fewer where each takes many passes."""
-    rows = first_rows(checked)
+def looked_at_rows(checked: CheckedUpload) -> int:
+    """Return how many samples a look is taken at: 256, or fewer where each takes many passes."""
     if checked.onnx_model is None:
-        record = scores_recorder(top_k=checked.config["top_k"], seed=checked.config["seed"])
-        return record(rows)
-    return _records(workspace, checked, rows.arrays, rows)
+        return MOST_ROWS
+    measures = [plan["measure"] for plan in checked.onnx_model["resolved"].get("passes", [])]
+    passes = runs_of(checked.onnx_model, measures).passes
+    return max(LEAST_ROWS, min(MOST_ROWS, MOST_RUNS // passes))
 
 
-def rescaled_rows(workspace: Workspace, checked: CheckedUpload) -> Rescaled | None:
-    """Run the model on the first samples as they are and on another scale, if they look like it.
+def rescaled_rows(workspace: Workspace, checked: CheckedUpload, rows: Batch) -> Rescaled | None:
+    """Run the model on samples as they are and on another scale, if they look like it.
 
     Pictures have a scale of their own, and several inputs may have several: both are left alone, as
     is a model that does not answer to the other scale.
     """
-    rows = first_rows(checked)
     if checked.onnx_model is None or checked.config["preprocessing"] or len(rows.arrays) != 1:
         return None
     ((name, inputs),) = rows.arrays.items()
@@ -72,40 +73,36 @@ def rescaled_rows(workspace: Workspace, checked: CheckedUpload) -> Rescaled | No
     if factor is None:
         return None
     # In float64: what divides or multiplies exactly gives the whole numbers that some models take.
-    other = {name: (inputs.astype(np.float64) * factor).astype(np.float32)}
+    other = replace(rows, arrays={name: (inputs.astype(np.float64) * factor).astype(np.float32)})
     try:
-        as_sent = _records(workspace, checked, rows.arrays, rows)
-        return Rescaled(factor, as_sent, _records(workspace, checked, other, rows))
+        as_sent = records_of_rows(workspace, checked, rows)
+        return Rescaled(factor, as_sent, records_of_rows(workspace, checked, other))
     except (InvalidInput, InferenceFailed):
         return None
 
 
-def first_rows(checked: CheckedUpload) -> Batch:
-    """Return the first samples that a look is taken at."""
-    n_rows = MOST_ROWS
-    if checked.onnx_model is not None:
-        measures = [plan["measure"] for plan in checked.onnx_model["resolved"].get("passes", [])]
-        passes = runs_of(checked.onnx_model, measures).passes
-        n_rows = max(LEAST_ROWS, min(MOST_ROWS, MOST_RUNS // passes))
-    trial = checked.trial
-    return Batch(
-        start=0,
-        arrays={name: array[:n_rows] for name, array in trial.arrays.items()},
-        labels=trial.labels[:n_rows],
-        supplied={name: values[:n_rows] for name, values in trial.supplied.items()},
-    )
-
-
-def _records(
-    workspace: Workspace, checked: CheckedUpload, inputs: dict[str, Array], rows: Batch
+def records_of_rows(
+    workspace: Workspace, checked: CheckedUpload, rows: Batch, *, location: str = "calibration"
 ) -> Records:
-    if checked.found.files is None or checked.onnx_model is None:
-        raise RuntimeError("there is no model to run")
+    """Return the records of some samples, which are called ``location`` in errors."""
+    config, files = checked.config, checked.found.files
+    if checked.onnx_model is None or files is None:
+        return scores_recorder(top_k=config["top_k"], seed=config["seed"])(rows)
     records = workspace.runners.record(
-        checked.found.files,
+        files,
         checked.onnx_model["resolved"],
-        inputs,
+        rows.arrays,
         rows.labels,
-        seed=checked.config["seed"],
+        seed=config["seed"],
+        location=location,
     )
     return records.with_supplied(rows.supplied)
+
+
+def _first(rows: Batch, n_rows: int) -> Batch:
+    return Batch(
+        start=0,
+        arrays={name: array[:n_rows] for name, array in rows.arrays.items()},
+        labels=rows.labels[:n_rows],
+        supplied={name: values[:n_rows] for name, values in rows.supplied.items()},
+    )

@@ -37,7 +37,7 @@ def rescaling_factor(inputs: NDArray[np.generic]) -> float | None:
 def inputs_not_scaled(evidence: Evidence) -> Finding | None:
     """Find inputs of 0 to 255 given to a model that was trained with 0 to 1: `_clearly_better`."""
     found = evidence.rescaled
-    if found is None or found.factor > 1.0 or not _clearly_better(found, evidence.n_classes):
+    if found is None or found.factor > 1.0 or not _clearly_better(found):
         return None
     return _finding(
         NOT_SCALED,
@@ -51,7 +51,7 @@ def inputs_not_scaled(evidence: Evidence) -> Finding | None:
 def inputs_scaled_twice(evidence: Evidence) -> Finding | None:
     """Find inputs of 0 to 1 given to a model that divides by 255 itself: `_clearly_better`."""
     found = evidence.rescaled
-    if found is None or found.factor < 1.0 or not _clearly_better(found, evidence.n_classes):
+    if found is None or found.factor < 1.0 or not _clearly_better(found):
         return None
     return _finding(
         SCALED_TWICE,
@@ -62,11 +62,13 @@ def inputs_scaled_twice(evidence: Evidence) -> Finding | None:
     )
 
 
-def _clearly_better(found: Rescaled, n_classes: int) -> bool:
+def _clearly_better(found: Rescaled) -> bool:
     """Tell whether the model does clearly better on the rescaled inputs.
 
     The mean log-probability of the label must rise by 0.1 nats by the paired t test at 0.01 %, end
-    above that of knowing nothing, ``-log n_classes``, and cost no hits by the sign test at 5 %.
+    0.1 nats above the best that one answer to all of them could reach, the negative entropy of
+    their labels, and cost no hits by the sign test at 5 %. Samples of one class, of a set that is
+    sorted, therefore tell nothing: a network that sees next to nothing names one class for all.
     Networks of rectifiers hardly mind the scale as long as it is their classes that are asked for:
     accuracy alone would miss most. A model that saw the scale it is sent loses hits or probability
     on any other, so that false alarms are fewer than the level of the test.
@@ -79,12 +81,17 @@ def _clearly_better(found: Rescaled, n_classes: int) -> bool:
     mean, spread = float(gains.mean()), float(gains.std(ddof=1))
     if mean < LEAST_GAIN or spread == 0.0:
         return False
-    if float(after.mean()) <= -np.log(n_classes):
+    if float(after.mean()) <= LEAST_GAIN - _label_entropy(found.as_sent):
         return False
     lost = PairedHits.of(found.rescaled.hits(1), found.as_sent.hits(1))
     if lost.gain > 0 and lost.p_value < 0.05:  # noqa: PLR2004 - the level that is said above
         return False
     return bool(student.sf(mean / (spread / np.sqrt(n)), n - 1) < LEVEL)
+
+
+def _label_entropy(records: Records) -> float:
+    shares = np.unique_counts(records.label).counts / records.n_samples
+    return -float((shares * np.log(shares)).sum())
 
 
 def _logs(records: Records) -> Floats:
@@ -98,7 +105,7 @@ def _finding(code: str, found: Rescaled, *, seen: str, tried: str, fix: str) -> 
     return Finding(
         code,
         "warning",
-        f"{seen}; {tried}, the first {sent.n_samples} samples give a Top-1 accuracy of "
+        f"{seen}; {tried}, {sent.n_samples} samples give a Top-1 accuracy of "
         f"{better:.1%} in place of {accuracy:.1%}, and a mean log-probability of the label of "
         f"{better_log:.2f} in place of {log:.2f}. {fix}.",
         {

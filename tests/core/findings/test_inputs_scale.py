@@ -41,6 +41,17 @@ def test_a_scale_that_costs_hits_is_none():
     assert not found_in(logits * 30.0, labels, rescaled=given)
 
 
+def test_a_network_that_names_one_class_for_all_samples_of_a_sorted_set():
+    logits, labels = calibrated(4000, seed=8)
+    same = np.flatnonzero(labels == 3)[:256]
+    blind = np.tile(np.where(np.arange(10) == 3, 4.0, 0.0), (len(same), 1))
+    for factor in (255.0, 1 / 255):
+        given = rescaled(logits[same], blind, labels[same], factor)
+        assert given.rescaled.label_log_probability.mean() > -0.2
+        found = found_in(logits, labels, rescaled=given)
+        assert not found.keys() & {"inputs-not-scaled", "inputs-scaled-twice"}
+
+
 def test_a_few_rows_are_no_evidence():
     logits, labels = calibrated(10, seed=6)
     garbage = np.zeros_like(logits)
