@@ -142,18 +142,23 @@ def _source(
                 'missing; send "imagenet", "clip", "none" or an object of its own',
             )
         pictures = PictureColumn(first.name, reading.preprocessing, location=location)
-        pictures.measure(_first_row(read, pictures.columns))
+        pictures.measure(_first_row(read, pictures.columns, location=location))
         return pictures
     if first.holds == "lists":
-        values = _first_row(read, [first.name]).column(first.name)
+        values = _first_row(read, [first.name], location=location).column(first.name)
         shape = _shape(values, place=place)
         return ListColumn(first.name, first.dtype, shape, location=location)
     dtype = np.result_type(*(np.dtype(column.dtype) for column in chosen)).name
     return FeatureColumns([column.name for column in chosen], dtype, location=location)
 
 
-def _first_row(read: ReadColumns, names: Sequence[str]) -> Any:  # noqa: ANN401 - as above
-    return next(iter(read(names, 1)))
+def _first_row(read: ReadColumns, names: Sequence[str], *, location: str) -> Any:  # noqa: ANN401 - as above
+    for record_batch in read(names, 1):
+        if record_batch.num_rows:
+            return record_batch
+    raise InvalidDataset.at(
+        location, "expected as many rows as the footer of the file has; send the file again"
+    )
 
 
 def _shape(values: Any, *, place: str) -> tuple[int, ...]:  # noqa: ANN401 - as above

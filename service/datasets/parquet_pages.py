@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from service.datasets.parquet_footer import ColumnChunk, column_chunks
-from service.datasets.thrift import ThriftError, read_struct
+from service.datasets.thrift import ThriftError, Value, read_struct
 from service.errors import InvalidDataset, TooLarge
 
 MAX_PAGE_BYTES = 256 * 1024**2
@@ -21,7 +21,7 @@ _HEADER_BYTES = 4096
 _MAX_HEADER_BYTES = 1024**2
 # Field ids of parquet.thrift: PageHeader and the count in its data pages, versions 1 and 2.
 _KIND, _UNCOMPRESSED, _COMPRESSED = 1, 2, 3
-_COUNTED_IN: dict[object, int] = {0: 5, 3: 8}
+_COUNTED_IN = {0: 5, 3: 8}
 
 
 def check_pages(path: Path, metadata: Any, roots: dict[str, bool], *, location: str) -> None:  # noqa: ANN401 - pyarrow has no types
@@ -96,7 +96,9 @@ def _page(file: BinaryIO, at: int, chunk: ColumnChunk, place: str) -> tuple[int,
             "groups, by row_group_size=100",
         )
     kind = header.get(_KIND)
-    counted = header.get(_COUNTED_IN[kind]) if kind in _COUNTED_IN else {}
+    counted: Value = {}
+    if isinstance(kind, int) and kind in _COUNTED_IN:
+        counted = header.get(_COUNTED_IN[kind], 0)
     n_values = counted.get(1, 0) if isinstance(counted, dict) else -1
     if not isinstance(n_values, int) or n_values < 0:
         raise _damaged(place)

@@ -190,6 +190,11 @@ TEXT = pa.array(["a", "b", "c"] * 10)
 DAYS = pa.array([0] * N, pa.date32())
 CASES = {
     "nothing but the label": ({"label": LABELS}, "calibration", "got `label`"),
+    "no rows": (
+        {name: values[:0] for name, values in FEATURES.items()},
+        "calibration",
+        "at least one sample",
+    ),
     "text alone": ({"text": TEXT, "label": LABELS}, "calibration.text", "tokenise text first"),
     "lists of text": (
         {"tokens": [["a"]] * N, "label": LABELS},
