@@ -10,6 +10,7 @@ from service.bodies.npy_body import read_npy_body
 from service.bodies.npz_body import read_npz_body
 from service.bodies.pictures_body import read_picture_body
 from service.bodies.request import PredictRequest
+from service.bodies.set_body import read_set_body
 
 __all__ = [
     "BODIES",
@@ -18,6 +19,7 @@ __all__ = [
     "NPY",
     "NPZ",
     "PICTURES",
+    "SETS",
     "BodyReader",
     "read_json_body",
 ]
@@ -27,6 +29,12 @@ NPY = "application/x-npy"
 NPZ = "application/x-npz"
 PICTURES = ("image/jpeg", "image/png", "image/webp")
 MULTIPART = "multipart/form-data"
+SETS = (
+    "text/csv",
+    "application/vnd.apache.parquet",
+    "application/zip",
+    "application/x-tar",
+)
 
 
 class BodyReader(Protocol):
@@ -47,4 +55,5 @@ BODIES: Mapping[str, BodyReader] = {
     NPZ: read_npz_body,
     **dict.fromkeys(PICTURES, read_picture_body),
     MULTIPART: read_multipart_body,
+    **dict.fromkeys(SETS, read_set_body),
 }

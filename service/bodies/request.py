@@ -43,12 +43,15 @@ class PredictRequest:
         The rows' own uncertainties, by name, where one of them answers.
     pictures : sequence of SentPicture
         A row each, in the place of arrays.
+    content : bytes, optional
+        A file of a set, in the place of arrays: see `service.bodies.set_arrays`.
     """
 
     calibration: str
     arrays: Mapping[str, Array]
     supplied: Mapping[str, Array] = field(default_factory=dict)
     pictures: Sequence[SentPicture] = ()
+    content: bytes | None = None
 
 
 def model_inputs(

@@ -15,6 +15,7 @@ from service.operations.pass_plans import pass_plans
 from service.operations.uploads import CalibrationUpload
 from service.operations.workspace import Workspace
 from service.runner import LoadedOnnxModel, OnnxMember, OnnxModelFiles
+from service.runner.table_columns import with_table_columns
 
 TRIAL_ROWS = 256
 
@@ -64,7 +65,7 @@ def inspect_onnx_model(
     if len(labels) != loaded.n_classes:
         labels = tuple(range(loaded.n_classes))
     return InspectedOnnxModel(
-        description=_description(loaded, upload, device=workspace.runners.device().name),
+        description=_description(loaded, upload, config, workspace.runners.device().name),
         n_classes=loaded.n_classes,
         class_names=[str(label) for label in labels],
         warnings=_warnings(loaded, upload),
@@ -85,7 +86,7 @@ def _files(upload: CalibrationUpload) -> OnnxModelFiles:
 
 
 def _description(
-    loaded: LoadedOnnxModel, upload: CalibrationUpload, *, device: str
+    loaded: LoadedOnnxModel, upload: CalibrationUpload, config: CalibrationConfig, device: str
 ) -> dict[str, Any]:
     """Return what is kept of the model; of an ensemble, what its first member is like."""
     found, first = loaded.description, upload.onnx_models[0]
@@ -108,7 +109,7 @@ def _description(
         "provider": loaded.provider,
         "device": device,
         "costs": costs_of(loaded),
-        "resolved": loaded.resolved,
+        "resolved": with_table_columns(loaded.resolved, config.columns),
     }
 
 

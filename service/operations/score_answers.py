@@ -10,6 +10,8 @@ from service.bodies import BODIES, JSON
 from service.bodies.oip.infer_body import InferBody, read_infer
 from service.bodies.oip.wanted import Wanted, wanted_of
 from service.bodies.request import PredictRequest
+from service.bodies.set_arrays import set_arrays
+from service.datasets import Reading
 from service.operations.answer_body import answer_body
 from service.operations.answered_rows import AnsweredRows
 from service.operations.asked_prediction import AskedPrediction, PredictionAnswer
@@ -97,4 +99,7 @@ class ScoreAnswers:
             )
             return request, wanted_of(infer)
         parameter = None if kind.media_type == JSON else kind.reference
-        return BODIES[kind.media_type](asked.body, calibration=parameter, limits=limits), None
+        request = BODIES[kind.media_type](asked.body, calibration=parameter, limits=limits)
+        if request.content is not None:
+            request = set_arrays(request, request.content, reading=Reading(), limits=limits)
+        return request, None

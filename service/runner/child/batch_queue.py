@@ -1,6 +1,6 @@
 """Requests that wait in the child for their rows to be run, some of each at a time."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -28,13 +28,16 @@ class BatchQueue:
     """Runs what waits: some rows of every request, so that a long one keeps nobody waiting.
 
     A request that fails costs the others nothing but that, where it stopped their run, they are
-    run anew without it: each half by itself, and so on.
+    run anew without it: each half by itself, and so on. ``columns`` are those of a table that make
+    each input, where they were told.
     """
 
-    def __init__(self, model: LoadedModel) -> None:
+    def __init__(
+        self, model: LoadedModel, columns: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self._model = model
         self._expected: Expected = expected_of(model.found.resolved)
-        self._decoder = BodyDecoder(model.inputs)
+        self._decoder = BodyDecoder(model.inputs, columns)
         self._waiting: dict[int, Waiting] = {}
         self._refused: list[Refused] = []
 

@@ -14,6 +14,7 @@ from service.bodies.oip.tensor_metadata import TensorMetadata
 from service.bodies.oip.wanted import Wanted, wanted_of
 from service.bodies.request import PredictRequest, SentPicture, check_finite, model_inputs
 from service.bodies.tensors import check_shape, is_surely_finite
+from service.datasets.reading import Reading
 from service.errors import InvalidInput
 from service.pictures.preprocessing import PIXELS
 from service.runner.batch_messages import Sent, SuppliedColumn
@@ -46,10 +47,16 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 
 
 class BodyDecoder:
-    """Reads bodies and holds them against a model's inputs."""
+    """Reads bodies and holds them against a model's inputs.
 
-    def __init__(self, inputs: ModelInputs) -> None:
+    ``columns`` are those of a table that make each input, where they were told.
+    """
+
+    def __init__(
+        self, inputs: ModelInputs, columns: Mapping[str, Sequence[str]] | None = None
+    ) -> None:
         self._inputs = inputs
+        self._columns = columns
         self._specs = specs = inputs.specs
         self._names = inputs.names
         self._json_rows = None
@@ -118,6 +125,8 @@ class BodyDecoder:
 
     def _read(self, sent: Sent, body: Buffer, limits: BodyLimits) -> tuple[Decoded, PredictRequest]:
         request, wanted = self._request(sent, bytes(body), limits)
+        if request.content is not None:
+            request = self._of_set(request, request.content, limits)
         arrays = self._arrays(request, limits)
         check_finite(arrays, self._names)
         rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
@@ -137,6 +146,15 @@ class BodyDecoder:
         if arrays.keys() == {PIXELS} and PIXELS not in self._names:
             raise InvalidInput.at(f"{LOCATION}.{PIXELS}", f"this calibration takes {NO_PICTURES}")
         return model_inputs(request, self._names, max_rows=limits.max_rows)
+
+    def _of_set(
+        self, request: PredictRequest, content: bytes, limits: BodyLimits
+    ) -> PredictRequest:
+        # Few send sets, and no model is to wait for what reads them.
+        from service.bodies.set_arrays import set_arrays  # noqa: PLC0415
+
+        reading = Reading(preprocessing=self._inputs.preprocessing, columns=self._columns)
+        return set_arrays(request, content, reading=reading, limits=limits)
 
     def _pixels(self, pictures: Sequence[SentPicture], limits: BodyLimits) -> Array:
         preprocessing = self._inputs.preprocessing

@@ -9,6 +9,7 @@ from service.pictures.preprocessing import Preprocessing
 from service.runner.description import read_choice, read_columns, read_members, read_scalar_outputs
 from service.runner.pass_plan import PassPlan, read_pass_plans
 from service.runner.preprocessing_fields import read_preprocessing
+from service.runner.table_columns import read_table_columns
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class LoadOptions:
     passes: tuple[PassPlan, ...]
     columns: frozenset[str] | None
     preprocessing: Preprocessing | None
+    table_columns: Mapping[str, tuple[str, ...]] | None
     resolved: Resolved | None
     versions: Mapping[str, str]
 
@@ -54,6 +56,7 @@ class LoadOptions:
             passes=read_pass_plans((resolved or fields).get("passes", [])),
             preprocessing=read_preprocessing(resolved or fields),
             columns=None if resolved is None else read_columns(resolved),
+            table_columns=None if resolved is None else read_table_columns(resolved),
             resolved=None
             if resolved is None
             else Resolved(

@@ -31,6 +31,7 @@ class Requests:
         self._versions = versions
         self._watchdog = Watchdog()
         self._model: LoadedModel | None = None
+        self._columns: Mapping[str, tuple[str, ...]] | None = None
         self._queue: BatchQueue | None = None
         self._has_read = False
 
@@ -65,7 +66,7 @@ class Requests:
             If none of them can be answered.
         """
         if self._queue is None:
-            self._queue = BatchQueue(self._loaded())
+            self._queue = BatchQueue(self._loaded(), self._columns)
             # What is there by now stays: it need not be looked through for garbage again.
             gc.freeze()
         batch = decode_batch(fields)
@@ -97,6 +98,7 @@ class Requests:
         options = LoadOptions.from_fields(fields, self._versions)
         files = self._read(fields, options)
         self._model = load(files, options, trial, self._watchdog)
+        self._columns = options.table_columns
         loaded = self._model.found
         fields = loaded.as_fields()
         try:
