@@ -39,6 +39,11 @@ _READERS: Mapping[PictureFormat, type[ImageFile]] = {
     "WebP": WebPImageFile,
 }
 
+# The blocks that Pillow takes memory in: those of less than 32 MiB glibc keeps when they are given
+# back, for the same thread, so that each thread would hold what its largest picture took.
+_BLOCK_BYTES = 64 * 1024**2
+Image.core.set_block_size(_BLOCK_BYTES)
+
 
 def read_picture(
     content: bytes,
