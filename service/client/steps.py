@@ -4,9 +4,10 @@ A use of the service is a generator: it yields steps and is given what came of e
 exception that it raised. `sync_client` and `async_client` take the steps, each in its own way.
 """
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import IO, Any, TypeAlias, TypeVar
+from inspect import Signature, signature
+from typing import IO, Any, TypeAlias, TypeVar, get_args
 
 from service.client.request import Answer, Request
 
@@ -51,6 +52,12 @@ class CloseLines:
 
 Step: TypeAlias = Send | Sleep | OpenLines | NextLine | CloseLines
 Steps: TypeAlias = Generator[Step, Any, T]
+
+
+def shown_signature(use: Callable[..., Steps[Any]]) -> Signature:
+    """Return what a method made of a use shows: its arguments, and what comes at the end."""
+    found = signature(use)
+    return found.replace(return_annotation=get_args(found.return_annotation)[-1])
 
 
 def sent(request: Request, into: IO[bytes] | None = None) -> Steps[Answer]:

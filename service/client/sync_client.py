@@ -10,7 +10,16 @@ import httpx
 
 from service.client.connection import RETRIES, TIMEOUT_SECONDS, url_of
 from service.client.request import Answer
-from service.client.steps import CloseLines, NextLine, OpenLines, Send, Sleep, Step, Steps
+from service.client.steps import (
+    CloseLines,
+    NextLine,
+    OpenLines,
+    Send,
+    Sleep,
+    Step,
+    Steps,
+    shown_signature,
+)
 from service.client.uses import Uses
 
 P = ParamSpec("P")
@@ -24,6 +33,7 @@ def _waits(use: Callable[Concatenate[Uses, P], Steps[T]]) -> Callable[Concatenat
     def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
         return client._take(use(client._uses, *args, **kwargs))  # noqa: SLF001 - its own method
 
+    setattr(method, "__signature__", shown_signature(use))  # noqa: B010 - no type knows of it
     return method
 
 
