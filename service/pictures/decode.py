@@ -42,7 +42,7 @@ _READERS: Mapping[PictureFormat, type[ImageFile]] = {
 # The blocks that Pillow takes memory in: those of less than 32 MiB glibc keeps when they are given
 # back, for the same thread, so that each thread would hold what its largest picture took.
 _BLOCK_BYTES = 64 * 1024**2
-Image.core.set_block_size(_BLOCK_BYTES)
+Image.core.set_block_size(_BLOCK_BYTES)  # type: ignore[attr-defined]  # it is documented, if not typed
 
 
 def read_picture(
