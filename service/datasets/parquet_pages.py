@@ -12,7 +12,8 @@ from service.datasets.parquet_footer import ColumnChunk, column_chunks
 from service.datasets.thrift import ThriftError, Value, read_struct
 from service.errors import InvalidDataset, TooLarge
 
-MAX_PAGE_BYTES = 256 * 1024**2
+# pyarrow holds a page, or a dictionary, up to four times over.
+MAX_PAGE_BYTES = 128 * 1024**2
 MAX_PAGES = 2_000_000
 # Values of one column in one row group: pyarrow may hold all of them where one list has them.
 MAX_GROUP_VALUES = 2**25
