@@ -103,15 +103,22 @@ def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
 @pytest.mark.parametrize("write", [write_zip, write_tar])
 def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) -> None:
     paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
-    members = {path.relative_to(folder).as_posix(): path.read_bytes() for path in paths}
+    # The longest name last, so that no part but that has it.
+    names = [path.relative_to(folder).as_posix() for path in paths]
+    names[-1] = f"{names[-1][:3]}/the longest name of all.png"
+    members = {name: path.read_bytes() for name, path in zip(names, paths, strict=True)}
     source = write(tmp_path / "pictures", members)
     out = tmp_path / "answers.csv"
 
+    score_file(http, Scoring("pictures", source, tmp_path / "answers.npz", rows=25))
     assert score_file(http, Scoring("pictures", source, out, rows=25)) == 60
+    with np.load(tmp_path / "answers.npz") as archive:
+        assert archive["file"].tolist() == list(members)
 
     with out.open(newline="") as file:
         lines = list(csv.DictReader(file))
     expected = Client(http=http).predict("pictures", pictures=paths)
     assert [line["label"] for line in lines] == expected.label
+    assert [line["file"] for line in lines] == list(members)
     assert [int(line["true_label"]) for line in lines] == [n % N_CLASSES for n in range(60)]
     assert [int(line["top1_bin"]) for line in lines] == expected.top1.bin.tolist()

@@ -6,26 +6,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.cli.scoring.source import TRUE_LABEL
+from service.cli.scoring.source import FILE, TRUE_LABEL
 
 Column = NDArray[Any]
 Columns = dict[str, Column]
 ROW, CLASS, LABEL = "row", "class", "label"
 
 
-def named(stored: Mapping[str, Column], rows: range, classes: Sequence[str]) -> Columns:
-    """Return the arrays of a part with its rows' numbers and the names of their classes.
+def names_of(stored: Mapping[str, Column]) -> list[str]:
+    """Return the names of a part's arrays, in the order they are written in.
 
-    First ``row``, ``true_label`` if the input has labels, ``class`` and ``label``; then what the
-    service told, in its order.
+    First ``row``, what the input says of it (``file``, ``true_label``), ``class`` and ``label``;
+    then what the service told, in its order.
     """
-    told = dict(stored.items())
-    front: Columns = {ROW: np.arange(rows.start, rows.stop, dtype=np.int64)}
-    if TRUE_LABEL in told:
-        front[TRUE_LABEL] = told.pop(TRUE_LABEL)
-    front[CLASS] = told.pop(CLASS)
-    front[LABEL] = _names(classes)[front[CLASS]]
-    return {**front, **told}
+    front = [name for name in (FILE, TRUE_LABEL) if name in stored]
+    rest = [name for name in stored if name not in {*front, CLASS}]
+    return [ROW, *front, CLASS, LABEL, *rest]
+
+
+def array_of(
+    stored: Mapping[str, Column], name: str, rows: range, classes: Sequence[str]
+) -> Column:
+    """Return one of them."""
+    if name == ROW:
+        return np.arange(rows.start, rows.stop, dtype=np.int64)
+    if name == LABEL:
+        # All as wide as the widest name: a part alone looks like any other.
+        return np.array(classes, dtype=np.str_)[stored[CLASS]]
+    return stored[name]
 
 
 def flat(columns: Columns) -> Columns:
@@ -37,8 +45,3 @@ def flat(columns: Columns) -> Columns:
         else:
             found |= {f"{name}_{k}": array[:, k - 1] for k in range(1, array.shape[1] + 1)}
     return found
-
-
-def _names(classes: Sequence[str]) -> Column:
-    """Return the names as an array, all as wide as the widest: a part alone looks like any."""
-    return np.array(classes, dtype=np.str_)

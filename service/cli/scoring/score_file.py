@@ -12,11 +12,11 @@ from service.cli.scoring.manifest import Manifest
 from service.cli.scoring.parts import Parts
 from service.cli.scoring.progress import RowsDone
 from service.cli.scoring.source import (
-    TRUE_LABEL,
     calibration_of,
     digest_of,
     opened_input,
     rows_of,
+    told_of,
 )
 from service.cli.scoring.writers import Result, writer_of
 from service.client import Client, HowsureError
@@ -108,8 +108,8 @@ def _make_missing(client: Client, dataset: Dataset, parts: Parts, requests: int)
 
     with RowsDone(manifest.n_rows, done=parts.n_rows_made()) as done:
         for batch, arrays in answered(ask, _missing(dataset, parts), at_a_time=requests):
-            labels = {TRUE_LABEL: batch.labels} if dataset.info.labelled else {}
-            parts.keep(batch.start // manifest.rows_per_part, {**arrays, **labels})
+            part = batch.start // manifest.rows_per_part
+            parts.keep(part, {**told_of(dataset, batch), **arrays})
             done.add(len(batch.labels))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import numpy as np
 
 from service.cli.failure import CommandFailed, check
 from service.cli.references import address_of
@@ -14,12 +15,13 @@ from service.client.calibration import Calibration
 from service.client.npz import Arrays
 from service.datasets import Dataset, DatasetLimits, Reading, open_dataset
 from service.datasets.dataset import Batch
+from service.datasets.pictures.picture_dataset import PictureDataset
 from service.datasets.supplied import SUPPLIED_PREFIX
 from service.errors import ServiceError
 from service.pictures.preprocessing import Preprocessing
 
 LOCATION = "input"
-TRUE_LABEL = "true_label"
+FILE, TRUE_LABEL = "file", "true_label"
 # The caller's own file on the caller's own machine: as large as it likes.
 LIMITS = DatasetLimits(max_samples=2**40, max_inflated_bytes=2**50)
 
@@ -55,6 +57,18 @@ def rows_of(batch: Batch) -> Arrays:
     """Return what is asked of a batch: its arrays, and uncertainties of the caller's own."""
     supplied = {f"{SUPPLIED_PREFIX}{name}": column for name, column in batch.supplied.items()}
     return {**batch.arrays, **supplied}
+
+
+def told_of(dataset: Dataset, batch: Batch) -> Arrays:
+    """Return what the file itself says of a batch: the names of pictures, and labels."""
+    found: Arrays = {}
+    n_rows = len(batch.labels)
+    if isinstance(dataset, PictureDataset):
+        names = dataset.file_names(batch.start, batch.start + n_rows)
+        found[FILE] = np.array(names, dtype=np.str_)
+    if dataset.info.labelled:
+        found[TRUE_LABEL] = batch.labels
+    return found
 
 
 def digest_of(path: Path) -> str:

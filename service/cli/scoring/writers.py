@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from service.cli.failure import CommandFailed
-from service.cli.scoring.columns import Column, Columns, flat, named
+from service.cli.scoring.columns import Column, Columns, array_of, flat, names_of
 from service.cli.scoring.parts import Parts
 
 WORDS = np.array(["false", "true"])
@@ -31,11 +31,24 @@ class Result:
         """Rows of all parts."""
         return self.parts.manifest.n_rows
 
-    def __iter__(self) -> Iterator[Columns]:
+    @property
+    def names(self) -> list[str]:
+        """The arrays of every part, in the order they are written in."""
+        with self.parts.reading(0) as stored:
+            return names_of(stored)
+
+    def array(self, name: str) -> Iterator[Column]:
+        """Yield one array, part by part."""
         manifest = self.parts.manifest
         for part in range(manifest.n_parts):
             with self.parts.reading(part) as stored:
-                yield named(stored, manifest.rows_of(part), self.classes)
+                yield array_of(stored, name, manifest.rows_of(part), self.classes)
+
+    def tables(self) -> Iterator[Columns]:
+        """Yield all arrays as columns, part by part."""
+        names = self.names
+        for arrays in zip(*(self.array(name) for name in names), strict=True):
+            yield flat(dict(zip(names, arrays, strict=True)))
 
 
 Writer = Callable[[Path, Result], None]
@@ -62,7 +75,7 @@ def write_csv(path: Path, result: Result) -> None:
     """Write text: the shortest numbers that are read as the same again, true and false."""
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
-        for number, columns in enumerate(map(flat, result)):
+        for number, columns in enumerate(result.tables()):
             if number == 0:
                 lines.writerow(columns)
             lines.writerows(zip(*map(_as_text, columns.values()), strict=True))
@@ -79,7 +92,7 @@ def write_parquet(path: Path, result: Result) -> None:
         "howsure.calibration_id": manifest.calibration_id,
         "howsure.input_sha256": manifest.input_sha256,
     }
-    tables = (pa.table(flat(columns)) for columns in result)
+    tables = map(pa.table, result.tables())
     first = next(tables)
     schema = first.schema.with_metadata(metadata)
     with pa_parquet.ParquetWriter(path, schema) as writer:
@@ -91,26 +104,35 @@ def write_parquet(path: Path, result: Result) -> None:
 def write_npz(path: Path, result: Result) -> None:
     """Write arrays as the service names and shapes them, one after the other."""
     with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as archive:
-        for name, found in next(iter(result)).items():
-            shape = (result.n_rows, *found.shape[1:])
-            with _member(archive, name, found, shape) as write:
-                for columns in result:
-                    write(columns[name])
+        for name in result.names:
+            first = next(result.array(name))
+            dtype = first.dtype
+            if dtype.kind == "U":
+                # As wide as the widest text of all parts.
+                dtype = max((array.dtype for array in result.array(name)), key=_width)
+            shape = (result.n_rows, *first.shape[1:])
+            with _member(archive, name, dtype, shape) as write:
+                for array in result.array(name):
+                    write(array.astype(dtype, copy=False))
 
 
 @contextmanager
 def _member(
-    archive: zipfile.ZipFile, name: str, like: Column, shape: tuple[int, ...]
+    archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
 ) -> Iterator[Callable[[Column], Any]]:
     """Begin an array of a shape; no date, so that the same arrays are the same bytes."""
     with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
         header = {
-            "descr": np.lib.format.dtype_to_descr(like.dtype),
+            "descr": np.lib.format.dtype_to_descr(dtype),
             "fortran_order": False,
             "shape": shape,
         }
         np.lib.format.write_array_header_1_0(member, header)
         yield lambda array: member.write(np.ascontiguousarray(array).tobytes())
+
+
+def _width(dtype: np.dtype[Any]) -> int:
+    return dtype.itemsize
 
 
 def _as_text(column: Column) -> Iterable[str]:

@@ -107,6 +107,11 @@ class PictureDataset:
             for start in range(0, self.info.n_samples, size):
                 yield self._batch(pictures, start, size)
 
+    def file_names(self, start: int, stop: int) -> list[str]:
+        """Return what the pictures of some rows are called in the archive."""
+        positions = self._found.pictures.positions
+        return [self._archive.names[position] for position in positions[start:stop]]
+
     def close(self) -> None:
         """Let go of the archive."""
         self._archive.close()
