@@ -1,9 +1,5 @@
 """``howsure calibrate``: upload a model and a labelled set, wait, print the scores."""
 
-import json
-import uuid
-from collections.abc import Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,7 +8,7 @@ import typer
 from rich.console import Console
 
 from service.cli.connection import connect
-from service.cli.failure import check
+from service.cli.dry_run_table import print_dry_run
 from service.cli.following import follow, print_warnings
 from service.cli.given_config import given_config
 from service.cli.options import (
@@ -22,9 +18,9 @@ from service.cli.options import (
     PreprocessingOption,
     UrlOption,
 )
-from service.cli.packed_folder import one_file
 from service.cli.references import address_of
 from service.cli.score_table import print_calibration
+from service.cli.upload import Upload, send_upload
 
 
 def calibrate(  # noqa: PLR0913, PLR0917 - an option each
@@ -65,6 +61,16 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     bins: BinsOption = None,
     preprocessing: PreprocessingOption = None,
     class_map: ClassMapOption = None,
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Fail if a finding is a warning.")
+    ] = False,
+    strict_about: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CODE", help="Fail at this finding; repeat it for more."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check and cost it only; nothing is kept.")
+    ] = False,
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
@@ -73,31 +79,25 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     settings = given_config(
         config, name=name, bins=bins, preprocessing=preprocessing, class_map=class_map
     )
+    if strict or strict_about:
+        settings["strict"] = strict or strict_about
+    upload = Upload(
+        calibration=calibration,
+        onnx_models=[*given, *(model or [])],
+        model_data=model_data or [],
+        evaluation=evaluation,
+        labels=labels,
+        evaluation_labels=evaluation_labels,
+        config=settings,
+    )
     with connect(url) as client:
-        resource = upload_and_wait(
-            client,
-            calibration=calibration,
-            onnx_models=[*given, *(model or [])],
-            model_data=model_data or [],
-            evaluation=evaluation,
-            labels=labels,
-            evaluation_labels=evaluation_labels,
-            config=settings,
-        )
-        print_calibration(Console(), client, resource)
+        if dry_run:
+            print_dry_run(Console(), send_upload(client, upload, dry_run=True))
+            return
+        print_calibration(Console(), client, upload_and_wait(client, upload))
 
 
-def upload_and_wait(
-    client: httpx.Client,
-    *,
-    calibration: Path,
-    onnx_models: Sequence[Path] = (),
-    model_data: Sequence[Path] = (),
-    evaluation: Path | None = None,
-    labels: Path | None = None,
-    evaluation_labels: Path | None = None,
-    config: dict[str, Any] | None = None,
-) -> dict[str, Any]:
+def upload_and_wait(client: httpx.Client, upload: Upload) -> dict[str, Any]:
     """Upload, show progress until the calibration ends, and return its resource.
 
     Raises
@@ -105,25 +105,7 @@ def upload_and_wait(
     CommandFailed
         If the upload is refused or the calibration does not succeed.
     """
-    # Whoever sends it again, a proxy for one, makes no second calibration.
-    key = {"Idempotency-Key": f'"{uuid.uuid4()}"'}
-    with ExitStack() as stack:
-        paths = [("model", path) for path in onnx_models]
-        paths += [("model_data", path) for path in model_data]
-        paths += [("calibration", calibration)]
-        further = {
-            "evaluation": evaluation,
-            "calibration_labels": labels,
-            "evaluation_labels": evaluation_labels,
-        }
-        paths += [(part, path) for part, path in further.items() if path is not None]
-        parts: list[tuple[str, Any]] = []
-        for part, path in paths:
-            file = stack.enter_context(one_file(path))
-            parts.append((part, (path.name, stack.enter_context(file.open("rb")))))
-        parts.append(("config", (None, json.dumps(config or {}))))
-        response = check(client.post("/calibrate", files=parts, headers=key, timeout=None))
-    resource: dict[str, Any] = response.json()
+    resource = send_upload(client, upload)
     resource = follow(client, address_of(resource["id"]), resource)
     print_warnings(resource)
     return resource

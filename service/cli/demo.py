@@ -18,6 +18,7 @@ from service.cli.failure import CommandFailed, check
 from service.cli.given_settings import given_settings, prepare
 from service.cli.listener import bind
 from service.cli.score_table import print_scores
+from service.cli.upload import Upload
 from service.log_lines import configure_logging
 
 PACKAGED = "demo_files"
@@ -49,10 +50,12 @@ def demo(
     with running(settings, sockets=[listener]), httpx.Client(base_url=address) as client:
         resource = upload_and_wait(
             client,
-            onnx_models=[folder / "model.onnx"],
-            calibration=folder / "calibration.npz",
-            evaluation=folder / "evaluation.npz",
-            config={"name": "digits"},
+            Upload(
+                onnx_models=[folder / "model.onnx"],
+                calibration=folder / "calibration.npz",
+                evaluation=folder / "evaluation.npz",
+                config={"name": "digits"},
+            ),
         )
         console.print(
             f"\nCalibrated [bold]digits@{resource['version']}[/bold]: "

@@ -9,7 +9,9 @@ from service.core.findings import (
     RESCALED_FINDINGS,
     Evidence,
     Finding,
+    LabelledSet,
     Rescaled,
+    count_labels,
     rescaling_factor,
 )
 from service.core.records import Records
@@ -26,10 +28,12 @@ LEAST_ROWS = 32
 
 
 def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Finding]:
-    """Return what the model itself shows, and what its answers to other inputs do."""
+    """Return what the labels and the model itself show, and its answers to other inputs."""
     rows = _first(checked.trial, looked_at_rows(checked))
     rescaled = rescaled_rows(workspace, checked, rows)
-    found = {finding.code: finding for finding in checked.found.findings}
+    labelled = LabelledSet(class_counts=checked.class_counts, bins=checked.config["bins"])
+    known = [*checked.found.findings, *count_labels(labelled)]
+    found = {finding.code: finding for finding in known}
     if rescaled is not None:
         evidence = evidence_of(checked, rescaled.as_sent, rescaled)
         seen = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)

@@ -9,7 +9,7 @@ from service.core.findings.classes_not_predicted import classes_not_predicted
 from service.core.findings.classes_not_seen import classes_not_seen
 from service.core.findings.conflicting_labels import conflicting_labels
 from service.core.findings.duplicate_samples import duplicate_samples
-from service.core.findings.evidence import Evidence, Rescaled
+from service.core.findings.evidence import Evidence, LabelledSet, Rescaled
 from service.core.findings.few_samples_for_bins import few_samples_for_bins
 from service.core.findings.finding import Finding, Level
 from service.core.findings.inputs_scale import (
@@ -28,9 +28,11 @@ __all__ = [
     "UPLOAD_FINDINGS",
     "Evidence",
     "Finding",
+    "LabelledSet",
     "Level",
     "Look",
     "Rescaled",
+    "count_labels",
     "look_for_findings",
     "rescaling_factor",
     "said_to_be_logits",
@@ -65,6 +67,12 @@ FINDINGS: Mapping[str, Look] = {
 RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
 # What an upload may show, its model and inputs at hand, that no record tells again.
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
+
+
+def count_labels(labelled: LabelledSet) -> list[Finding]:
+    """Return what the labels alone tell, before any model has run."""
+    found = (classes_not_seen(labelled), few_samples_for_bins(labelled))
+    return [finding for finding in found if finding is not None]
 
 
 def look_for_findings(evidence: Evidence) -> list[Finding]:

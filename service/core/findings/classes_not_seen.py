@@ -3,14 +3,14 @@
 import numpy as np
 from scipy.stats import poisson
 
-from service.core.findings.evidence import Evidence
+from service.core.findings.evidence import LabelledSet
 from service.core.findings.finding import Finding
 
 CODE = "classes-not-seen"
 LEVEL = 1e-3
 
 
-def classes_not_seen(evidence: Evidence) -> Finding | None:
+def classes_not_seen(labelled: LabelledSet, /) -> Finding | None:
     """Find classes of the model without a label, more than a small set leaves out by chance.
 
     Were all ``K`` classes equally frequent, ``n`` samples would leave out ``K (1 - 1/K)^n`` on
@@ -19,8 +19,8 @@ def classes_not_seen(evidence: Evidence) -> Finding | None:
     alarms on balanced sets of any size. Sets with rare classes are told of what they lack, and
     rightly so. All labels are judged, however few samples were recorded.
     """
-    n, n_classes = evidence.n_samples, evidence.n_classes
-    missing = np.flatnonzero(evidence.class_counts == 0)
+    n, n_classes = labelled.n_samples, labelled.n_classes
+    missing = np.flatnonzero(labelled.class_counts == 0)
     expected = n_classes * (1.0 - 1.0 / n_classes) ** n
     if missing.size == 0 or poisson.sf(missing.size - 1, expected) > LEVEL:
         return None

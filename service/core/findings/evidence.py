@@ -23,34 +23,19 @@ class Rescaled:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Evidence:
-    """A calibration set as far as it was recorded.
+class LabelledSet:
+    """A calibration set as far as its labels tell.
 
     Attributes
     ----------
-    records : Records
-        Of the whole set, or of its first samples; at least one.
     class_counts : ndarray of int64, shape (n_classes,)
         Labels of each class in the whole set.
-    source : {"inputs", "logits", "probabilities"}
-        What the set holds: inputs of a model, or its outputs.
-    probabilities : bool
-        Whether the scores were given as probabilities, by a model or by the set.
     bins : int or "auto"
         Bins asked for.
-    evaluation : Records, optional
-        Of the whole evaluation set.
-    rescaled : Rescaled, optional
-        Some samples once more with other inputs.
     """
 
-    records: Records
     class_counts: Counts
-    source: Source
-    probabilities: bool
     bins: int | Literal["auto"] = "auto"
-    evaluation: Records | None = None
-    rescaled: Rescaled | None = None
 
     @property
     def n_samples(self) -> int:
@@ -61,6 +46,31 @@ class Evidence:
     def n_classes(self) -> int:
         """How many classes the model tells apart."""
         return len(self.class_counts)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence(LabelledSet):
+    """A calibration set as far as it was recorded.
+
+    Attributes
+    ----------
+    records : Records
+        Of the whole set, or of some of its samples; at least one.
+    source : {"inputs", "logits", "probabilities"}
+        What the set holds: inputs of a model, or its outputs.
+    probabilities : bool
+        Whether the scores were given as probabilities, by a model or by the set.
+    evaluation : Records, optional
+        Of the whole evaluation set.
+    rescaled : Rescaled, optional
+        Some samples once more with other inputs.
+    """
+
+    records: Records
+    source: Source
+    probabilities: bool
+    evaluation: Records | None = None
+    rescaled: Rescaled | None = None
 
     @property
     def is_whole(self) -> bool:

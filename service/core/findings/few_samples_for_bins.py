@@ -1,18 +1,18 @@
 """Whether the set is too small for the bins asked for."""
 
 from service.core.candidates import LEAST_SAMPLES_PER_BIN, candidate_bins
-from service.core.findings.evidence import Evidence
+from service.core.findings.evidence import LabelledSet
 from service.core.findings.finding import Finding
 
 CODE = "few-samples-for-bins"
 
 
-def few_samples_for_bins(evidence: Evidence) -> Finding | None:
+def few_samples_for_bins(labelled: LabelledSet, /) -> Finding | None:
     """Find fewer samples than 25 to a bin; with ``auto``, fewer than two bins take.
 
     A count, not a test: there is no chance in it.
     """
-    n, bins = evidence.n_samples, evidence.bins
+    n, bins = labelled.n_samples, labelled.bins
     least = LEAST_SAMPLES_PER_BIN
     if bins == "auto":
         if len(candidate_bins(n)) > 1:

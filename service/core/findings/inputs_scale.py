@@ -12,7 +12,7 @@ from service.core.records import Records
 
 NOT_SCALED, SCALED_TWICE = "inputs-not-scaled", "inputs-scaled-twice"
 BYTE = 255.0
-LEVEL = 1e-4
+LEVEL = 1e-3
 LEAST_GAIN = 0.1
 FLOOR = -20.0  # log-probabilities below: one sample is not to outweigh all others
 LEAST_ROWS = 16
@@ -65,7 +65,7 @@ def inputs_scaled_twice(evidence: Evidence) -> Finding | None:
 def _clearly_better(found: Rescaled) -> bool:
     """Tell whether the model does clearly better on the rescaled inputs.
 
-    The mean log-probability of the label must rise by 0.1 nats by the paired t test at 0.01 %, end
+    The mean log-probability of the label must rise by 0.1 nats by the paired t test at 0.1 %, end
     0.1 nats above the best that one answer to all of them could reach, the negative entropy of
     their labels, and cost no hits by the sign test at 5 %. Samples of one class, of a set that is
     sorted, therefore tell nothing: a network that sees next to nothing names one class for all.
