@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from service.api.dependencies import FrontDep
 from service.api.problems import problems
 from service.api.timeout_header import TIMEOUT_HEADER
-from service.bodies import JSON, MULTIPART, NPY, NPZ, PICTURES
+from service.bodies import JSON, MULTIPART, NPY, NPZ, PICTURES, SETS
 
 BINARY = {"type": "string", "format": "binary"}
 
@@ -149,7 +149,7 @@ class PredictAnswer(BaseModel):
                 JSON: {"schema": {"$ref": "#/components/schemas/PredictBody"}},
                 NPY: {"schema": BINARY},
                 NPZ: {"schema": BINARY},
-                **{picture: {"schema": BINARY} for picture in PICTURES},
+                **{kind: {"schema": BINARY} for kind in (*PICTURES, *SETS)},
                 MULTIPART: {"schema": FORM},
             },
         },
