@@ -1,4 +1,4 @@
-"""Whatever file a set is in, it calibrates, evaluates and is answered as the same rows in .npz are."""
+"""A set calibrates, evaluates and is answered alike, whatever file its rows are in."""
 
 import io
 import json
