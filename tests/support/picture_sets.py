@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
+import pytest
 from picture_files import encoded
 
 from service.datasets import Dataset, DatasetLimits, Reading, open_dataset
+from service.errors import InvalidInput
 from service.pictures.preprocessing import Preprocessing
 
 LIMITS = DatasetLimits()
@@ -71,3 +73,19 @@ def shades_and_labels(dataset: Dataset, size: int = 4) -> tuple[list[int], list[
         shades += pixels[:, 0, 0, 0].tolist()
         labels += batch.labels.tolist()
     return shades, labels
+
+
+def refusal(path: Path, reading: Reading = AS_THEY_ARE, **options: object) -> InvalidInput:
+    """Read a whole set and return the error that refused it."""
+    with pytest.raises(InvalidInput) as refused, opened(path, reading, **options) as dataset:
+        shades_and_labels(dataset)
+    (violation,) = refused.value.violations
+    assert violation.location.startswith("calibration")
+    assert refused.value.message.isprintable()
+    assert len(refused.value.message) < 500
+    assert str(path.parent) not in refused.value.message
+    return refused.value
+
+
+def refused_at(path: Path, reading: Reading = AS_THEY_ARE, **options: object) -> str:
+    return refusal(path, reading, **options).violations[0].location
