@@ -144,7 +144,10 @@ class BodyDecoder:
             check_shape(arrays[PIXELS].shape, location=place, max_rows=limits.max_rows)
             return arrays
         if arrays.keys() == {PIXELS} and PIXELS not in self._names:
-            raise InvalidInput.at(f"{LOCATION}.{PIXELS}", f"this calibration takes {NO_PICTURES}")
+            raise InvalidInput.at(
+                f"{LOCATION}.{PIXELS}",
+                f"the model has no such input, and the calibration takes {NO_PICTURES}",
+            )
         return model_inputs(request, self._names, max_rows=limits.max_rows)
 
     def _of_set(
