@@ -8,6 +8,7 @@ from fastapi import FastAPI
 
 from service.app import create_app
 from service.cli import app as command
+from service.core.findings import FINDINGS
 from service.core.intervals import INTERVALS
 from service.core.measures import MEASURES, PERTURBATIONS
 from service.core.scores import SCORES
@@ -58,3 +59,9 @@ def test_links_between_documents_lead_somewhere() -> None:
     for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_finding_has_a_section() -> None:
+    headings = set(re.findall(r"^## ([a-z-]+)$", document("findings.md"), re.MULTILINE))
+
+    assert headings == {*FINDINGS}
