@@ -21,10 +21,12 @@ class ClassIndices:
     """The index of each class by its name, and a sentence on how it was found if it was inferred.
 
     The map has all names that are known: those of a set that holds no sample of some too.
+    ``by_order`` tells that nothing but the order of the names gave the indices.
     """
 
     map: dict[str, int]
     note: str | None
+    by_order: bool = False
 
 
 def class_indices(
@@ -57,6 +59,7 @@ def class_indices(
         ordered,
         f"Classes were numbered in the order of {whose}: {_beginning(ordered)}; "
         "send class_map to say otherwise.",
+        by_order=True,
     )
 
 

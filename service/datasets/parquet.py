@@ -14,6 +14,7 @@ from service.datasets.parquet_file import (
     refuse_damage,
 )
 from service.datasets.parquet_inputs import open_parquet_inputs
+from service.datasets.parquet_pages import check_pages
 from service.datasets.reading import Reading
 from service.datasets.table import TableDataset, require_pyarrow
 from service.datasets.table_columns import (
@@ -65,6 +66,7 @@ def open_parquet(
         names, location=location, limits=limits, labels_required=labels_required
     )
     check_claims(metadata, location=location, limits=limits)
+    check_pages(path, metadata, dict.fromkeys(columns.all, False), location=location)
     return open_outputs(
         columns,
         partial(read_columns, path, location, ()),

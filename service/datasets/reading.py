@@ -25,6 +25,8 @@ class Reading:
         left out are not read.
     labels
         A file of labels, .npy, that lies beside the set.
+    wants_labels
+        Whether labels of pictures are looked at: where they say nothing, no name need be one.
     kind
         What a lone array without a name holds: the model's input if it is not said.
     """
@@ -34,6 +36,7 @@ class Reading:
     classes: Sequence[str] | None = None
     columns: Mapping[str, Sequence[str]] | None = None
     labels: Path | None = None
+    wants_labels: bool = True
     kind: DatasetKind | None = None
 
 

@@ -87,7 +87,7 @@ def name_labelling(
     return Labelling(
         ClassNameColumn(name, location, found.map),
         found.map,
-        is_numbered_by_name=found.note is not None and not all(map(str.isdigit, names.found)),
+        is_numbered_by_name=found.by_order,
         notes=() if found.note is None else (found.note,),
     )
 

@@ -236,6 +236,7 @@ def _classes(
         raise InvalidInput.at(
             "model",
             "calibration holds inputs, so an ONNX model is needed; "
-            "without one, upload its `logits` or `probabilities`",
+            "without one, upload its `logits` or `probabilities`, and say in config.output.kind "
+            "which of them an .npy array holds",
         )
     return inspect_onnx_model(workspace, upload, config, trial)

@@ -244,6 +244,30 @@ def test_archives_of_pictures(client, pixels_in_npz, kind):
     assert further.json()["result"]["n_samples"] == 40, further.text
 
 
+@pytest.mark.parametrize("write", [zipped, pictures_in_parquet])
+def test_classes_that_order_alone_numbers_must_all_be_there(client, write):
+    named = np.array([f"digit {label}" for label in SHOWN])
+    some = SHOWN < 9
+    parts = {"model": ("model.onnx", model_file("small_cnn.onnx"))}
+    if write is zipped:
+        parts["calibration"] = ("set", zipped(PIXELS[some], named[some]))
+    else:
+        kind = pa.struct([("bytes", pa.binary())])
+        cells = pa.array([{"bytes": content} for content in pngs(PIXELS[some])], kind)
+        parts["calibration"] = ("set", parquet({"image": cells, "label": named[some].tolist()}))
+    refused = client.post("/calibrate", files=parts, data={"config": json.dumps(GREY)})
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY, refused.text
+    assert "9 classes by name where the model has 10" in refused.json()["detail"]
+    told = GREY | {"class_map": {f"digit {i}": i for i in range(10)}}
+    taken = client.post("/calibrate", files=parts, data={"config": json.dumps(told)})
+    assert taken.status_code == httpx.codes.ACCEPTED, taken.text
+
+
+def test_folders_in_what_is_asked_mean_nothing(client, pixels_in_npz):
+    asked = zipped(PIXELS[FEW], np.array([f"{i % 2 + 7}" for i in range(40)]))
+    assert answers(client, "pixels", "application/zip", asked) == pixels_in_npz
+
+
 def test_tables_of_outputs_are_asked_as_well(client):
     logits = np.random.default_rng(0).normal(0, 2, (200, 3))
     labels = np.arange(200) % 3

@@ -87,6 +87,7 @@ class PictureDataset:
             supplied=(),
             labelled=found.labelled,
             class_map=found.class_map,
+            is_numbered_by_name=found.is_numbered_by_name,
             notes=found.notes,
         )
 

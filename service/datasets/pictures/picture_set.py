@@ -25,6 +25,7 @@ class PictureSet:
     labels: Labels
     labelled: bool
     class_map: dict[str, int] | None
+    is_numbered_by_name: bool
     notes: tuple[str, ...]
 
 
@@ -60,6 +61,7 @@ def picture_set(
         labels,
         labelled=found is not None,
         class_map=indices.map if indices else None,
+        is_numbered_by_name=indices is not None and indices.by_order,
         notes=_notes(indices, others),
     )
 
@@ -69,6 +71,8 @@ def _labels(
 ) -> tuple[NamedLabels | None, NamedBy, str | None]:
     """Return the classes' names, where they come from, and what to tell of the other files."""
     most, n_pictures = limits.max_classes, len(pictures.positions)
+    if not reading.wants_labels:
+        return None, "folders", None
     if table := find_label_table(pictures):
         found = labels_of_table(pictures, table, max_classes=most, required=required)
         return found, "labels", left_out(pictures, 1, table)

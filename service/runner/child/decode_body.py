@@ -156,7 +156,9 @@ class BodyDecoder:
         # Few send sets, and no model is to wait for what reads them.
         from service.bodies.set_arrays import set_arrays  # noqa: PLC0415
 
-        reading = Reading(preprocessing=self._inputs.preprocessing, columns=self._columns)
+        reading = Reading(
+            preprocessing=self._inputs.preprocessing, columns=self._columns, wants_labels=False
+        )
         return set_arrays(request, content, reading=reading, limits=limits)
 
     def _pixels(self, pictures: Sequence[SentPicture], limits: BodyLimits) -> Array:
