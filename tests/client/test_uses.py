@@ -115,6 +115,24 @@ def outputs_of(inputs: np.ndarray) -> np.ndarray:
     return session.run(None, {"inputs": inputs.astype(np.float32)})[0]
 
 
+def test_a_dry_run_tells_what_would_be_and_keeps_nothing(client, url) -> None:
+    before = httpx.get(f"{url}/calibrations").json()
+    parts = DIGITS / "model.onnx", arrays("calibration")
+    told = client.dry_run(*parts, name="dry", **QUICK)
+    with (DIGITS / "model.onnx").open("rb") as model:
+        raw = httpx.post(
+            f"{url}/calibrate",
+            params={"dry_run": "true"},
+            files=[
+                ("model", ("model.onnx", model)),
+                ("calibration", ("c.npz", (DIGITS / "calibration.npz").read_bytes())),
+                ("config", (None, json.dumps({"name": "dry", **QUICK}))),
+            ],
+        ).json()
+    assert set(told) == set(raw)
+    assert httpx.get(f"{url}/calibrations").json() == before
+
+
 @pytest.mark.parametrize("form", ["bytes", "file", "memory", "names", "ensemble"])
 def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits) -> None:
     model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
