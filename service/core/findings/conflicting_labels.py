@@ -4,7 +4,6 @@ import numpy as np
 
 from service.core.findings.evidence import Evidence
 from service.core.findings.finding import Finding
-from service.core.findings.same_samples import same_samples, tells_copies
 
 CODE = "conflicting-labels"
 NOTICE_SHARE, WARNING_SHARE = 0.001, 0.01
@@ -16,9 +15,9 @@ def conflicting_labels(evidence: Evidence) -> Finding | None:
     No model can be right about all of them. How copies are told, and how seldom in error, stands in
     `service.core.findings.same_samples`.
     """
-    if not tells_copies(evidence):
+    if evidence.copies is None:
         return None
-    group, n = same_samples(evidence.records).group, evidence.records.n_samples
+    group, n = evidence.copies.group, evidence.records.n_samples
     kinds = np.unique(np.column_stack([group, evidence.labels]), axis=0)[:, 0]
     conflicting = np.bincount(kinds, minlength=n) > 1
     samples = int(np.count_nonzero(conflicting[group]))

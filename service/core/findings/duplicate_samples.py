@@ -2,7 +2,6 @@
 
 from service.core.findings.evidence import Evidence
 from service.core.findings.finding import Finding
-from service.core.findings.same_samples import same_samples, tells_copies
 
 CODE = "duplicate-samples"
 NOTICE_SHARE, WARNING_SHARE = 0.005, 0.05
@@ -15,9 +14,9 @@ def duplicate_samples(evidence: Evidence) -> Finding | None:
     Copies are told by `service.core.findings.same_samples`, which errs in less than one sample of
     the largest sets; what is left is data that repeats itself, and then the finding is true.
     """
-    if not tells_copies(evidence):
+    if evidence.copies is None:
         return None
-    n, copies = evidence.records.n_samples, same_samples(evidence.records).n_copies
+    n, copies = evidence.records.n_samples, evidence.copies.n_copies
     share = copies / n
     if copies < LEAST_COPIES or share < NOTICE_SHARE:
         return None

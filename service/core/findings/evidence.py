@@ -8,9 +8,13 @@ import numpy as np
 from scipy.special import expit
 
 from service.core.arrays import Counts, Floats, Labels
+from service.core.findings.same_samples import SameSamples, same_samples
 from service.core.records import Records
 
 Source: TypeAlias = Literal["inputs", "logits", "probabilities"]
+
+
+LEAST_OUTPUT_CLASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,3 +105,13 @@ class Evidence(LabelledSet):
     def confidence(self) -> Floats:
         """The largest probability of each recorded sample, as the model gives it."""
         return np.asarray(expit(self.records.top_log_odds[:, 0].astype(np.float64)))
+
+    @cached_property
+    def copies(self) -> SameSamples | None:
+        """Samples that are copies of others; None where like records do not mean like samples.
+
+        Of outputs they do if these are finely graded: probabilities are often rounded, or shares of
+        votes, and a binary model has few logits.
+        """
+        finely = self.source == "logits" and self.n_classes >= LEAST_OUTPUT_CLASSES
+        return same_samples(self.records) if self.source == "inputs" or finely else None

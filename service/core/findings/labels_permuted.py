@@ -12,7 +12,7 @@ from service.core.findings.paired_hits import PairedHits
 CODE = "labels-permuted"
 LEVEL = 1e-3
 LEAST_GAIN = 0.1
-MOST_CLASSES = 2000  # a matching of so many takes 32 MB and a second or two
+MOST_CLASSES = 2000  # a matching of so many takes 64 MB for a tenth of a second
 
 
 def labels_permuted(evidence: Evidence) -> Finding | None:

@@ -5,11 +5,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from service.core.findings.evidence import Evidence
 from service.core.records import Records
 
 TOLERANCE = 1e-3
-LEAST_OUTPUT_CLASSES = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,17 +20,6 @@ class SameSamples:
     def n_copies(self) -> int:
         """How many samples are there beyond the first of each group."""
         return len(self.group) - len(np.unique(self.group))
-
-
-def tells_copies(evidence: Evidence) -> bool:
-    """Tell whether like records mean like samples: of outputs only if these are finely graded.
-
-    Probabilities are often rounded, or shares of votes, and a binary model has few logits: many
-    samples share those and are no copies.
-    """
-    if evidence.source == "inputs":
-        return True
-    return evidence.source == "logits" and evidence.n_classes >= LEAST_OUTPUT_CLASSES
 
 
 def same_samples(records: Records) -> SameSamples:
