@@ -13,6 +13,7 @@ from service.errors import InvalidDataset, TooLarge
 
 MIN_CLASSES = 2
 SUM_TOLERANCE = 1e-3
+PERCENT = 100.0
 
 
 @dataclass(frozen=True)
@@ -132,10 +133,12 @@ def check_outputs(
     bad = (values < 0) | (values > 1 + SUM_TOLERANCE)
     if bad.any():
         row, column = _first(bad)
+        fix = "send logits under the name of logits"
+        if (values[row] >= 0).all() and abs(values[row].sum() - PERCENT) <= PERCENT / 100:
+            fix = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
         raise InvalidDataset.at(
             places.cell(start + row, column),
-            f"expected a probability from 0 to 1, got {values[row, column]}; "
-            "send logits under the name of logits",
+            f"expected a probability from 0 to 1, got {values[row, column]}; {fix}",
         )
     sums = values.sum(axis=1, dtype=np.float64)
     bad = np.abs(sums - 1) > SUM_TOLERANCE

@@ -189,3 +189,13 @@ def test_a_strict_dry_run_refuses(client):
     answer = client.post("/calibrate", params={"dry_run": True}, files=files)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert answer.json()["errors"][0]["location"] == "findings.labels-shifted"
+
+
+def test_percentages_are_refused_as_such(client):
+    shares = np.tile([70.0, 20.5, 9.5], (30, 1))
+    content = packed(probabilities=shares, labels=np.zeros(30, dtype=np.int64))
+    answer = calibrate(client, calibration=content)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    (fault,) = answer.json()["errors"]
+    assert fault["location"] == "calibration.probabilities[0][0]"
+    assert "the row sums to 100, so these are percentages: divide by 100" in fault["message"]
