@@ -21,9 +21,8 @@ def predict(
         typer.Argument(
             metavar="INPUT",
             help="JSON: a list of rows, or a /predict body. With --output a set of any format "
-            "that is read: .npz, .npy, .csv, .parquet, pictures in an archive.",
+            "that is read: .npz, .npy, .csv, .parquet, pictures in an archive or a folder.",
             exists=True,
-            dir_okay=False,
         ),
     ],
     output: Annotated[
@@ -56,6 +55,8 @@ def predict(
             n_rows = score_file(client, scoring)
         typer.echo(f"{n_rows} rows in {output}")
         return
+    if rows.is_dir():
+        raise CommandFailed(f"{rows} is a folder; its pictures are answered to a file, as with -o")
     body = _body(rows)
     with connect(url) as client:
         answer = check(client.post("/predict", json=body | {"calibration": calibration})).json()

@@ -2,7 +2,6 @@
 
 import os
 import tempfile
-import zipfile
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from service.client.npz import write_npz
+from service.client.packed_folder import pack_folder
 from service.client.request import FilePart
 
 
@@ -78,7 +78,7 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
         return part, (f"{part}.npz", packed)
     if isinstance(samples, (str, os.PathLike)) and Path(samples).is_dir():
         packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
-        _zip_folder(packed, Path(samples))
+        pack_folder(packed, Path(samples))
         return part, (f"{part}.zip", packed)
     return part, _opened(samples, part, files)
 
@@ -106,14 +106,3 @@ def _opened(
         raise ValueError(f"{name}: an open file must be one that can be read again, not a pipe")
     called = getattr(source, "name", name)
     return keep or (Path(called).name if isinstance(called, str) else name), source
-
-
-def _zip_folder(target: IO[bytes], folder: Path) -> None:
-    """Pack all files of a folder, in the order of their names and without their dates."""
-    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
-        for path in sorted(found for found in folder.rglob("*") if found.is_file()):
-            member = zipfile.ZipInfo(path.relative_to(folder).as_posix())
-            member.file_size = path.stat().st_size
-            with path.open("rb") as file, archive.open(member, "w") as into:
-                while chunk := file.read(2**16):
-                    into.write(chunk)

@@ -7,6 +7,7 @@ from pathlib import Path
 import httpx
 
 from service.cli.failure import CommandFailed
+from service.cli.packed_folder import one_file
 from service.cli.scoring.asking import answered
 from service.cli.scoring.manifest import Manifest
 from service.cli.scoring.parts import Parts
@@ -64,8 +65,11 @@ def score_file(http: httpx.Client, scoring: Scoring) -> int:
     client = Client(http=http, retries=RETRIES)
     calibration = calibration_of(http, scoring.calibration)
     try:
-        with opened_input(scoring.source, calibration) as dataset:
-            manifest = _manifest(scoring, calibration, dataset.info)
+        with (
+            one_file(scoring.source) as source,
+            opened_input(source, calibration, called=scoring.source) as dataset,
+        ):
+            manifest = _manifest(scoring, source, calibration, dataset.info)
             with Parts.opened(scoring.folder, manifest, restart=scoring.restart) as parts:
                 _make_missing(client, dataset, parts, scoring.requests)
                 unfinished = scoring.folder / "result"
@@ -79,9 +83,11 @@ def score_file(http: httpx.Client, scoring: Scoring) -> int:
     return manifest.n_rows
 
 
-def _manifest(scoring: Scoring, calibration: Calibration, info: DatasetInfo) -> Manifest:
+def _manifest(
+    scoring: Scoring, source: Path, calibration: Calibration, info: DatasetInfo
+) -> Manifest:
     return Manifest(
-        input_sha256=digest_of(scoring.source),
+        input_sha256=digest_of(source),
         calibration_id=calibration.id,
         calibration=calibration.reference,
         rows_per_part=scoring.rows or _fitting(info.row_bytes),

@@ -32,8 +32,8 @@ def calibration_of(client: httpx.Client, reference: str) -> Calibration:
 
 
 @contextmanager
-def opened_input(path: Path, calibration: Calibration) -> Iterator[Dataset]:
-    """Open a file as the calibration's configuration says.
+def opened_input(path: Path, calibration: Calibration, *, called: Path) -> Iterator[Dataset]:
+    """Open a file, which failures call otherwise, as the calibration's configuration says.
 
     Raises
     ------
@@ -50,7 +50,7 @@ def opened_input(path: Path, calibration: Calibration) -> Iterator[Dataset]:
         ) as dataset:
             yield dataset
     except ServiceError as error:
-        raise CommandFailed(f"{path}: {error.message}") from error
+        raise CommandFailed(f"{called}: {error.message}") from error
 
 
 def rows_of(batch: Batch) -> Arrays:
