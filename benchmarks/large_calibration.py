@@ -14,7 +14,7 @@ import tempfile
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -59,6 +59,11 @@ def main() -> None:
             peak = Peak(ours.pid)
             stages = calibrate(client, path, peak)
     print(f"{given.samples:,} samples of {given.classes:,} logits, {size / 2**30:.2f} GiB")
+    print_stages(stages, peak)
+
+
+def print_stages(stages: Mapping[str, float], peak: Peak) -> None:
+    """Print the time and the memory of each stage, and the machine."""
     print("\n| stage | seconds | peak PSS MiB |\n| --- | ---: | ---: |")
     for stage, seconds in stages.items():
         print(f"| {stage} | {seconds:.1f} | {peak.by_stage.get(stage, 0.0):.0f} |")
@@ -84,12 +89,15 @@ def write_logits(path: Path, n_samples: int, n_classes: int) -> None:
                 member.write(logits.tobytes())
 
 
-def calibrate(client: httpx.Client, path: Path, peak: Peak) -> dict[str, float]:
-    """Calibrate, and return the seconds of each stage as they were seen."""
+def calibrate(
+    client: httpx.Client, path: Path, peak: Peak, **parts: tuple[str | None, bytes | str]
+) -> dict[str, float]:
+    """Calibrate with these parts beside it; return the seconds of each stage as they were seen."""
     stages: dict[str, float] = {}
     with looked_at(peak, lambda: "upload"), path.open("rb") as file:
         started = time.perf_counter()
-        answer = client.post("/calibrate", files={"calibration": ("set.npz", file)})
+        sent = {"calibration": ("set", file), **parts}
+        answer = client.post("/calibrate", files=sent)
         answer.raise_for_status()
         stages["upload"] = time.perf_counter() - started
     stage, last = "queued", time.perf_counter()

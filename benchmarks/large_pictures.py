@@ -1,14 +1,17 @@
 """Pictures in an archive that is larger than memory should have to be.
 
-    python benchmarks/large_pictures.py [--gib 5] [--format tar|zip]
+    python benchmarks/large_pictures.py [--gib 5] [--format tar|zip] [--service]
 
 Packs generated JPEGs of 500 x 375, a few of them again and again, into an archive; reads all of it
 with the preset `imagenet` in a process of its own, in the batches that a set is kept in; prints the
-most memory that process had at any time, and how many pictures it read in a second.
+most memory that process had at any time, and how many pictures it read in a second. With
+``--service`` a service of its own is sent the archive and a small model, and the memory is that of
+all its processes until the calibration has ended.
 """
 
 import argparse
 import io
+import json
 import os
 import platform
 import subprocess
@@ -20,9 +23,12 @@ import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx
 import numpy as np
-from large_calibration import Peak
+from large_calibration import Peak, calibrate, print_stages
+from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
+from serve.server_process import end_in_order_when_told, service
 
 from service.datasets import DatasetLimits, Reading, open_dataset
 from service.datasets.shards import shard_rows
@@ -39,10 +45,14 @@ def main() -> None:
     if given.read:
         read(given.read)
         return
+    end_in_order_when_told()
     with tempfile.TemporaryDirectory(prefix="howsure-large-") as scratch:
         path = Path(scratch) / "calibration"
         {"tar": write_tar, "zip": write_zip}[given.format](path, int(given.gib * 2**30))
         size = path.stat().st_size
+        if given.service:
+            through_service(path)
+            return
         n_pictures, seconds, peak = measured(path)
     print(
         f"{n_pictures:,} pictures of {WIDTH} x {HEIGHT}, a {given.format} of {size / 2**30:.2f} "
@@ -50,6 +60,45 @@ def main() -> None:
         f"peak PSS {peak.pss:.0f} MiB, RSS {peak.rss:.0f} MiB."
     )
     print(f"{os.cpu_count()} cores ({platform.machine()}), Python {platform.python_version()}")
+
+
+def through_service(path: Path) -> None:
+    """Calibrate a small model on an archive; print the time and the memory of each stage."""
+    with (
+        service() as ours,
+        httpx.Client(base_url=f"http://{ours.address}", timeout=3600) as client,
+    ):
+        peak = Peak(ours.pid)
+        stages = calibrate(
+            client,
+            path,
+            peak,
+            model=("model.onnx", small_model()),
+            config=(None, json.dumps({"preprocessing": "imagenet", "bins": 10, "folds": 2})),
+        )
+    print(f"{path.stat().st_size / 2**30:.2f} GiB of pictures of {WIDTH} x {HEIGHT}")
+    print_stages(stages, peak)
+
+
+def small_model() -> bytes:
+    """Return a convolution of pictures to ten scores."""
+    rng = np.random.default_rng(0)
+    weights = rng.normal(0, 0.02, (N_CLASSES, 3, 32, 32)).astype(np.float32)
+    nodes = [
+        helper.make_node("Conv", ["pictures", "weights"], ["seen"], strides=[32, 32]),
+        helper.make_node("GlobalMaxPool", ["seen"], ["most"]),
+        helper.make_node("Flatten", ["most"], ["logits"]),
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "small",
+        [helper.make_tensor_value_info("pictures", TensorProto.FLOAT, ["n", 3, 224, 224])],
+        [helper.make_tensor_value_info("logits", TensorProto.FLOAT, ["n", N_CLASSES])],
+        [numpy_helper.from_array(weights, "weights")],
+    )
+    opset = helper.make_opsetid("", 17)
+    model: bytes = helper.make_model(graph, ir_version=8, opset_imports=[opset]).SerializeToString()
+    return model
 
 
 def measured(path: Path) -> tuple[int, float, Peak]:
@@ -122,6 +171,7 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--gib", type=float, default=5.0)
     parser.add_argument("--format", choices=["tar", "zip"], default="tar")
+    parser.add_argument("--service", action="store_true")
     parser.add_argument("--read", type=Path, help=argparse.SUPPRESS)
     return parser.parse_args()
 

@@ -24,7 +24,7 @@ KeepInputs: TypeAlias = Literal["none", "some", "all"]
 
 ROLE: models.ArtifactRole = "samples"
 MOST_ROWS = 1000
-MOST_BYTES = 2**27
+MOST_BYTES = 2**26  # twice as much is in memory while they are stored
 
 _INPUT = "input/"
 _RECORD = "record/"
@@ -102,15 +102,20 @@ def keep_samples(
     ArtifactDamaged, StorageFull
         If a shard is not what was stored, or no space is left.
     """
-    parts: list[Mapping[str, Array]] = []
+    arrays: dict[str, Array] = {"index": index}
+    filled = 0
     for task in tasks:
         within = index[(index >= task.start) & (index < task.start + task.n_rows)] - task.start
-        if within.size:
-            check()
-            parts += _rows_of(artifacts, task, within, limits)
-    arrays: dict[str, Array] = {"index": index}
-    for name in parts[0]:
-        arrays[_INPUT + name] = np.concatenate([part[name] for part in parts])
+        if within.size == 0:
+            continue
+        check()
+        for part in _rows_of(artifacts, task, within, limits):
+            n_rows = len(next(iter(part.values())))
+            for name, rows in part.items():
+                if _INPUT + name not in arrays:
+                    arrays[_INPUT + name] = np.empty((len(index), *rows.shape[1:]), rows.dtype)
+                arrays[_INPUT + name][filled : filled + n_rows] = rows
+            filled += n_rows
     for name, array in records.take(index).to_arrays().items():
         arrays[_RECORD + name] = array
     key = tasks[0].files.samples()
