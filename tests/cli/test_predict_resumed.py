@@ -2,6 +2,7 @@
 
 import fcntl
 import io
+import signal
 import socket
 import threading
 from collections.abc import Iterator
@@ -129,6 +130,23 @@ def test_a_killed_scoring_goes_on_to_the_same_bytes(served, source, tmp_path, en
     assert out.read_bytes() == undisturbed.read_bytes()
     assert not parts.exists()
     assert rows_answered(served) - before == N_ROWS - ROWS_PER_PART * len(kept)
+
+
+def test_an_interrupted_scoring_ends_at_once_and_keeps_what_it_has(
+    served, source, tmp_path
+) -> None:
+    parts = tmp_path / "answers.csv.parts"
+    with Relay(served, 3.5 * answer_bytes(served)) as address:
+        command = ["predict", "digits", str(source), "-o", "answers.csv", "--url", address.url]
+        command += ["--rows", str(ROWS_PER_PART)]
+        logs = {"out": tmp_path / "out.log", "err": tmp_path / "err.log"}
+        begun = Command(command, folder=tmp_path, settings={}, **logs)
+        assert wait_until(lambda: address.is_over and [*parts.glob("0*.npz")], seconds=60)
+        begun.send_signal(signal.SIGINT)
+        # Far less than what an answer is waited for.
+        assert begun.wait(30) != 0
+    assert [*parts.glob("0*.npz")]
+    assert "Traceback" not in (tmp_path / "err.log").read_text()
 
 
 def test_a_service_that_goes_away_for_a_moment_is_waited_for(served, source, tmp_path) -> None:
