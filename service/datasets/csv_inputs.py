@@ -9,7 +9,7 @@ from service.datasets.limits import DatasetLimits
 from service.datasets.reading import Reading
 from service.datasets.table import TableDataset, count_samples
 from service.datasets.table_columns import listed, refuse_duplicates
-from service.datasets.table_inputs import Holds, TableColumn, input_columns
+from service.datasets.table_inputs import Holds, TableColumn, input_columns, label_column
 from service.datasets.table_labelling import are_names, index_labelling, name_labelling
 from service.datasets.table_opening import open_inputs
 from service.datasets.table_sources import FeatureColumns
@@ -37,6 +37,8 @@ def open_csv_inputs(
     What a column holds is told from the first row; every other cell is held to that.
     """
     refuse_duplicates(header, location=location)
+    # Before any row is read: what is no table at all has no such column.
+    label_column(header, reading, location=location, required=labels_required)
     cells = _first_row(header, read_cells, location=location)
     columns = input_columns(
         [_table_column(name, cells[name]) for name in header],

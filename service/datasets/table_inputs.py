@@ -58,8 +58,9 @@ def input_columns(
     names = [column.name for column in columns]
     refuse_duplicates(names, location=location)
     by_name = {column.name: column for column in columns}
-    asked = dict(reading.columns or {})
-    label = _label(by_name, asked.pop(LABEL, None), location=location, required=labels_required)
+    asked = {name: of for name, of in (reading.columns or {}).items() if name != LABEL}
+    labelled_by = label_column(names, reading, location=location, required=labels_required)
+    label = None if labelled_by is None else by_name[labelled_by]
     supplied = supplied_names(names, location=location)
     if asked:
         inputs = {
@@ -76,28 +77,34 @@ def input_columns(
     return InputColumns(inputs, label, supplied, notes)
 
 
-def _label(
-    columns: Mapping[str, TableColumn],
-    asked: Sequence[str] | None,
-    *,
-    location: str,
-    required: bool,
-) -> TableColumn | None:
+def label_column(
+    names: Sequence[str], reading: Reading, *, location: str, required: bool
+) -> str | None:
+    """Return the name of the column of labels, None if there is none and none is required.
+
+    Raises
+    ------
+    InvalidDataset
+        If it is missing.
+    """
+    asked = (reading.columns or {}).get(LABEL)
     if asked is not None:
-        if len(asked) != 1 or asked[0] not in columns:
+        if len(asked) == 1 and asked[0] in names:
+            return asked[0]
+        if required or len(asked) != 1:
             raise InvalidDataset.at(
                 location,
                 f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
-                f"there are {listed(list(columns))}",
+                f"there are {listed(names)}",
             )
-        return columns[asked[0]]
-    if required and LABEL not in columns:
+        return None
+    if required and LABEL not in names:
         raise InvalidDataset.at(
             f"{location}.{LABEL}",
-            f"expected a column `{LABEL}`, got {listed(list(columns))}; if it is called otherwise, "
+            f"expected a column `{LABEL}`, got {listed(names)}; if it is called otherwise, "
             f'say so in config.columns: {{"{LABEL}": ["its name"]}}',
         )
-    return columns.get(LABEL)
+    return LABEL if LABEL in names else None
 
 
 def _asked(

@@ -194,6 +194,15 @@ def test_tables_of_inputs(client, rows_in_npz, kind):
     assert answers(client, name, media_type, write(ROWS[FEW], LABELS[FEW])) == rows_in_npz
 
 
+def test_a_label_by_another_name_is_not_asked_for_again(client, rows_in_npz):
+    named = csv(ROWS, LABELS).replace(b"label", b"digit", 1)
+    config = {"columns": {"inputs": FEATURES, "label": "digit"}}
+    calibrated(client, digits("model.onnx"), "called-otherwise", config, calibration=named)
+    assert answers(client, "called-otherwise", "text/csv", csv(ROWS[FEW], None)) == rows_in_npz
+    beside = csv(ROWS[FEW], LABELS[FEW]).replace(b"label", b"digit", 1)
+    assert answers(client, "called-otherwise", "text/csv", beside) == rows_in_npz
+
+
 def test_a_pair_of_arrays(client, rows_in_npz):
     calibrated(
         client,
