@@ -3,6 +3,7 @@
 import zipfile
 from collections.abc import Mapping
 from io import BytesIO
+from typing import IO
 
 import numpy as np
 from numpy.lib import format as npy_format
@@ -35,10 +36,15 @@ def shard_content(batch: Batch, *, labelled: bool) -> bytes:
 def npz_content(arrays: Mapping[str, AnyArray]) -> bytes:
     """Return arrays as a .npz file: the same bytes at any time, and whatever the names are."""
     packed = BytesIO()
-    with zipfile.ZipFile(packed, "w") as archive:
+    write_npz(packed, arrays)
+    return packed.getvalue()
+
+
+def write_npz(file: IO[bytes], arrays: Mapping[str, AnyArray]) -> None:
+    """Write the same to a file, without another copy of it in memory."""
+    with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
             entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980, not of now
             with archive.open(entry, "w", force_zip64=True) as member:
                 rows_first = np.asarray(array, order="C")  # the only order that is read
                 npy_format.write_array(member, rows_first, allow_pickle=False)
-    return packed.getvalue()

@@ -21,7 +21,7 @@ from service.operations.class_map_rules import check_class_map, check_same_class
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.ensemble_rules import check_ensemble
 from service.operations.label_range import check_label_range
-from service.operations.onnx_model import TRIAL_ROWS, InspectedOnnxModel, inspect_onnx_model
+from service.operations.onnx_model import InspectedOnnxModel, first_rows, inspect_onnx_model
 from service.operations.pass_budget import check_calibration_budget
 from service.operations.same_layout import check_same_layout
 from service.operations.uploads import CalibrationUpload, UploadedFile
@@ -89,7 +89,7 @@ def check_upload(
     sets = _open_sets(workspace, upload, config, stack)
     labels = _labels(sets.calibration, "calibration", MIN_SAMPLES)
     judged = None if sets.evaluation is None else _labels(sets.evaluation, "evaluation", 1)
-    trial = _first_rows(sets.calibration)
+    trial = first_rows(sets.calibration)
     found = _classes(workspace, upload, config, sets.calibration.info, trial)
     check_class_map(sets.calibration.info, config, found.n_classes)
     check_label_range(labels, "calibration", found.n_classes)
@@ -139,7 +139,7 @@ def _open_sets(
     evaluation = opened(upload.evaluation, upload.evaluation_labels, "evaluation")
     check_same_layout(calibration, evaluation)
     check_same_classes(calibration.info, evaluation.info)
-    _first_rows(evaluation)
+    first_rows(evaluation)
     return UploadedSets(calibration, evaluation)
 
 
@@ -191,11 +191,6 @@ def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...],
             "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"
         )
     return top_k, notes
-
-
-def _first_rows(dataset: Dataset) -> Batch:
-    """Read the first rows, so that values that break a rule from the start are refused here."""
-    return next(iter(dataset.batches(TRIAL_ROWS)))
 
 
 def _labels(dataset: Dataset, location: str, at_least: int) -> Labels:

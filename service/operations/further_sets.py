@@ -13,7 +13,7 @@ from service.operations.job_leftovers import remove_leftovers
 from service.operations.keep_set import keep_shards
 from service.operations.label_range import check_label_range
 from service.operations.load_served import load_served
-from service.operations.onnx_model import TRIAL_ROWS
+from service.operations.onnx_model import first_rows
 from service.operations.pass_budget import check_further_budget
 from service.operations.stored_records import require_records
 from service.operations.uploads import UploadedFile
@@ -148,7 +148,7 @@ def _suits(
         raise InvalidDataset.at(
             LOCATION, f"holds {dataset.info.kind} where the calibration set held {expected}"
         )
-    trial = next(iter(dataset.batches(TRIAL_ROWS)))
+    trial = first_rows(dataset)
     served = load_served(workspace, tenant_id, str(row.id))
     if served.onnx_model is not None:
         onnx_model = served.onnx_model

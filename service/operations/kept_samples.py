@@ -1,5 +1,6 @@
 """The samples of a calibration set that are kept when its shards go, with their records."""
 
+import tempfile
 import zipfile
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,10 +14,11 @@ from numpy.typing import NDArray
 import models
 from service.core.records import Records
 from service.datasets import DatasetLimits, open_dataset
-from service.datasets.shards import npz_content
+from service.datasets.shards import write_npz
 from service.operations.provider_parity import RecordedRows
 from service.operations.record_shard import BATCH_SAMPLES, ShardTask
 from service.runner.frames import Array
+from service.storage.artifact_failures import artifact_failures
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifacts import ArtifactStore
 
@@ -24,7 +26,7 @@ KeepInputs: TypeAlias = Literal["none", "some", "all"]
 
 ROLE: models.ArtifactRole = "samples"
 MOST_ROWS = 1000
-MOST_BYTES = 2**26  # twice as much is in memory while they are stored
+MOST_BYTES = 2**26
 
 _INPUT = "input/"
 _RECORD = "record/"
@@ -91,11 +93,13 @@ def keep_samples(
     index: NDArray[np.int64],
     *,
     limits: DatasetLimits,
+    folder: Path,
     check: Callable[[], None],
 ) -> NewArtifact:
     """Store the samples of these rows of a set, with their records.
 
-    Only shards that hold one of them are read. ``check`` is called before each and raises to stop.
+    Only shards that hold one of them are read. ``check`` is called before each and raises to stop;
+    ``folder`` is for a file that is there meanwhile.
 
     Raises
     ------
@@ -119,7 +123,13 @@ def keep_samples(
     for name, array in records.take(index).to_arrays().items():
         arrays[_RECORD + name] = array
     key = tasks[0].files.samples()
-    stored = artifacts.put_bytes(key, npz_content(arrays))
+    with (
+        artifact_failures(remote=False),
+        tempfile.NamedTemporaryFile(dir=folder) as packed,
+    ):
+        write_npz(packed.file, arrays)
+        packed.flush()
+        stored = artifacts.put_file(key, Path(packed.name))
     return NewArtifact(ROLE, 0, "samples.npz", key, stored.sha256, stored.size)
 
 

@@ -4,7 +4,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from service.core.findings import Finding, said_to_be_logits
-from service.datasets import Batch
+from service.datasets import Batch, Dataset
 from service.graph.output import LIKE_PROBABILITIES
 from service.graph.quote import quote_all
 from service.operations.available_measures import asked_outputs
@@ -18,6 +18,9 @@ from service.runner import LoadedOnnxModel, OnnxMember, OnnxModelFiles
 from service.runner.table_columns import with_table_columns
 
 TRIAL_ROWS = 256
+# Where rows are large, fewer: the model's own input may be four times as much, and its layers more.
+TRIAL_BYTES = 2**24
+LEAST_TRIAL_ROWS = 32
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,12 @@ class InspectedOnnxModel:
     warnings: list[str]
     findings: list[Finding] = field(default_factory=list)
     files: OnnxModelFiles | None = None
+
+
+def first_rows(dataset: Dataset) -> Batch:
+    """Read the rows that a model is tried on."""
+    fitting = TRIAL_BYTES // max(dataset.info.row_bytes, 1)
+    return next(iter(dataset.batches(min(TRIAL_ROWS, max(LEAST_TRIAL_ROWS, fitting)))))
 
 
 def inspect_onnx_model(

@@ -162,6 +162,7 @@ def _samples(
         recorded.records,
         index,
         limits=workspace.limits.datasets,
+        folder=workspace.spool.path,
         check=lambda: progress.say("samples", 0, 1),
     )
     return [kept]
