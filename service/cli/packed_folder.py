@@ -31,7 +31,6 @@ def packed_folder(folder: Path) -> Iterator[Path]:
     with tempfile.NamedTemporaryFile(prefix="howsure-", suffix=".tar") as packed:
         try:
             pack_folder(packed.file, folder)
-            packed.flush()
         except ValueError as error:
             raise CommandFailed(str(error)) from error
         except OSError as error:

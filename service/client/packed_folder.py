@@ -33,6 +33,7 @@ def pack_folder(target: IO[bytes], folder: Path) -> None:
     for name in _shuffled(files):
         _add(target, folder, name)
     target.write(bytes(2 * tarfile.BLOCKSIZE))
+    target.flush()  # whoever asks the operating system for its size is told all of it
 
 
 def _found(folder: Path) -> tuple[list[str], list[str]]:
