@@ -51,9 +51,13 @@ def scratch_schema(database_url: str) -> Iterator[str]:
 def statements_of_upgrade(database_url: str) -> list[Statement]:
     """Bring a database up to date, and return what was said to it: it makes the next one alike."""
     said: list[Statement] = []
+    url = make_url(database_url)
 
-    def listen(_connection: Any, _cursor: Any, said_now: str, parameters: Any, *_: Any) -> None:
-        if not said_now.startswith("SELECT"):
+    def listen(
+        connection: Connection, _cursor: Any, said_now: str, parameters: Any, *_: Any
+    ) -> None:
+        # A service of another test may run beside it, on a database of its own.
+        if connection.engine.url == url and not said_now.startswith("SELECT"):
             said.append((said_now, parameters))
 
     event.listen(Engine, "before_cursor_execute", listen)
