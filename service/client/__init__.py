@@ -4,7 +4,7 @@ It speaks HTTP and knows nothing else of the service; httpx and numpy are all it
 """
 
 from service.client.async_client import AsyncClient
-from service.client.calibration import Calibration, Evaluation, Progress
+from service.client.calibration import Calibration, Evaluation, Finding, Progress
 from service.client.errors import (
     CalibrationFailed,
     EvaluationFailed,
@@ -23,6 +23,7 @@ __all__ = [
     "Evaluation",
     "EvaluationFailed",
     "EventPredictions",
+    "Finding",
     "HowsureError",
     "JobFailed",
     "Predictions",

@@ -33,6 +33,16 @@ class Progress:
 
 
 @dataclass(frozen=True)
+class Finding:
+    """What looks wrong, in words, with the figures behind it: docs/findings.md, by its code."""
+
+    code: str
+    level: str
+    message: str
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Calibration:
     """A calibration: the job, and what it made. ``resource`` is all that the service tells.
 
@@ -52,6 +62,7 @@ class Calibration:
     accuracy: Mapping[int, float] | None
     serve: Mapping[int, str] | None
     warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
     classes: tuple[str, ...]
     resource: Mapping[str, Any] = field(repr=False, compare=False)
 
@@ -67,6 +78,10 @@ class Calibration:
             accuracy=_by_event(resource["accuracy"]),
             serve=_by_event(resource["serve"]),
             warnings=tuple(resource["warnings"]),
+            findings=tuple(
+                Finding(found["code"], found["level"], found["message"], found["figures"])
+                for found in resource.get("findings", ())
+            ),
             classes=tuple(resource["config"].get("classes") or ()),
             resource=resource,
         )

@@ -133,6 +133,17 @@ def test_a_dry_run_tells_what_would_be_and_keeps_nothing(client, url) -> None:
     assert httpx.get(f"{url}/calibrations").json() == before
 
 
+def test_what_was_found_comes_with_a_calibration(client) -> None:
+    inputs, labels = arrays("calibration")
+    made = client.calibrate(
+        DIGITS / "model.onnx", (inputs, (labels + 1) % 10), name="moved", **QUICK
+    )
+    found = next(finding for finding in made.findings if finding.code == "labels-shifted")
+    assert found.level == "warning"
+    assert found.figures["offset"] == -1
+    assert "moved by -1" in found.message
+
+
 @pytest.mark.parametrize("form", ["bytes", "file", "memory", "names", "ensemble"])
 def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits) -> None:
     model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
