@@ -6,6 +6,7 @@ forked from it. ``started_afresh`` is for the commands that are to show the star
 
 import multiprocessing
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -98,6 +99,8 @@ def _run(words: list[str], variables: dict[str, str], folder: Path, out: Path, e
     for path, number in ((out, 1), (err, 2)):
         with path.open("ab") as file:
             os.dup2(file.fileno(), number)
+    # A shell lets what it runs in the background ignore Ctrl-C, and so all that comes of it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ.clear()
     os.environ.update(variables)
     os.chdir(folder)
