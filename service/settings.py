@@ -103,6 +103,9 @@ class Settings(BaseSettings):
     max_dataset_bytes: int = Field(
         64 * GIBIBYTE, gt=0, description="Largest calibration or evaluation file."
     )
+    max_inflated_bytes: int = Field(
+        64 * GIBIBYTE, gt=0, description="Most bytes of a set once it is unpacked and decoded."
+    )
     max_samples: int = Field(10_000_000, gt=0, description="Most samples in a data file.")
     max_classes: int = Field(100_000, gt=1, le=2**24, description="Most classes of an ONNX model.")
     max_row_passes: int = Field(

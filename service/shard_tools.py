@@ -34,5 +34,9 @@ def open_shard_tools(
         max_classes=settings.max_classes,
         answered=metrics.runs.answered,
     )
-    limits = DatasetLimits(max_samples=settings.max_samples, max_classes=settings.max_classes)
+    limits = DatasetLimits(
+        max_samples=settings.max_samples,
+        max_classes=settings.max_classes,
+        max_inflated_bytes=settings.max_inflated_bytes,
+    )
     return ShardTools(artifacts, runners, OpenModels(artifacts), limits)
