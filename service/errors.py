@@ -22,6 +22,7 @@ ServiceError
 └── InferenceFailed         the ONNX model did not answer
     ├── OnnxModelCrashed
     ├── DeadlineExceeded
+    ├── SandboxUnavailable  the kernel cannot lock in the process that would run it
     └── ProviderMismatch    it answers otherwise than where it was calibrated
 
 A leaf is added here and nowhere else: ``code`` is derived from its name, and the HTTP layer maps
@@ -157,6 +158,10 @@ class OnnxModelCrashed(InferenceFailed):
 
 class DeadlineExceeded(InferenceFailed):
     """The ONNX model took longer than it may."""
+
+
+class SandboxUnavailable(InferenceFailed):
+    """The process of an ONNX model cannot be locked in on this machine, and none runs without."""
 
 
 class ProviderMismatch(InferenceFailed):

@@ -96,6 +96,21 @@ class Settings(BaseSettings):
     run_timeout_seconds: float = Field(
         60.0, gt=0, description="Time an ONNX model may take for one batch."
     )
+    allow_unsandboxed: bool = Field(
+        default=False,
+        description=(
+            "Run ONNX models also where the kernel cannot lock their processes in, for want of "
+            "Landlock or seccomp; false: they are refused there."
+        ),
+    )
+    max_process_memory: int = Field(
+        0,
+        ge=0,
+        description=(
+            "Bytes that a child process may take for an ONNX model, on the CPU; 0: as much as the "
+            "machine, or the service's cgroup, has."
+        ),
+    )
     max_model_bytes: int = Field(2 * GIBIBYTE, gt=0, description="Largest ONNX file.")
     max_model_data_bytes: int = Field(
         16 * GIBIBYTE, gt=0, description="Largest companion file with external weights."

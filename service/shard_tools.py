@@ -7,6 +7,7 @@ from service.metrics import Metrics
 from service.operations.open_models import OpenModels
 from service.operations.record_shard import ShardTools
 from service.runner import RunnerPool
+from service.runner.sandbox import SandboxRules
 from service.settings import Settings
 from service.storage.artifacts import open_artifact_store
 
@@ -32,6 +33,11 @@ def open_shard_tools(
         load_timeout_s=settings.load_timeout_seconds,
         run_timeout_s=settings.run_timeout_seconds,
         max_classes=settings.max_classes,
+        sandbox=SandboxRules(
+            allow_unsandboxed=settings.allow_unsandboxed,
+            memory_bytes=settings.max_process_memory,
+            file_bytes=settings.max_predict_bytes,
+        ),
         answered=metrics.runs.answered,
     )
     limits = DatasetLimits(

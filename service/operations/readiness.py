@@ -7,11 +7,12 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from service.errors import ServiceError
 from service.operations.workspace import Workspace
+from service.runner.sandbox import find_sandbox
 from service.storage.schema import is_current
 
 
 def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[str, str]]:
-    """Check database, schema, artifact store and devices; return the verdict and each finding.
+    """Check all that the service needs; return the verdict and each finding.
 
     A process that is stopping answers what it gets, and asks to be sent no more.
     """
@@ -27,12 +28,25 @@ def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[st
         checks["schema"] = "unknown"
     checks["artifacts"] = _artifacts(workspace)
     ready = all(found == "ok" for found in checks.values())
+    is_fine, checks["sandbox"] = _sandbox(workspace)
+    ready = ready and is_fine
     try:
         checks["device"] = ", ".join(device.name for device in workspace.runners.devices())
     except ServiceError as error:
         checks["device"] = error.message
         ready = False
     return ready, checks
+
+
+def _sandbox(workspace: Workspace) -> tuple[bool, str]:
+    """Say whether ONNX models run, and how their processes are locked in."""
+    sandbox = find_sandbox()
+    if not sandbox.missing:
+        return True, sandbox.level
+    lacking = f"{sandbox.level}: the kernel lacks {' and '.join(sandbox.missing)}"
+    if workspace.runners.allows_unsandboxed:
+        return True, lacking
+    return False, f"{lacking}; ONNX models are refused, but for HOWSURE_ALLOW_UNSANDBOXED=true"
 
 
 def _artifacts(workspace: Workspace) -> str:

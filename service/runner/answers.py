@@ -40,6 +40,7 @@ FAILURES: dict[str, type[ServiceError]] = {
         errors.TooLarge,
         errors.InferenceFailed,
         errors.DeadlineExceeded,
+        errors.SandboxUnavailable,
     )
 }
 MAX_VIOLATIONS = 20

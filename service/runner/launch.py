@@ -30,7 +30,7 @@ def launch(fd: int) -> subprocess.Popen[bytes]:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             cwd=folder,
-            env=_environment(),
+            env=environment(),
             pass_fds=[fd],
             start_new_session=True,
         )
@@ -69,7 +69,7 @@ def _temporary() -> str | None:
     return usual if os.access(usual, os.W_OK | os.X_OK) else None
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return the child's whole environment: where its libraries are, and no secrets."""
     own = str(Path(service.__file__ or "").resolve().parent.parent)
     elsewhere = [path for path in sys.path if path != own and Path(path).is_absolute()]
@@ -79,6 +79,8 @@ def _environment() -> dict[str, str]:
         "PYTHONUTF8": "1",
         "OMP_NUM_THREADS": "1",
         "OPENBLAS_NUM_THREADS": "1",
+        # It would tell its maker of each model, by a thread that is there before any is locked in.
+        "ORT_DISABLE_TELEMETRY": "1",
     }
 
 

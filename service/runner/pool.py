@@ -23,6 +23,7 @@ from service.runner.placement import LatePlacement
 from service.runner.planned_passes import check_planned
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
+from service.runner.sandbox import DEFAULT_RULES, SandboxRules
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import Spawner
 
@@ -53,11 +54,13 @@ class RunnerPool:
         For getting hold of a child, which others may be using.
     max_classes
         Most classes of a model.
+    sandbox
+        What the process of a model may do.
     answered
         Told of each answer of a child: what was asked, of how many rows, the seconds it took.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what an operator may set
         self,
         device: str = "auto",
         threads: int | None = None,
@@ -67,6 +70,7 @@ class RunnerPool:
         run_timeout_s: float = 30.0,
         queue_timeout_s: float = 60.0,
         max_classes: int = 100_000,
+        sandbox: SandboxRules = DEFAULT_RULES,
         answered: Answered = lambda *_: None,
     ) -> None:
         self._questions = Questions(
@@ -74,6 +78,7 @@ class RunnerPool:
             run_timeout=run_timeout_s,
             max_classes=max_classes,
             threads=threads or usable_cpus(),
+            sandbox=sandbox,
         )
         self._answered = answered
         self._spawner = Spawner()
@@ -121,6 +126,11 @@ class RunnerPool:
     def count_loaded(self) -> int:
         """Return how many models are loaded at this time."""
         return self._kept.count_loaded()
+
+    @property
+    def allows_unsandboxed(self) -> bool:
+        """Whether models run where the kernel cannot lock their processes in."""
+        return self._questions.sandbox.allow_unsandboxed
 
     def devices(self) -> tuple[Device, ...]:
         """Return all devices that models run on; as `device`."""

@@ -14,6 +14,7 @@ from service.runner.description import OnnxModelFiles
 from service.runner.exported import MAX_ADDED_BYTES, MAX_EXPORTED_ROW_BYTES
 from service.runner.frames import LABELS, Array, Kind
 from service.runner.pass_plan import PassPlan
+from service.runner.sandbox import DEFAULT_RULES, SandboxRules
 
 
 @dataclass(frozen=True)
@@ -24,6 +25,7 @@ class Questions:
     run_timeout: float
     max_classes: int
     threads: int
+    sandbox: SandboxRules = DEFAULT_RULES
 
     def try_out(  # noqa: PLR0913 - what a model is asked to be
         self,
@@ -143,4 +145,5 @@ class Questions:
             "max_classes": self.max_classes,
             "device": device,
             "threads": self.threads,
+            "sandbox": self.sandbox.as_dict(),
         }

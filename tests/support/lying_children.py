@@ -3,10 +3,9 @@
 import socket
 import subprocess
 import sys
-from pathlib import Path
 
-import service
 from service.runner.channel import Channel
+from service.runner.launch import environment
 from service.runner.process import RunnerProcess
 
 
@@ -17,7 +16,7 @@ def start_lying(script, *arguments):
         popen = subprocess.Popen(
             [sys.executable, "-P", script, str(theirs.fileno()), *map(str, arguments)],
             pass_fds=[theirs.fileno()],
-            env={"PYTHONPATH": str(Path(service.__file__).parent.parent)},
+            env=environment(),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,

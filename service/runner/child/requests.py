@@ -15,11 +15,13 @@ from service.runner.child.export_file import export_file
 from service.runner.child.load_options import LoadOptions
 from service.runner.child.loaded_model import LoadedModel
 from service.runner.child.loading import Bytes, load, read_files
+from service.runner.child.lockdown.lock_down import lock_down
 from service.runner.child.probe_cuda import probe_cuda
 from service.runner.child.watchdog import Watchdog
 from service.runner.description import LoadedOnnxModel
 from service.runner.fields import FieldError
 from service.runner.frames import LABELS, Array, Buffer, Frame, Header, Kind
+from service.runner.sandbox import SandboxRules
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
@@ -82,11 +84,14 @@ class Requests:
             raise InferenceFailed("A child process loads one ONNX model in its life.")
         if options.preprocessing is not None:
             import_module("service.runner.child.picture_rows")
-        # The order matters. Files are opened first; what takes this process its rights (limits,
-        # no new privileges, Landlock, seccomp) belongs behind the line below; only then does
-        # anything look at a stranger's bytes.
+        # The order matters. Files are opened first, and CUDA's driver, which opens much; then this
+        # process gives up its rights; only then does anything look at a stranger's bytes.
         files = read_files([fields["path"], *fields["members"]], fields["companions"])
         self._has_read = True
+        uses_cuda = options.device != "cpu"
+        if uses_cuda:
+            probe_cuda(options.device)
+        lock_down(SandboxRules.from_dict(fields["sandbox"]), uses_cuda=uses_cuda)
         return files
 
     def _export(self, fields: Mapping[str, Any], rows: Mapping[str, Array]) -> Answer:

@@ -33,7 +33,7 @@ class Watchdog:
         self._is_running = False
         self._has_terminated = False
         self._wakes_at: float | None = None
-        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+        self._is_watching = False
 
     @contextmanager
     def request(self, budget: float, each: float | None = None) -> Iterator[None]:
@@ -73,6 +73,11 @@ class Watchdog:
         with self._lock:
             if self._deadline is not None and now >= self._deadline:
                 raise _exceeded(self._budget)
+            if not self._is_watching:
+                # Not before there is a run to watch: what a process gives up of its rights before
+                # it loads a model binds the threads that are started later, but no others.
+                self._is_watching = True
+                threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
             self._is_running = True
             if self._each is not None:
                 self._run_deadline = now + self._each

@@ -1,0 +1,1 @@
+"""What takes the process of an ONNX model its rights."""

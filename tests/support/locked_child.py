@@ -1,0 +1,157 @@
+"""The runner's child with something worse than a model: ``python locked_child.py FD FILE HOW``.
+
+Where the child would look at a stranger's bytes, it tries all that a model must not be able to do,
+and answers what became of it, when it is asked to predict. FILE is one that it must not read; HOW
+is ``cpu``, ``cuda`` for the rules that hold there, or ``without NAME`` for a kernel that lacks it.
+"""
+
+import ctypes
+import mmap
+import os
+import resource
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+from service.errors import InvalidOnnxModel
+from service.runner.child import requests
+from service.runner.child.lockdown import bpf, kernel, landlock, seccomp
+from service.runner.child.lockdown.lock_down import lock_down
+from service.runner.child.serve import serve
+
+PTRACE_ATTACH = 16
+CLONE3 = 435
+PRCTL, PR_SET_PDEATHSIG = {"x86_64": 157, "aarch64": 167}[os.uname().machine], 1
+IO_URING_SETUP, PIDFD_OPEN, MSEAL = 425, 434, 462
+LIBC = ctypes.CDLL(None, use_errno=True)
+FOUND = {}
+SHELL = b"#!/bin/sh\n"
+
+
+def libc(name, *arguments):
+    if getattr(LIBC, name)(*arguments) < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+
+
+def execute_in_memory():
+    program = os.memfd_create("program")
+    os.write(program, SHELL)
+    os.execve(program, ["program"], {})  # noqa: S606 - it is to fail
+
+
+def fork():
+    if os.fork() == 0:
+        os._exit(0)
+
+
+def on_another_thread(attempt):
+    found = []
+    thread = threading.Thread(target=lambda: found.append(outcome(attempt)))
+    thread.start()
+    thread.join()
+    return found[0]
+
+
+def too_large_file():
+    opened = os.memfd_create("file")
+    try:
+        os.ftruncate(opened, 2**26)
+    finally:
+        os.close(opened)
+
+
+def too_many_files():
+    opened = []
+    try:
+        while len(opened) < 100:
+            opened.append(os.memfd_create("file"))
+    finally:
+        for number in opened:
+            os.close(number)
+
+
+def outcome(attempt):
+    try:
+        attempt()
+    except OSError as error:
+        return error.strerror
+    except MemoryError:
+        return "no memory"
+    return "done"
+
+
+def attempts(secret):
+    parent = os.getppid()
+    here = Path(f"/proc/self/fd/{os.memfd_create('own')}")
+    return {
+        "read a system's file": lambda: Path("/etc/passwd").read_bytes(),
+        "read a file beside": lambda: Path(secret).read_bytes(),
+        "write a file": lambda: Path(f"{secret}.new").write_bytes(b"1"),
+        "overwrite a file": lambda: Path(secret).write_bytes(b"1"),
+        "remove a file": lambda: Path(secret).unlink(),
+        "truncate a file": lambda: os.truncate(secret, 0),
+        "change a file's mode": lambda: Path(secret).chmod(0o777),
+        "list a folder": lambda: list(Path("/").iterdir()),
+        "read the first process's environment": lambda: Path("/proc/1/environ").read_bytes(),
+        "read its own environment": lambda: Path("/proc/self/environ").read_bytes(),
+        "read its parent's memory": lambda: Path(f"/proc/{parent}/mem").open("rb"),
+        "open a socket": lambda: socket.socket(socket.AF_INET),
+        "open a socket of the machine": lambda: socket.socket(socket.AF_UNIX),
+        "open a pair of sockets": socket.socketpair,
+        "fork": fork,
+        "run a program": lambda: subprocess.run(["/bin/true"], check=False),
+        "become a program": lambda: os.execv("/bin/true", ["true"]),  # noqa: S606 - as above
+        "become a program in memory": execute_in_memory,
+        "signal the parent": lambda: os.kill(parent, signal.SIGCONT),
+        "ask whether the parent is there": lambda: os.kill(parent, 0),
+        "signal everybody": lambda: os.kill(-1, 0),
+        "signal its group": lambda: os.kill(0, 0),
+        "trace the parent": lambda: libc("ptrace", PTRACE_ATTACH, parent, None, None),
+        "outlive the parent": lambda: libc("syscall", PRCTL, PR_SET_PDEATHSIG, 0, 0, 0, 0),
+        "hold the parent": lambda: libc("syscall", PIDFD_OPEN, parent, 0),
+        "use io_uring": lambda: libc("syscall", IO_URING_SETUP, 1, None),
+        "use clone3": lambda: libc("syscall", CLONE3, None, 0),
+        "use a call younger than the list": lambda: libc("syscall", MSEAL, None, 0, 0),
+        "mount": lambda: libc("mount", b"none", b"/tmp", b"tmpfs", 0, None),
+        "leave its namespaces": lambda: libc("unshare", 0x10000000),
+        "take all memory": lambda: mmap.mmap(-1, 2**46),
+        "make a large file": too_large_file,
+        "open many files": too_many_files,
+        "raise a limit": lambda: libc("setrlimit", resource.RLIMIT_CORE, bytes(16)),
+        # What is to work.
+        "read a library": lambda: Path(os.__file__).read_bytes(),
+        "open a file in memory": here.read_bytes,
+        "start a thread": lambda: threading.Thread(target=len, args=[""]).start(),
+        "signal itself": lambda: os.kill(os.getpid(), 0),
+    }
+
+
+def attack(*_):
+    secret = Path(sys.argv[2])
+    FOUND.update({name: outcome(attempt) for name, attempt in attempts(secret).items()})
+    FOUND["read a file on another thread"] = on_another_thread(secret.read_bytes)
+    raise InvalidOnnxModel("it was none")
+
+
+def pretend_without(call):
+    """Have the kernel answer as one that does not know a call."""
+    kernel.gain_no_privileges()
+    unknown = [bpf.skip_unless_equal(call, 1), seccomp.UNKNOWN, seccomp.PASSED]
+    seccomp.install([bpf.load(bpf.NUMBER), *unknown])
+
+
+if __name__ == "__main__":
+    match sys.argv[3]:
+        case "cuda":
+            requests.lock_down = lambda rules, **_: lock_down(rules, uses_cuda=True)
+        case "without Landlock":
+            pretend_without(landlock.CREATE_RULESET)
+        case "without seccomp":
+            pretend_without(seccomp.SECCOMP[kernel.machine()])
+    requests.load = attack
+    requests.Requests._predict = lambda *_: (FOUND, {})
+    serve(int(sys.argv[1]))
