@@ -16,6 +16,7 @@ ServiceError
 ├── Conflict                the thing is not in a state that allows this
 ├── Overloaded              a limit of the server, worth trying again later
 │   ├── StorageFull
+│   ├── OnnxModelQuarantined  its processes died or hung again and again
 │   ├── OutcomeUnknown      the database went away while it was told to keep something
 │   └── TooManyRequests     what arrives is more than can be taken now
 ├── ArtifactDamaged         a stored file is missing, or is not what was stored
@@ -132,6 +133,10 @@ class Overloaded(ServiceError):
         self.retry_after = retry_after
 
 
+class OnnxModelQuarantined(Overloaded):
+    """The processes of an ONNX model died or hung again and again; it is left alone for a while."""
+
+
 class OutcomeUnknown(Overloaded):
     """The database went away while it was told to keep something: it may have done so."""
 
@@ -153,7 +158,16 @@ class InferenceFailed(ServiceError):
 
 
 class OnnxModelCrashed(InferenceFailed):
-    """The process that ran the ONNX model died."""
+    """The process that ran the ONNX model died.
+
+    ``is_from_outside`` tells of one that was killed by somebody else than the service.
+    """
+
+    def __init__(
+        self, message: str, violations: Sequence[Violation] = (), *, is_from_outside: bool = False
+    ) -> None:
+        super().__init__(message, violations)
+        self.is_from_outside = is_from_outside
 
 
 class DeadlineExceeded(InferenceFailed):

@@ -41,6 +41,8 @@ class Batcher:
         Called where nothing is loaded and somebody waits; `opened` or `not_opened` follows.
     idle
         Called when nobody waits any more.
+    ended
+        Told why the child is of no more use; returns why the model is to be left alone, if it is.
     ran
         Told of each run: its rows and the seconds it took.
     """
@@ -53,6 +55,7 @@ class Batcher:
         bounds: QueueBounds,
         open_child: Callable[["Batcher"], None],
         idle: Callable[["Batcher"], None],
+        ended: Callable[[ServiceError], ServiceError | None],
         ran: Callable[[int, float], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
@@ -61,6 +64,7 @@ class Batcher:
         self._bounds = bounds
         self._open_child = open_child
         self._idle = idle
+        self._ended = ended
         self._ran = ran
         self._asked_at = 0.0
         self._waiting: deque[BatchRequest] = deque()
@@ -253,6 +257,10 @@ class Batcher:
         if is_unread:
             self._take_back()
         self._fail_sent(error)
+        reason = self._ended(error)
+        if reason is not None:
+            for request in self._take_all():
+                self._fail(request, reason)
         self._go_on()
         if self.is_idle:
             self._idle(self)

@@ -1,6 +1,7 @@
 """A child with a model loaded, asked from an event loop a batch at a time."""
 
 import asyncio
+import signal
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
@@ -10,6 +11,7 @@ from service.runner.batch_messages import decode_report
 from service.runner.description import LoadedOnnxModel
 from service.runner.fields import FieldError, items
 from service.runner.frames import Buffer, FrameError, Header, Kind, Status, parse_body
+from service.runner.launch import describe_exit
 from service.runner.link import Link
 from service.runner.process import GRACE_SECONDS, RunnerProcess
 from service.runner.reported_batch import ReportedBatch
@@ -151,7 +153,11 @@ class LoadedChild:
         cause = "it closed its socket" if looking.cancelled() else looking.result()
         # Of one that never answered no batch goes to another: that would die the same.
         is_unread = self._has_answered and self._link is not None and self._link.is_unread
-        error = OnnxModelCrashed(f"The process that ran the ONNX model died: {cause}.")
+        # Who else would: an operator, or the kernel where memory ran out.
+        is_from_outside = cause == describe_exit(-signal.SIGKILL)
+        error = OnnxModelCrashed(
+            f"The process that ran the ONNX model died: {cause}.", is_from_outside=is_from_outside
+        )
         self._end(error, is_unread=is_unread)
 
     def _end(self, error: ServiceError, *, is_unread: bool = False) -> None:

@@ -4,7 +4,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 
 from service.errors import InferenceFailed, Overloaded, ServiceError
@@ -15,6 +15,7 @@ from service.runner.loaded_child import LoadedChild
 from service.runner.model_opener import ModelOpener, OpenedModel
 from service.runner.model_to_serve import ModelToServe, ProviderParity
 from service.runner.placement import LatePlacement
+from service.runner.quarantine import COOL_DOWN_SECONDS, Ends
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_model_state import ServedModelState, Status
@@ -42,6 +43,7 @@ class _Served:
     failures: int = 0
     not_before: float = 0.0
     error: ServiceError | None = None
+    ends: Ends = field(default_factory=Ends)
     parity: ProviderParity | None = None
     patience: asyncio.TimerHandle | None = None
 
@@ -156,10 +158,20 @@ class ServedModels:
             bounds=self._bounds,
             open_child=partial(self._wanted, model),
             idle=partial(self._fell_idle, model),
+            ended=partial(self._ended, model),
             ran=self._ran,
         )
         self._served[model.key] = _Served(model, batcher, self._loop.time())
         return self._served[model.key]
+
+    def _ended(self, model: ModelToServe, error: ServiceError) -> ServiceError | None:
+        """Leave a model alone whose processes end again and again."""
+        served = self._served[model.key]
+        reason = served.ends.ended(error, self._loop.time())
+        if reason is not None:
+            log.warning("%s is left alone: %s", served.model.name, reason)
+            served.error, served.not_before = reason, self._loop.time() + COOL_DOWN_SECONDS
+        return reason
 
     def _ran(self, n_rows: int, seconds: float) -> None:
         self._answered("predict", n_rows, seconds)

@@ -66,6 +66,7 @@ class Children:
             bounds=self.bounds,
             open_child=lambda _: asyncio.ensure_future(self._open()),
             idle=lambda _: self.idle.append(1),
+            ended=lambda _: None,
             ran=lambda *_: None,
         )
 

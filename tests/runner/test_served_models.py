@@ -1,6 +1,8 @@
 """Models that are served: loaded when asked for, given up for others, never tried in vain."""
 
 import asyncio
+import os
+import signal
 import threading
 
 import pytest
@@ -14,6 +16,7 @@ from service.errors import (
     InvalidInput,
     InvalidOnnxModel,
     OnnxModelCrashed,
+    OnnxModelQuarantined,
     Overloaded,
     TooManyRequests,
 )
@@ -328,5 +331,64 @@ def test_models_that_nobody_asks_for_are_forgotten(pool, make, folder, monkeypat
                 assert isinstance(await outcome(work.ask(model)), InvalidOnnxModel)
             names = [state.name for state in work.models.states()]
             assert names == ["broken-4", "broken-3", "broken-2"]
+
+    run_loop(body)
+
+
+async def end(work, model, number):
+    """End the process of a model that has answered, and wait until that is known."""
+    await outcome(work.ask(model))
+    pid = work.state(model).pid
+    os.kill(pid, number)
+    await until(lambda: work.state(model).pid != pid)
+
+
+def test_a_model_that_ends_three_processes_is_left_alone_for_a_while(pool, make, monkeypatch):
+    monkeypatch.setattr(module, "COOL_DOWN_SECONDS", 1.0)
+
+    async def body():
+        async with at_work(pool) as work:
+            for _ in range(2):
+                await end(work, make(0), signal.SIGSEGV)
+                assert work.state(make(0)).status == "unloaded"
+            await end(work, make(0), signal.SIGSEGV)
+            with pytest.raises(OnnxModelQuarantined, match="SIGSEGV") as refused:
+                work.ask(make(0))
+            assert refused.value.retry_after > 0
+            assert work.state(make(0)).status == "failed"
+            assert (await outcome(work.ask(make(1)))).order
+            await asyncio.sleep(1.0)
+            assert (await outcome(work.ask(make(0)))).order
+
+    run_loop(body)
+
+
+def test_who_waits_for_a_model_that_is_left_alone_is_told(pool, make):
+    async def body():
+        async with at_work(pool) as work:
+            for _ in range(2):
+                await end(work, make(0), signal.SIGABRT)
+            await outcome(work.ask(make(0)))
+            pid = work.state(make(0)).pid
+            os.kill(pid, signal.SIGSTOP)
+            asked = [work.ask(make(0), rows(9)) for _ in range(2)]
+            await until(work.models.running)
+            asked.append(work.ask(make(0), rows(9)))
+            os.kill(pid, signal.SIGABRT)
+            os.kill(pid, signal.SIGCONT)
+            for error in await outcomes(asked):
+                assert isinstance(error, OnnxModelQuarantined | OnnxModelCrashed)
+            assert isinstance(await outcome(asked[-1]), OnnxModelQuarantined)
+            assert (work.bounds._rows, work.bounds._bytes) == (0, 0)
+
+    run_loop(body)
+
+
+def test_a_process_that_is_killed_from_outside_is_no_fault_of_its_model(pool, make):
+    async def body():
+        async with at_work(pool) as work:
+            for _ in range(3):
+                await end(work, make(0), signal.SIGKILL)
+            assert (await outcome(work.ask(make(0)))).order
 
     run_loop(body)
