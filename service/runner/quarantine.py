@@ -26,7 +26,7 @@ class Ends:
             return None
         self._times.clear()
         return OnnxModelQuarantined(
-            f"This ONNX model is left alone for a while: its process ended {MOST_ENDS} times within "
-            f"{WITHIN_SECONDS:g} s. The last time: {error.message}",
+            f"This ONNX model is left alone for a while: its process ended {MOST_ENDS} times "
+            f"within {WITHIN_SECONDS:g} s. The last time: {error.message}",
             retry_after=int(COOL_DOWN_SECONDS),
         )
