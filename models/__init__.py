@@ -1,5 +1,6 @@
 """The tables; importing this package registers every one of them."""
 
+from models.api_key import ApiKey
 from models.artifact import Artifact, ArtifactRole
 from models.base import Base
 from models.bin import Bin
@@ -18,6 +19,7 @@ from models.utc_datetime import UtcDateTime
 __all__ = [
     "DEFAULT_TENANT",
     "UNFINISHED",
+    "ApiKey",
     "Artifact",
     "ArtifactRole",
     "Base",

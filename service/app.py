@@ -1,7 +1,6 @@
 """The composition root: settings in, a running service out."""
 
 import asyncio
-import uuid
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from service.api.job_watch import JobWatch
 from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
 from service.metrics import Metrics
+from service.operations.api_keys import Doorkeeper, find_pepper
 from service.operations.followed_jobs import look_at
 from service.operations.oip.statistics import Statistics
 from service.operations.predicting import Predicting
@@ -36,7 +36,9 @@ calibrated probability that it is right, with an interval.
 """
 
 
-def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None) -> FastAPI:
+def create_app(
+    settings: Settings, *, on_ready: Callable[[], None] | None = None, keyless: bool = False
+) -> FastAPI:
     """Build the service; nothing is opened before it starts.
 
     Parameters
@@ -44,6 +46,8 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     settings : Settings
     on_ready : callable, optional
         Called once the service can answer.
+    keyless : bool
+        Whether no API key is asked for: whoever reaches it can reach the database.
     """
     metrics = Metrics()
 
@@ -51,9 +55,13 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         workspace, workers = await run_in_threadpool(start, settings, metrics)
         app.state.workspace = workspace
-        app.state.tenant_id = await run_in_threadpool(_tenant, workspace.database)
+        doorkeeper = await run_in_threadpool(
+            _doorkeeper, settings, workspace.database, keyless=keyless
+        )
+        doorkeeper.start()
+        app.state.doorkeeper = doorkeeper
         predicting = _predicting(settings, app, workspace, metrics)
-        hot.open(predicting)
+        hot.open(predicting, doorkeeper)
         watch = app.state.job_watch = JobWatch(
             partial(look_at, workspace),
             places=settings.max_event_streams,
@@ -66,6 +74,7 @@ def create_app(settings: Settings, *, on_ready: Callable[[], None] | None = None
         finally:
             await watch.close()
             await predicting.close()
+            await doorkeeper.close()
             await run_in_threadpool(stop, workspace, workers)
 
     app = FastAPI(
@@ -131,7 +140,6 @@ def _predicting(
     metrics.lanes.watch("predict", _Predictions(lanes.predict, models))
     return Predicting(
         workspace,
-        app.state.tenant_id,
         models,
         statistics=app.state.oip_statistics,
         in_thread=lanes.predict.run,
@@ -173,6 +181,15 @@ class _Predictions:
         return self.scores.running + self.models.running()
 
 
-def _tenant(database: Database) -> uuid.UUID:
-    with database.session() as session:
-        return default_tenant_id(session)
+def _doorkeeper(settings: Settings, database: Database, *, keyless: bool) -> Doorkeeper:
+    with database.reading() as session:
+        tenant_id = default_tenant_id(session)
+    found = Doorkeeper(
+        database,
+        tenant_id=tenant_id,
+        pepper=partial(find_pepper, settings.key_pepper, settings.data_dir),
+        may_be_open=settings.allow_anonymous or settings.is_loopback(),
+        keyless=keyless,
+    )
+    found.look()
+    return found

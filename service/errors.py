@@ -12,6 +12,8 @@ ServiceError
 │   ├── TooLarge            a size, a count or a length above its limit
 │   │   └── HeadersTooLarge
 │   └── RequestTimeout      it did not arrive in time
+├── Unauthenticated         nobody knows who asks
+├── Forbidden               who asks may not do this
 ├── NotFound
 ├── Conflict                the thing is not in a state that allows this
 ├── Overloaded              a limit of the server, worth trying again later
@@ -113,6 +115,14 @@ class HeadersTooLarge(TooLarge):
 
 class RequestTimeout(InvalidInput):
     """The request did not arrive in the time it may take."""
+
+
+class Unauthenticated(ServiceError):
+    """A key is asked for, and none that is good was sent."""
+
+
+class Forbidden(ServiceError):
+    """The key that was sent may not do this."""
 
 
 class NotFound(ServiceError):

@@ -1,5 +1,6 @@
 """Settings: ``HOWSURE_*`` environment variables or a ``.env`` file, each with a working default."""
 
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Literal
 
@@ -18,6 +19,22 @@ class Settings(BaseSettings):
     )
 
     host: str = Field("127.0.0.1", description="Address the service listens on.")
+    allow_anonymous: bool = Field(
+        False,
+        description=(
+            "Whether others than this machine may be let in without a key, as long as none was "
+            "ever made."
+        ),
+    )
+    key_pepper: str = Field(
+        "",
+        repr=False,
+        pattern=r"^(.{16,})?$",
+        description=(
+            "What digests of API keys are made with, 16 characters at least and the same for all "
+            "processes; empty: the file key-pepper in the data dir, made at first use."
+        ),
+    )
     port: int = Field(8000, ge=0, le=65535, description="Port; 0 takes a free one.")
     worker_port: int = Field(
         8001,
@@ -180,6 +197,13 @@ class Settings(BaseSettings):
         if len(set(names)) < len(names):
             raise ValueError("expected each device once")
         return device
+
+    def is_loopback(self) -> bool:
+        """Tell whether nobody but this machine can reach the address that is listened on."""
+        try:
+            return ip_address(self.host).is_loopback
+        except ValueError:
+            return self.host == "localhost"
 
     def resolved_database_url(self) -> str:
         """Return the database's URL, the default one spelt out."""

@@ -22,6 +22,7 @@ from service.api import (
     refit,
     report,
 )
+from service.api.access.guard import Guard
 from service.api.request_meter import RequestMeter
 
 ROUTERS = (
@@ -53,6 +54,7 @@ SCHEMAS = (
 def install(app: FastAPI) -> None:
     """Add every route to ``app``, with its failures and its documents."""
     errors.install(app)
+    app.add_middleware(Guard)
     app.add_middleware(RequestMeter, metrics=app.state.metrics)
     app.add_middleware(app.state.front.around)
     oip.install(app)

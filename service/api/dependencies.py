@@ -5,9 +5,11 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 
+from service.api.access.guard import CALLER
 from service.api.hot.front import HotFront
 from service.api.job_watch import JobWatch
 from service.api.lane import Lanes
+from service.operations.api_keys import Caller
 from service.operations.workspace import Workspace
 from service.runner import ServedModels
 
@@ -19,9 +21,9 @@ def _workspace(request: Request) -> Workspace:
 
 
 def _tenant_id(request: Request) -> uuid.UUID:
-    tenant_id = request.app.state.tenant_id
-    assert isinstance(tenant_id, uuid.UUID)  # noqa: S101 - set by the composition root
-    return tenant_id
+    caller = request.scope[CALLER]
+    assert isinstance(caller, Caller)  # noqa: S101 - set by the guard, for what is not open
+    return caller.tenant_id
 
 
 def _lanes(request: Request) -> Lanes:

@@ -18,6 +18,7 @@ from service.cli import (
     evaluate,
     export,
     import_bins,
+    keys,
     list_,
     predict,
     promote,
@@ -49,6 +50,7 @@ app.command("list")(list_.list_calibrations)
 app.command("delete")(delete.delete)
 app.command("demo")(demo.demo)
 app.add_typer(database.app, name="db")
+app.add_typer(keys.app, name="keys")
 
 
 def _print_version(value: bool) -> None:

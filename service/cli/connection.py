@@ -16,6 +16,7 @@ from service.app import create_app
 from service.cli.failure import CommandFailed
 from service.cli.given_settings import given_settings, prepare
 from service.cli.server import Server
+from service.client.connection import headers_of
 from service.log_lines import configure_logging
 from service.settings import Settings
 
@@ -31,7 +32,9 @@ def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[ht
     speaks HTTP over a socket that only this user can reach: both ways take the same path.
     """
     if url is not None:
-        with httpx.Client(base_url=url, timeout=TIMEOUT_SECONDS) as client:
+        with httpx.Client(
+            base_url=url, headers=headers_of(None), timeout=TIMEOUT_SECONDS
+        ) as client:
             yield client
         return
     settings = settings or given_settings()
@@ -45,6 +48,7 @@ def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[ht
             httpx.Client(
                 transport=httpx.HTTPTransport(uds=address),
                 base_url="http://howsure",
+                headers=headers_of(None),
                 timeout=TIMEOUT_SECONDS,
             ) as client,
         ):
@@ -59,7 +63,8 @@ def running(
 ) -> Iterator[None]:
     """Run the service in a thread of this process until the block ends."""
     # Who talks to it ends it: nobody else has to be waited for.
-    server = Server(create_app(settings), uds=uds, drain_seconds=0.0)
+    app = create_app(settings, keyless=uds is not None)
+    server = Server(app, uds=uds, drain_seconds=0.0)
     failures: list[BaseException] = []
 
     def serve() -> None:

@@ -17,8 +17,10 @@ from service.cli.connection import running
 from service.cli.failure import CommandFailed, check
 from service.cli.given_settings import given_settings, prepare
 from service.cli.listener import bind
+from service.cli.open_doors import require_keys
 from service.cli.score_table import print_scores
 from service.cli.upload import Upload
+from service.client.connection import headers_of
 from service.log_lines import configure_logging
 
 PACKAGED = "demo_files"
@@ -39,6 +41,7 @@ def demo(
     folder = demo_folder()
     settings = given_settings()
     prepare(settings)
+    require_keys(settings)
     configure_logging(settings.log_format, level=logging.WARNING)
     try:
         listener = bind(settings.host, settings.port)
@@ -47,7 +50,10 @@ def demo(
     address = f"http://{settings.host}:{listener.getsockname()[1]}"
     console = Console(highlight=False, soft_wrap=True)
     started = time.monotonic()
-    with running(settings, sockets=[listener]), httpx.Client(base_url=address) as client:
+    with (
+        running(settings, sockets=[listener]),
+        httpx.Client(base_url=address, headers=headers_of(None)) as client,
+    ):
         resource = upload_and_wait(
             client,
             Upload(

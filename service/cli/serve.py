@@ -12,6 +12,7 @@ from rich.console import Console
 from service.app import create_app
 from service.cli.given_settings import given_settings, prepare
 from service.cli.listener import address_of, bind, listen
+from service.cli.open_doors import require_keys
 from service.cli.processes import Supervisor
 from service.cli.server import Server
 from service.cli.settings_help import settings_help
@@ -44,6 +45,7 @@ def serve(
     )
     listener = bind(settings.host, settings.port)
     prepare(settings)
+    require_keys(settings)
     configure_logging(settings.log_format)
     address = address_of(listener, settings.host)
     if settings.processes > 1:

@@ -8,7 +8,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from service.client.connection import RETRIES, TIMEOUT_SECONDS, url_of
+from service.client.connection import RETRIES, TIMEOUT_SECONDS, headers_of, url_of
 from service.client.request import Answer
 from service.client.steps import (
     CloseLines,
@@ -47,23 +47,26 @@ class AsyncClient:
 
     Parameters
     ----------
-    url, timeout, retries
+    url, api_key, timeout, retries
         As of `Client`.
     http
-        A client of your own to send by; it stays open.
+        A client of your own to send by, the key too; it stays open.
     """
 
     def __init__(
         self,
         url: str | None = None,
         *,
+        api_key: str | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         retries: int = RETRIES,
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._uses = Uses(retries=retries)
         self._timeout = timeout
-        self._owned = httpx.AsyncClient(base_url=url_of(url)) if http is None else None
+        self._owned = None
+        if http is None:
+            self._owned = httpx.AsyncClient(base_url=url_of(url), headers=headers_of(api_key))
         self._http = self._owned or http or httpx.AsyncClient()
 
     calibrate = _awaits(Uses.calibrate)

@@ -8,7 +8,7 @@ from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 import httpx
 
-from service.client.connection import RETRIES, TIMEOUT_SECONDS, url_of
+from service.client.connection import RETRIES, TIMEOUT_SECONDS, headers_of, url_of
 from service.client.request import Answer
 from service.client.steps import (
     CloseLines,
@@ -44,25 +44,31 @@ class Client:
     ----------
     url
         Its address; without one ``HOWSURE_URL``, else ``http://127.0.0.1:8000``.
+    api_key
+        A key of the service; without one ``HOWSURE_API_KEY``, else none is sent.
     timeout
         Seconds within which it must go on with an answer; checking an upload may take longer.
     retries
         How often a request is sent again that found no connection or was told to come later.
     http
-        A client of your own to send by, for proxies or certificates; it stays open.
+        A client of your own to send by, for proxies or certificates, which also sends
+        the key; it stays open.
     """
 
     def __init__(
         self,
         url: str | None = None,
         *,
+        api_key: str | None = None,
         timeout: float | None = TIMEOUT_SECONDS,
         retries: int = RETRIES,
         http: httpx.Client | None = None,
     ) -> None:
         self._uses = Uses(retries=retries)
         self._timeout = timeout
-        self._owned = httpx.Client(base_url=url_of(url)) if http is None else None
+        self._owned = None
+        if http is None:
+            self._owned = httpx.Client(base_url=url_of(url), headers=headers_of(api_key))
         self._http = self._owned or http or httpx.Client()
 
     calibrate = _waits(Uses.calibrate)

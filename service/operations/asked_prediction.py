@@ -1,6 +1,7 @@
 """One request for predictions, whatever it came by, and who is told its answer."""
 
 import asyncio
+import uuid
 from typing import Literal, TypeAlias
 
 import msgspec
@@ -48,12 +49,15 @@ class AskedPrediction(BatchRequest, eq=False, kw_only=True):
 
     Attributes
     ----------
+    tenant_id
+        Whose calibration is asked.
     timeout
         Seconds until there must be an answer; no longer than the terms say.
     is_told
         Whether it was told its end, or was dropped.
     """
 
+    tenant_id: uuid.UUID
     terms: PredictionTerms
     timeout: float
     served: ServedCalibration | None = None

@@ -1,7 +1,6 @@
 """Answers requests for predictions as they come; nothing here blocks the event loop."""
 
 import asyncio
-import uuid
 from collections.abc import Coroutine, Sequence
 
 import structlog
@@ -45,20 +44,16 @@ class Predicting:
     def __init__(
         self,
         workspace: Workspace,
-        tenant_id: uuid.UUID,
         models: ServedModels,
         *,
         statistics: Statistics,
         in_thread: InThread,
     ) -> None:
         self._workspace = workspace
-        self._tenant_id = tenant_id
         self._models = models
         self._statistics = statistics
-        self._scores = ScoreAnswers(
-            workspace, tenant_id, statistics=statistics, in_thread=in_thread
-        )
-        self._names = ServedNames(workspace, tenant_id)
+        self._scores = ScoreAnswers(workspace, statistics=statistics, in_thread=in_thread)
+        self._names = ServedNames(workspace)
         self._writer = AnswerWriter(workspace.metrics.answers, statistics, fail=self.fail)
         self._loop = asyncio.get_running_loop()
 
@@ -117,7 +112,7 @@ class Predicting:
             reference = named_calibration(asked.body)
         if terms.media_type == OIP:
             _look_for_timeout(asked)
-        served = self._names.get(reference)
+        served = self._names.get(asked.tenant_id, reference)
         if served is None:
             self._later(asked, self._find(asked, reference))
         else:
@@ -152,7 +147,7 @@ class Predicting:
         self._begin_plain(asked)
 
     async def _find(self, asked: AskedPrediction, reference: str) -> None:
-        served = await self._names.find(reference)
+        served = await self._names.find(asked.tenant_id, reference)
         if not asked.is_told:
             self._submit(asked, reference, served)
 
@@ -177,7 +172,7 @@ class Predicting:
     ) -> None:
         try:
             deleted = await asyncio.to_thread(
-                is_deleted, self._workspace, self._tenant_id, served.ref.id
+                is_deleted, self._workspace, asked.tenant_id, served.ref.id
             )
         except (Overloaded, OperationalError):
             # The database does not say; what went wrong first is the better reason.

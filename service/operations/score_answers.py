@@ -1,7 +1,6 @@
 """Answers for calibrations without a model, whose rows are its outputs."""
 
 import asyncio
-import uuid
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -46,13 +45,11 @@ class ScoreAnswers:
     def __init__(
         self,
         workspace: Workspace,
-        tenant_id: uuid.UUID,
         *,
         statistics: Statistics,
         in_thread: InThread,
     ) -> None:
         self._workspace = workspace
-        self._tenant_id = tenant_id
         self._statistics = statistics
         self._in_thread = in_thread
         self._loop = asyncio.get_running_loop()
@@ -95,7 +92,7 @@ class ScoreAnswers:
             infer, request = read_infer(
                 InferBody(kind.reference, asked.body, IDENTITY, kind.header_length),
                 limits=limits,
-                inputs=lambda: input_tensors(self._workspace, self._tenant_id, kind.reference),
+                inputs=lambda: input_tensors(self._workspace, asked.tenant_id, kind.reference),
             )
             return request, wanted_of(infer)
         parameter = None if kind.media_type == JSON else kind.reference

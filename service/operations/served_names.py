@@ -5,6 +5,7 @@ import uuid
 from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from sqlalchemy.exc import OperationalError
 
@@ -12,6 +13,9 @@ from service.errors import Conflict, NotFound, Overloaded
 from service.operations.load_served import load_served
 from service.operations.served import ServedCalibration
 from service.operations.workspace import Workspace
+
+# A tenant, and what it calls a calibration.
+_Asked: TypeAlias = tuple[uuid.UUID, str]
 
 # For so long what was written by another process may go unseen. What this process writes is seen
 # at once.
@@ -49,30 +53,30 @@ class _Asking:
 
 
 class ServedNames:
-    """References and the calibrations they mean; for one event loop."""
+    """References of tenants and the calibrations they mean; for one event loop."""
 
-    def __init__(self, workspace: Workspace, tenant_id: uuid.UUID) -> None:
+    def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
-        self._tenant_id = tenant_id
         self._database = workspace.database
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="names")
-        self._known: OrderedDict[str, _Known] = OrderedDict()
-        self._asking: dict[str, _Asking] = {}
+        self._known: OrderedDict[_Asked, _Known] = OrderedDict()
+        self._asking: dict[_Asked, _Asking] = {}
 
-    def get(self, reference: str) -> ServedCalibration | None:
+    def get(self, tenant_id: uuid.UUID, reference: str) -> ServedCalibration | None:
         """Return what a reference means if that is known well enough."""
-        known = self._known.get(reference)
+        asked = (tenant_id, reference)
+        known = self._known.get(asked)
         if known is None or known.generation != self._database.generation:
             return None
         age = self._loop.time() - known.tried
         if age >= FRESH_SECONDS:
             return None
         if age >= AGEING_SECONDS:
-            self._ask(reference)
+            self._ask(asked)
         return known.served
 
-    async def find(self, reference: str) -> ServedCalibration:
+    async def find(self, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
         """Ask what a reference means; those who ask at the same time ask once.
 
         Raises
@@ -82,68 +86,69 @@ class ServedNames:
         Overloaded
             If the database is away, and was not asked lately.
         """
-        asking = asyncio.shield(self._ask(reference))
-        if self._still_known(reference) is None:
+        asked = (tenant_id, reference)
+        asking = asyncio.shield(self._ask(asked))
+        if self._still_known(asked) is None:
             return await asking
         try:
             return await asyncio.wait_for(asking, PATIENCE_SECONDS)
         except TimeoutError:
             # It may have become known otherwise meanwhile.
-            return self._keep(reference) or await self._ask(reference)
+            return self._keep(asked) or await self._ask(asked)
 
     def close(self) -> None:
         """Ask nothing more; who hangs at the database is not waited for."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, reference: str) -> "asyncio.Task[ServedCalibration]":
+    def _ask(self, asked: _Asked) -> "asyncio.Task[ServedCalibration]":
         generation = self._database.generation
-        asking = self._asking.get(reference)
+        asking = self._asking.get(asked)
         if asking is None or asking.generation != generation:
-            task = self._loop.create_task(self._answer(reference, generation))
-            asking = self._asking[reference] = _Asking(generation, task)
-            task.add_done_callback(lambda _: self._asked(reference, asking))
+            task = self._loop.create_task(self._answer(asked, generation))
+            asking = self._asking[asked] = _Asking(generation, task)
+            task.add_done_callback(lambda _: self._asked(asked, asking))
         return asking.task
 
-    def _asked(self, reference: str, asking: _Asking) -> None:
-        if self._asking.get(reference) is asking:
-            del self._asking[reference]
+    def _asked(self, asked: _Asked, asking: _Asking) -> None:
+        if self._asking.get(asked) is asking:
+            del self._asking[asked]
         if not asking.task.cancelled():
             # Looked at here: nobody may wait for it. The next one who does asks again.
             asking.task.exception()
 
-    async def _answer(self, reference: str, generation: int) -> ServedCalibration:
-        asked = self._loop.time()
+    async def _answer(self, asked: _Asked, generation: int) -> ServedCalibration:
+        began = self._loop.time()
         try:
             served = await self._loop.run_in_executor(
-                self._threads, load_served, self._workspace, self._tenant_id, reference
+                self._threads, load_served, self._workspace, *asked
             )
         except (NotFound, Conflict):
-            self._known.pop(reference, None)
+            self._known.pop(asked, None)
             raise
         except (Overloaded, OperationalError) as error:
-            kept = self._keep(reference)
+            kept = self._keep(asked)
             if kept is not None:
                 return kept
             if isinstance(error, Overloaded):
                 raise
             raise Overloaded("The database does not answer; try again.") from error
         if generation == self._database.generation:
-            self._known[reference] = _Known(served, generation, asked, asked)
-            self._known.move_to_end(reference)
+            self._known[asked] = _Known(served, generation, began, began)
+            self._known.move_to_end(asked)
             while len(self._known) > MOST_NAMES:
                 self._known.popitem(last=False)
         return served
 
-    def _keep(self, reference: str) -> ServedCalibration | None:
+    def _keep(self, asked: _Asked) -> ServedCalibration | None:
         """Go on for a moment with what was known before the database went away."""
-        known = self._still_known(reference)
+        known = self._still_known(asked)
         if known is None:
             return None
         known.tried = self._loop.time()
         return known.served
 
-    def _still_known(self, reference: str) -> _Known | None:
-        known = self._known.get(reference)
+    def _still_known(self, asked: _Asked) -> _Known | None:
+        known = self._known.get(asked)
         if known is None or known.generation != self._database.generation:
             return None
         return known if self._loop.time() - known.asked <= STALE_SECONDS else None

@@ -42,7 +42,7 @@ def first_version(table: sa.Table) -> sa.TableClause:
 OLD = {
     name: first_version(table)
     for name, table in models.Base.metadata.tables.items()
-    if name not in ("evaluation", "export", "idempotency_key")
+    if name not in ("evaluation", "export", "idempotency_key", "api_key")
 }
 
 

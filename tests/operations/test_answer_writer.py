@@ -63,7 +63,14 @@ def matrix(classes):
 
 def asked(served):
     return Asked(
-        asker=None, body=b"", arrived=0.0, terms=TERMS, timeout=60.0, served=served, told=[]
+        asker=None,
+        tenant_id=uuid.UUID(int=1),
+        body=b"",
+        arrived=0.0,
+        terms=TERMS,
+        timeout=60.0,
+        served=served,
+        told=[],
     )
 
 

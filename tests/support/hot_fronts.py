@@ -19,6 +19,7 @@ from service.api.hot.front import HotFront
 from service.api.hot.limits import ConnectionLimits
 from service.api.hot.protocol import protocol_of
 from service.cli.server import Server
+from service.errors import Unauthenticated
 
 MAX_BODY_BYTES = 100_000
 JSON = (b"content-type", b"application/json")
@@ -41,6 +42,10 @@ class QueryApp:
         """Wait until a request with this query is begun; earlier ones are forgotten."""
         while self._begun.get(timeout=10) != query:
             pass
+
+    def admit(self, head):
+        if (b"authorization", b"nobody") in head.headers:
+            raise Unauthenticated("nobody may")
 
     def begin(self, request):
         self.n_begun += 1

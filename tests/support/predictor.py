@@ -3,6 +3,7 @@
 import asyncio
 import json
 import threading
+import uuid
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import Future
 from contextlib import contextmanager
@@ -37,7 +38,9 @@ class Predictor:
         predicting: Predicting,
         models: ServedModels,
         lane: Lane,
+        tenant_id: uuid.UUID,
     ) -> None:
+        self._tenant_id = tenant_id
         self._loop = loop
         self._predicting = predicting
         self._lane = lane
@@ -58,6 +61,7 @@ class Predictor:
             asked = FuturePrediction(
                 asker=self._predicting,
                 body=body,
+                tenant_id=self._tenant_id,
                 arrived=self._loop.time(),
                 terms=PredictionTerms("application/json", None, "json", timeout),
                 timeout=timeout,
@@ -99,7 +103,6 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
         )
         predicting = Predicting(
             workspace,
-            tenant_of(workspace.database),
             models,
             statistics=Statistics(),
             in_thread=lane.run,
@@ -109,7 +112,7 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
     try:
         predicting, models, lane = on_loop(opened)
         try:
-            yield Predictor(loop, predicting, models, lane)
+            yield Predictor(loop, predicting, models, lane, tenant_of(workspace.database))
         finally:
             on_loop(predicting.close)
     finally:

@@ -135,6 +135,11 @@ _OF_EVALUATION = {
 }
 HEAD_ROWS: Rows = {
     "tenant": [{"id": OTHER_TENANT_ID, "name": "second"}],
+    "api_key": [
+        {"id": "0123456789Ab", "tenant_id": OTHER_TENANT_ID, "name": "a job", "digest": "0" * 64}
+        | {"pepper_id": "1" * 16, "scopes": ["predict", "read"], "lifetime_days": 365}
+        | {"created_at": NOON, "expires_at": NOON, "last_used_at": None, "revoked_at": NOON}
+    ],
     "calibration_name": [
         {"tenant_id": TENANT_ID, "name": "digits", "last_version": 9, "promoted_version": 1},
         {"tenant_id": OTHER_TENANT_ID, "name": "digits", "last_version": 6},

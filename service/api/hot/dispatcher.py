@@ -64,14 +64,15 @@ class HotDispatcher:
     async def _answer(self, found: HotRoute, scope: Scope, receive: Receive) -> HotAnswer:
         arrived = asyncio.get_running_loop().time()
         headers = [(name.lower(), value) for name, value in scope["headers"]]
+        head = RequestHead(found.route, found.parameters, scope.get("query_string", b""), headers)
         try:
+            self._hot.admit(head)
             body = await self._read(headers, receive, arrived)
         except ServiceError as error:
             return self._hot.refuse(found.route, error, arrived=arrived)
         except ClientDisconnect:
             self._hot.broke_off(found.route, arrived=arrived)
             raise
-        head = RequestHead(found.route, found.parameters, scope.get("query_string", b""), headers)
         answered: Answered = asyncio.get_running_loop().create_future()
         return await self._exchange(_Request(head, body, arrived, answered), receive)
 

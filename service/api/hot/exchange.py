@@ -58,6 +58,15 @@ class HotApp(Protocol):
     def max_body_bytes(self) -> int:
         """Longest body that is received."""
 
+    def admit(self, head: RequestHead) -> None:
+        """Look who asks, before anything of the body is taken.
+
+        Raises
+        ------
+        ServiceError
+            If it is nobody who may.
+        """
+
     def begin(self, request: HotRequest) -> GiveUp:
         """Answer a request by calling its ``reply`` once, perhaps before this returns.
 

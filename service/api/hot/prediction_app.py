@@ -3,8 +3,10 @@
 import asyncio
 from urllib.parse import parse_qs
 
+import msgspec
 import structlog
 
+from service.api.access.bearer import authorization
 from service.api.hot.exchange import GiveUp, Headers, HotAnswer, HotRequest, RequestHead
 from service.api.hot.refusal import refusal
 from service.api.hot.routes import PREDICT
@@ -21,6 +23,8 @@ from service.errors import (
     shown,
 )
 from service.metrics import RequestMetrics
+from service.operations.api_keys import PREDICT as MAY_PREDICT
+from service.operations.api_keys import Caller, Doorkeeper, KeyRing
 from service.operations.asked_prediction import (
     AnswerForm,
     AskedPrediction,
@@ -37,6 +41,7 @@ OK = 200
 CLIENT_LEFT = 499
 LEFT = "client-left"
 INTERNAL = "internal-error"
+SCOPE = (MAY_PREDICT,)
 _LENGTH = LENGTH_HEADER.lower().encode()
 
 log = structlog.get_logger(__name__)
@@ -55,33 +60,43 @@ class PredictionApp:
         timeout_seconds: float,
     ) -> None:
         self._predicting: Predicting | None = None
+        self._doorkeeper: Doorkeeper | None = None
         self._metrics = metrics
         self._max_body_bytes = max_body_bytes
         self._timeout = timeout_seconds
 
-    def open(self, predicting: Predicting) -> None:
+    def open(self, predicting: Predicting, doorkeeper: Doorkeeper) -> None:
         """Begin to answer; until then requests are refused."""
         self._predicting = predicting
+        self._doorkeeper = doorkeeper
 
     @property
     def max_body_bytes(self) -> int:
         """Longest body that is received."""
         return self._max_body_bytes
 
+    def admit(self, head: RequestHead) -> None:
+        """Look who asks; once is enough for as long as the same keys are good."""
+        if self._doorkeeper is None:
+            raise Overloaded("The service is starting.", retry_after=1)
+        self._known(head, self._doorkeeper)
+
     def begin(self, request: HotRequest) -> GiveUp:
         """Answer a request by calling its ``reply`` once, unless it is given up before."""
-        predicting, head = self._predicting, request.head
+        predicting, doorkeeper, head = self._predicting, self._doorkeeper, request.head
         try:
-            if predicting is None:
+            if predicting is None or doorkeeper is None:
                 raise Overloaded("The service is starting.", retry_after=1)
-            terms = head.memo
+            known = self._known(head, doorkeeper)
+            terms = known.terms
             if terms is None:
-                terms = head.memo = _terms(head, self._timeout)
+                terms = known.terms = _terms(head, self._timeout)
         except ServiceError as error:
             request.reply(self.refuse(head.route, error, arrived=request.arrived))
             return _nothing
         exchange = _Exchange(
             asker=predicting,
+            tenant_id=known.caller.tenant_id,
             body=request.body,
             arrived=request.arrived,
             terms=terms,
@@ -97,6 +112,17 @@ class PredictionApp:
             exchange.fail(error)
         return exchange.give_up
 
+    def _known(self, head: RequestHead, doorkeeper: Doorkeeper) -> "_Known":
+        known: _Known | None = head.memo
+        if known is None or known.ring is not doorkeeper.ring:
+            ring = doorkeeper.ring
+            caller = doorkeeper.admit(authorization(head.headers), SCOPE)
+            terms = None if known is None else known.terms
+            known = head.memo = _Known(ring, caller, terms)
+        else:
+            known.caller.is_used = True
+        return known
+
     def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
         """Return the answer to a request that was not received whole, and count it."""
         answer = refusal(route.encode(), error)
@@ -111,6 +137,14 @@ class PredictionApp:
         """Count a request that is over."""
         seconds = asyncio.get_running_loop().time() - arrived
         self._metrics.answered("POST", route, status=status, seconds=seconds, failure=failure)
+
+
+class _Known(msgspec.Struct, eq=False):
+    """What a head was found to say, and by which keys."""
+
+    ring: KeyRing
+    caller: Caller
+    terms: PredictionTerms | None
 
 
 def _terms(head: RequestHead, longest: float) -> PredictionTerms:

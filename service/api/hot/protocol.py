@@ -203,13 +203,16 @@ class HotProtocol(GuardedProtocol):
 
     def _begin(self, found: HotRoute) -> None:
         is_old = self.parser.get_http_version() == "1.0"
-        body = ArrivingBody(max_bytes=self.front.hot.max_body_bytes, budget=self.front.budget)
+        hot = self.front.hot
+        head = RequestHead(found.route, found.parameters, query_of(self.url), self.headers)
+        body = ArrivingBody(max_bytes=hot.max_body_bytes, budget=self.front.budget)
         self._receiving = ArrivingRequest(
-            RequestHead(found.route, found.parameters, query_of(self.url), self.headers),
+            head,
             arrived=self.arrived,
             keep_alive=not is_old and self.parser.should_keep_alive(),
             body=body,
         )
+        hot.admit(head)
         body.claim(self.claimed_length)
 
     def _answer(self, cycle: HotCycle) -> None:

@@ -11,6 +11,7 @@ from service.api.oip_errors import STATUS as OIP_STATUS
 from service.errors import ServiceError
 from service.operations.problem import problem_of
 
+CHALLENGE = (b"www-authenticate", b'Bearer realm="howsure"')
 _BELOW_PREFIX = (f"{PREFIX}/".encode(), f"{PREFIX}?".encode())
 
 
@@ -23,10 +24,12 @@ def refusal(target: bytes, error: Exception) -> HotAnswer:
     if isinstance(error, ServiceError):
         status = status_of(error)
     found = problem_of(error)
-    retry = [(b"retry-after", b"%d" % retry_after(error))] if status in WORTH_RETRYING else []
+    more = [(b"retry-after", b"%d" % retry_after(error))] if status in WORTH_RETRYING else []
+    if status == HTTPStatus.UNAUTHORIZED:
+        more = [CHALLENGE]
     if target == PREFIX.encode() or target.startswith(_BELOW_PREFIX):
         body = msgspec.json.encode({"error": found["detail"]})
-        headers = [(b"content-type", b"application/json"), *retry]
+        headers = [(b"content-type", b"application/json"), *more]
         return HotAnswer(OIP_STATUS.get(status, status), body, headers)
     body = msgspec.json.encode(found | {"status": int(status)})
-    return HotAnswer(status, body, [(b"content-type", MEDIA_TYPE.encode()), *retry])
+    return HotAnswer(status, body, [(b"content-type", MEDIA_TYPE.encode()), *more])

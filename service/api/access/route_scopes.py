@@ -1,0 +1,93 @@
+"""What each route asks of a key; a route that is not here lets nobody in once there are keys."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from starlette.routing import compile_path
+
+from service.operations.api_keys import ADMIN, PREDICT, READ, WRITE
+
+AnyOf: TypeAlias = frozenset[str]
+
+# Whoever can reach the service may ask for it; it tells nothing of a tenant.
+OPEN: AnyOf = frozenset()
+_PREDICT = frozenset({PREDICT})
+_READ = frozenset({READ})
+_WRITE = frozenset({WRITE})
+_ADMIN = frozenset({ADMIN})
+# Clients of the protocol look at a model before they ask it.
+_PREDICT_OR_READ = _PREDICT | _READ
+
+_OF_CALIBRATION = "/calibrations/{calibration_id}"
+_OF_EVALUATION = f"{_OF_CALIBRATION}/evaluations/{{evaluation_name}}"
+_OF_MODEL = "/v2/models/{model_name}"
+_OF_VERSION = f"{_OF_MODEL}/versions/{{model_version}}"
+
+# In the order in which the paths are tried: a path that is fixed before one with a name in it.
+ROUTE_SCOPES: Mapping[tuple[str, str], AnyOf] = {
+    ("POST", "/calibrate"): _WRITE,
+    ("GET", "/calibrations"): _READ,
+    ("POST", "/calibrations/import"): _WRITE,
+    ("GET", _OF_CALIBRATION): _READ,
+    ("DELETE", _OF_CALIBRATION): _WRITE,
+    ("POST", f"{_OF_CALIBRATION}/cancel"): _WRITE,
+    ("POST", f"{_OF_CALIBRATION}/refit"): _WRITE,
+    ("POST", f"{_OF_CALIBRATION}/promote"): _WRITE,
+    ("GET", f"{_OF_CALIBRATION}/events"): _READ,
+    ("GET", f"{_OF_CALIBRATION}/bins"): _READ,
+    ("GET", f"{_OF_CALIBRATION}/model.onnx"): _READ,
+    ("GET", f"{_OF_CALIBRATION}/model_data/{{name}}"): _READ,
+    ("POST", f"{_OF_CALIBRATION}/evaluations"): _WRITE,
+    ("GET", f"{_OF_CALIBRATION}/evaluations"): _READ,
+    ("GET", _OF_EVALUATION): _READ,
+    ("DELETE", _OF_EVALUATION): _WRITE,
+    ("POST", f"{_OF_EVALUATION}/cancel"): _WRITE,
+    ("GET", f"{_OF_EVALUATION}/events"): _READ,
+    ("GET", "/report"): _READ,
+    ("POST", "/predict"): _PREDICT,
+    ("GET", "/v2"): OPEN,
+    ("GET", "/v2/health/live"): OPEN,
+    ("GET", "/v2/health/ready"): OPEN,
+    ("GET", "/v2/models/stats"): _READ,
+    ("GET", _OF_MODEL): _PREDICT_OR_READ,
+    ("GET", _OF_VERSION): _PREDICT_OR_READ,
+    ("GET", f"{_OF_MODEL}/ready"): _PREDICT_OR_READ,
+    ("GET", f"{_OF_VERSION}/ready"): _PREDICT_OR_READ,
+    ("GET", f"{_OF_MODEL}/config"): _PREDICT_OR_READ,
+    ("GET", f"{_OF_VERSION}/config"): _PREDICT_OR_READ,
+    ("GET", f"{_OF_MODEL}/stats"): _READ,
+    ("GET", f"{_OF_VERSION}/stats"): _READ,
+    ("POST", f"{_OF_MODEL}/infer"): _PREDICT,
+    ("POST", f"{_OF_VERSION}/infer"): _PREDICT,
+    ("POST", "/v2/repository/index"): _PREDICT_OR_READ,
+    ("GET", "/models"): _ADMIN,
+    ("GET", "/metrics"): _ADMIN,
+    ("GET", "/healthz"): OPEN,
+    ("GET", "/readyz"): OPEN,
+    ("GET", "/docs"): OPEN,
+    ("GET", "/openapi.json"): OPEN,
+    ("HEAD", "/openapi.json"): OPEN,
+    ("GET", "/static/{path:path}"): OPEN,
+    ("HEAD", "/static/{path:path}"): OPEN,
+}
+# As the router matches them.
+_PATTERNS = [
+    (method, path, compile_path(path)[0], scopes) for (method, path), scopes in ROUTE_SCOPES.items()
+]
+
+
+@dataclass(frozen=True)
+class DeclaredRoute:
+    """A route, and what a key must be for: one of the scopes, if it is not `OPEN`."""
+
+    path: str
+    scopes: AnyOf
+
+
+def declared_route(method: str, path: str) -> DeclaredRoute | None:
+    """Return the route that a request is for, None if it is for none that is declared."""
+    for declared, template, pattern, scopes in _PATTERNS:
+        if declared == method and pattern.match(path):
+            return DeclaredRoute(template, scopes)
+    return None

@@ -1,0 +1,136 @@
+"""API keys of all tenants: every query of theirs. They are the operator's, not a tenant's."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from uuid import UUID
+
+from sqlalchemy import exists, select, update
+from sqlalchemy.orm import Session
+
+from models import ApiKey, Tenant, database_now
+from service.errors import NotFound, shown
+
+
+@dataclass(frozen=True)
+class LiveKey:
+    """What is needed to know a key that is neither revoked nor expired."""
+
+    id: str
+    tenant_id: UUID
+    digest: str
+    pepper_id: str
+    scopes: frozenset[str]
+
+
+@dataclass(frozen=True)
+class NewKey:
+    """A key to keep; its days count from now, by the database's clock."""
+
+    id: str
+    tenant_id: UUID
+    name: str
+    digest: str
+    pepper_id: str
+    scopes: Sequence[str]
+    lifetime_days: int
+
+
+@dataclass(frozen=True)
+class ListedKey:
+    """A key as it is shown, with the name of its tenant."""
+
+    row: ApiKey
+    tenant: str
+    is_expired: bool
+
+
+def any_keys(session: Session) -> bool:
+    """Tell whether there is a key, or ever was one: none is deleted."""
+    return bool(session.scalar(select(exists().select_from(ApiKey))))
+
+
+def live_keys(session: Session) -> list[LiveKey]:
+    """Return all keys that are neither revoked nor expired, in the order of their ids."""
+    columns = (ApiKey.id, ApiKey.tenant_id, ApiKey.digest, ApiKey.pepper_id, ApiKey.scopes)
+    rows = session.execute(
+        select(*columns)
+        .where(ApiKey.revoked_at.is_(None), ApiKey.expires_at > database_now())
+        .order_by(ApiKey.id)
+    )
+    return [
+        LiveKey(row.id, row.tenant_id, row.digest, row.pepper_id, frozenset(row.scopes))
+        for row in rows
+    ]
+
+
+def add_key(session: Session, new: NewKey) -> ApiKey:
+    """Keep a key."""
+    now = _now(session)
+    row = ApiKey(
+        id=new.id,
+        tenant_id=new.tenant_id,
+        name=new.name,
+        digest=new.digest,
+        pepper_id=new.pepper_id,
+        scopes=sorted(new.scopes),
+        lifetime_days=new.lifetime_days,
+        created_at=now,
+        expires_at=now + timedelta(days=new.lifetime_days),
+    )
+    session.add(row)
+    session.flush()
+    return row
+
+
+def listed_keys(session: Session, tenant: str | None) -> list[ListedKey]:
+    """Return the keys of a tenant, or of all, the oldest first."""
+    query = (
+        select(ApiKey, Tenant.name, ApiKey.expires_at <= database_now())
+        .join(Tenant, Tenant.id == ApiKey.tenant_id)
+        .order_by(Tenant.name, ApiKey.created_at, ApiKey.id)
+    )
+    if tenant is not None:
+        query = query.where(Tenant.name == tenant)
+    return [ListedKey(row, name, bool(expired)) for row, name, expired in session.execute(query)]
+
+
+def find_key(session: Session, key_id: str) -> ApiKey:
+    """Return a key.
+
+    Raises
+    ------
+    NotFound
+        If there is none of this id.
+    """
+    row = session.get(ApiKey, key_id, with_for_update=True)
+    if row is None:
+        raise NotFound(f"there is no key {shown(key_id)}; `howsure keys list` tells their ids")
+    return row
+
+
+def is_live(session: Session, row: ApiKey) -> bool:
+    """Tell whether a key is neither revoked nor expired."""
+    return row.revoked_at is None and row.expires_at > _now(session)
+
+
+def revoke_key(session: Session, row: ApiKey) -> None:
+    """End a key for good; one that was revoked before keeps its time."""
+    if row.revoked_at is None:
+        row.revoked_at = _now(session)
+
+
+def let_expire(session: Session, row: ApiKey, after: timedelta) -> None:
+    """Have a key end so much later, unless it does earlier."""
+    row.expires_at = min(row.expires_at, _now(session) + after)
+
+
+def note_use(session: Session, key_ids: Iterable[str]) -> None:
+    """Take note that these keys were used just now."""
+    session.execute(
+        update(ApiKey).where(ApiKey.id.in_(list(key_ids))).values(last_used_at=database_now())
+    )
+
+
+def _now(session: Session) -> datetime:
+    return session.scalars(select(database_now())).one()

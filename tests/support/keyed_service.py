@@ -1,0 +1,77 @@
+"""A service on a TCP port of its own that asks for keys, and the keys of two tenants."""
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from service.cli.connection import running
+from service.operations.api_keys import SCOPES, make_pepper
+from service.operations.api_keys.manage import MadeKey, create_key
+from service.settings import Settings
+from service.storage.database import open_database
+from service.storage.schema import upgrade
+
+
+@dataclass
+class KeyedService:
+    settings: Settings
+    address: tuple[str, int] = ("", 0)
+    clients: list[httpx.Client] = field(default_factory=list)
+
+    def make(self, tenant: str = "default", *scopes: str, days: int = 365) -> MadeKey:
+        """Make a key, for everything by default."""
+        with self.database() as database:
+            pepper = make_pepper(self.settings.key_pepper, self.settings.data_dir)
+            wanted = scopes or tuple(SCOPES)
+            return create_key(
+                database, pepper, name="test", tenant=tenant, scopes=wanted, days=days
+            )
+
+    @contextmanager
+    def database(self) -> Iterator[Any]:
+        opened = open_database(self.settings.resolved_database_url())
+        try:
+            yield opened
+        finally:
+            opened.dispose()
+
+    def client(self, key: str | None = None) -> httpx.Client:
+        """Return a client that sends this key, or none."""
+        headers = {} if key is None else {"Authorization": f"Bearer {key}"}
+        url = "http://{}:{}".format(*self.address)
+        made = httpx.Client(base_url=url, headers=headers, timeout=60)
+        self.clients.append(made)
+        return made
+
+
+@contextmanager
+def keyed_service(folder: Path, *, first: bool = True, **settings: Any) -> Iterator[KeyedService]:
+    """Run a service on loopback; with ``first`` there is a key before it starts."""
+    options = {"data_dir": folder, "device": "cpu", "_env_file": None, **settings}
+    made = KeyedService(Settings(**options))
+    folder.mkdir(exist_ok=True)
+    upgrade(made.settings.resolved_database_url())
+    if first:
+        made.make()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        made.address = listener.getsockname()
+        with running(made.settings, sockets=[listener]):
+            yield made
+            for client in made.clients:
+                client.close()
+
+
+def logits_of(n_classes: int = 3, n: int = 60) -> bytes:
+    """Return a small calibration set of a model's outputs, as CSV."""
+    lines = ["label," + ",".join(f"logit_{index}" for index in range(n_classes))]
+    for row in range(n):
+        label = row % n_classes
+        sure = 1 + row % 7
+        values = [sure if index == (label if row % 5 else 0) else 0 for index in range(n_classes)]
+        lines.append(",".join(map(str, [label, *values])))
+    return "\n".join(lines).encode()
