@@ -20,11 +20,12 @@ _ADMIN = frozenset({ADMIN})
 _PREDICT_OR_READ = _PREDICT | _READ
 
 _OF_CALIBRATION = "/calibrations/{calibration_id}"
-_OF_EVALUATION = f"{_OF_CALIBRATION}/evaluations/{{evaluation_name}}"
+_OF_EVALUATION = f"{_OF_CALIBRATION}/evaluations/{{evaluation_name:path}}"
 _OF_MODEL = "/v2/models/{model_name}"
 _OF_VERSION = f"{_OF_MODEL}/versions/{{model_version}}"
 
-# In the order in which the paths are tried: a path that is fixed before one with a name in it.
+# In the order in which the paths are tried: what is fixed before a name, which may have
+# slashes.
 ROUTE_SCOPES: Mapping[tuple[str, str], AnyOf] = {
     ("POST", "/calibrate"): _WRITE,
     ("GET", "/calibrations"): _READ,
@@ -40,10 +41,10 @@ ROUTE_SCOPES: Mapping[tuple[str, str], AnyOf] = {
     ("GET", f"{_OF_CALIBRATION}/model_data/{{name}}"): _READ,
     ("POST", f"{_OF_CALIBRATION}/evaluations"): _WRITE,
     ("GET", f"{_OF_CALIBRATION}/evaluations"): _READ,
+    ("GET", f"{_OF_EVALUATION}/events"): _READ,
     ("GET", _OF_EVALUATION): _READ,
     ("DELETE", _OF_EVALUATION): _WRITE,
     ("POST", f"{_OF_EVALUATION}/cancel"): _WRITE,
-    ("GET", f"{_OF_EVALUATION}/events"): _READ,
     ("GET", "/report"): _READ,
     ("POST", "/predict"): _PREDICT,
     ("GET", "/v2"): OPEN,
