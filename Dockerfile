@@ -33,6 +33,8 @@ RUN groupadd --system --gid 10001 howsure \
  && useradd --system --uid 10001 --gid 10001 --no-create-home howsure \
  && install -d -o 10001 -g 10001 /data
 COPY --chmod=0755 docker/healthcheck.py /usr/local/share/howsure/healthcheck.py
+# Others can reach a container, so it starts with an API key in its database, or with
+# HOWSURE_ALLOW_ANONYMOUS=1 where its port is published to this machine alone: docs/keys.md.
 ENV PATH=/opt/howsure/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HOME=/data \

@@ -5,7 +5,16 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from service.api.access.route_scopes import OPEN, ROUTE_SCOPES
+from service.api.errors import MEDIA_TYPE
 from service.api.examples import add_examples
+from service.api.oip_errors import PREFIX
+
+SCHEME = "key"
+_REFUSED = {
+    "401": "An API key is asked for, and none that is good was sent.",
+    "403": "The API key lacks the scope.",
+}
 
 
 def install(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
@@ -21,6 +30,7 @@ def install(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
                     known.update(schema.get("$defs", {}))
                     known[name] = {key: schema[key] for key in schema if key != "$defs"}
             _drop_what_never_happens(document)
+            _ask_for_keys(document)
             add_examples(document["paths"])
         return generate()
 
@@ -36,3 +46,22 @@ def _drop_what_never_happens(document: dict[str, Any]) -> None:
                 del operation["responses"]["422"]
     for name in ("HTTPValidationError", "ValidationError"):
         document["components"]["schemas"].pop(name, None)
+
+
+def _ask_for_keys(document: dict[str, Any]) -> None:
+    """Say which operations ask for a key, where there are keys, and for which scope."""
+    document["components"]["securitySchemes"] = {
+        SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key, `cal_…`."}
+    }
+    for (method, path), scopes in ROUTE_SCOPES.items():
+        operation = document["paths"].get(path.replace(":path}", "}"), {}).get(method.lower())
+        if operation is None or scopes == OPEN:
+            continue
+        # Nothing, as long as there are no keys.
+        operation["security"] = [{}, {SCHEME: sorted(scopes)}]
+        media_type, schema = MEDIA_TYPE, "Problem"
+        if path.startswith(PREFIX):
+            media_type, schema = "application/json", "OipError"
+        content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+        for status, meaning in _REFUSED.items():
+            operation["responses"][status] = {"description": meaning, "content": content}

@@ -14,7 +14,7 @@ from service.settings import Settings
 
 SETTINGS = {f"HOWSURE_{name.upper()}" for name in Settings.model_fields}
 # What the command line reads beside the settings.
-SETTINGS_OF_COMMANDS = {"HOWSURE_URL"}
+SETTINGS_OF_COMMANDS = {"HOWSURE_API_KEY", "HOWSURE_URL"}
 # Typer has a click of its own, Dask's commands have the other one.
 USAGE_ERRORS = (click.UsageError, typer.BadParameter.__base__)
 _ASSIGNMENT = re.compile(r"([A-Z][A-Z0-9_]*)=")

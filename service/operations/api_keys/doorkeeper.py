@@ -63,6 +63,7 @@ class Doorkeeper:
         self._noted: dict[str, float] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Future[bool] | None = None
         # Who holds an answer of this one asks again when another is in its place.
         self.ring: KeyRing = ClosedRing()
         self._seen: tuple[list[LiveKey], bool] | None = None
@@ -103,11 +104,13 @@ class Doorkeeper:
         self._task = asyncio.get_running_loop().create_task(self._keep_current())
 
     async def close(self) -> None:
-        """Look no more; a look that hangs at the database is not waited for."""
+        """Look no more; a look that hangs at the database is not waited for any longer."""
         if self._task is not None:
             self._task.cancel()
             with suppress(asyncio.CancelledError):
                 await self._task
+        if self._looking is not None:
+            await asyncio.wait([self._looking], timeout=FRESH_SECONDS)
         self._thread.shutdown(wait=False, cancel_futures=True)
 
     async def _keep_current(self) -> None:
@@ -116,7 +119,7 @@ class Doorkeeper:
         while True:
             await asyncio.sleep(FRESH_SECONDS)
             asked = time.monotonic()
-            looking = loop.run_in_executor(self._thread, self._look_and_note)
+            looking = self._looking = loop.run_in_executor(self._thread, self._look_and_note)
             while True:
                 # A look may hang at a database that is away.
                 await asyncio.wait([looking], timeout=FRESH_SECONDS)
