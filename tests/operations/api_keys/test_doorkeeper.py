@@ -1,7 +1,9 @@
 """Who is let in: by the keys of the database as they were a moment ago."""
 
+import asyncio
 import stat
 import threading
+import time
 import uuid
 from datetime import timedelta
 from functools import partial
@@ -13,8 +15,10 @@ from storage_rows import add_tenant, tenant_of
 import models
 from service.errors import Conflict, Forbidden, InvalidInput, NotFound, Overloaded, Unauthenticated
 from service.operations.api_keys import SCOPES, Doorkeeper, find_pepper, make_pepper
+from service.operations.api_keys import doorkeeper as module
 from service.operations.api_keys.key_ring import MOST_BYTES
 from service.operations.api_keys.manage import create_key, list_keys, revoke_key, rotate_key
+from service.storage.database import open_database
 
 ALL = tuple(SCOPES)
 
@@ -262,3 +266,56 @@ def test_before_the_first_look_nobody_is_let_in(database, tmp_path):
     )
     with pytest.raises(Overloaded):
         keeper.admit([], ["read"])
+
+
+class Away:
+    """A database that can be taken away; else the one that it stands for."""
+
+    def __init__(self, database):
+        self._here = database
+        self._away = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
+        self.is_away = False
+
+    def reading(self):
+        return (self._away if self.is_away else self._here).reading()
+
+    def session(self, *, is_news):
+        return (self._away if self.is_away else self._here).session(is_news=is_news)
+
+
+def test_keys_outlive_their_database_for_a_while(database, tmp_path, monkeypatch):
+    """Then nobody is let in, until it is back."""
+    monkeypatch.setattr(module, "FRESH_SECONDS", 0.02)
+    monkeypatch.setattr(module, "STALE_SECONDS", 0.5)
+    made = make(database, tmp_path)
+    severed = Away(database)
+
+    async def asked() -> None:
+        keeper = Doorkeeper(
+            severed,
+            tenant_id=tenant_of(database),
+            pepper=partial(find_pepper, "", tmp_path),
+            may_be_open=True,
+        )
+        keeper.look()
+        keeper.start()
+        severed.is_away, began = True, time.monotonic()
+        while True:
+            try:
+                keeper.admit(sent(made), ["read"])
+            except Overloaded:
+                break
+            assert time.monotonic() < began + 20
+            await asyncio.sleep(0.01)
+        assert time.monotonic() >= began + 0.4
+        severed.is_away = False
+        while True:
+            try:
+                assert keeper.admit(sent(made), ["read"]).key_id == made.id
+                break
+            except Overloaded:
+                assert time.monotonic() < began + 40
+                await asyncio.sleep(0.01)
+        await keeper.close()
+
+    asyncio.run(asked())
