@@ -4,13 +4,12 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
 from service.core.arrays import Labels
 from service.datasets.checks import Places, check_inputs, check_labels, check_outputs
+from service.datasets.closed_at_the_end import ClosedAtTheEnd
 from service.datasets.dataset import AnyArray, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import MAGIC, NpyHeader, read_npy_header
@@ -102,7 +101,7 @@ class NpyFile:
                 yield values.astype(header.dtype.newbyteorder("="), copy=False)
 
 
-class NpyDataset:
+class NpyDataset(ClosedAtTheEnd):
     """An array with its labels; every pass over it reads the files anew."""
 
     def __init__(
@@ -155,20 +154,6 @@ class NpyDataset:
                 self._check(values, start)
                 yield Batch(start, {self.info.kind: values}, classes, {})
                 start += len(values)
-
-    def close(self) -> None:
-        """Let go of the files, which are open only while they are read."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _check(self, values: AnyArray, start: int) -> None:
         if self.info.kind == "inputs":

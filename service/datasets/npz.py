@@ -3,13 +3,12 @@
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, closing
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 
 from service.core.arrays import Floats, Labels
 from service.datasets.checks import Places, check_inputs, check_labels, check_outputs
+from service.datasets.closed_at_the_end import ClosedAtTheEnd
 from service.datasets.dataset import AnyArray, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
 from service.datasets.npy_header import NpyHeader, read_npy_header
@@ -56,7 +55,7 @@ def open_npz(
         return dataset
 
 
-class NpzDataset:
+class NpzDataset(ClosedAtTheEnd):
     """An open .npz archive; every pass over it inflates its members anew."""
 
     def __init__(
@@ -115,17 +114,6 @@ class NpzDataset:
     def close(self) -> None:
         """Let go of the file."""
         self._archive.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _open(self, name: str) -> MemberStream:
         """Return the member's values, the header skipped."""

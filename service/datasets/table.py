@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.util import find_spec
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
 from service.core.arrays import Floats, Labels
 from service.datasets.checks import check_n_samples
+from service.datasets.closed_at_the_end import ClosedAtTheEnd
 from service.datasets.dataset import ArrayInfo, Batch, DatasetInfo
 from service.datasets.limits import DatasetLimits
 from service.datasets.supplied import SUPPLIED_PREFIX, check_supplied
@@ -63,7 +63,7 @@ def array_infos(sources: Mapping[str, ArraySource], n_samples: int) -> dict[str,
     }
 
 
-class TableDataset:
+class TableDataset(ClosedAtTheEnd):
     """A table of outputs or of inputs; every pass over it reads its file anew."""
 
     def __init__(
@@ -99,20 +99,6 @@ class TableDataset:
             yield Batch(start, found.arrays, found.labels, found.supplied)
             start += len(found)
         self._check_count(start)
-
-    def close(self) -> None:
-        """Let go of the file, which is open only while it is read."""
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _slices(self, size: int) -> Iterator[TableSlice]:
         columns = [] if self._labels is None else [self._labels.name]

@@ -3,14 +3,13 @@
 import math
 from collections.abc import Iterator
 from contextlib import closing
-from types import TracebackType
-from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from service.core.arrays import Labels
 from service.datasets.checks import check_n_samples
+from service.datasets.closed_at_the_end import ClosedAtTheEnd
 from service.datasets.dataset import ArrayInfo, Batch, DatasetInfo
 from service.datasets.limits import MEBIBYTE, DatasetLimits
 from service.datasets.pictures.archive import Archive
@@ -59,7 +58,7 @@ def open_pictures(
     return dataset
 
 
-class PictureDataset:
+class PictureDataset(ClosedAtTheEnd):
     """An open set of pictures; every pass over it decodes them anew."""
 
     def __init__(
@@ -116,17 +115,6 @@ class PictureDataset:
     def close(self) -> None:
         """Let go of the archive."""
         self._archive.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def _batch(self, pictures: Iterator[NDArray[np.uint8]], start: int, size: int) -> Batch:
         labels = self._found.labels[start : start + size].copy()
