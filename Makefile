@@ -3,7 +3,9 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: install demo serve test faults check web lock clean
+OUTSIDE := $(VENV)/outside
+
+.PHONY: install demo serve test openapi faults check audit sbom web charts vendored lock clean
 
 install: $(VENV)/.installed
 
@@ -13,6 +15,12 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
+# What looks at the service and its lock files from outside: schemathesis, pip-audit, cyclonedx-bom.
+$(OUTSIDE)/.installed: requirements-outside.lock | $(VENV)/.installed
+	$(PYTHON) -m venv $(OUTSIDE)
+	$(OUTSIDE)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-outside.lock
+	@touch $@
+
 demo: install
 	$(BIN)/howsure demo
 
@@ -20,8 +28,13 @@ serve: install
 	$(BIN)/howsure serve
 
 # As many tests at a time as there are processors: threads of numpy would wait for one another.
-test: install
+test: install $(OUTSIDE)/.installed
 	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+
+# The OpenAPI document, tried with many more made-up requests than `make test` sends.
+EXAMPLES := 200
+openapi: install $(OUTSIDE)/.installed
+	OPENAPI_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/openapi -s
 
 # Hundreds of kills, outages and races: an hour or so. One of them: make faults FAULT=kill-server
 FAULT := all
@@ -34,9 +47,26 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# Known vulnerabilities of what is locked; AUDIT=required where PyPI's list has to be asked.
+audit: $(OUTSIDE)/.installed
+	.ci/audit
+
+# What is locked, as CycloneDX documents in dist/.
+sbom: $(OUTSIDE)/.installed
+	$(OUTSIDE)/bin/python .ci/sbom
+
 # What tests/web needs beyond Python, with node and npm there: ONNX Runtime Web, and a browser.
 web: examples/browser/node_modules tests/web/node_modules
 	command -v chromium >/dev/null || .ci/install_chromium
+
+# Renews the scripts of the pages, with node and npm there: versions stand in vendor/package.json.
+vendored:
+	npm ci --ignore-scripts --prefix vendor
+	$(PYTHON) vendor/pack.py
+
+# Writes the specs of all charts anew: service/web/charts/specs.
+charts: install
+	$(BIN)/python -m service.web.charts.write_specs
 
 %/node_modules: %/package.json %/package-lock.json
 	npm ci --prefix $*
@@ -50,6 +80,7 @@ lock:
 	$(BIN)/$(COMPILE) --group dev --extra tables --extra cluster -o requirements.lock pyproject.toml
 	$(BIN)/$(COMPILE) --extra tables --extra cluster --extra cuda -c requirements.lock \
 	  -o requirements-cuda.lock pyproject.toml
+	$(BIN)/$(COMPILE) --group outside -o requirements-outside.lock
 
 clean:
 	rm -rf $(VENV) examples/browser/node_modules tests/web/node_modules build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

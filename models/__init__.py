@@ -2,6 +2,7 @@
 
 from models.api_key import ApiKey
 from models.artifact import Artifact, ArtifactRole
+from models.audit_entry import AuditEntry, AuditResult, AuditVia
 from models.base import Base
 from models.bin import Bin
 from models.bin_table import BinTable
@@ -12,8 +13,10 @@ from models.evaluation import Evaluation
 from models.export import Export
 from models.idempotency_key import IdempotencyKey
 from models.job import UNFINISHED, Job, JobStatus
+from models.operating_point import OperatingPoint
 from models.score import Score, ScorePhase, SubjectKind
 from models.tenant import DEFAULT_TENANT, Tenant
+from models.tenant_limit import TenantLimit
 from models.utc_datetime import UtcDateTime
 
 __all__ = [
@@ -22,6 +25,9 @@ __all__ = [
     "ApiKey",
     "Artifact",
     "ArtifactRole",
+    "AuditEntry",
+    "AuditResult",
+    "AuditVia",
     "Base",
     "Bin",
     "BinTable",
@@ -32,10 +38,12 @@ __all__ = [
     "IdempotencyKey",
     "Job",
     "JobStatus",
+    "OperatingPoint",
     "Score",
     "ScorePhase",
     "SubjectKind",
     "Tenant",
+    "TenantLimit",
     "UtcDateTime",
     "database_now",
 ]

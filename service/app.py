@@ -10,24 +10,29 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from service import api
+from service import api, web
+from service.api.access.sites import Sites
 from service.api.hot.front import HotFront
 from service.api.hot.limits import ConnectionLimits
 from service.api.hot.prediction_app import PredictionApp
 from service.api.job_watch import JobWatch
 from service.api.lane import Lane, Lanes
 from service.api.multipart import UploadLimits
+from service.api.request_log import RequestLog
+from service.api.upload_room import UploadRooms
 from service.metrics import Metrics
 from service.operations.api_keys import Doorkeeper, find_pepper
 from service.operations.followed_jobs import look_at
 from service.operations.oip.statistics import Statistics
 from service.operations.predicting import Predicting
+from service.operations.tenants import TenantLimits
 from service.operations.workspace import Workspace
 from service.runner import BatchLimits, QueueBounds, ServedModels, ServingRoom
 from service.settings import Settings
 from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.tenants import default_tenant_id
+from service.web.charts.renderer import Renderer
 
 UPLOAD_QUEUE = 256
 DESCRIPTION = """\
@@ -75,6 +80,7 @@ def create_app(
             await watch.close()
             await predicting.close()
             await doorkeeper.close()
+            await run_in_threadpool(app.state.charts.close)
             await run_in_threadpool(stop, workspace, workers)
 
     app = FastAPI(
@@ -90,27 +96,41 @@ def create_app(
         max_model_data_bytes=settings.max_model_data_bytes,
         max_dataset_bytes=settings.max_dataset_bytes,
     )
+    app.state.upload_rooms = UploadRooms()
     app.state.max_wait_seconds = settings.max_wait_seconds
     app.state.metrics = metrics
+    app.state.request_log = RequestLog(settings.log_requests)
+    is_local = settings.is_loopback() and not keyless
+    app.state.sites = Sites(settings.host_names(), local=settings.host if is_local else "")
     app.state.lanes = _lanes(settings, metrics)
+    app.state.charts = Renderer()
     app.state.oip_statistics = Statistics()
     # Set by the server when it begins to shut down.
     app.state.stopping = asyncio.Event()
     hot = PredictionApp(
         metrics.requests,
+        request_log=app.state.request_log,
+        sites=app.state.sites,
         max_body_bytes=settings.max_predict_bytes,
         timeout_seconds=settings.predict_timeout_seconds,
     )
     app.state.front = HotFront(
         hot,
         stopping=app.state.stopping,
+        request_log=app.state.request_log,
         # One body of any size that is allowed is received, whatever may wait.
         limits=ConnectionLimits(
             max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes),
             keep_alive_seconds=settings.keep_alive_seconds,
+            header_seconds=settings.receive_seconds,
+            window_seconds=settings.receive_seconds,
+            hot_body_seconds=settings.predict_timeout_seconds,
+            max_connections=settings.max_connections,
         ),
     )
+    web.add_routes(app)
     api.install(app)
+    web.add_refusals(app)
     return app
 
 
@@ -190,6 +210,18 @@ def _doorkeeper(settings: Settings, database: Database, *, keyless: bool) -> Doo
         pepper=partial(find_pepper, settings.key_pepper, settings.data_dir),
         may_be_open=settings.allow_anonymous or settings.is_loopback(),
         keyless=keyless,
+        limits=None if keyless else tenant_limits(settings),
+        max_bad_keys=0 if keyless else settings.max_bad_keys_per_minute,
     )
     found.look()
     return found
+
+
+def tenant_limits(settings: Settings) -> TenantLimits:
+    """Return what a tenant with keys may use that has no limits of its own."""
+    return TenantLimits(
+        requests_per_second=settings.max_tenant_requests_per_second,
+        rows_per_minute=settings.max_tenant_rows_per_minute,
+        stored_bytes=settings.max_tenant_stored_bytes,
+        jobs=settings.max_tenant_jobs,
+    )

@@ -14,13 +14,23 @@ ServiceError
 │   └── RequestTimeout      it did not arrive in time
 ├── Unauthenticated         nobody knows who asks
 ├── Forbidden               who asks may not do this
+│   ├── UnknownHost         it was sent to a name that is not the service's
+│   └── ForeignSite         a page of another site had a browser send it
 ├── NotFound
+├── MethodNotAllowed        it is there, and answers other methods
 ├── Conflict                the thing is not in a state that allows this
 ├── Overloaded              a limit of the server, worth trying again later
 │   ├── StorageFull
+│   │   └── StorageLimitReached   a tenant has stored as much as it may
 │   ├── OnnxModelQuarantined  its processes died or hung again and again
+│   ├── TooManyConnections  no more are taken just now
 │   ├── OutcomeUnknown      the database went away while it was told to keep something
 │   └── TooManyRequests     what arrives is more than can be taken now
+│       ├── RequestLimitReached   a tenant sends more requests than it may
+│       ├── RowLimitReached       and more rows
+│       ├── JobLimitReached       and has as many jobs unfinished as it may
+│       ├── QueueShareTaken       and as much waiting as leaves room for others
+│       └── TooManyBadKeys        an address has sent key after key that is none
 ├── ArtifactDamaged         a stored file is missing, or is not what was stored
 └── InferenceFailed         the ONNX model did not answer
     ├── OnnxModelCrashed
@@ -37,15 +47,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+from service.model_rules import ModelRule
+
 SHOWN_CHARACTERS = 120
 
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: where it is (part, array, row or field) and what was expected there."""
+    """One broken rule: where it is (part, array, row or field) and what was expected there.
+
+    ``rule`` is its stable name, where rules of a kind have one: those of ONNX models.
+    """
 
     location: str
     message: str
+    rule: ModelRule | None = None
 
 
 class ServiceError(Exception):
@@ -68,9 +84,9 @@ class ServiceError(Exception):
         return words[0].upper() + words[1:]
 
     @classmethod
-    def at(cls, location: str, message: str) -> Self:
+    def at(cls, location: str, message: str, *, rule: ModelRule | None = None) -> Self:
         """Build the error of a single violation."""
-        return cls(f"{location}: {message}", [Violation(location, message)])
+        return cls(f"{location}: {message}", [Violation(location, message, rule)])
 
 
 class InvalidInput(ServiceError):
@@ -90,7 +106,12 @@ class InvalidDataset(InvalidInput):
 
 
 class InvalidOnnxModel(InvalidInput):
-    """The ONNX model is no classifier this service can serve."""
+    """The ONNX model is no classifier this service can serve; `because` says by which rule."""
+
+    @classmethod
+    def because(cls, rule: ModelRule, message: str, *, location: str = "model") -> Self:
+        """Build the error of a model that breaks a rule."""
+        return cls.at(location, message, rule=rule)
 
 
 class FindingRefused(InvalidInput):
@@ -125,8 +146,24 @@ class Forbidden(ServiceError):
     """The key that was sent may not do this."""
 
 
+class UnknownHost(Forbidden):
+    """The request was sent to a name that this service does not have."""
+
+
+class ForeignSite(Forbidden):
+    """A page of another site had a browser send the request."""
+
+
 class NotFound(ServiceError):
     """There is no such thing, or it belongs to somebody else."""
+
+
+class MethodNotAllowed(ServiceError):
+    """What is asked for answers other methods: ``allowed``."""
+
+    def __init__(self, allowed: Sequence[str]) -> None:
+        self.allowed = ", ".join(sorted(allowed))
+        super().__init__(f"This path answers {self.allowed}.")
 
 
 class Conflict(ServiceError):
@@ -147,6 +184,10 @@ class OnnxModelQuarantined(Overloaded):
     """The processes of an ONNX model died or hung again and again; it is left alone for a while."""
 
 
+class TooManyConnections(Overloaded):
+    """As many connections are busy as may be at a time."""
+
+
 class OutcomeUnknown(Overloaded):
     """The database went away while it was told to keep something: it may have done so."""
 
@@ -155,8 +196,55 @@ class StorageFull(Overloaded):
     """No space is left where uploads and results are kept."""
 
 
+class StorageLimitReached(StorageFull):
+    """A tenant has stored as much as it may; what it deletes, and jobs that end, make room."""
+
+
+@dataclass(frozen=True)
+class Quota:
+    """What somebody may use: so much of what is named, in so many seconds or at a time."""
+
+    name: str
+    amount: int
+    seconds: int | None = None
+
+
 class TooManyRequests(Overloaded):
-    """More is asked at once than can be taken; the same request may succeed later."""
+    """More is asked at once than can be taken; the same request may succeed later.
+
+    ``quota`` is what is used up, where that is somebody's own.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        violations: Sequence[Violation] = (),
+        *,
+        retry_after: int = 5,
+        quota: Quota | None = None,
+    ) -> None:
+        super().__init__(message, violations, retry_after=retry_after)
+        self.quota = quota
+
+
+class RequestLimitReached(TooManyRequests):
+    """A tenant has sent as many requests as it may in a second."""
+
+
+class RowLimitReached(TooManyRequests):
+    """A tenant has asked for as many rows as it may in a minute."""
+
+
+class JobLimitReached(TooManyRequests):
+    """A tenant has as many jobs queued or running as it may."""
+
+
+class QueueShareTaken(TooManyRequests):
+    """A tenant has so much waiting that the rest of the room is left to others."""
+
+
+class TooManyBadKeys(TooManyRequests):
+    """One address has sent as many keys that are none as it may in a minute."""
 
 
 class ArtifactDamaged(ServiceError):

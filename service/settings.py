@@ -35,6 +35,38 @@ class Settings(BaseSettings):
             "processes; empty: the file key-pepper in the data dir, made at first use."
         ),
     )
+    max_bad_keys_per_minute: int = Field(
+        100,
+        ge=0,
+        description="Keys that are none which an address may send in a minute; 0: any number.",
+    )
+    max_tenant_requests_per_second: int = Field(
+        1000, ge=0, description="Requests that a tenant with keys may send; 0: any number."
+    )
+    max_tenant_rows_per_minute: int = Field(
+        1_000_000, ge=0, description="Rows that a tenant with keys may ask for; 0: any number."
+    )
+    max_tenant_stored_bytes: int = Field(
+        100 * GIBIBYTE,
+        ge=0,
+        description="Bytes that a tenant with keys may have stored; 0: any number.",
+    )
+    max_tenant_jobs: int = Field(
+        100,
+        ge=0,
+        description=(
+            "Calibrations and evaluations that a tenant with keys may have queued or running; 0: "
+            "any number."
+        ),
+    )
+    allowed_hosts: str = Field(
+        "",
+        pattern=r"^(\*|[A-Za-z0-9._\[\]:-]+(,[A-Za-z0-9._\[\]:-]+)*)?$",
+        description=(
+            "Names of the service beside those of this machine, as `howsure.example.org`, comma "
+            "between; requests to others are refused. `*` or empty with API keys: any."
+        ),
+    )
     port: int = Field(8000, ge=0, le=65535, description="Port; 0 takes a free one.")
     worker_port: int = Field(
         8001,
@@ -140,6 +172,12 @@ class Settings(BaseSettings):
     )
     max_samples: int = Field(10_000_000, gt=0, description="Most samples in a data file.")
     max_classes: int = Field(100_000, gt=1, le=2**24, description="Most classes of an ONNX model.")
+    max_model_nodes: int = Field(
+        50_000,
+        gt=0,
+        le=2**24,
+        description="Most nodes of an ONNX model, its functions counted at each call.",
+    )
     max_row_passes: int = Field(
         20_000_000, gt=0, description="Most rows that measures may send through a model for a set."
     )
@@ -168,6 +206,19 @@ class Settings(BaseSettings):
     keep_alive_seconds: float = Field(
         75.0, gt=0, description="Time for which a connection may be idle between two requests."
     )
+    receive_seconds: float = Field(
+        20.0,
+        gt=0,
+        description=(
+            "Time in which the headers of a request must have come, and in which a body must bring "
+            "1 KiB for each of these seconds, one of predictions 8 KiB."
+        ),
+    )
+    max_connections: int = Field(
+        4096,
+        ge=1,
+        description="Connections held by a server process; of more, idle ones are ended first.",
+    )
     predict_threads: int = Field(
         16,
         ge=1,
@@ -189,6 +240,13 @@ class Settings(BaseSettings):
     log_format: Literal["console", "json"] = Field(
         "console", description="How log lines are written."
     )
+    log_requests: Literal["none", "failures", "all"] = Field(
+        "failures",
+        description=(
+            "Requests that get a log line: those answered 400 and above, at most 20 a second, all "
+            "or none."
+        ),
+    )
 
     @field_validator("device")
     @classmethod
@@ -197,6 +255,11 @@ class Settings(BaseSettings):
         if len(set(names)) < len(names):
             raise ValueError("expected each device once")
         return device
+
+    def host_names(self) -> list[str]:
+        """Return the names that the service was given, and the address it listens on."""
+        named = [name.lower() for name in self.allowed_hosts.split(",") if name]
+        return [*named, self.host.lower()] if named else named
 
     def is_loopback(self) -> bool:
         """Tell whether nobody but this machine can reach the address that is listened on."""

@@ -33,6 +33,7 @@ def open_shard_tools(
         load_timeout_s=settings.load_timeout_seconds,
         run_timeout_s=settings.run_timeout_seconds,
         max_classes=settings.max_classes,
+        max_nodes=settings.max_model_nodes,
         sandbox=SandboxRules(
             allow_unsandboxed=settings.allow_unsandboxed,
             memory_bytes=settings.max_process_memory,

@@ -8,9 +8,10 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from service.api import errors, health, metrics
+from service.api import envelope, errors, health, metrics
 from service.api.hot.front import Front
 from service.api.hot.limits import ConnectionLimits
+from service.api.request_log import RequestLog
 from service.api.request_meter import RequestMeter
 from service.metrics import Metrics
 from service.settings import Settings
@@ -54,7 +55,8 @@ def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None
         limits=ConnectionLimits(keep_alive_seconds=settings.keep_alive_seconds),
     )
     errors.install(app)
-    app.add_middleware(RequestMeter, metrics=counted)
+    app.add_middleware(RequestMeter, metrics=counted, request_log=RequestLog(settings.log_requests))
+    envelope.install(app)
     for resource in (health, metrics):
         app.include_router(resource.router)
     return app

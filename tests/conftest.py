@@ -14,7 +14,7 @@ from service.storage.schema import upgrade
 
 # Examples are slow on a busy machine for reasons that are not the example's: no deadline.
 hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=200, print_blob=True)
+hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
 hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 

@@ -3,10 +3,12 @@
 from fastapi import FastAPI
 
 from service.api import (
+    audit,
     bins,
     calibrate,
     calibrations,
     documentation,
+    envelope,
     errors,
     evaluations,
     events,
@@ -17,12 +19,16 @@ from service.api import (
     models_in_memory,
     oip,
     openapi,
+    operating_points,
     predict,
     problems,
     refit,
     report,
+    usage,
 )
+from service.api.access.audit_trail import AuditTrail
 from service.api.access.guard import Guard
+from service.api.access.request_rules import RequestRules
 from service.api.request_meter import RequestMeter
 
 ROUTERS = (
@@ -31,13 +37,16 @@ ROUTERS = (
     refit,
     events,
     evaluations,
+    operating_points,
     bins,
     import_bins,
     export,
     predict,
     oip,
     report,
+    usage,
     models_in_memory,
+    audit,
     health,
     metrics,
 )
@@ -54,9 +63,16 @@ SCHEMAS = (
 def install(app: FastAPI) -> None:
     """Add every route to ``app``, with its failures and its documents."""
     errors.install(app)
+    app.add_middleware(
+        RequestRules,
+        sites=app.state.sites,
+        body_seconds=app.state.front.limits.header_seconds,
+    )
     app.add_middleware(Guard)
-    app.add_middleware(RequestMeter, metrics=app.state.metrics)
+    app.add_middleware(AuditTrail)
+    app.add_middleware(RequestMeter, metrics=app.state.metrics, request_log=app.state.request_log)
     app.add_middleware(app.state.front.around)
+    envelope.install(app)
     oip.install(app)
     for resource in ROUTERS:
         app.include_router(resource.router)

@@ -9,28 +9,27 @@ from service.errors import TooLarge, UnsupportedFormat
 IDENTITY = "identity"
 
 
-def encoding_of(request: Request) -> str:
-    """Return how the body is encoded, ``identity`` if it is not."""
-    return request.headers.get("content-encoding", IDENTITY).strip().lower()
+def is_plain(content_encoding: bytes | None, known: Sequence[str] = (IDENTITY,)) -> bool:
+    """Tell whether a body is as it is: a header ``Content-Encoding`` says nothing else."""
+    return (content_encoding or b"identity").decode("latin-1").strip().lower() in known
 
 
-async def read_body(
-    request: Request, *, max_bytes: int, encodings: Sequence[str] = (IDENTITY,)
-) -> bytes:
+def encoding_refused(known: Sequence[str] = (IDENTITY,)) -> UnsupportedFormat:
+    """Return the failure of a body that is encoded otherwise."""
+    return UnsupportedFormat.at(
+        "Content-Encoding",
+        f"expected {', '.join(known)}; identity is the body as it is, not compressed",
+    )
+
+
+async def read_body(request: Request, *, max_bytes: int) -> bytes:
     """Return the body as it came; what arrives is counted, whatever the headers claim.
 
     Raises
     ------
     TooLarge
         If the body is longer than ``max_bytes``.
-    UnsupportedFormat
-        If it is encoded otherwise, by gzip for example.
     """
-    if encoding_of(request) not in encodings:
-        known = ", ".join(encodings)
-        raise UnsupportedFormat.at(
-            "Content-Encoding", f"expected {known}; identity is the body as it is, not compressed"
-        )
     too_large = TooLarge.at("body", f"expected at most {max_bytes} bytes")
     claimed = request.headers.get("content-length", "0")
     if claimed.isdigit() and int(claimed) > max_bytes:

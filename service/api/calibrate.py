@@ -1,5 +1,6 @@
 """``POST /calibrate``: upload a model and a labelled set."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -11,7 +12,7 @@ from fastapi.responses import JSONResponse
 from starlette.concurrency import run_in_threadpool
 
 from service.api.calibrations import Calibration, resource
-from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.dependencies import ActDep, LanesDep, LimitsDep, WorkspaceDep
 from service.api.dry_run import DryRun, dry_run_answer
 from service.api.idempotency_key import (
     IDEMPOTENCY_KEY_HEADER,
@@ -24,9 +25,9 @@ from service.api.multipart import (
     SpooledFile,
     SpooledUpload,
     UploadLimits,
-    spool_multipart,
 )
 from service.api.problems import problems
+from service.api.received_upload import received_upload
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
 from service.operations.config import CalibrationConfig
@@ -37,6 +38,7 @@ from service.operations.start_calibration import start_calibration
 from service.operations.uploads import CalibrationUpload, UploadedFile
 
 MAX_CONFIG_BYTES = 8 * 1024**2
+MAX_NAME_BYTES = 1000
 
 SETS = ("calibration", "calibration_labels", "evaluation", "evaluation_labels")
 
@@ -50,6 +52,7 @@ REQUEST_BODY: dict[str, Any] = {
             "schema": {
                 "type": "object",
                 "required": ["calibration"],
+                "additionalProperties": False,
                 "properties": {
                     "model": {
                         "type": "array",
@@ -70,6 +73,10 @@ REQUEST_BODY: dict[str, Any] = {
                     "evaluation_labels": _FILE
                     | {"description": "Labels of an evaluation set in .npy, as .npy."},
                     "config": {"$ref": "#/components/schemas/CalibrationConfig"},
+                    "name": {
+                        "type": "string",
+                        "description": "What it is called, in the place of the configuration's.",
+                    },
                 },
             },
             "encoding": {"config": {"contentType": "application/json"}},
@@ -92,6 +99,7 @@ def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
         ),
         **dict.fromkeys(SETS, a_set),
         "config": PartRule(max_bytes=MAX_CONFIG_BYTES, repeatable=False, is_file=False),
+        "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
     }
 
 
@@ -114,7 +122,8 @@ async def post_calibrate(
     request: Request,
     response: Response,
     workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    act: ActDep,
+    limits: LimitsDep,
     lanes: LanesDep,
     *,
     dry_run: Annotated[
@@ -126,25 +135,25 @@ async def post_calibrate(
     The upload streams to disk. What is wrong with it is answered at once and leaves nothing
     behind; what only a full run over the data can show ends the calibration as `failed`.
     """
-    key = None if dry_run else idempotency_key(request)
-    limits: UploadLimits = request.app.state.upload_limits
-    spooled = await spool_multipart(
-        request.headers.get("content-type", ""),
-        request.stream(),
-        folder=workspace.spool.path,
-        limits=limits,
-        parts=_rules(limits),
-    )
-    try:
-        upload = _upload(spooled)
+    tenant_id, key = act.tenant_id, None if dry_run else idempotency_key(request)
+    async with received_upload(
+        request,
+        workspace,
+        tenant_id,
+        limits,
+        parts=_rules(request.app.state.upload_limits),
+        key=key,
+        queues=not dry_run,
+    ) as spooled:
+        upload = replace(_upload(spooled), limits=limits, tenant=str(tenant_id))
         if dry_run:
             tried = await lanes.upload.run(try_upload, workspace, upload)
             return JSONResponse(dry_run_answer(tried).model_dump(mode="json"))
         keyed = keyed_request(key, request, _content(upload))
-        start = partial(start_calibration, workspace, tenant_id, replace(upload, request=keyed))
+        start = partial(
+            start_calibration, workspace, tenant_id, replace(upload, request=keyed, act=act)
+        )
         started = await lanes.upload.run(only_once, workspace, tenant_id, keyed, start)
-    finally:
-        await run_in_threadpool(spooled.discard)
     seconds = wait_seconds(request)
     calibration_id = str(started.calibration_id)
     row = await wait_until_finished(
@@ -170,13 +179,22 @@ def _upload(spooled: SpooledUpload) -> CalibrationUpload:
         raise InvalidInput.at("model_data", f"two companions are named {twice!r}")
     return CalibrationUpload(
         calibration=sets["calibration"],
-        config=spooled.text("config") or "{}",
+        config=_named(spooled.text("config") or "{}", spooled.text("name") or ""),
         onnx_models=[_file(found) for found in spooled.files("model")],
         companions=companions,
         evaluation=sets.get("evaluation"),
         labels=sets.get("calibration_labels"),
         evaluation_labels=sets.get("evaluation_labels"),
     )
+
+
+def _named(config: str, name: str) -> str:
+    """Return the configuration with this name, if one is given; what is wrong with it, it stays."""
+    try:
+        asked = json.loads(config) if name else None
+    except (ValueError, RecursionError):
+        return config
+    return json.dumps(asked | {"name": name}) if isinstance(asked, dict) else config
 
 
 def _content(upload: CalibrationUpload) -> list[object]:

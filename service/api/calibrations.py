@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, ConfigDict, Field
 
 import models
-from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.dependencies import ActDep, CalibrationRef, TenantDep, WorkspaceDep
 from service.api.job_progress import Progress, progress_of
 from service.api.problems import problems
 from service.core.findings import Level
@@ -160,11 +160,11 @@ def get_calibration(
     responses=problems(404, 409),
 )
 def cancel_calibration(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
 ) -> Calibration:
     """Ask a calibration to stop; it does so within a batch."""
-    row = manage.cancel_calibration(workspace, tenant_id, calibration_id)
-    return resource(workspace, tenant_id, row)
+    row = manage.cancel_calibration(workspace, act.tenant_id, calibration_id, act=act)
+    return resource(workspace, act.tenant_id, row)
 
 
 @router.delete(
@@ -174,7 +174,7 @@ def cancel_calibration(
     responses=problems(404, 409),
 )
 def delete_calibration(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
 ) -> None:
     """Delete a finished calibration: its row, its tables and its files."""
-    manage.delete_calibration(workspace, tenant_id, calibration_id)
+    manage.delete_calibration(workspace, act.tenant_id, calibration_id, act=act)

@@ -3,6 +3,14 @@
 from pydantic import BaseModel, Field
 
 
+class Difference(BaseModel):
+    """A score minus that of the bins served; negative where the other is better."""
+
+    mean: float = Field(description="Over the pairs.")
+    standard_error: float | None = Field(description="Of the mean; null of a single pair.")
+    pairs: int = Field(description="Folds, or samples of the evaluation set.")
+
+
 class ComparedScore(BaseModel):
     """A score of one measure beside others."""
 
@@ -25,6 +33,10 @@ class ComparedMeasure(BaseModel):
     )
     ms_per_row: float | None = Field(
         description="Milliseconds that they took on the first rows; null where not timed."
+    )
+    difference: Difference | None = Field(
+        None,
+        description="Of its nll from that of the measure served, fold by fold; null for that one.",
     )
     nll: ComparedScore
     brier: ComparedScore

@@ -5,11 +5,14 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Request
 
-from service.api.access.guard import CALLER
+from service.api.access.audit_trail import act_of
+from service.api.access.bearer import CALLER
 from service.api.hot.front import HotFront
 from service.api.job_watch import JobWatch
 from service.api.lane import Lanes
 from service.operations.api_keys import Caller
+from service.operations.audit import Act
+from service.operations.tenants import TenantLimits
 from service.operations.workspace import Workspace
 from service.runner import ServedModels
 
@@ -20,10 +23,22 @@ def _workspace(request: Request) -> Workspace:
     return workspace
 
 
-def _tenant_id(request: Request) -> uuid.UUID:
+def _caller(request: Request) -> Caller:
     caller = request.scope[CALLER]
     assert isinstance(caller, Caller)  # noqa: S101 - set by the guard, for what is not open
-    return caller.tenant_id
+    return caller
+
+
+def _tenant_id(request: Request) -> uuid.UUID:
+    return _caller(request).tenant_id
+
+
+def _limits(request: Request) -> TenantLimits:
+    return _caller(request).meter.limits
+
+
+def _act(request: Request) -> Act:
+    return act_of(request.scope)
 
 
 def _lanes(request: Request) -> Lanes:
@@ -55,6 +70,10 @@ ModelsDep = Annotated[ServedModels, Depends(_models)]  # to be asked on the even
 JobWatchDep = Annotated[JobWatch, Depends(_job_watch)]
 LanesDep = Annotated[Lanes, Depends(_lanes)]
 WorkspaceDep = Annotated[Workspace, Depends(_workspace)]
+LimitsDep = Annotated[TenantLimits, Depends(_limits)]  # of the tenant
+CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
+# Of a route that changes something, in the place of its tenant.
+ActDep = Annotated[Act, Depends(_act)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
 EvaluationName = Annotated[str, Path(description="What the further set is called.")]

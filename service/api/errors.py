@@ -12,7 +12,11 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
 
 from service import errors
+from service.api.access.route_scopes import declared_methods
+from service.api.quota_headers import quota_headers
+from service.api.request_id import REQUEST_ID
 from service.errors import ServiceError, Violation
+from service.model_rules import ModelRule
 from service.operations.problem import problem, problem_of
 
 MEDIA_TYPE = "application/problem+json"
@@ -35,6 +39,7 @@ STATUS: dict[type[ServiceError], HTTPStatus] = {
     errors.Unauthenticated: HTTPStatus.UNAUTHORIZED,
     errors.Forbidden: HTTPStatus.FORBIDDEN,
     errors.NotFound: HTTPStatus.NOT_FOUND,
+    errors.MethodNotAllowed: HTTPStatus.METHOD_NOT_ALLOWED,
     errors.Conflict: HTTPStatus.CONFLICT,
     errors.Overloaded: HTTPStatus.SERVICE_UNAVAILABLE,
     errors.TooManyRequests: HTTPStatus.TOO_MANY_REQUESTS,
@@ -55,6 +60,11 @@ class ProblemDetail(BaseModel):
     message: str = Field(
         examples=["expected an integer from 0 to 9, got 10"], description="What was expected."
     )
+    rule: ModelRule | None = Field(
+        None,
+        examples=["too-many-nodes"],
+        description="Which rule for ONNX models it is, if it is one: stable, for programs.",
+    )
 
 
 class Problem(BaseModel):
@@ -67,6 +77,10 @@ class Problem(BaseModel):
     status: int = Field(examples=[422], description="The HTTP status.")
     detail: str = Field(description="What happened, in a sentence.")
     errors: list[ProblemDetail] = Field([], description="Each broken rule, if it was one.")
+    request_id: str = Field(
+        examples=["6f1c0a9b7d2e0000002a"],
+        description="What the request is called, as in `X-Request-Id` and in the log.",
+    )
 
 
 def status_of(error: ServiceError) -> HTTPStatus:
@@ -86,9 +100,8 @@ def problem_response(request: Request, status: int, found: dict[str, object]) ->
     """Render one problem, and let the metrics know which it is."""
     request.state.failure = str(found["type"]).rpartition(":")[2]
     headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status in WORTH_RETRYING else None
-    return JSONResponse(
-        found | {"status": int(status)}, status_code=status, headers=headers, media_type=MEDIA_TYPE
-    )
+    named = {"status": int(status), "request_id": getattr(request.state, REQUEST_ID, "")}
+    return JSONResponse(found | named, status_code=status, headers=headers, media_type=MEDIA_TYPE)
 
 
 def install(app: FastAPI) -> None:
@@ -106,6 +119,7 @@ async def _service_error(request: Request, error: Exception) -> JSONResponse:
     response = problem_response(request, status_of(error), problem_of(error))
     if "retry-after" in response.headers:
         response.headers["retry-after"] = str(retry_after(error))
+    response.headers.update(quota_headers(error))
     return response
 
 
@@ -136,6 +150,10 @@ async def _http_exception(request: Request, error: Exception) -> JSONResponse:
         problem(status.phrase.lower().replace(" ", "-"), status.phrase, str(error.detail)),
     )
     response.headers.update(error.headers or {})
+    if status == HTTPStatus.METHOD_NOT_ALLOWED:
+        # The router names those of the first route alone.
+        path: str = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+        response.headers["Allow"] = ", ".join(sorted(declared_methods(path)))
     return response
 
 

@@ -8,23 +8,26 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
-from starlette.concurrency import run_in_threadpool
 
 import models
 from service.api.dependencies import (
+    ActDep,
     CalibrationRef,
     EvaluationName,
     LanesDep,
+    LimitsDep,
     TenantDep,
     WorkspaceDep,
 )
 from service.api.job_progress import Progress, progress_of
-from service.api.multipart import PartRule, SpooledFile, UploadLimits, spool_multipart
+from service.api.multipart import PartRule, SpooledFile, UploadLimits
 from service.api.problems import problems
+from service.api.received_upload import received_upload
 from service.api.waiting import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
 from service.errors import InvalidInput
 from service.operations import further_sets
 from service.operations.uploads import UploadedFile
+from service.storage.evaluations import MAX_NAME_CHARACTERS
 
 MAX_NAME_BYTES = 1000
 
@@ -38,6 +41,7 @@ REQUEST_BODY: dict[str, Any] = {
             "schema": {
                 "type": "object",
                 "required": ["evaluation", "name"],
+                "additionalProperties": False,
                 "properties": {
                     "evaluation": {
                         "type": "string",
@@ -51,6 +55,8 @@ REQUEST_BODY: dict[str, Any] = {
                     },
                     "name": {
                         "type": "string",
+                        "minLength": 1,
+                        "maxLength": MAX_NAME_CHARACTERS,
                         "examples": ["rotated by 30 degrees"],
                         "description": "What the set is called, once per calibration.",
                     },
@@ -114,28 +120,21 @@ async def post_evaluation(
     request: Request,
     response: Response,
     workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    act: ActDep,
+    limits: LimitsDep,
     calibration_id: CalibrationRef,
     lanes: LanesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
-    limits: UploadLimits = request.app.state.upload_limits
-    spooled = await spool_multipart(
-        request.headers.get("content-type", ""),
-        request.stream(),
-        folder=workspace.spool.path,
-        limits=limits,
-        parts={
-            "evaluation": PartRule(
-                max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True
-            ),
-            "evaluation_labels": PartRule(
-                max_bytes=limits.max_dataset_bytes, repeatable=False, is_file=True
-            ),
-            "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
-        },
-    )
-    try:
+    tenant_id = act.tenant_id
+    upload_limits: UploadLimits = request.app.state.upload_limits
+    a_set = PartRule(max_bytes=upload_limits.max_dataset_bytes, repeatable=False, is_file=True)
+    parts = {
+        "evaluation": a_set,
+        "evaluation_labels": a_set,
+        "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
+    }
+    async with received_upload(request, workspace, tenant_id, limits, parts=parts) as spooled:
         name, files = spooled.text("name"), spooled.files("evaluation")
         if not files:
             raise InvalidInput.at("evaluation", "this part is required: a set to judge")
@@ -147,12 +146,12 @@ async def post_evaluation(
             workspace,
             tenant_id,
             calibration_id,
+            act=act,
             name=name,
             uploaded=_file(files[0]),
             labels=_file(labels[0]) if labels else None,
+            limits=limits,
         )
-    finally:
-        await run_in_threadpool(spooled.discard)
     seconds = wait_seconds(request)
     of_calibration = str(row.calibration_id)
     row = await wait_until_finished(
@@ -210,13 +209,15 @@ def get_evaluation(
 )
 def cancel_evaluation(
     workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    act: ActDep,
     calibration_id: CalibrationRef,
     evaluation_name: EvaluationName,
 ) -> Evaluation:
     """Ask an evaluation to stop; it does so within a batch."""
     return resource(
-        further_sets.cancel_evaluation(workspace, tenant_id, calibration_id, evaluation_name)
+        further_sets.cancel_evaluation(
+            workspace, act.tenant_id, calibration_id, evaluation_name, act=act
+        )
     )
 
 
@@ -228,9 +229,11 @@ def cancel_evaluation(
 )
 def delete_evaluation(
     workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    act: ActDep,
     calibration_id: CalibrationRef,
     evaluation_name: EvaluationName,
 ) -> None:
     """Delete a further set that has ended; its name may be used again."""
-    further_sets.delete_evaluation(workspace, tenant_id, calibration_id, evaluation_name)
+    further_sets.delete_evaluation(
+        workspace, act.tenant_id, calibration_id, evaluation_name, act=act
+    )

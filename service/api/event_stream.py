@@ -24,7 +24,7 @@ HEARTBEAT = b": nothing new\n\n"
 RETRY_MILLISECONDS = 2000
 AGAIN_SECONDS = 1.0
 HEADERS = {
-    "Cache-Control": "no-cache",
+    "Cache-Control": "no-store",
     # Some proxies keep an answer back until it is whole.
     "X-Accel-Buffering": "no",
 }

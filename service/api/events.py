@@ -39,11 +39,20 @@ data: {"id":"…","status":"succeeded", …}
 retry: 2000
 
 """
+# Of one event: OpenAPI 3.1 has no other way to describe a stream.
+EVENT = {
+    "type": "object",
+    "properties": {
+        "event": {"enum": ["progress", "end"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+        "retry": {"type": "integer"},
+    },
+}
 RESPONSES: dict[int | str, dict[str, Any]] = {
     **problems(404),
     200: {
         "description": "Events `progress`, and at last one `end` with the whole resource.",
-        "content": {"text/event-stream": {"example": EXAMPLE}},
+        "content": {"text/event-stream": {"schema": EVENT, "example": EXAMPLE}},
     },
 }
 

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Path
 from fastapi.responses import FileResponse
 from starlette.background import BackgroundTask
 
-from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.dependencies import CalibrationRef, LimitsDep, TenantDep, WorkspaceDep
 from service.api.problems import problems
 from service.operations.export_onnx_model import exported_companion, exported_file
 
@@ -40,14 +40,17 @@ router = APIRouter(tags=["calibrations"])
     },
 )
 def get_export(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    limits: LimitsDep,
+    calibration_id: CalibrationRef,
 ) -> FileResponse:
     """Give the uploaded model with its head, bins and thresholds; made and compared once.
 
     It needs nothing of this service. Weights that came as `model_data` stay in their files.
     """
     with ExitStack() as opened:
-        found = opened.enter_context(exported_file(workspace, tenant_id, calibration_id))
+        found = opened.enter_context(exported_file(workspace, tenant_id, calibration_id, limits))
         return FileResponse(
             found.path,
             media_type=MEDIA_TYPE,

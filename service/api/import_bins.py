@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.body import read_body
 from service.api.calibrations import Calibration, resource
-from service.api.dependencies import LanesDep, TenantDep, WorkspaceDep
+from service.api.dependencies import ActDep, LanesDep, WorkspaceDep
 from service.api.idempotency_key import (
     IDEMPOTENCY_KEY_HEADER,
     digest_of,
@@ -49,7 +49,7 @@ async def post_import(
     request: Request,
     response: Response,
     workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    act: ActDep,
     lanes: LanesDep,
     name: Annotated[
         str | None, Query(description="What it is called; else as the document says.")
@@ -60,13 +60,13 @@ async def post_import(
     The model is not part of it: it must have been calibrated here once. Nothing is judged, for
     there are no samples.
     """
-    key = idempotency_key(request)
+    tenant_id, key = act.tenant_id, idempotency_key(request)
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
         raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     keyed = keyed_request(key, request, digest_of(body))
-    start = partial(import_bins, workspace, tenant_id, body, name, keyed)
+    start = partial(import_bins, workspace, tenant_id, body, name, keyed, act=act)
     started = await lanes.upload.run(only_once, workspace, tenant_id, keyed, start)
     made = str(started.calibration_id)
     tell_replayed(response, started)

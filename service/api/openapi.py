@@ -9,11 +9,13 @@ from service.api.access.route_scopes import OPEN, ROUTE_SCOPES
 from service.api.errors import MEDIA_TYPE
 from service.api.examples import add_examples
 from service.api.oip_errors import PREFIX
+from service.operations.api_keys import Doorkeeper
 
 SCHEME = "key"
 _REFUSED = {
     "401": "An API key is asked for, and none that is good was sent.",
     "403": "The API key lacks the scope.",
+    "429": "Its tenant has used what it may, or too much waits; `Retry-After` says how long.",
 }
 
 
@@ -32,9 +34,26 @@ def install(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
             _drop_what_never_happens(document)
             _ask_for_keys(document)
             add_examples(document["paths"])
-        return generate()
+        doorkeeper: Doorkeeper | None = getattr(app.state, "doorkeeper", None)
+        return _as_it_is(generate(), is_open=doorkeeper is None or doorkeeper.ring.is_open)
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
+
+
+def _as_it_is(document: dict[str, Any], *, is_open: bool) -> dict[str, Any]:
+    """Return the document as long as there are keys, or, with ``is_open``, none."""
+    if not is_open:
+        return document
+    paths = {
+        path: {
+            method: operation | {"security": [{}, *operation["security"]]}
+            if "security" in operation
+            else operation
+            for method, operation in operations.items()
+        }
+        for path, operations in document["paths"].items()
+    }
+    return document | {"paths": paths}
 
 
 def _drop_what_never_happens(document: dict[str, Any]) -> None:
@@ -57,11 +76,10 @@ def _ask_for_keys(document: dict[str, Any]) -> None:
         operation = document["paths"].get(path.replace(":path}", "}"), {}).get(method.lower())
         if operation is None or scopes == OPEN:
             continue
-        # Nothing, as long as there are no keys.
-        operation["security"] = [{}, {SCHEME: sorted(scopes)}]
+        operation["security"] = [{SCHEME: sorted(scopes)}]
         media_type, schema = MEDIA_TYPE, "Problem"
         if path.startswith(PREFIX):
             media_type, schema = "application/json", "OipError"
         content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
         for status, meaning in _REFUSED.items():
-            operation["responses"][status] = {"description": meaning, "content": content}
+            operation["responses"].setdefault(status, {"description": meaning, "content": content})

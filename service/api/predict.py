@@ -41,22 +41,30 @@ class EncodedTensor(BaseModel):
 class PredictBody(BaseModel):
     """What is asked; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
 
+    # What may be left out may not be null: a factory, for it is never called.
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "oneOf": [{"required": [kind]} for kind in ("inputs", "logits", "probabilities")]
+        },
+    )
+
     calibration: str = Field(
         description="An id, a name, or `name@version`.", examples=["digits", "digits@1"]
     )
-    inputs: list[Any] | EncodedTensor | dict[str, list[Any] | EncodedTensor] | None = Field(
-        None,
+    inputs: list[Any] | EncodedTensor | dict[str, list[Any] | EncodedTensor] = Field(
+        default_factory=list,
         description="Rows for the model's single input, or rows by input name.",
         examples=[[[0.0, 1.0, 2.0]]],
     )
-    logits: list[list[float]] | EncodedTensor | None = Field(
-        None, description="For a calibration of uploaded outputs."
+    logits: list[list[float]] | EncodedTensor = Field(
+        default_factory=list, description="For a calibration of uploaded outputs."
     )
-    probabilities: list[list[float]] | EncodedTensor | None = Field(
-        None, description="For a calibration of uploaded outputs."
+    probabilities: list[list[float]] | EncodedTensor = Field(
+        default_factory=list, description="For a calibration of uploaded outputs."
     )
-    supplied: dict[str, list[float] | EncodedTensor] | None = Field(
-        None,
+    supplied: dict[str, list[float] | EncodedTensor] = Field(
+        default_factory=dict,
         description="Uncertainties of your own, by name, one a row: where one answers an event.",
     )
 

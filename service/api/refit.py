@@ -9,7 +9,7 @@ from starlette.concurrency import run_in_threadpool
 
 from service.api.body import read_body
 from service.api.calibrations import Calibration, resource
-from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
+from service.api.dependencies import ActDep, CalibrationRef, LimitsDep, WorkspaceDep
 from service.api.idempotency_key import (
     IDEMPOTENCY_KEY_HEADER,
     digest_of,
@@ -34,7 +34,7 @@ REQUEST_BODY: dict[str, Any] = {
     "required": True,
     "content": {
         "application/json": {
-            "schema": {"$ref": "#/components/schemas/FitConfig"},
+            "schema": {"$ref": "#/components/schemas/FitConfig", "minProperties": 1},
             "example": {"bins": 20, "lookup": "interpolated"},
         }
     },
@@ -58,7 +58,8 @@ async def post_refit(
     request: Request,
     response: Response,
     workspace: WorkspaceDep,
-    tenant_id: TenantDep,
+    act: ActDep,
+    limits: LimitsDep,
     calibration_id: CalibrationRef,
 ) -> Calibration:
     """Queue the next version of its name, with these options changed and all others as they were.
@@ -66,11 +67,13 @@ async def post_refit(
     It works from the stored records of each sample: bins, intervals, measures, serving, targets
     and events that were recorded may change.
     """
-    key = idempotency_key(request)
+    tenant_id, key = act.tenant_id, idempotency_key(request)
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     changes = parse_config(body, FitConfig)
     keyed = keyed_request(key, request, digest_of(body))
-    start = partial(start_refit, workspace, tenant_id, calibration_id, changes, keyed)
+    start = partial(
+        start_refit, workspace, tenant_id, calibration_id, changes, keyed, act=act, limits=limits
+    )
     started = await run_in_threadpool(only_once, workspace, tenant_id, keyed, start)
     new_id = str(started.calibration_id)
     seconds = wait_seconds(request)
@@ -90,8 +93,8 @@ async def post_refit(
     responses=problems(404, 409),
 )
 def post_promote(
-    workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
+    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
 ) -> Calibration:
     """From now on the name means this version, until another is promoted."""
-    row = manage.promote_calibration(workspace, tenant_id, calibration_id)
-    return resource(workspace, tenant_id, row)
+    row = manage.promote_calibration(workspace, act.tenant_id, calibration_id, act=act)
+    return resource(workspace, act.tenant_id, row)

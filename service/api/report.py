@@ -8,7 +8,7 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from service.api.calibrations import Finding
-from service.api.compared_measures import ComparedMeasure
+from service.api.compared_measures import ComparedMeasure, Difference
 from service.api.dependencies import TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import problems
@@ -55,14 +55,6 @@ class Scored(BaseModel):
     )
 
 
-class Difference(BaseModel):
-    """A baseline's score minus that of the bins served; negative where the baseline is better."""
-
-    mean: float = Field(description="Over the pairs.")
-    standard_error: float | None = Field(description="Of the mean; null of a single pair.")
-    pairs: int = Field(description="Folds, or samples of the evaluation set.")
-
-
 class BaselineReport(Scored):
     """What the bins are to beat: its scores, and how they differ from those of the bins."""
 
@@ -101,7 +93,15 @@ class MeasureReport(Scored):
     rank_grid: dict[str, Any] | None = Field(
         None, description="The unmerged quantiles with their tie keys, for exact tests on traffic."
     )
-    curves: dict[str, Any] = Field({}, description="Risk-coverage, ROC and precision-recall.")
+    difference: dict[str, Difference] = Field(
+        {}, description="From the measure that is served, over the folds, by score."
+    )
+    reliability: dict[str, Any] | None = Field(
+        None, description="Of the measure served: what was said beside what came true."
+    )
+    curves: dict[str, Any] = Field(
+        {}, description="Risk-coverage with its band, ROC, precision-recall; a scatter of the loss."
+    )
 
 
 class EventReport(BaseModel):
@@ -119,6 +119,10 @@ class EventReport(BaseModel):
     baselines: dict[str, BaselineReport] = Field(description="By name.")
     oracle: Scored | None = Field(
         None, description="Bins of the loss, which knows the label: never served."
+    )
+    figures: dict[str, Any] = Field(
+        description="What a report begins with: accuracy, calibration error, detection of errors "
+        "and the risk of what is accepted, each with its interval or spread."
     )
     mislabelled: list[dict[str, Any]] = Field(
         [], description="Samples whose label is more likely wrong than the model."
@@ -147,6 +151,14 @@ class FurtherSet(BaseModel):
     shifted: bool = Field(description="Whether it is in any event.")
     sentence: str = Field(description="The same in words.")
     events: dict[str, FurtherEvent] = Field(description="By event, `1` for Top-1.")
+    confidence: dict[str, Any] | None = Field(None, description="Histogram of the largest softmax.")
+    entropy: dict[str, Any] | None = Field(None, description="Histogram, if entropy was recorded.")
+    above_confidence: list[dict[str, Any]] | None = Field(
+        None, description="Count and share of either set above each confidence."
+    )
+    by_confidence: list[dict[str, Any]] | None = Field(
+        None, description="Accuracy above each confidence; null without labels."
+    )
 
 
 class Parity(BaseModel):
@@ -197,7 +209,7 @@ class Comparisons(BaseModel):
     response_model=Report | Comparisons,
     responses={
         **problems(404, 406, 409, 422),
-        200: {"content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["markdown"]: {}}},
+        200: {"content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["markdown"]: {}, "text/html": {}}},
     },
 )
 def get_report(

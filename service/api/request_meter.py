@@ -1,24 +1,26 @@
-"""Counts and times every request: plain ASGI, around all routes."""
+"""Counts, times and logs every request: plain ASGI, around all routes."""
 
 import time
 from http import HTTPMethod, HTTPStatus
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from service.api.access.bearer import CALLER
+from service.api.request_id import REQUEST_ID
+from service.api.request_log import CLIENT_LEFT, OTHER, RequestLog
 from service.metrics import Metrics
 
 # Where whoever answers a failure says its reason: ``request.state.failure``.
 FAILURE = "failure"
-CLIENT_LEFT = 499
-OTHER = "other"
 
 
 class RequestMeter:
     """An ASGI app that passes everything on."""
 
-    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, request_log: RequestLog) -> None:
         self._app = app
         self._requests = metrics.requests
+        self._log = request_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on and count its answer."""
@@ -43,12 +45,18 @@ class RequestMeter:
             state[FAILURE] = "internal-error"
             raise
         finally:
-            self._requests.answered(
-                _method(scope),
-                _route(scope),
+            method, route = _method(scope), _route(scope)
+            seconds = time.perf_counter() - started
+            failure = _failure(status, state.get(FAILURE))
+            self._requests.answered(method, route, status=status, seconds=seconds, failure=failure)
+            self._log.answered(
+                method,
+                route,
                 status=status,
-                seconds=time.perf_counter() - started,
-                failure=_failure(status, state.get(FAILURE)),
+                seconds=seconds,
+                request_id=state.get(REQUEST_ID, ""),
+                caller=scope.get(CALLER),
+                failure=failure,
             )
 
 

@@ -42,6 +42,8 @@ class _Part:
     label: str
     file: BinaryIO | None
     path: Path
+    # What a browser sends of a field that nobody chose a file for.
+    is_left_out: bool = False
     text: bytearray = field(default_factory=bytearray)
     sha256: "hashlib._Hash" = field(default_factory=hashlib.sha256)
     size: int = 0
@@ -170,17 +172,20 @@ class UploadSpool:
         if encoding not in _PLAIN_ENCODINGS:
             raise UnsupportedFormat.at(name, "expected plain bytes, got an encoded part")
         filename = options.get(b"filename", b"").decode("utf-8", "replace")
-        if rule.is_file and not filename:
+        is_left_out = rule.is_file and options.get(b"filename") == b""
+        if rule.is_file and not filename and not is_left_out:
             raise InvalidInput.at(
                 name, f"expected a file, got a text; with curl write -F {name}=@FILE"
             )
         path = self._folder / f"part-{self._n_parts}"
         file = path.open("xb") if rule.is_file else None
-        self._part = _Part(name, rule, file_label(filename), file, path)
+        self._part = _Part(name, rule, file_label(filename), file, path, is_left_out)
 
     def _on_part_data(self, data: bytes, start: int, end: int) -> None:
         part = self._received()
         part.size += end - start
+        if part.is_left_out and part.size:
+            raise InvalidInput.at(part.name, "expected a file with a name, got one without")
         if part.size > part.rule.max_bytes:
             raise TooLarge.at(part.name, f"expected at most {part.rule.max_bytes} bytes, got more")
         piece = memoryview(data)[start:end]
@@ -199,6 +204,10 @@ class UploadSpool:
                 raise InvalidInput.at(part.name, "expected text in UTF-8") from error
         else:
             part.file.close()
+            if part.is_left_out:
+                part.path.unlink()
+                self._part = None
+                return
             self._files.setdefault(part.name, []).append(
                 SpooledFile(part.path, part.label, part.sha256.hexdigest(), part.size)
             )

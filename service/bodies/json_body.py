@@ -76,6 +76,7 @@ def read_json_body(
         If there are more rows than is allowed.
     """
     refuse(calibration)
+    limits.check_json(body)
     plain = _plain(body, limits.max_rows)
     if plain is not None:
         return plain

@@ -9,6 +9,7 @@ import typer
 from rich.console import Console
 
 from service.cli import (
+    audit,
     bins,
     calibrate,
     compare,
@@ -25,6 +26,7 @@ from service.cli import (
     refit,
     report,
     serve,
+    tenants,
     worker,
 )
 from service.cli.failure import CommandFailed
@@ -51,6 +53,8 @@ app.command("delete")(delete.delete)
 app.command("demo")(demo.demo)
 app.add_typer(database.app, name="db")
 app.add_typer(keys.app, name="keys")
+app.command("audit")(audit.audit)
+app.add_typer(tenants.app, name="tenants")
 
 
 def _print_version(value: bool) -> None:

@@ -1,20 +1,14 @@
 """``howsure keys``: API keys and tenants, in the database directly."""
 
-import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import timedelta
 from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
-from sqlalchemy.exc import OperationalError
 
 from service.cli.failure import CommandFailed
-from service.cli.given_settings import given_settings, prepare
-from service.errors import ServiceError
-from service.log_lines import configure_logging
+from service.cli.opened_database import opened_database
 from service.operations.api_keys import PREDICT, READ, SCOPES, WRITE, Pepper, make_pepper
 from service.operations.api_keys.manage import (
     MadeKey,
@@ -25,7 +19,6 @@ from service.operations.api_keys.manage import (
 )
 from service.settings import Settings
 from service.storage.api_keys import ListedKey
-from service.storage.database import Database, open_database
 
 app = typer.Typer(no_args_is_help=True, help="API keys: who may ask the service, and for what.")
 TENANT = "default"
@@ -49,7 +42,7 @@ def create(
     days: Annotated[int, typer.Option(help="Until it expires.")] = 365,
 ) -> None:
     """Make a key and print it, once: it is kept nowhere. From then on every request needs one."""
-    with _opened() as (database, settings):
+    with opened_database() as (database, settings):
         made = create_key(
             database,
             _pepper(settings),
@@ -66,7 +59,7 @@ def show(
     tenant: Annotated[str | None, typer.Option(help="Of this tenant alone.")] = None,
 ) -> None:
     """Show the keys, without their secrets."""
-    with _opened() as (database, _):
+    with opened_database() as (database, _):
         found = list_keys(database, tenant)
     table = Table(*("id", "tenant", "name", "scopes", "status", "expires", "last used"))
     for key in found:
@@ -91,7 +84,7 @@ def rotate(
     ] = 24.0,
 ) -> None:
     """Make a key in the place of another, and print it, once."""
-    with _opened() as (database, settings):
+    with opened_database() as (database, settings):
         pepper = _pepper(settings)
         made = rotate_key(database, pepper, key_id, overlap=timedelta(hours=overlap))
     _show(made)
@@ -100,26 +93,9 @@ def rotate(
 @app.command("revoke")
 def revoke(key_id: KeyId) -> None:
     """End a key for good; services that run know within seconds."""
-    with _opened() as (database, _):
+    with opened_database() as (database, _):
         revoke_key(database, key_id)
     typer.echo(f"revoked {key_id}")
-
-
-@contextmanager
-def _opened() -> Iterator[tuple[Database, Settings]]:
-    """Yield the database; a failure ends the command with one sentence."""
-    settings = given_settings()
-    configure_logging(settings.log_format, level=logging.ERROR)
-    prepare(settings)
-    database = open_database(settings.resolved_database_url())
-    try:
-        yield database, settings
-    except ServiceError as error:
-        raise CommandFailed(error.message) from error
-    except OperationalError as error:
-        raise CommandFailed("the database does not answer; see HOWSURE_DATABASE_URL") from error
-    finally:
-        database.dispose()
 
 
 def _pepper(settings: Settings) -> Pepper:

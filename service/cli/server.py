@@ -7,8 +7,10 @@ import time
 import uvicorn
 from fastapi import FastAPI
 
+from service.api.hot.front import Front
 from service.api.hot.protocol import protocol_of
 from service.cli.last_connections import begin_no_more
+from service.cli.open_files import room_for_connections
 
 GRACE_SECONDS = 5
 DRAIN_SECONDS = 1.0
@@ -59,6 +61,13 @@ class Server(uvicorn.Server):
         )
         self._drain_seconds = drain_seconds
         self._stopping: asyncio.Event = app.state.stopping
+        self._front: Front | None = getattr(app.state, "front", None)
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, with as many open files as connections may take."""
+        if self._front is not None:
+            self._front.room.most = room_for_connections(self._front.room.most)
+        await super().startup(sockets)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Let clients go elsewhere, stop taking requests, let those under way end, and stop."""

@@ -7,10 +7,8 @@ from itertools import pairwise
 import numpy as np
 
 from service.core.arrays import Hits, Uncertainty
-from service.core.bins.prior import BetaPrior
 from service.core.cut_points import CutPoints, cut_points
-from service.core.intervals import BinomialSample
-from service.core.intervals.clopper_pearson import clopper_pearson
+from service.core.intervals.proportion import proportion_interval
 from service.core.plain_data import PlainData
 
 CHOSEN_AFTER_SEEING = (
@@ -162,14 +160,8 @@ def _cells(
                 hits=count - errors,
                 weight=count / points.n_samples,
                 probability=None if count == 0 else (count - errors) / count,
-                interval=None if count == 0 else _interval(count - errors, count, level),
+                interval=None if count == 0 else proportion_interval(count - errors, count, level),
             )
         )
         start = start if end is None else end
     return tuple(cells)
-
-
-def _interval(hits: int, count: int, level: float) -> tuple[float, float]:
-    sample = BinomialSample(np.array([hits]), np.array([count]), BetaPrior(0.5))
-    lower, upper = clopper_pearson(sample, level)
-    return float(lower[0]), float(upper[0])

@@ -6,6 +6,7 @@ from service.core.arrays import Hits, Uncertainty
 from service.core.cut_points import cut_points
 from service.core.plain_data import PlainData
 from service.core.precision_recall import PrecisionRecallCurve, precision_recall_curve
+from service.core.risk_band import RiskBand, risk_band
 from service.core.risk_coverage import RiskCoverageCurve, risk_coverage_curve
 from service.core.roc import RocCurve, roc_curve
 
@@ -17,6 +18,8 @@ class Curves(PlainData):
     Attributes
     ----------
     risk_coverage : RiskCoverageCurve
+    risk_band : RiskBand
+        At each of its points.
     roc : RocCurve or None
         None without a hit or without an error.
     precision_recall : PrecisionRecallCurve or None
@@ -24,11 +27,12 @@ class Curves(PlainData):
     """
 
     risk_coverage: RiskCoverageCurve
+    risk_band: RiskBand
     roc: RocCurve | None
     precision_recall: PrecisionRecallCurve | None
 
 
-def fit_curves(uncertainty: Uncertainty, hits: Hits) -> Curves:
+def fit_curves(uncertainty: Uncertainty, hits: Hits, *, level: float = 0.95) -> Curves:
     """Return the curves of ranking samples by uncertainty, at most 200 points of each.
 
     A point for every sample, of every measure and event, would outweigh the records themselves.
@@ -38,6 +42,8 @@ def fit_curves(uncertainty: Uncertainty, hits: Hits) -> Curves:
     uncertainty : ndarray of float32, shape (n_samples,)
         Finite, at least one.
     hits : ndarray of bool, shape (n_samples,)
+    level : float
+        Of the band around the risk.
 
     Raises
     ------
@@ -48,6 +54,7 @@ def fit_curves(uncertainty: Uncertainty, hits: Hits) -> Curves:
     roc, precision_recall = roc_curve(points), precision_recall_curve(points)
     return Curves(
         risk_coverage=risk_coverage_curve(points).thin(),
+        risk_band=risk_band(points, level=level),
         roc=None if roc is None else roc.thin(),
         precision_recall=None if precision_recall is None else precision_recall.thin(),
     )

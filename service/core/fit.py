@@ -1,20 +1,23 @@
 """Fit a calibration: every measure to every event, cross-validated, judged and chosen from."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 
 from service.core.arrays import BinIndex
 from service.core.canonical_order import in_canonical_order
-from service.core.fit_baseline import fit_baselines
+from service.core.fit_baseline import fit_baselines, fold_differences
 from service.core.fit_measure import fit_measure
 from service.core.fit_options import FitOptions
 from service.core.fit_oracle import fit_oracle
+from service.core.fit_reliability import fit_reliability
 from service.core.fit_result import BaselineFit, EventFit, Fit, MeasureFit
 from service.core.fit_verdict import reach_verdict
 from service.core.fit_warnings import event_warnings, sample_warnings
 from service.core.folds import stratified_folds
+from service.core.loss_scatter import loss_scatter
 from service.core.measures import check_measures, column, is_supplied
 from service.core.model_scores import ModelScores, model_scores
 from service.core.records import Records
@@ -96,11 +99,18 @@ def _fit_event(
     baselines = fit_baselines(
         records, k, measures[served], folds=folds, options=options, evaluation=evaluation
     )
+    shown = replace(
+        measures[served],
+        reliability=fit_reliability(
+            records, k, measures[served], folds=folds, options=options, evaluation=evaluation
+        ),
+        scatter=loss_scatter(records, measures[served].column),
+    )
     return EventFit(
         k=k,
         accuracy=float(np.mean(records.hits(k))),
         n_samples=records.n_samples,
-        measures=measures,
+        measures=_beside_served(measures, shown),
         baselines=baselines,
         served=served,
         verdict=reach_verdict(k, measures[served], baselines),
@@ -113,6 +123,16 @@ def _fit_event(
             evaluation=evaluation,
         ),
     )
+
+
+def _beside_served(measures: dict[str, MeasureFit], served: MeasureFit) -> dict[str, MeasureFit]:
+    """Return the measures, each with its difference from the one served, which is as given."""
+    return {
+        name: served
+        if name == served.measure
+        else replace(found, difference=fold_differences(found.scores, served.scores))
+        for name, found in measures.items()
+    }
 
 
 def _model_scores(

@@ -72,7 +72,7 @@ def fit_baseline(
         scores=scores,
         evaluation=None,
         parameters=fitted.parameters,
-        difference=_fold_differences(scores, served.scores),
+        difference=fold_differences(scores, served.scores),
         ece_band=band,
     )
     if evaluation is None:
@@ -114,14 +114,15 @@ def _fit_other_lookup(
         scores=found.scores,
         evaluation=found.evaluation,
         parameters={"bins": float(found.table.n_bins)},
-        difference=_fold_differences(found.scores, served.scores),
+        difference=fold_differences(found.scores, served.scores),
         evaluation_difference=differences,
     )
 
 
-def _fold_differences(
+def fold_differences(
     one: dict[str, FoldScore], other: dict[str, FoldScore]
 ) -> dict[str, PairedDifference]:
+    """Return ``nll`` and ``brier`` of the one minus those of the other, fold by fold."""
     found = {name: paired_difference(one[name].by_fold, other[name].by_fold) for name in COMPARED}
     return {name: difference for name, difference in found.items() if difference is not None}
 

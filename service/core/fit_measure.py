@@ -59,7 +59,7 @@ def fit_measure(
         ),
         ood_thresholds=ood_thresholds(uncertainty, sorted({*OOD_LEVELS, options.ood_level})),
         selective=tuple(fit_selective(uncertainty, hits, target) for target in options.selective),
-        curves=fit_curves(uncertainty, hits),
+        curves=fit_curves(uncertainty, hits, level=options.interval.level),
         guarantee=_guarantee(found, samples, k, options),
         rank_grid=fit_rank_grid(uncertainty, records.tie_key, n_bins=found.table.requested_bins),
     )

@@ -9,9 +9,11 @@ from service.core.consistency import ConsistencyBand
 from service.core.crossval import FoldScore
 from service.core.curves import Curves
 from service.core.guarantee import Guarantee
+from service.core.loss_scatter import LossScatter
 from service.core.model_scores import ModelScores
 from service.core.paired import PairedDifference
 from service.core.rank_grid import RankGrid
+from service.core.reliability import Reliability
 from service.core.selective import SelectiveResult
 from service.core.verdict import Verdict
 
@@ -47,6 +49,13 @@ class MeasureFit:
     guarantee : Guarantee
     rank_grid : RankGrid
         Before equal values merged bins, for later tests.
+    difference : dict of str to PairedDifference
+        ``nll`` and ``brier`` of this measure minus those of the one served, over the folds; empty
+        for that one.
+    reliability : Reliability, optional
+        Of the measure that is served, alone: its probabilities beside what came true.
+    scatter : LossScatter, optional
+        Of the measure that is served, alone.
     """
 
     measure: str
@@ -64,6 +73,9 @@ class MeasureFit:
     curves: Curves | None = None
     guarantee: Guarantee | None = None
     rank_grid: RankGrid | None = None
+    difference: dict[str, PairedDifference] = field(default_factory=dict)
+    reliability: Reliability | None = None
+    scatter: LossScatter | None = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,6 +15,8 @@ MAGIC = b"\x93NUMPY"
 # Headers of plain arrays take 118 bytes; a longer one is an attack on the parser.
 MAX_HEADER_BYTES = 10_000
 MAX_RANK = 32
+# More than any limit; one of thousands of digits is not even to be told.
+MAX_LENGTH = 2**63 - 1
 
 _LENGTHS = {(1, 0): struct.Struct("<H"), (2, 0): struct.Struct("<L"), (3, 0): struct.Struct("<L")}
 _DTYPE = re.compile(r"[<>=|]?(b1|[iu][1248]|f[248])")
@@ -109,10 +111,11 @@ def _shape(claimed: object, *, place: str) -> tuple[int, ...]:
     if (
         not isinstance(claimed, tuple)
         or len(claimed) > MAX_RANK
-        or not all(type(length) is int and length >= 0 for length in claimed)
+        or not all(type(length) is int and 0 <= length <= MAX_LENGTH for length in claimed)
     ):
         raise InvalidDataset.at(
-            place, f"expected a shape of at most {MAX_RANK} lengths, none negative"
+            place,
+            f"expected a shape of at most {MAX_RANK} lengths, none negative or above {MAX_LENGTH}",
         )
     if not claimed:
         raise InvalidDataset.at(place, "expected an array with a row per sample, got a scalar")

@@ -8,7 +8,7 @@ from service.datasets.limits import DatasetLimits
 from service.datasets.parquet_file import (
     MAGIC,
     check_claims,
-    check_footer_size,
+    check_footer,
     open_file,
     read_columns,
     refuse_damage,
@@ -45,7 +45,7 @@ def open_parquet(
 ) -> TableDataset:
     """Open a Parquet file, having judged its footer and checked its labels, if any."""
     require_pyarrow(location)
-    check_footer_size(path, location=location)
+    check_footer(path, location=location, limits=limits)
     with refuse_damage(location), open_file(path) as file:
         metadata, schema = file.metadata, file.schema_arrow
         names = schema.names

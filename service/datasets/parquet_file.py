@@ -7,32 +7,67 @@ from pathlib import Path
 from typing import Any
 
 from service.datasets.limits import DatasetLimits
+from service.datasets.table_columns import most_columns
+from service.datasets.thrift import ThriftError, list_length
 from service.errors import InvalidDataset, TooLarge
 
 MAGIC = b"PAR1"
-MAX_FOOTER_BYTES = 32 * 1024**2
+# It is read byte by byte for where the pages lie, which takes a second for some of these.
+MAX_FOOTER_BYTES = 8 * 1024**2
+# Lists and structs in columns: parts of the schema beside those that are columns.
+MAX_NESTED = 10_000
 
 # Length of the footer, and the mark behind it.
-TAIL = struct.Struct("<L4s")
+_TAIL = struct.Struct("<L4s")
+# Enough for the head of the schema; its field id of parquet.thrift.
+_HEAD_BYTES = 64
+_SCHEMA = 2
 _BUFFER_BYTES = 8 * 1024**2
 _MIN_COLUMN_BUFFER_BYTES = 4096
 
 
-def check_footer_size(path: Path, *, location: str) -> None:
-    """Refuse a footer that is cut off, or too large to be handed to a parser."""
+def check_footer(path: Path, *, location: str, limits: DatasetLimits) -> None:
+    """Refuse a footer that is cut off, too large, or of too many columns to be handed to a parser.
+
+    pyarrow makes several objects of each column before it tells their number.
+    """
+    footer = read_footer(path, location=location, most=_HEAD_BYTES)
+    most = most_columns(limits) + MAX_NESTED
+    try:
+        found = list_length(footer, _SCHEMA)
+    except ThriftError as error:
+        raise damaged(location) from error
+    if found > most:
+        raise TooLarge.at(
+            location, f"expected a schema of at most {most} columns and parts of them, got {found}"
+        )
+
+
+def read_footer(path: Path, *, location: str, most: int = MAX_FOOTER_BYTES) -> bytes:
+    """Return the footer, or its first bytes.
+
+    Raises
+    ------
+    InvalidDataset
+        If the file does not end with one.
+    TooLarge
+        If it is longer than one may be.
+    """
     size = path.stat().st_size
     with path.open("rb") as file:
-        file.seek(max(0, size - TAIL.size))
-        tail = file.read(TAIL.size)
-    if len(tail) != TAIL.size or not tail.endswith(MAGIC):
-        raise InvalidDataset.at(location, "expected a whole Parquet file, got one cut off")
-    footer_bytes, _ = TAIL.unpack(tail)
-    if footer_bytes > MAX_FOOTER_BYTES:
-        raise TooLarge.at(
-            location,
-            f"expected a footer of at most {MAX_FOOTER_BYTES} bytes, got {footer_bytes}; "
-            "write fewer row groups",
-        )
+        file.seek(max(0, size - _TAIL.size))
+        tail = file.read(_TAIL.size)
+        if len(tail) != _TAIL.size or not tail.endswith(MAGIC):
+            raise InvalidDataset.at(location, "expected a whole Parquet file, got one cut off")
+        footer_bytes, _ = _TAIL.unpack(tail)
+        if footer_bytes > MAX_FOOTER_BYTES:
+            raise TooLarge.at(
+                location,
+                f"expected a footer of at most {MAX_FOOTER_BYTES} bytes, got {footer_bytes}; "
+                "write fewer row groups or columns",
+            )
+        file.seek(max(0, size - _TAIL.size - footer_bytes))
+        return file.read(min(footer_bytes, most))
 
 
 def check_claims(metadata: Any, *, location: str, limits: DatasetLimits) -> None:  # noqa: ANN401 - pyarrow has no types
@@ -90,6 +125,11 @@ def refuse_damage(location: str) -> Iterator[None]:
     try:
         yield
     except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise InvalidDataset.at(
-            location, "expected a whole Parquet file, got damaged bytes; send the file again"
-        ) from error
+        raise damaged(location) from error
+
+
+def damaged(location: str) -> InvalidDataset:
+    """Return the error for a file that is not as its footer says."""
+    return InvalidDataset.at(
+        location, "expected a whole Parquet file, got damaged bytes; send the file again"
+    )

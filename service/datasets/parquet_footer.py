@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from service.datasets.parquet_file import TAIL
+from service.datasets.parquet_file import damaged, read_footer
 from service.datasets.thrift import ThriftError, read_struct
-from service.errors import InvalidDataset, TooLarge
-
-# It is read here byte by byte, which takes a second for some of these.
-MAX_FOOTER_BYTES = 8 * 1024**2
 
 # Field ids of parquet.thrift.
 _ROW_GROUPS = 4
@@ -41,25 +37,12 @@ def column_chunks(path: Path, n_columns: int, *, location: str) -> Iterator[Colu
     InvalidDataset
         If the footer is damaged.
     """
-    size = path.stat().st_size
-    with path.open("rb") as file:
-        file.seek(size - TAIL.size)
-        footer_bytes, _ = TAIL.unpack(file.read(TAIL.size))
-        if footer_bytes > MAX_FOOTER_BYTES:
-            raise TooLarge.at(
-                location,
-                f"expected a footer of at most {MAX_FOOTER_BYTES} bytes, got {footer_bytes}; "
-                "write fewer row groups or columns",
-            )
-        file.seek(max(0, size - TAIL.size - footer_bytes))
-        footer = file.read(footer_bytes)
+    footer = read_footer(path, location=location)
     try:
         for group in _list(read_struct(footer)[0].get(_ROW_GROUPS)):
             yield from _chunks_of(group, n_columns)
     except ThriftError as error:
-        raise InvalidDataset.at(
-            location, "expected a whole Parquet file, got damaged bytes; send the file again"
-        ) from error
+        raise damaged(location) from error
 
 
 def _chunks_of(group: object, n_columns: int) -> Iterator[ColumnChunk]:

@@ -56,9 +56,14 @@ def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
     return not asked and any(_CLASS_COLUMN.fullmatch(name) for name in names)
 
 
+def most_columns(limits: DatasetLimits) -> int:
+    """Return how many columns a table may have."""
+    return limits.max_classes + MAX_OTHER_COLUMNS
+
+
 def check_n_columns(n_columns: int, *, location: str, limits: DatasetLimits) -> None:
     """Refuse a table that is wider than the classes allow, before its names are looked at."""
-    most = limits.max_classes + MAX_OTHER_COLUMNS
+    most = most_columns(limits)
     if n_columns > most:
         raise TooLarge.at(location, f"expected at most {most} columns, got {n_columns}")
 

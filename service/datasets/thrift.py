@@ -32,6 +32,21 @@ def read_struct(data: bytes) -> tuple[Fields, int]:
         raise ThriftError("cut off") from error
 
 
+def list_length(data: bytes, field: int) -> int:
+    """Return how many values a list in a struct claims to have, of which none is read.
+
+    Raises
+    ------
+    ThriftError
+        If the bytes end before it, or begin no struct with such a list.
+    """
+    reader = _Reader(data)
+    try:
+        return reader.list_length(field)
+    except IndexError as error:
+        raise ThriftError("cut off") from error
+
+
 class _Reader:
     def __init__(self, data: bytes) -> None:
         self._data = data
@@ -50,6 +65,19 @@ class _Reader:
             delta, kind = head >> 4, head & 15
             field = field + delta if delta else self._integer()
             fields[field] = self._value(kind, depth)
+
+    def list_length(self, wanted: int) -> int:
+        field = 0
+        while True:
+            head = self._data[self.at]
+            self.at += 1
+            delta, kind = head >> 4, head & 15
+            field = field + delta if delta else self._integer()
+            if head == 0 or (field == wanted and kind != _LIST):
+                raise ThriftError("no such list")
+            if field == wanted:
+                return self._list_head()[0]
+            self._value(kind, 0)
 
     def _value(self, kind: int, depth: int) -> Value:
         if _I16 <= kind <= _I64:
@@ -71,13 +99,16 @@ class _Reader:
     def _list(self, depth: int) -> list[Value]:
         if depth > _MAX_DEPTH:
             raise ThriftError("nested too deep")
-        head = self._bytes(1)[0]
-        size, kind = head >> 4, head & 15
-        if size == _LONG_LIST:
-            size = self._varint()
+        size, kind = self._list_head()
         # Flags take a byte each in a list, as every other value takes one at least.
         kind = _BYTE if kind in (_TRUE, _FALSE) else kind
         return [self._value(kind, depth) for _ in range(size)]
+
+    def _list_head(self) -> tuple[int, int]:
+        """Return how many values a list has, and of which kind."""
+        head = self._bytes(1)[0]
+        size, kind = head >> 4, head & 15
+        return (self._varint() if size == _LONG_LIST else size), kind
 
     def _integer(self) -> int:
         value = self._varint()

@@ -1,5 +1,6 @@
 """Files that are often sent by mistake, known by their first bytes, and what to send instead."""
 
+from service.datasets.zip_kind import is_torch
 from service.errors import UnsupportedFormat
 
 # The longest prefix that any format is known by, and enough text to tell it from binary data.
@@ -34,6 +35,8 @@ def unsupported(head: bytes, *, location: str) -> UnsupportedFormat:
     """Return the error for a file that no reader knows, by its first bytes."""
     if not head:
         return UnsupportedFormat.at(location, "expected a set of samples, got an empty file")
+    if is_torch(head):
+        return UnsupportedFormat.at(location, f"{_EXPECTED}, got a PyTorch file, {_PICKLE}")
     for prefix, found in _MISTAKES:
         if head.startswith(prefix):
             return UnsupportedFormat.at(location, f"{_EXPECTED}, got {found}")

@@ -11,13 +11,19 @@ from service.datasets.zip_directory import read_zip_directory
 from service.errors import InvalidDataset, TooLarge
 
 _ARRAY_SUFFIX = ".npy"
+_PICKLE_SUFFIX = "/data.pkl"
 _MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 _LOCAL = struct.Struct("<4s5H3L2H")
 
 
 def is_zip(head: bytes) -> bool:
-    """Tell whether bytes begin as a zip archive does, an empty one included."""
-    return head.startswith(_MAGIC)
+    """Tell whether bytes begin as a zip archive does, an empty one included, and not PyTorch's."""
+    return head.startswith(_MAGIC) and not is_torch(head)
+
+
+def is_torch(head: bytes) -> bool:
+    """Tell whether bytes begin as what ``torch.save`` writes: an archive around a pickle."""
+    return head.startswith(_MAGIC) and _first_name(head).endswith(_PICKLE_SUFFIX)
 
 
 def holds_pictures(head: bytes, path: Path) -> bool:

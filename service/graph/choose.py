@@ -14,6 +14,7 @@ from service.graph.probe import HOOK, OUTPUT, SCALAR
 from service.graph.quote import quote
 from service.graph.scalars import check_values
 from service.graph.softmax import Hook
+from service.model_rules import ModelRule
 
 Floats = NDArray[np.float64]
 
@@ -46,8 +47,8 @@ def choose_output(
     if plan.kind == "probabilities":
         _check_probabilities(scores)
     if plan.hook is not None and plan.hook.positive_column is None and scores.shape[1] == 1:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.NOT_A_DISTRIBUTION,
             f"output {quote(plan.name)} is a softmax over one column, which is always 1; export "
             "the score before it, or a sigmoid",
         )
@@ -78,8 +79,8 @@ def _as_rows(values: NDArray[np.floating], n_samples: int, name: str) -> Floats:
     """Return (n_samples, columns): what `Flatten` makes of it in the graph."""
     wide = [size for size in values.shape[1:] if size != 1]
     if values.ndim == 0 or len(values) != n_samples or len(wide) > 1 or 0 in wide:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.OUTPUT_SHAPE,
             f"output {quote(name)} has the shape {values.shape} for {n_samples} samples; "
             "(samples, classes) is needed",
         )

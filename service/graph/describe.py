@@ -11,7 +11,9 @@ from service.graph.description import OnnxModelDescription, TensorSpec
 from service.graph.external import external_files
 from service.graph.quote import quote
 from service.graph.versions import check_versions, default_opset
+from service.model_rules import ModelRule
 
+MAX_NAME_LENGTH = 1000
 NOT_TENSORS = ("sequence", "map", "optional", "unknown")
 
 
@@ -32,9 +34,12 @@ def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
     inputs = tuple(tensor_spec(value) for value in graph.input if value.name not in initial)
     outputs = output_specs(graph)
     if not inputs:
-        raise InvalidOnnxModel.at("model", "the graph has no input: there is nothing to feed")
+        raise InvalidOnnxModel.because(
+            ModelRule.NO_INPUT, "the graph has no input: there is nothing to feed"
+        )
     if not outputs:
-        raise InvalidOnnxModel.at("model", "the graph has no output")
+        raise InvalidOnnxModel.because(ModelRule.NO_OUTPUT, "the graph has no output")
+    _check_names((*inputs, *outputs))
     _check_inputs(inputs)
     return OnnxModelDescription(
         inputs=inputs,
@@ -79,15 +84,26 @@ def _shape(declared: TypeProto.Tensor | TypeProto.SparseTensor) -> tuple[int | N
     )
 
 
+def _check_names(values: Sequence[TensorSpec]) -> None:
+    for spec in values:
+        if len(spec.name) > MAX_NAME_LENGTH:
+            raise InvalidOnnxModel.because(
+                ModelRule.NAMES_TOO_LONG,
+                f"{quote(spec.name)}: a name of an input or output has {len(spec.name)} "
+                f"characters, and may have {MAX_NAME_LENGTH}; shorten it",
+            )
+
+
 def _check_inputs(inputs: Sequence[TensorSpec]) -> None:
     for given in inputs:
         if given.dtype in NOT_TENSORS:
-            raise InvalidOnnxModel.at(
-                "model", f"input {quote(given.name)} is of type {given.dtype}, not a tensor"
+            raise InvalidOnnxModel.because(
+                ModelRule.INPUT_TYPE,
+                f"input {quote(given.name)} is of type {given.dtype}, not a tensor",
             )
         if given.shape == ():
-            raise InvalidOnnxModel.at(
-                "model",
+            raise InvalidOnnxModel.because(
+                ModelRule.INPUT_SHAPE,
                 f"input {quote(given.name)} is a scalar: every input needs a first axis for the "
                 "samples; make it a constant of the graph",
             )
@@ -96,8 +112,8 @@ def _check_inputs(inputs: Sequence[TensorSpec]) -> None:
 def _fixed_batch(inputs: Sequence[TensorSpec]) -> int | None:
     sizes = {given.shape[0] for given in inputs if given.shape and given.shape[0] is not None}
     if len(sizes) > 1:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.INPUT_SHAPE,
             "the inputs insist on different numbers of rows: " + "; ".join(map(str, inputs[:10])),
         )
     return sizes.pop() if sizes else None

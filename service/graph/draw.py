@@ -8,6 +8,7 @@ from service.errors import InvalidOnnxModel
 from service.graph.builder import GraphBuilder
 from service.graph.noise_input import cast_like
 from service.graph.noise_site import NoiseKind, NoiseSite
+from service.model_rules import ModelRule
 
 KINDS: Mapping[str, NoiseKind] = {
     "RandomNormal": "normal",
@@ -41,7 +42,7 @@ def _shape(build: GraphBuilder, node: NodeProto, site: NoiseSite) -> str:
         return build.add("Shape", node.input[0], output=site.shape_output)
     sizes = _attribute(node, "shape")
     if sizes is None or node.op_type not in WITHOUT_INPUT:
-        raise InvalidOnnxModel.at("model", f"a {node.op_type} node says no shape")
+        raise InvalidOnnxModel.because(ModelRule.NOISE, f"a {node.op_type} node says no shape")
     return build.add("Identity", build.integers(sizes.ints), output=site.shape_output)
 
 

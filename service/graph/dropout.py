@@ -18,6 +18,7 @@ from service.graph.quote import quote
 from service.graph.tensor_types import tensor_types
 from service.graph.versions import DEFAULT_DOMAINS, default_opset
 from service.graph.walk import subgraphs, upstream
+from service.model_rules import ModelRule
 
 DROPOUT = "Dropout"
 # ONNX Runtime's mask of a Dropout that drops nothing: all true since, all false before.
@@ -96,8 +97,8 @@ def _rates(graph: GraphProto, places: list[int], rate: float | None) -> list[flo
         node = graph.node[place]
         own = dropout_rate(node, constants)
         if own is None:
-            raise InvalidOnnxModel.at(
-                "model",
+            raise InvalidOnnxModel.because(
+                ModelRule.NOISE,
                 f"the ratio of the Dropout node that makes {quote(node.output[0])} is computed or "
                 "fed, not a constant of the file; set dropout.rate",
             )
@@ -109,8 +110,8 @@ def _refuse_nested(graph: GraphProto, places: list[int]) -> None:
     for place in places:
         node = graph.node[place]
         if any(is_dropout(inner) for sub in subgraphs(node) for inner in all_nodes(sub.node)):
-            raise InvalidOnnxModel.at(
-                "model",
+            raise InvalidOnnxModel.because(
+                ModelRule.NOISE,
                 f"a Dropout node inside of {node.op_type} cannot be fed with a mask; export the "
                 "model without the branch or loop around it, or use last_layer_dropout_variance",
             )

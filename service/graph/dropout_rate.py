@@ -6,6 +6,7 @@ from onnx import NodeProto
 from service.errors import InvalidOnnxModel
 from service.graph.constants import SmallConstants
 from service.graph.quote import quote
+from service.model_rules import ModelRule
 
 USUAL_RATIO = 0.5  # where the node says nothing
 
@@ -28,8 +29,8 @@ def dropout_rate(node: NodeProto, constants: SmallConstants) -> float | None:
             return None
         ratio = _shortest(values.reshape(-1)[0]) if values.size == 1 else -1.0
     if not 0.0 <= ratio < 1.0:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.NOISE,
             f"the Dropout node that makes {quote(node.output[0])} has the ratio {ratio:.4g}; a "
             "number of at least 0 and below 1 is needed",
         )

@@ -14,6 +14,7 @@ from onnx import ModelProto, TensorProto, helper
 from service.errors import InvalidOnnxModel
 from service.graph.quote import quote, quote_all
 from service.graph.walk import nested_tensors
+from service.model_rules import ModelRule
 
 Companion: TypeAlias = bytes | bytearray | memoryview
 
@@ -86,8 +87,9 @@ def attach_external_data(model: ModelProto, companions: Mapping[str, Companion])
             in_memory.add(reference.location)
     # Many tensors may name the same bytes: a small file could fill the memory.
     if sum(len(values) for _, values in embedded) > MAX_EMBEDDED_BYTES:
-        raise InvalidOnnxModel.at(
-            "model", f"external weights outside the main graph exceed {MAX_EMBEDDED_BYTES} bytes"
+        raise InvalidOnnxModel.because(
+            ModelRule.EXTERNAL_TOO_LARGE,
+            f"external weights outside the main graph exceed {MAX_EMBEDDED_BYTES} bytes",
         )
     for tensor, values in embedded:
         tensor.raw_data = bytes(values)
@@ -113,10 +115,12 @@ def _reference(tensor: TensorProto) -> _Reference:
     location = entries.get("location", "")
     # A colon is a drive or a stream on Windows; the others lead out of the folder.
     if location in ("", ".", "..") or any(character in location for character in "/\\:\0"):
+        # The path itself is not repeated: in an answer it would look like one of this machine.
         raise _invalid(
             tensor,
-            f"its weights are said to lie in {quote(location)}: only the plain name of a file "
-            "sent as 'model_data' is allowed",
+            "its weights are said to lie at a path or in no file at all: only the plain name of a "
+            "file sent as 'model_data' is allowed; save the model with external data beside it",
+            rule=ModelRule.EXTERNAL_PATH,
         )
     n_bytes = _size(tensor)
     if _number(tensor, entries, "length", n_bytes) != n_bytes:
@@ -151,21 +155,23 @@ def _number(tensor: TensorProto, entries: Mapping[str, str], key: str, default: 
 def _read(reference: _Reference, companions: Mapping[str, Companion]) -> memoryview:
     if reference.location not in companions:
         sent = quote_all(sorted(companions)) or "none"
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.EXTERNAL_MISSING,
             f"tensor {quote(reference.tensor)} needs the file {quote(reference.location)}: send "
             f"it as 'model_data' (sent: {sent})",
         )
     contents = memoryview(companions[reference.location]).cast("B")
     end = reference.offset + reference.n_bytes
     if end > len(contents):
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.EXTERNAL_BOUNDS,
             f"tensor {quote(reference.tensor)} ends at byte {end} of {quote(reference.location)}, "
-            f"which has {len(contents)}",
+            f"which has {len(contents)}; send the file that was saved with this model",
         )
     return contents[reference.offset : end]
 
 
-def _invalid(tensor: TensorProto, message: str) -> Exception:
-    return InvalidOnnxModel.at("model", f"tensor {quote(tensor.name)}: {message}")
+def _invalid(
+    tensor: TensorProto, message: str, *, rule: ModelRule = ModelRule.EXTERNAL_REFERENCE
+) -> InvalidOnnxModel:
+    return InvalidOnnxModel.because(rule, f"tensor {quote(tensor.name)}: {message}")

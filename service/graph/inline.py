@@ -8,6 +8,7 @@ from service.errors import InvalidOnnxModel
 from service.graph.names import PREFIX, rename_values, value_names
 from service.graph.versions import DEFAULT_DOMAINS
 from service.graph.walk import subgraphs, used_names
+from service.model_rules import ModelRule
 
 
 def inline_functions(model: ModelProto, *, holding: Iterable[str] | None = None) -> None:
@@ -27,10 +28,10 @@ def inline_functions(model: ModelProto, *, holding: Iterable[str] | None = None)
     try:
         inlined = inliner.inline_selected_functions(scratch, wanted)
     except (RuntimeError, ValueError) as error:
-        raise InvalidOnnxModel.at(
-            "model",
-            f"its functions cannot be put in the place of their calls ({str(error)[:200]}); export "
-            "it without local functions, or with the model's own opset in all of them",
+        raise InvalidOnnxModel.because(
+            ModelRule.FUNCTION_NOT_INLINED,
+            "its functions cannot be put in the place of their calls; export it without local "
+            "functions, or with the model's own opset in all of them",
         ) from error
     _free_reserved_names(inlined.graph, known=set(value_names(scratch.graph)))
     nodes = model.graph.node

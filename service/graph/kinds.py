@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.errors import InvalidOnnxModel
+from service.model_rules import ModelRule
 
 SUM_TOLERANCE = 1e-3
 
@@ -37,8 +38,8 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
         sums = values.sum(axis=1)
         if np.abs(sums - 1).max() <= SUM_TOLERANCE:
             return "probabilities"
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.NOT_A_DISTRIBUTION,
             "the scores lie in [0, 1] but the rows do not sum to 1 (they sum to "
             f"{sums.min():.4g} up to {sums.max():.4g}), as independent sigmoids do; export the "
             "scores before the sigmoid or a softmax, or set output.kind if they are logits (or "
@@ -63,7 +64,7 @@ def finite_rows(scores: NDArray[np.floating]) -> NDArray[np.float64]:
     keep = ~(np.isnan(values) | np.isposinf(values)).any(axis=1)
     keep &= np.isfinite(values).any(axis=1)
     if not keep.any():
-        raise InvalidOnnxModel.at(
-            "model", "the output is not finite on any of the rows it was tried on"
+        raise InvalidOnnxModel.because(
+            ModelRule.NOT_FINITE, "the output is not finite on any of the rows it was tried on"
         )
     return values[keep]

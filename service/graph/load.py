@@ -3,14 +3,18 @@
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from service.errors import InvalidOnnxModel
+from service.graph.gate.file_kind import not_onnx, refuse_ort_format
+from service.graph.gate.names_once import check_names_once
+from service.graph.gate.nodes import MAX_NODES, check_nodes
+from service.graph.gate.operators import check_operators
+from service.graph.gate.parts import check_parts
+from service.graph.gate.text import check_text
 from service.graph.names import free_reserved_names
-from service.graph.text import check_text
 from service.graph.versions import check_versions, normalise_opset
 
 
-def load_onnx_model(data: bytes) -> ModelProto:
-    """Parse an ONNX file and make it ready for every other step.
+def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:
+    """Parse an ONNX file, refuse what is not to be run, make it ready for every other step.
 
     Names that start with ``howsure_`` are renamed, for the head's own outputs are called so; the
     default opset is left once, and exactly raised to 11 where that changes nothing.
@@ -18,19 +22,23 @@ def load_onnx_model(data: bytes) -> ModelProto:
     Raises
     ------
     InvalidOnnxModel
-        If the bytes are no ONNX model, it has no graph, a name in it is no text, or
-        its versions cannot be served.
+        If the bytes are no ONNX model, or one that breaks a rule of `service.graph.gate`.
     """
+    refuse_ort_format(data)
+    check_parts(data, max_nodes=max_nodes)
     model = ModelProto()
     try:
         model.ParseFromString(data)
     except DecodeError as error:
-        raise InvalidOnnxModel.at("model", "the file is not an ONNX model") from error
+        raise not_onnx(data) from error
     # Protocol buffers take many a stray byte string, the empty one too, for an empty message.
     if not model.HasField("graph") or model.ir_version < 1:
-        raise InvalidOnnxModel.at("model", "the file is not an ONNX model: it holds no graph")
+        raise not_onnx(data)
     check_text(model)
     check_versions(model)
+    check_names_once(model)
+    check_operators(model)
+    check_nodes(model, max_nodes=max_nodes)
     normalise_opset(model)
     free_reserved_names(model.graph)
     return model

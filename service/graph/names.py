@@ -8,6 +8,7 @@ from onnx import GraphProto
 from service.errors import InvalidOnnxModel
 from service.graph.quote import quote
 from service.graph.walk import all_graphs, initial_tensors
+from service.model_rules import ModelRule
 
 PREFIX = "howsure_"
 FRONT = "user."
@@ -25,8 +26,9 @@ def free_reserved_names(graph: GraphProto) -> None:
     """
     for given in graph.input:
         if given.name.startswith(PREFIX):
-            raise InvalidOnnxModel.at(
-                "model", f"input {quote(given.name)}: names starting with {PREFIX!r} are reserved"
+            raise InvalidOnnxModel.because(
+                ModelRule.RESERVED_NAME,
+                f"input {quote(given.name)}: names starting with {PREFIX!r} are reserved",
             )
     names = set(value_names(graph))
     reserved = {name for name in names if name.startswith(PREFIX)}

@@ -12,6 +12,7 @@ from service.graph.output import Kind, Precision
 from service.graph.quote import quote, quote_all
 from service.graph.scalars import PLACE, check_declared
 from service.graph.softmax import Hook, Producers, find_hook, operator, producers_of, trace
+from service.model_rules import ModelRule
 
 FLOATS = ("float16", "bfloat16", "float32", "float64")
 
@@ -149,8 +150,8 @@ def _only_candidate(
     candidates = [spec for spec in able if not _is_single_column(spec)] or able
     listed = "; ".join(str(spec) for spec in outputs[:10])
     if not candidates:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.NO_SCORES,
             "no output can hold class scores, a float tensor of shape (samples, classes); the "
             f"outputs are: {listed}",
         )
@@ -160,8 +161,9 @@ def _only_candidate(
     if len({_scores_behind(spec.name, producers) for spec in candidates}) == 1:
         names = quote_all([spec.name for spec in candidates])
         return candidates[0], f"the outputs {names} carry the same scores"
-    raise InvalidOnnxModel.at(
-        "model", f"several outputs could hold class scores; set output.name to one of: {listed}"
+    raise InvalidOnnxModel.because(
+        ModelRule.SEVERAL_SCORES,
+        f"several outputs could hold class scores; set output.name to one of: {listed}",
     )
 
 

@@ -19,6 +19,7 @@ from service.graph.quote import quote
 from service.graph.tensor_types import tensor_types
 from service.graph.versions import DEFAULT_DOMAINS, default_opset
 from service.graph.walk import subgraphs, upstream
+from service.model_rules import ModelRule
 
 
 def expose_random(model: ModelProto, tensor: str) -> list[NoiseSite]:
@@ -63,8 +64,8 @@ def refuse_random(model: ModelProto, tensor: str) -> None:
         If it depends on a random operator.
     """
     if has_random(model, tensor):
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.RANDOM,
             "it draws at random, so the same rows have other answers each time; ask for "
             "ensemble_variance, which takes the mean of several runs of one such model, or export "
             "it in evaluation mode",
@@ -101,8 +102,8 @@ def _refuse_nested(graph: GraphProto, places: Sequence[int]) -> None:
         for subgraph in subgraphs(node):
             for inner in all_nodes(subgraph.node):
                 if _is_random(inner):
-                    raise InvalidOnnxModel.at(
-                        "model",
+                    raise InvalidOnnxModel.because(
+                        ModelRule.NOISE,
                         f"{inner.op_type} inside of {node.op_type} cannot be fed with noise; "
                         "export the model without the branch or loop around it",
                     )
@@ -110,8 +111,8 @@ def _refuse_nested(graph: GraphProto, places: Sequence[int]) -> None:
 
 def _site(number: int, node: NodeProto, varying: set[str]) -> NoiseSite:
     if node.op_type not in KINDS:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.NOISE,
             f"{node.op_type}, which makes {quote(node.output[0])}, cannot be fed with noise: draw "
             "with RandomUniform or Bernoulli instead",
         )

@@ -1,19 +1,22 @@
 """The versions of the ONNX format that can be served, and the small repairs that widen them.
 
 The head needs TopK-11 and ScatterElements-11; ONNX Runtime 1.31 reads opsets up to 26 and IR
-versions up to 13.
+versions up to 13. (Of ``ai.onnx.ml`` opsets up to 5.)
 """
 
-from onnx import ModelProto, TensorProto, defs, helper
+from onnx import ModelProto, OperatorSetIdProto, TensorProto, defs, helper
 
 from service.errors import InvalidOnnxModel
 from service.graph.walk import all_graphs
+from service.model_rules import ModelRule
 
 MIN_OPSET = 11
 MAX_OPSET = 26
+MAX_ML_OPSET = 5
 MAX_IR_VERSION = 13
 WIDELY_READ_IR_VERSION = 10
 DEFAULT_DOMAINS = ("", "ai.onnx")
+MAX_OPSETS = {**dict.fromkeys(DEFAULT_DOMAINS, MAX_OPSET), "ai.onnx.ml": MAX_ML_OPSET}
 
 
 def default_opset(model: ModelProto) -> int:
@@ -29,21 +32,23 @@ def default_opset(model: ModelProto) -> int:
 def check_versions(model: ModelProto) -> None:
     """Refuse a model that ONNX Runtime or the head cannot take."""
     if model.ir_version > MAX_IR_VERSION:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.IR_TOO_NEW,
             f"IR version {model.ir_version}: ONNX Runtime reads versions up to {MAX_IR_VERSION}; "
             f"save the model with ir_version {MAX_IR_VERSION} or lower",
         )
+    for entry in _imports(model):
+        most = MAX_OPSETS.get(entry.domain)
+        if most is not None and entry.version > most:
+            raise InvalidOnnxModel.because(
+                ModelRule.OPSET_TOO_NEW,
+                f"opset {entry.version} of {entry.domain or 'ai.onnx'}: ONNX Runtime reads opsets "
+                f"up to {most}; re-export with opset {most} or lower",
+            )
     opset = default_opset(model)
-    if opset > MAX_OPSET:
-        raise InvalidOnnxModel.at(
-            "model",
-            f"opset {opset}: ONNX Runtime reads opsets up to {MAX_OPSET}; "
-            f"re-export with opset {MAX_OPSET} or lower",
-        )
     if opset < MIN_OPSET and not _means_the_same(model, opset):
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.OPSET_TOO_OLD,
             f"opset {opset}: opset {MIN_OPSET} or newer is needed; re-export or convert the model",
         )
 
@@ -69,11 +74,15 @@ def lower_ir_version(model: ModelProto) -> None:
     After version 10 came the opsets from 23 on, types of 4 and 2 bits, and graphs that are
     spread over devices.
     """
-    imports = [*model.opset_import, *(i for f in model.functions for i in f.opset_import)]
-    least = helper.find_min_ir_version_for(imports, ignore_unknown=True)
+    least = helper.find_min_ir_version_for(_imports(model), ignore_unknown=True)
     is_newer = any(tensor.data_type > TensorProto.INT4 for tensor in model.graph.initializer)
     if not (is_newer or model.configuration):
         model.ir_version = min(model.ir_version, max(WIDELY_READ_IR_VERSION, least))
+
+
+def _imports(model: ModelProto) -> list[OperatorSetIdProto]:
+    """Return the opsets of the graph and of each function."""
+    return [*model.opset_import, *(entry for f in model.functions for entry in f.opset_import)]
 
 
 def _means_the_same(model: ModelProto, opset: int) -> bool:

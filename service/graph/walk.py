@@ -7,7 +7,12 @@ from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
     """Yield the graphs a node holds as attributes: the branches of an If, the body of a Loop."""
-    for attribute in node.attribute:
+    yield from graphs_of(node.attribute)
+
+
+def graphs_of(attributes: Iterable[AttributeProto]) -> Iterator[GraphProto]:
+    """Yield the graphs among attributes, whatever they say of their type."""
+    for attribute in attributes:
         if attribute.HasField("g"):
             yield attribute.g
         yield from attribute.graphs

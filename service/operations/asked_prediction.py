@@ -7,6 +7,7 @@ from typing import Literal, TypeAlias
 import msgspec
 
 from service.operations.served import ServedCalibration
+from service.operations.tenants import Allowance
 from service.runner import Batcher, BatchRequest
 from service.storage.references import CalibrationRef
 
@@ -53,6 +54,8 @@ class AskedPrediction(BatchRequest, eq=False, kw_only=True):
         Whose calibration is asked.
     timeout
         Seconds until there must be an answer; no longer than the terms say.
+    rows
+        What its rows are counted against; None where they may be any number.
     is_told
         Whether it was told its end, or was dropped.
     """
@@ -60,6 +63,7 @@ class AskedPrediction(BatchRequest, eq=False, kw_only=True):
     tenant_id: uuid.UUID
     terms: PredictionTerms
     timeout: float
+    rows: Allowance | None = None
     served: ServedCalibration | None = None
     batcher: Batcher | None = None
     task: "asyncio.Task[None] | None" = None

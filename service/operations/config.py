@@ -38,6 +38,7 @@ def _known_findings(strict: bool | list[str]) -> bool | list[str]:  # noqa: FBT0
     return strict
 
 
+FindingCode = Annotated[str, Field(json_schema_extra={"enum": list(FINDINGS)})]
 Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
 ClassName = Annotated[str, Field(min_length=1, max_length=200)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=1000)]
@@ -86,7 +87,7 @@ class CalibrationConfig(FitConfig):
         description="Columns of a table that make each input of the model, and `label`.",
     )
 
-    strict: Annotated[bool | list[str], AfterValidator(_known_findings)] = Field(
+    strict: Annotated[bool | list[FindingCode], AfterValidator(_known_findings)] = Field(
         default=False,
         description="Findings that are errors: `true` for all warnings, or a list of their codes.",
     )

@@ -19,6 +19,8 @@ PATTERNS = {
     ),
     r"^[0-9a-f]{64}$": "64 hexadecimal digits in lower case",
 }
+# Enough to mend a document by; a hostile one breaks a rule in each of a million places.
+MAX_VIOLATIONS = 20
 _BOUNDS = (
     ("minimum", "from {}"),
     ("exclusiveMinimum", "above {}"),
@@ -30,10 +32,15 @@ _BOUNDS = (
 def violations_of(
     error: ValidationError, kind: type[BaseModel], *, place: str = "config"
 ) -> list[Violation]:
-    """Return each broken rule once: where it is, below ``place``, and what is expected there."""
+    """Return each broken rule once: where it is, below ``place``, and what is expected there.
+
+    Of many the first are told.
+    """
     root = kind.model_json_schema()
     found: dict[Violation, None] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
+        if len(found) == MAX_VIOLATIONS:
+            break
         location, schema = _place(root, fault["loc"], place)
         violation = Violation(location, _message(fault["type"], fault["msg"], schema, root))
         found[violation] = None

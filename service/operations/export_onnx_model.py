@@ -3,7 +3,7 @@
 import uuid
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import models
@@ -14,6 +14,8 @@ from service.operations.kept_samples import KeptSamples
 from service.operations.load_served import is_deleted, load_served
 from service.operations.predict import answers_of
 from service.operations.served import ServedCalibration
+from service.operations.tenants import NO_LIMITS, TenantLimits
+from service.operations.tenants.quotas import hold_to_limits
 from service.operations.workspace import Workspace
 from service.runner.frames import Array
 from service.storage.artifact_rows import NewArtifact
@@ -37,9 +39,12 @@ class ExportedFile:
 
 @contextmanager
 def exported_file(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    limits: TenantLimits = NO_LIMITS,
 ) -> Iterator[ExportedFile]:
-    """Give the file of a calibration; the first time it is made and compared.
+    """Give the file of a calibration; the first time it is made, compared and kept.
 
     Raises
     ------
@@ -47,13 +52,15 @@ def exported_file(
         If there is no such calibration.
     Conflict
         If it has not succeeded, cannot be one file, or the file answers otherwise.
+    StorageLimitReached
+        If the tenant may store no more, and it is not kept yet.
     ServiceError
         If the model cannot be run.
     """
     served = load_served(workspace, tenant_id, reference)
     with ExitStack() as opened:
         with _found(workspace, tenant_id, served.ref.id):
-            kept = _kept(workspace, tenant_id, served)
+            kept = _kept(workspace, tenant_id, served, limits)
             path = opened.enter_context(workspace.artifacts.local_path(kept.key, kept.sha256))
         found = kept.parity
         yield ExportedFile(
@@ -75,12 +82,14 @@ def _found(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
         raise
 
 
-def _kept(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration) -> KeptExport:
+def _kept(
+    workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration, limits: TenantLimits
+) -> KeptExport:
     """Return what is kept of the file, which is made first where there is none."""
     with workspace.database.reading() as session:
         kept = ExportRepository(session, tenant_id).find(served.ref.id)
     if kept is None:
-        _make(workspace, tenant_id, served)
+        _make(workspace, tenant_id, served, limits)
         with workspace.database.reading() as session:
             kept = ExportRepository(session, tenant_id).find(served.ref.id)
     if kept is None:
@@ -88,7 +97,9 @@ def _kept(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration)
     return kept
 
 
-def _make(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration) -> None:
+def _make(
+    workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration, limits: TenantLimits
+) -> None:
     """Write the file, run it and the service on the same rows, and keep it if they agree."""
     onnx_model = exportable_model(served)
     with workspace.database.reading() as session:
@@ -99,7 +110,7 @@ def _make(workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration)
     ours = workspace.runners.predict(onnx_model.files, onnx_model.resolved, rows)
     parity = compare_answers(answers_of(served, ours, ours.uncertainty), exported.outputs)
     require_parity(parity)
-    _keep(workspace, tenant_id, served, exported.content, parity)
+    _keep(workspace, tenant_id, served, exported.content, parity, limits)
 
 
 def _stored_rows(workspace: Workspace, row: models.Calibration) -> Mapping[str, Array]:
@@ -125,6 +136,7 @@ def _keep(
     served: ServedCalibration,
     content: bytes,
     parity: Parity,
+    limits: TenantLimits,
 ) -> None:
     """Store the file, then the rows that refer to it; of two made at once the first stays."""
     key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
@@ -142,6 +154,7 @@ def _keep(
                 ),
                 NewArtifact("export", 0, "model.onnx", key, stored.sha256, stored.size),
             )
+            hold_to_limits(session, tenant_id, replace(limits, jobs=0))
     except OutcomeUnknown:
         # There may be a row that refers to them; if there is none, they are swept.
         raise

@@ -84,7 +84,7 @@ class FewRowsPlan:
         """Return the plan of a calibration."""
         tables = [Table.of(event) for event in served.events]
         ood_threshold = _narrow(served.ood_threshold)
-        accept = {risk: _narrow(found) for risk, found in served.accept_thresholds.items()}
+        accept = {risk: _narrow(found) for risk, found in served.abstain_thresholds.items()}
         top1 = next((place for place, table in enumerate(tables) if table.k == 1), None)
         outputs = dict(_outputs(tables, accept, has_ood=ood_threshold is not None, top1=top1))
         return cls(

@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Literal, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, JsonValue, model_validator
 
 from service.core.intervals import INTERVALS
 from service.core.measures import (
@@ -48,7 +48,17 @@ def _known_interval(name: str) -> str:
     return name
 
 
-MeasureName = Annotated[str, AfterValidator(_known_measure)]
+# For readers of the schema: the validator says more.
+_OUTPUT_PATTERN = f"{OUTPUT}.{{1,{MAX_OUTPUT_NAME}}}"
+_MEASURE_PATTERN = (
+    f"^({'|'.join((*MEASURES, *PERTURBATIONS, _SUPPLIED.pattern, _OUTPUT_PATTERN))})$"
+)
+_EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
+MeasureName = Annotated[
+    str,
+    AfterValidator(_known_measure),
+    Field(json_schema_extra={"pattern": _MEASURE_PATTERN}),
+]
 
 
 class Strict(BaseModel):
@@ -61,7 +71,9 @@ class IntervalConfig(Strict):
     """How the interval of a bin's probability is made."""
 
     method: Annotated[str, AfterValidator(_known_interval)] = Field(
-        "clopper_pearson", description=f"One of {', '.join(INTERVALS)}."
+        "clopper_pearson",
+        description=f"One of {', '.join(INTERVALS)}.",
+        json_schema_extra={"enum": list(INTERVALS)},
     )
     level: float = Field(
         0.95, gt=0, le=1 - TINY, description="Probability that the interval holds."
@@ -94,10 +106,17 @@ class FitConfig(Strict):
     """
 
     top_k: list[Annotated[int, Field(ge=1)]] | None = Field(
-        None, min_length=1, max_length=20, description="Events to calibrate; [1, 5] by default."
+        None,
+        min_length=1,
+        max_length=20,
+        description="Events to calibrate; [1, 5] by default.",
+        json_schema_extra=_EACH_ONCE,
     )
     measures: list[MeasureName] = Field(
-        list(DEFAULT_MEASURES), min_length=1, description="Uncertainty measures to fit."
+        list(DEFAULT_MEASURES),
+        min_length=1,
+        description="Uncertainty measures to fit.",
+        json_schema_extra=_EACH_ONCE,
     )
     serve: dict[str, MeasureName] = Field(
         {}, description='Measure that serves each event, such as {"1": "entropy"}.'

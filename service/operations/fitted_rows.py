@@ -32,7 +32,7 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
                 quantile_bins=found.quantile_bins,
                 candidates=[asdict(candidate) for candidate in found.candidates],
                 analysis=_analysis(found),
-                curves=as_plain(found.curves) or {},
+                curves=_curves(found),
             )
             for name, found in event.measures.items()
         ]
@@ -73,8 +73,16 @@ def _analysis(found: MeasureFit) -> dict[str, Any]:
             "ece_band",
             "evaluation_ece_band",
             "rank_grid",
+            "difference",
+            "reliability",
         )
     }
+
+
+def _curves(found: MeasureFit) -> dict[str, Any]:
+    """Return what is long, and drawn."""
+    curves: dict[str, Any] = as_plain(found.curves) or {}
+    return curves | ({} if found.scatter is None else {"scatter": as_plain(found.scatter)})
 
 
 def _baselines(event: EventFit) -> dict[str, Any]:

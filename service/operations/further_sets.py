@@ -8,6 +8,7 @@ import models
 from service.datasets import Dataset, Reading, open_dataset
 from service.errors import InvalidDataset, OutcomeUnknown
 from service.operations.asked_reading import asked_reading
+from service.operations.audit import Act, accept, evaluation_subject
 from service.operations.config import CalibrationConfig
 from service.operations.job_leftovers import remove_leftovers
 from service.operations.keep_set import keep_shards
@@ -16,6 +17,8 @@ from service.operations.load_served import load_served
 from service.operations.onnx_model import first_rows
 from service.operations.pass_budget import check_further_budget
 from service.operations.stored_records import require_records
+from service.operations.tenants import NO_LIMITS, TenantLimits
+from service.operations.tenants.quotas import hold_to_limits, while_there_is_room
 from service.operations.uploads import UploadedFile
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
@@ -33,6 +36,8 @@ def start_evaluation(
     name: str,
     uploaded: UploadedFile,
     labels: UploadedFile | None = None,
+    act: Act | None = None,
+    limits: TenantLimits = NO_LIMITS,
 ) -> models.Evaluation:
     """Check a further set against a finished calibration, keep it and queue its evaluation.
 
@@ -43,18 +48,19 @@ def start_evaluation(
         taken.
     InvalidInput
         If the set breaks a rule, does not suit the calibration, or is too large for its passes.
+    JobLimitReached, StorageLimitReached
+        If the tenant may have no more of them.
     """
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
     require_records(row)
-    limits = workspace.limits.datasets
     evaluation_id = uuid.uuid4()
     files = JobFiles.of(row.id, evaluation_id)
     try:
         with open_dataset(
             uploaded.path,
             location=LOCATION,
-            limits=limits,
+            limits=workspace.limits.datasets,
             labels_required=False,
             reading=_reading(row, labels),
         ) as dataset:
@@ -63,11 +69,10 @@ def start_evaluation(
             if info.labelled:
                 n_classes = len(cast("dict[str, Any]", row.config)["classes"])
                 check_label_range(dataset.labels(), LOCATION, n_classes)
-            kept = list(
-                keep_shards(
-                    workspace.artifacts, files, dataset, role=LOCATION, label=uploaded.label
-                )
+            shards = keep_shards(
+                workspace.artifacts, files, dataset, role=LOCATION, label=uploaded.label
             )
+            kept = list(while_there_is_room(workspace.database, tenant_id, limits, shards))
         with workspace.database.session(is_news=False) as session:
             evaluation = EvaluationRepository(session, tenant_id).create(
                 evaluation_id,
@@ -82,6 +87,8 @@ def start_evaluation(
                 },
                 artifacts=kept,
             )
+            accept(act, session, evaluation_subject(row.id, name))
+            hold_to_limits(session, tenant_id, limits)
     except OutcomeUnknown:
         # There may be a row that refers to them; if there is none, they are swept.
         raise
@@ -111,24 +118,36 @@ def list_evaluations(
 
 
 def cancel_evaluation(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    name: str,
+    *,
+    act: Act | None = None,
 ) -> models.Evaluation:
     """Ask a queued or running evaluation to stop."""
     with workspace.database.session() as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         evaluation = EvaluationRepository(session, tenant_id).request_cancel(row.id, name)
+        accept(act, session, evaluation_subject(row.id, name))
     if evaluation.status == "cancelled":
         remove_leftovers(workspace, tenant_id, row.id, evaluation.id)
     return evaluation
 
 
 def delete_evaluation(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    name: str,
+    *,
+    act: Act | None = None,
 ) -> None:
     """Delete a finished evaluation and its files."""
     with workspace.database.session() as session:
         row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
         keys = EvaluationRepository(session, tenant_id).delete(row.id, name)
+        accept(act, session, evaluation_subject(row.id, name))
     workspace.artifacts.delete(keys)
 
 

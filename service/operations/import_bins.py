@@ -16,6 +16,7 @@ from service.core.bins.table import BinTable
 from service.core.intervals import IntervalOptions
 from service.core.measures import SUPPLIED, column, is_supplied
 from service.errors import InvalidConfig, InvalidInput
+from service.operations.audit import Act, accept
 from service.operations.bins_document import SCHEMA, BinsDocument, Selective, Table
 from service.operations.bins_rules import read_bins_document
 from service.operations.config import CalibrationConfig, parse_config
@@ -33,6 +34,8 @@ def import_bins(
     body: bytes,
     name: str | None,
     request: KeyedRequest | None = None,
+    *,
+    act: Act | None = None,
 ) -> uuid.UUID:
     """Make the next version of a name from a document; return the new calibration's id.
 
@@ -66,6 +69,7 @@ def import_bins(
                 _table_row(document, table, tenant_id, calibration_id) for table in document.tables
             ],
         )
+        accept(act, session, calibration_id)
         keep_key(session, tenant_id, request, calibration_id)
     return calibration_id
 

@@ -6,9 +6,11 @@ from collections.abc import Iterator, Sequence
 import models
 from service.core.findings import Finding
 from service.errors import OutcomeUnknown
+from service.operations.audit import accept
 from service.operations.checked_upload import CheckedUpload
 from service.operations.findings_of_records import plain_findings
 from service.operations.keep_set import keep_shards
+from service.operations.tenants.quotas import hold_to_limits, while_there_is_room
 from service.operations.uploads import UploadedFile
 from service.operations.versions import library_versions
 from service.operations.workspace import Workspace
@@ -31,11 +33,14 @@ def keep_calibration(
     InvalidDataset
         If a value of a set breaks a rule: each is read here.
     StorageFull
-        If no space is left.
+        If no space is left, or the tenant may store no more.
+    JobLimitReached
+        If it has as many jobs unfinished as it may.
     """
-    calibration_id = uuid.uuid4()
+    calibration_id, limits = uuid.uuid4(), checked.upload.limits
     try:
-        kept = list(_stored(workspace.artifacts, calibration_id, checked))
+        stored = _stored(workspace.artifacts, calibration_id, checked)
+        kept = list(while_there_is_room(workspace.database, tenant_id, limits, stored))
         with workspace.database.session(is_news=False) as session:
             CalibrationRepository(session, tenant_id).create(
                 calibration_id,
@@ -48,7 +53,9 @@ def keep_calibration(
                 warnings=checked.warnings,
                 findings=plain_findings(findings),
             )
+            accept(checked.upload.act, session, calibration_id)
             keep_key(session, tenant_id, checked.upload.request, calibration_id)
+            hold_to_limits(session, tenant_id, limits)
     except OutcomeUnknown:
         # There may be a row that refers to them; if there is none, they are swept.
         raise

@@ -4,29 +4,37 @@ import uuid
 import weakref
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
+from dataclasses import replace
 from math import prod
 from typing import Any, cast
 
 import numpy as np
+from sqlalchemy.orm import Session
 
 import models
 from service.errors import ArtifactDamaged, NotFound
 from service.operations.open_models import open_files
 from service.operations.rehearsal import Rehearsal
-from service.operations.served import ServedCalibration, ServedEvent, ServedOnnxModel
+from service.operations.served import (
+    ServedCalibration,
+    ServedEvent,
+    ServedOnnxModel,
+    ServedOperatingPoint,
+)
 from service.operations.served_thresholds import accept_thresholds, ood_threshold
 from service.operations.workspace import Workspace
 from service.runner import ModelToServe, serving
 from service.storage.bin_tables import core_table, served_tables
 from service.storage.calibrations import CalibrationRef, CalibrationRepository
+from service.storage.operating_points import OperatingPointRepository
 
 
 def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
     """Return the calibration that the reference means, from memory where it is held.
 
-    What a name means is asked of the database each time, so that a new version, a promotion or a
-    deletion takes effect at once; the calibration itself never changes. One that is deleted while
-    it is loaded is as one that was deleted before.
+    What a name means, and which operating point is in force, is asked of the database each time,
+    so that a new version, a promotion, a decision or a deletion takes effect at once; what was
+    fitted never changes. One that is deleted while it is loaded is as one that was deleted before.
 
     Raises
     ------
@@ -37,13 +45,17 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
         with workspace.database.reading() as session:
             repository = CalibrationRepository(session, tenant_id)
             ref = repository.resolve(reference)
+            point = _operating_point(session, tenant_id, ref.id)
             held = workspace.served.get(ref.id)
             if held is not None:
+                if held.operating_point != point:
+                    held = replace(held, operating_point=point)
+                    workspace.served.put(held)
                 return held
             row = repository.get(ref.id)
             tables = served_tables(session, tenant_id, ref.id)
         try:
-            served = _build(workspace, ref, row, tables)
+            served = replace(_build(workspace, ref, row, tables), operating_point=point)
         except ArtifactDamaged:
             if not is_deleted(workspace, tenant_id, ref.id):
                 raise
@@ -60,6 +72,15 @@ def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.
         except NotFound:
             return True
     return False
+
+
+def _operating_point(
+    session: Session, tenant_id: uuid.UUID, calibration_id: uuid.UUID
+) -> ServedOperatingPoint | None:
+    found = OperatingPointRepository(session, tenant_id).last(calibration_id)
+    if found is None or found.name is None or found.threshold is None:
+        return None
+    return ServedOperatingPoint(found.name, found.threshold)
 
 
 def _build(
@@ -83,8 +104,9 @@ def _build(
             accept_thresholds=accept_thresholds(tables, config["selective"]),
             events=events,
         )
-        # The files stay at hand for as long as somebody may still load the model from them.
-        weakref.finalize(served, opened.pop_all().close)
+        if served.onnx_model is not None:
+            # The files stay at hand for as long as somebody may still load the model from them.
+            weakref.finalize(served.onnx_model, opened.pop_all().close)
     return served
 
 
@@ -100,7 +122,7 @@ def _onnx_model(
     found = cast("dict[str, Any]", row.onnx_model)
     rehearsal = Rehearsal(workspace, row, events)
     to_serve = ModelToServe(
-        files=open_files(workspace.artifacts, row.artifacts, opened),
+        files=open_files(workspace.artifacts, row.artifacts, opened, tenant=str(row.tenant_id)),
         resolved=serving(
             found["resolved"], [e.measure for e in events], [e.column for e in events]
         ),

@@ -4,6 +4,7 @@ import uuid
 from collections.abc import Iterable, Sequence
 
 import models
+from service.operations.audit import Act, accept
 from service.operations.job_leftovers import remove_leftovers
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
@@ -34,24 +35,27 @@ def list_calibrations(
 
 
 def cancel_calibration(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: Act | None = None
 ) -> models.Calibration:
     """Ask a queued or running calibration to stop."""
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
         row = repository.request_cancel(repository.find(reference, with_files=False).id)
+        accept(act, session, row.id)
     if row.status == "cancelled":
         remove_leftovers(workspace, tenant_id, row.id)
     return row
 
 
 def promote_calibration(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: Act | None = None
 ) -> models.Calibration:
     """Let the name of a calibration mean this version of it."""
     with workspace.database.session() as session:
         repository = CalibrationRepository(session, tenant_id)
-        return repository.promote(repository.find(reference, with_files=False).id)
+        row = repository.promote(repository.find(reference, with_files=False).id)
+        accept(act, session, row.id)
+    return row
 
 
 def promoted_versions(
@@ -62,7 +66,9 @@ def promoted_versions(
         return CalibrationRepository(session, tenant_id).promoted_versions(names)
 
 
-def delete_calibration(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> None:
+def delete_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: Act | None = None
+) -> None:
     """Delete a finished calibration, then the files that nothing else refers to.
 
     The row goes first: a crash in between leaves files without a row, which the sweeper removes,
@@ -73,5 +79,6 @@ def delete_calibration(workspace: Workspace, tenant_id: uuid.UUID, reference: st
         row = repository.find(reference, with_files=False)
         calibration_id = row.id
         keys = repository.delete(calibration_id)
+        accept(act, session, calibration_id)
     workspace.served.forget(calibration_id)
     workspace.artifacts.delete(keys)

@@ -1,12 +1,16 @@
 """What an upload's ONNX model turns out to be, before anything is kept of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from service.core.findings import Finding, said_to_be_logits
 from service.datasets import Batch, Dataset
+from service.errors import DeadlineExceeded, InvalidOnnxModel, OnnxModelCrashed
 from service.graph.output import LIKE_PROBABILITIES
 from service.graph.quote import quote_all
+from service.model_rules import ModelRule
 from service.operations.available_measures import asked_outputs
 from service.operations.config import CalibrationConfig
 from service.operations.fit_config import DEFAULT_TOP_K
@@ -55,21 +59,23 @@ def inspect_onnx_model(
     Raises
     ------
     InvalidOnnxModel, InvalidConfig, InvalidInput
-        If it is no classifier that can be served as asked, or the samples do not suit its inputs.
-    InferenceFailed
-        If it does not load, or does not answer in time.
+        If it is no classifier that can be served as asked, the samples do not suit its inputs, or
+        it does not load and answer them in time.
+    InferenceFailed, Overloaded
+        If models cannot be run here, or not now.
     """
     files = _files(upload)
-    loaded = workspace.runners.inspect(
-        files,
-        output=config.output.model_dump(exclude_none=True),
-        top_k=config.top_k or DEFAULT_TOP_K,
-        scalar_outputs=asked_outputs(config),
-        passes=pass_plans(config),
-        preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
-        trial=trial.arrays,
-        location="calibration",
-    )
+    with _the_model_s_own_fault():
+        loaded = workspace.runners.inspect(
+            files,
+            output=config.output.model_dump(exclude_none=True),
+            top_k=config.top_k or DEFAULT_TOP_K,
+            scalar_outputs=asked_outputs(config),
+            passes=pass_plans(config),
+            preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
+            trial=trial.arrays,
+            location="calibration",
+        )
     labels = loaded.description.class_labels or ()
     if len(labels) != loaded.n_classes:
         labels = tuple(range(loaded.n_classes))
@@ -83,6 +89,27 @@ def inspect_onnx_model(
     )
 
 
+@contextmanager
+def _the_model_s_own_fault() -> Iterator[None]:
+    """Refuse a model that hangs or ends its process, rather than to ask for another attempt."""
+    try:
+        yield
+    except DeadlineExceeded as error:
+        raise InvalidOnnxModel.because(
+            ModelRule.TOO_SLOW,
+            "it did not load and answer the first rows in the time it has; send a faster one, or "
+            "have HOWSURE_LOAD_TIMEOUT_SECONDS raised",
+        ) from error
+    except OnnxModelCrashed as error:
+        if error.is_from_outside:
+            raise
+        raise InvalidOnnxModel.because(
+            ModelRule.CRASHED,
+            "the process that loaded it and ran the first rows died of it; load it with "
+            "ONNX Runtime where you export it, and send a smaller model if memory ran out",
+        ) from error
+
+
 def _files(upload: CalibrationUpload) -> OnnxModelFiles:
     model, *members = upload.onnx_models
     return OnnxModelFiles(
@@ -91,6 +118,7 @@ def _files(upload: CalibrationUpload) -> OnnxModelFiles:
         sha256=model.sha256,
         companion_sha256={c.label: c.sha256 for c in upload.companions},
         members=tuple(OnnxMember(member.path, member.sha256) for member in members),
+        tenant=upload.tenant,
     )
 
 

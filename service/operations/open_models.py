@@ -21,9 +21,9 @@ ModelFile: TypeAlias = models.Artifact | NewArtifact
 class OpenModel:
     """A model's files, which stay at hand while anybody holds this."""
 
-    def __init__(self, artifacts: ArtifactStore, files: Iterable[ModelFile]) -> None:
+    def __init__(self, artifacts: ArtifactStore, files: Iterable[ModelFile], tenant: str) -> None:
         with ExitStack() as opened:
-            self.files = open_files(artifacts, files, opened)
+            self.files = open_files(artifacts, files, opened, tenant=tenant)
             weakref.finalize(self, opened.pop_all().close)
 
 
@@ -35,8 +35,8 @@ class OpenModels:
         self._open: OrderedDict[tuple[str, ...], OpenModel] = OrderedDict()
         self._lock = threading.Lock()
 
-    def open(self, files: Sequence[ModelFile]) -> OpenModel:
-        """Return a model's files, checked against their digests when they were opened.
+    def open(self, files: Sequence[ModelFile], *, tenant: str) -> OpenModel:
+        """Return the files of a tenant's model, as they were checked against their digests.
 
         Raises
         ------
@@ -45,7 +45,7 @@ class OpenModels:
         """
         key = tuple(sorted(file.key for file in files))
         with self._lock:
-            found = self._open.get(key) or OpenModel(self._artifacts, files)
+            found = self._open.get(key) or OpenModel(self._artifacts, files, tenant)
             self._open[key] = found
             self._open.move_to_end(key)
             while len(self._open) > KEPT_MODELS:
@@ -54,9 +54,9 @@ class OpenModels:
 
 
 def open_files(
-    artifacts: ArtifactStore, files: Iterable[ModelFile], opened: ExitStack
+    artifacts: ArtifactStore, files: Iterable[ModelFile], opened: ExitStack, *, tenant: str
 ) -> OnnxModelFiles:
-    """Return the model's files on this machine, checked against their digests."""
+    """Return the files of a tenant's model on this machine, checked against their digests."""
 
     def local(artifact: ModelFile) -> Path:
         return opened.enter_context(artifacts.local_path(artifact.key, artifact.sha256))
@@ -70,4 +70,5 @@ def open_files(
         sha256=model.sha256,
         companion_sha256={a.label: a.sha256 for a in companions},
         members=tuple(OnnxMember(local(a), a.sha256) for a in members),
+        tenant=tenant,
     )

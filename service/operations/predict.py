@@ -85,7 +85,7 @@ def answers_of(
         out_of_distribution=_above(uncertainty, served.ood_threshold),
         abstain={
             risk: _above(uncertainty, threshold)
-            for risk, threshold in served.accept_thresholds.items()
+            for risk, threshold in served.abstain_thresholds.items()
         },
     )
 

@@ -79,6 +79,10 @@ class Predicting:
                 len(asked.body),
                 answer.stop - answer.start,
             )
+        for found in answers:
+            asked = found.request
+            if asked.rows is not None:
+                asked.rows.settle(taken=asked.n_rows, used=found.stop - found.start)
         self._writer.write(answers)
 
     def failed(self, request: AskedPrediction, error: ServiceError) -> None:
@@ -158,11 +162,13 @@ class Predicting:
         if model is None:
             self._later(asked, self._scores.answer(asked, served))
             return
+        asked.n_rows = estimate_rows(model, terms.media_type, len(asked.body))
         if asked.batcher is not None:
             # Once more. Until it waits again there is no queue to drop it from.
             asked.batcher = None
             asked.renew()
-        asked.n_rows = estimate_rows(model, terms.media_type, len(asked.body))
+        elif asked.rows is not None:
+            asked.rows.take(asked.n_rows)
         now = self._loop.time()
         left = asked.timeout - (now - asked.arrived)
         asked.batcher = self._models.submit(model.to_serve, asked, timeout=left, now=now)

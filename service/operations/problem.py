@@ -13,8 +13,13 @@ def problem(
         "type": f"urn:howsure:problem:{code}",
         "title": title,
         "detail": detail,
-        "errors": [{"location": found.location, "message": found.message} for found in violations],
+        "errors": [_entry(found) for found in violations],
     }
+
+
+def _entry(found: Violation) -> dict[str, str]:
+    entry = {"location": found.location, "message": found.message}
+    return entry if found.rule is None else {**entry, "rule": found.rule.value}
 
 
 def problem_of(error: Exception) -> dict[str, object]:

@@ -85,6 +85,7 @@ def shard_tasks(
             resolved=None if onnx_model is None else onnx_model["resolved"],
             top_k=tuple(config["top_k"]),
             seed=config["seed"],
+            tenant=str(calibration.tenant_id),
         )
         for shard, start, end in zip(ordered, starts, ends, strict=True)
     ]

@@ -40,7 +40,7 @@ class ShardTask:
 
     ``start`` is the number of its first row in the set, which is called ``location`` in errors.
     ``model_files`` are those of the ONNX model and ``resolved`` is how it is run: without one the
-    set has its outputs.
+    set has its outputs; ``tenant`` is whose it is.
     """
 
     files: JobFiles
@@ -53,6 +53,7 @@ class ShardTask:
     resolved: Mapping[str, Any] | None
     top_k: tuple[int, ...]
     seed: int
+    tenant: str = ""
 
 
 def record_shard(
@@ -118,7 +119,7 @@ def _model_recorder(
     check: Callable[[], None],
 ) -> Recorder:
     """Return what makes records by running an ONNX model in a child process."""
-    model = tools.open_models.open(task.model_files)
+    model = tools.open_models.open(task.model_files, tenant=task.tenant)
 
     def record(batch: Batch) -> Records:
         records = tools.runners.record(

@@ -2,11 +2,13 @@
 
 import json
 import uuid
+from dataclasses import replace
 from typing import Any, cast
 
 import models
 from service.core.findings import UPLOAD_FINDINGS
 from service.errors import InvalidConfig, InvalidInput
+from service.operations.audit import Act, accept
 from service.operations.available_measures import (
     checked_options,
     gives_logits,
@@ -16,9 +18,14 @@ from service.operations.available_measures import (
 from service.operations.config import CalibrationConfig, parse_config
 from service.operations.fit_config import FitConfig
 from service.operations.stored_records import require_records
+from service.operations.tenants import NO_LIMITS, TenantLimits
+from service.operations.tenants.quotas import hold_to_limits
 from service.operations.workspace import Workspace
 from service.storage.calibrations import CalibrationRepository
 from service.storage.idempotency_keys import KeyedRequest, keep_key
+
+# Keys of a configuration that have keys of their own.
+BLOCKS = ("interval", "ood")
 
 
 def start_refit(
@@ -27,6 +34,9 @@ def start_refit(
     reference: str,
     changes: FitConfig,
     request: KeyedRequest | None = None,
+    *,
+    act: Act | None = None,
+    limits: TenantLimits = NO_LIMITS,
 ) -> uuid.UUID:
     """Queue a refit with these changes to the configuration; return the new calibration's id.
 
@@ -38,6 +48,8 @@ def start_refit(
         If there is no such calibration, it has not succeeded, or it keeps no records.
     InvalidInput
         If nothing changes, or a change needs what the records do not hold.
+    JobLimitReached
+        If the tenant has as many jobs unfinished as it may.
     """
     with workspace.database.session(is_news=False) as session:
         repository = CalibrationRepository(session, tenant_id)
@@ -50,17 +62,20 @@ def start_refit(
         repository.create_refit(
             source.id, calibration_id, config=config, warnings=[], findings=findings
         )
+        accept(act, session, calibration_id)
         keep_key(session, tenant_id, request, calibration_id)
+        # It stores nothing: its files are those of the other.
+        hold_to_limits(session, tenant_id, replace(limits, stored_bytes=0))
     workspace.doorbell.release()
     return calibration_id
 
 
 def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
     before = cast("dict[str, Any]", source.config)
-    asked = changes.model_dump(mode="json", exclude_unset=True)
+    asked = _asked(changes, before)
     if not asked:
         raise InvalidInput.at("body", "expected at least one option to change")
-    events = asked.get("top_k", before["top_k"])
+    events = asked.get("top_k") or before["top_k"]
     missing = [k for k in events if k not in before["top_k"]]
     if missing:
         raise InvalidConfig.at(
@@ -85,6 +100,13 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
         passes=kept_passes(onnx_model),
     )
     return resolved
+
+
+def _asked(changes: FitConfig, before: dict[str, Any]) -> dict[str, Any]:
+    """Return what is to change, whole: of a block, what is not asked for stays as it was."""
+    asked = changes.model_dump(mode="json", include=changes.model_fields_set)
+    blocks = changes.model_dump(mode="json", include=set(BLOCKS), exclude_unset=True)
+    return asked | {name: before[name] | block for name, block in blocks.items()}
 
 
 def _validated(resolved: dict[str, Any]) -> CalibrationConfig:

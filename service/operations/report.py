@@ -8,6 +8,7 @@ from typing import Any, cast
 import models
 from service.operations.findings_of_records import with_docs
 from service.operations.report_comparison import compare_measures
+from service.operations.report_figures import report_figures
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import tables_of
 from service.storage.calibrations import CalibrationRepository
@@ -87,7 +88,8 @@ def _event(
         "mislabelled": (row.mislabelled or {}).get(k, []),
     }
     folds = cast("dict[str, Any]", row.config).get("folds", 0)
-    return event | {"comparison": compare_measures(event, row.onnx_model, folds)}
+    compared = compare_measures(event, row.onnx_model, folds)
+    return event | {"comparison": compared, "figures": report_figures(event)}
 
 
 def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:
@@ -105,6 +107,8 @@ def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, 
         "shifted": result["shifted"],
         "sentence": result["sentence"],
         "events": events,
+        **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
+        "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
     }
 
 

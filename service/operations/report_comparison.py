@@ -28,6 +28,7 @@ def compare_measures(
             "measure": name,
             "served": name == event["served"],
             **_cost(onnx_model, name),
+            "difference": found.get("difference", {}).get("nll"),
             **{score: _cell(found, score, folds) for score in COMPARED},
         }
         for name, found in event["measures"].items()

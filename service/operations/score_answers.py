@@ -61,10 +61,17 @@ class ScoreAnswers:
         ------
         Overloaded
             If as many wait for a thread as may.
+        TooManyRequests
+            If the tenant has asked for as many rows as it may.
         ServiceError
             If the body breaks a rule.
         """
+        if asked.rows is not None:
+            asked.rows.require_some()
         written = await self._in_thread(lambda: self._written(asked, served))
+        if asked.rows is not None:
+            # How many there are is not guessed before: they pay for themselves afterwards.
+            asked.rows.settle(taken=0, used=written.n_rows)
         if asked.is_told:
             return
         asked.answer(written.answer)
@@ -79,15 +86,17 @@ class ScoreAnswers:
 
     def _written(self, asked: AskedPrediction, served: ServedCalibration) -> _Written:
         began = self._loop.time()
-        request, wanted = self._read(asked)
+        request, wanted = self._read(asked, n_classes=len(served.class_names))
         batch = predict_scores(served, request, max_rows=self._workspace.limits.bodies.max_rows)
         rows = AnsweredRows(batch)
         answer = answer_body(rows, asked.terms.form, 0, rows.n_rows, wanted)
         count_answers(self._workspace.metrics.answers, batch)
         return _Written(answer, rows.n_rows, began)
 
-    def _read(self, asked: AskedPrediction) -> tuple[PredictRequest, Wanted | None]:
-        limits, kind = self._workspace.limits.bodies, asked.kind
+    def _read(
+        self, asked: AskedPrediction, *, n_classes: int
+    ) -> tuple[PredictRequest, Wanted | None]:
+        limits, kind = self._workspace.limits.bodies.of_rows_of(n_classes), asked.kind
         if kind.media_type == "oip":
             infer, request = read_infer(
                 InferBody(kind.reference, asked.body, IDENTITY, kind.header_length),

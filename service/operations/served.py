@@ -1,4 +1,4 @@
-"""Finished calibrations held ready to answer: they never change, so a copy never goes stale."""
+"""Finished calibrations held ready to answer: what was fitted never changes."""
 
 import threading
 import uuid
@@ -44,13 +44,22 @@ class ServedOnnxModel:
         return self.to_serve.resolved
 
 
+@dataclass(frozen=True)
+class ServedOperatingPoint:
+    """A threshold on the uncertainty of Top-1 that was put in force, and what it is called."""
+
+    name: str
+    threshold: float
+
+
 @dataclass(frozen=True, eq=False)
 class ServedCalibration:
     """All that answering needs.
 
     The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
     is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
-    answering it would break that risk. None where there is none.
+    answering it would break that risk. None where there is none. ``operating_point`` is what
+    somebody decided later, and all that may change: then there is another copy.
     """
 
     ref: CalibrationRef
@@ -60,6 +69,15 @@ class ServedCalibration:
     ood_threshold: float | None
     accept_thresholds: Mapping[str, float | None]
     events: Sequence[ServedEvent]
+    operating_point: ServedOperatingPoint | None = None
+
+    @property
+    def abstain_thresholds(self) -> Mapping[str, float | None]:
+        """What answers are held against, by name: the operating point first, then each risk."""
+        point = self.operating_point
+        return ({} if point is None else {point.name: point.threshold}) | dict(
+            self.accept_thresholds
+        )
 
 
 class ServedCache:

@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from service.operations.audit import Act
+from service.operations.tenants import NO_LIMITS, TenantLimits
 from service.storage.idempotency_keys import KeyedRequest
 
 
@@ -20,7 +22,9 @@ class UploadedFile:
 class CalibrationUpload:
     """The parts of POST /calibrate; ``request`` is what `only_once` is given beside it.
 
-    ``labels`` and ``evaluation_labels`` are those of sets whose files have none themselves.
+    ``labels`` and ``evaluation_labels`` are those of sets whose files have none themselves,
+    ``tenant`` is who sends it, and ``limits`` what that one may use; ``act`` is written beside the
+    calibration that is made.
     """
 
     calibration: UploadedFile
@@ -31,3 +35,6 @@ class CalibrationUpload:
     labels: UploadedFile | None = None
     evaluation_labels: UploadedFile | None = None
     request: KeyedRequest | None = None
+    act: Act | None = None
+    limits: TenantLimits = NO_LIMITS
+    tenant: str = ""

@@ -16,7 +16,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from service.errors import InvalidInput, ServiceError, shown
+from service.errors import InvalidInput, ServiceError
 from service.pictures.claims import check_frames, check_scans, check_size, webp_size
 from service.pictures.formats import PictureFormat, picture_format
 from service.pictures.geometry import cropped, resized
@@ -73,7 +73,7 @@ def read_picture(
     except Exception as error:
         # Decoders of strangers' bytes fail in every way there is.
         raise invalid.at(
-            place, f"this {kind} cannot be decoded: {shown(str(error))[1:-1]}"
+            place, f"this {kind} cannot be decoded: it is damaged or cut off; send it again"
         ) from error
     image = _coloured(upright(image), preprocessing)
     image = resized(image, preprocessing, place=place)

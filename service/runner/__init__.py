@@ -22,6 +22,7 @@ from service.runner.model_to_serve import (
 from service.runner.pass_plan import PassPlan, serving
 from service.runner.pool import RunnerPool
 from service.runner.queue_bounds import QueueBounds
+from service.runner.queue_share import QueueShare
 from service.runner.served_model_state import ServedModelState
 from service.runner.served_models import ServedModels, ServingRoom
 
@@ -44,6 +45,7 @@ __all__ = [
     "PassPlan",
     "ProviderParity",
     "QueueBounds",
+    "QueueShare",
     "RunRows",
     "RunnerPool",
     "ServedModelState",

@@ -16,6 +16,7 @@ from service.core.passes.pass_records import column_names
 from service.core.ranked import recorded_classes
 from service.core.records import TEMPERATURES, Records
 from service.errors import InvalidInput, ServiceError, Violation
+from service.model_rules import ModelRule
 from service.runner.description import (
     HeadOutputs,
     read_choice,
@@ -278,7 +279,10 @@ def failure_of(code: object, message: object, violations: Sequence[Any]) -> Serv
     try:
         kind = FAILURES[text(code)]
         reported = violations[:MAX_VIOLATIONS]
-        places = [Violation(text(location), text(rule)) for location, rule in reported]
+        places = [
+            Violation(text(location), text(message), ModelRule(rule) if rule else None)
+            for location, message, rule in reported
+        ]
     except (KeyError, TypeError, ValueError) as error:
         raise FieldError(f"a failure: {error}") from error
     return kind(text(message), places)

@@ -82,7 +82,7 @@ class Refused(msgspec.Struct, array_like=True, frozen=True):
     number: int
     code: str
     message: str
-    violations: list[tuple[str, str]]
+    violations: list[tuple[str, str, str]]
 
 
 class Report(msgspec.Struct, array_like=True, frozen=True):

@@ -12,6 +12,7 @@ from service.bodies.oip.wanted import Wanted
 from service.errors import ServiceError
 from service.runner.batch_messages import Beginning, SuppliedColumn
 from service.runner.head_matrix import HeadMatrix
+from service.runner.queue_share import QueueShare
 
 
 class Asker(Protocol):
@@ -55,6 +56,8 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
         The event loop's time.
     is_over
         Whether nobody waits for the model any more.
+    share
+        Of who asks, where several share the queue.
     """
 
     asker: Asker
@@ -70,6 +73,7 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     rows_had: int = 0
     deadline: asyncio.TimerHandle | None = None
     due: float = math.inf
+    share: QueueShare | None = None
 
     def finish(self) -> bool:
         """Say that nobody waits any more; tell whether somebody did."""

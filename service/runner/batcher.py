@@ -75,6 +75,7 @@ class Batcher:
         self._is_opening = False
         self._is_busy = False
         self._is_flush_due = False
+        self.is_giving_way = False
         self._left_in_child = 0
         self._next_number = 1
         self._sweeping: asyncio.TimerHandle | None = None
@@ -146,9 +147,26 @@ class Batcher:
     def unload(self) -> LoadedChild | None:
         """Give up the child, which the caller closes; who waits is kept."""
         child, self._child = self._child, None
+        self.is_giving_way = False
         if child is not None:
             child.detach()
         return child
+
+    def give_way(self) -> None:
+        """Begin no more of what waits until the child is free, and its place somebody else's."""
+        self.is_giving_way = True
+
+    def go_on(self) -> None:
+        """Go on with what waits, with another child if this one was given up."""
+        self.is_giving_way = False
+        if self._waiting:
+            # Not at once: whoever calls this looks for room for another first.
+            self._loop.call_soon(self._go_on)
+
+    @property
+    def has_given_way(self) -> bool:
+        """Whether the child may be unloaded for another model, however many wait for this one."""
+        return self.is_giving_way and not (self._sent or self._is_busy or self._is_opening)
 
     def close(self, error: ServiceError) -> LoadedChild | None:
         """Fail everything and give up the child."""
@@ -175,7 +193,7 @@ class Batcher:
             return
         requests = self._next_requests()
         if not requests and not self._left_in_child and not self._dropped:
-            if self.is_idle:
+            if self.is_idle or self.has_given_way:
                 self._idle(self)
             return
         dropped, self._dropped = self._dropped, []
@@ -204,6 +222,8 @@ class Batcher:
         """Take what goes into the next batch: one request at least, if one waits."""
         waiting, sent, now = self._waiting, self._sent, self._loop.time()
         taken: list[BatchRequest] = []
+        if self.is_giving_way:
+            return taken
         n_rows, n_bytes = self._left_in_child, 0
         while waiting and len(taken) < MAX_REQUESTS:
             request = waiting[0]

@@ -35,7 +35,8 @@ class OnnxModelFiles:
     ``sha256`` is that of the ONNX file, ``companion_sha256`` those of the companions. A model
     stays loaded under these digests; a companion without one counts as another with each path,
     since the same ONNX file may go with other weights. ``members`` are the further files of an
-    ensemble, which share the companions.
+    ensemble, which share the companions. ``tenant`` is whose it is: the rows of two tenants go
+    through no process together, though their models be the same.
     """
 
     path: Path
@@ -43,6 +44,7 @@ class OnnxModelFiles:
     sha256: str = ""
     companion_sha256: Mapping[str, str] = field(default_factory=dict)
     members: tuple[OnnxMember, ...] = ()
+    tenant: str = ""
 
     def key(self, resolved: Mapping[str, Any]) -> tuple[str, ...]:
         """Return what tells this model, loaded with this choice, from others."""
@@ -52,7 +54,7 @@ class OnnxModelFiles:
             f"{name}={self.companion_sha256.get(name) or path}"
             for name, path in self.companions.items()
         ]
-        return (own, *members, *sorted(parts), write_resolved(resolved))
+        return (self.tenant, own, *members, *sorted(parts), write_resolved(resolved))
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,6 +92,7 @@ class LoadedChild:
         """Send a batch, under the last number given out; its report must come in time."""
         if self._link is None:
             raise RuntimeError("nobody listens to the child")
+        self._process.allow_processor_time(seconds)
         self._asked, self._seconds = self._sequence, seconds
         self._overdue = self._loop.call_later(seconds + GRACE_SECONDS, self._too_late)
         self._link.send(

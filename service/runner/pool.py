@@ -54,6 +54,8 @@ class RunnerPool:
         For getting hold of a child, which others may be using.
     max_classes
         Most classes of a model.
+    max_nodes
+        Most nodes of a model, with those of its functions counted at each call.
     sandbox
         What the process of a model may do.
     answered
@@ -70,6 +72,7 @@ class RunnerPool:
         run_timeout_s: float = 30.0,
         queue_timeout_s: float = 60.0,
         max_classes: int = 100_000,
+        max_nodes: int = 50_000,
         sandbox: SandboxRules = DEFAULT_RULES,
         answered: Answered = lambda *_: None,
     ) -> None:
@@ -77,6 +80,7 @@ class RunnerPool:
             load_timeout=load_timeout_s,
             run_timeout=run_timeout_s,
             max_classes=max_classes,
+            max_nodes=max_nodes,
             threads=threads or usable_cpus(),
             sandbox=sandbox,
         )

@@ -27,6 +27,7 @@ from service.runner.frames import (
     encode,
 )
 from service.runner.launch import describe_exit, launch
+from service.runner.processor_time import ProcessorTime
 
 GRACE_SECONDS = 2.0
 REAP_SECONDS = 10.0
@@ -51,6 +52,7 @@ class RunnerProcess:
     def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
         self._process = process
         self._channel = channel
+        self._processor_time = ProcessorTime(process.pid)
         self._lock = threading.Lock()
         self._sequence = 0
         self._killed = False
@@ -151,6 +153,7 @@ class RunnerProcess:
             If the request is too large for a frame; nothing was sent.
         """
         with self._lock:
+            self.allow_processor_time(timeout)
             self._sequence += 1
             request = Frame(
                 kind, self._sequence, fields, tensors or {}, budget_ms=int(timeout * 1000)
@@ -192,6 +195,11 @@ class RunnerProcess:
         if answer.status is Status.FAILED and answer.tensors:
             raise self.condemn("it sent arrays with a failure")
         return answer
+
+    def allow_processor_time(self, seconds: float) -> None:
+        """Let the child compute for so long, and until it would be killed for being late."""
+        if self._process.returncode is None:
+            self._processor_time.allow(seconds + GRACE_SECONDS)
 
     def condemn(self, reason: str) -> OnnxModelCrashed:
         """Kill a child that answered what it may not, and return the error to raise."""

@@ -25,6 +25,7 @@ class Questions:
     run_timeout: float
     max_classes: int
     threads: int
+    max_nodes: int = 50_000
     sandbox: SandboxRules = DEFAULT_RULES
 
     def try_out(  # noqa: PLR0913 - what a model is asked to be
@@ -143,6 +144,7 @@ class Questions:
             "members": [str(member.path.absolute()) for member in files.members],
             "top_k": list(top_k),
             "max_classes": self.max_classes,
+            "max_nodes": self.max_nodes,
             "device": device,
             "threads": self.threads,
             "sandbox": self.sandbox.as_dict(),

@@ -21,6 +21,7 @@ from service.runner.queue_bounds import QueueBounds
 from service.runner.served_model_state import ServedModelState, Status
 from service.runner.slots import ALL_BUSY, CLOSED
 from service.runner.spawner import Spawner
+from service.runner.tenant_turns import next_wanting, who_gives_way
 
 # A model that does not load is not tried again for so long.
 FIRST_BACK_OFF_SECONDS = 1.0
@@ -187,6 +188,9 @@ class ServedModels:
         if self._is_too_large:
             self._fit_memory()
         self._has_room(batcher)
+        if batcher.is_giving_way:
+            # Who it was for has found another place, or waits no more.
+            batcher.go_on()
 
     def _forget_some(self) -> None:
         """Forget models that are not loaded and that nobody waits for, but for the last few."""
@@ -200,7 +204,8 @@ class ServedModels:
 
     def _has_room(self, _: Batcher) -> None:
         while self._wanting and self._make_room():
-            served = self._wanting.pop(0)
+            served = next_wanting(self._wanting, self._served.values())
+            self._wanting.remove(served)
             _lose_patience(served)
             self._opener.open(served.model).add_done_callback(partial(self._opened, served))
         for served in self._wanting:
@@ -211,8 +216,17 @@ class ServedModels:
         """Let go of idle models, longest unused first, until there is room for one more."""
         while self._is_full(self.count_loaded() + self._opener.count() + 1, 0):
             if not self._evict_one():
+                self._have_one_give_way()
                 return False
         return True
+
+    def _have_one_give_way(self) -> None:
+        """Have a tenant whose models are busy without end leave a place to one that has fewer."""
+        models = list(self._served.values())
+        given = who_gives_way(next_wanting(self._wanting, models), models)
+        if given is not None:
+            log.info("%s gives way to another tenant's model", given.model.name)
+            given.batcher.give_way()
 
     def _is_full(self, n_models: int, n_bytes: int) -> bool:
         room = self._room
@@ -222,11 +236,15 @@ class ServedModels:
 
     def _evict_one(self) -> bool:
         for key, served in self._served.items():
-            if served.batcher.child is not None and served.batcher.is_idle:
-                log.info("unloading %s, unused for longest", served.model.name)
-                self._close_later(served.batcher.unload())
+            batcher = served.batcher
+            if batcher.child is not None and (batcher.is_idle or batcher.has_given_way):
+                log.info("unloading %s, for another model", served.model.name)
+                self._close_later(batcher.unload())
                 self._placement.left(key)
-                del self._served[key]
+                if batcher.is_idle:
+                    del self._served[key]
+                else:
+                    batcher.go_on()
                 return True
         return False
 

@@ -91,6 +91,20 @@ class CalibrationRepository:
         require_succeeded(row.status, _title(row.name, row.version))
         return row
 
+    def lock_ready(self, calibration_id: UUID) -> Calibration:
+        """Return a calibration that succeeded, locked until the end of the transaction.
+
+        Raises
+        ------
+        NotFound
+            If there is none.
+        Conflict
+            If it has not succeeded.
+        """
+        row = self._locked(calibration_id)
+        require_succeeded(row.status, _title(row.name, row.version))
+        return row
+
     def resolve(self, reference: str) -> CalibrationRef:
         """Return which calibration `find_ready` would, without reading the rest of it."""
         parsed = parse_reference(reference)
@@ -154,8 +168,7 @@ class CalibrationRepository:
         Conflict
             If it has not succeeded.
         """
-        row = self._locked(calibration_id)
-        require_succeeded(row.status, _title(row.name, row.version))
+        row = self.lock_ready(calibration_id)
         promote(self._session, self._tenant_id, row.name, row.version)
         return row
 
@@ -190,8 +203,7 @@ class CalibrationRepository:
         Conflict
             If it has not succeeded.
         """
-        source = self._locked(source_id)
-        require_succeeded(source.status, _title(source.name, source.version))
+        source = self.lock_ready(source_id)
         row = Calibration(
             id=new_id,
             tenant_id=self._tenant_id,

@@ -1,4 +1,4 @@
-"""Cursors: where the next page of calibrations begins, opaque to the caller."""
+"""Cursors: where the next page of a list begins, opaque to the caller."""
 
 import base64
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from service.errors import InvalidInput
 
 @dataclass(frozen=True)
 class Cursor:
-    """The last calibration of a page; the next page holds older ones."""
+    """The last row of a page; the next page holds older ones."""
 
     created_at: datetime
     id: UUID

@@ -48,6 +48,14 @@ def made_before(session: Session, tenant_id: UUID, request: KeyedRequest) -> UUI
     return made
 
 
+def is_kept(session: Session, tenant_id: UUID, key: str) -> bool:
+    """Tell whether a request of this key has made something, whatever its content was."""
+    found = select(IdempotencyKey.key).where(
+        IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.key == key
+    )
+    return session.execute(found).first() is not None
+
+
 def keep_key(
     session: Session, tenant_id: UUID, request: KeyedRequest | None, calibration_id: UUID
 ) -> None:

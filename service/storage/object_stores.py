@@ -66,6 +66,9 @@ def open_object_store(location: str, patience: Patience = Patience()) -> ObjectS
     if scheme not in _VARIABLES:
         known = ", ".join(f"{name}://" for name in ("file", "memory", *_VARIABLES))
         raise ValueError(f"artifacts are kept in a folder or at {known}, not at {scheme}://")
+    if "@" in path.partition("/")[0]:
+        # It would be told in messages.
+        raise ValueError(f"{scheme}:// takes no user and no password: set {_VARIABLES[scheme]}_…")
     try:
         found = from_url(
             location,

@@ -63,6 +63,7 @@ def in_this_process(plan, images) -> SingleModel:
     fields = {
         "top_k": [1],
         "max_classes": 100,
+        "max_nodes": 1000,
         "device": "cpu",
         "threads": 2,
         "location": "images",

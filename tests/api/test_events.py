@@ -56,7 +56,7 @@ def test_a_calibration_is_followed_to_its_end(idle) -> None:
     row, queue = queue_calibration(database, "followed"), queue_of(database)
     with events_of(client, "/calibrations/followed@1") as events:
         headers = events.response.headers
-        assert (headers["content-type"], headers["cache-control"]) == (EVENT_STREAM, "no-cache")
+        assert (headers["content-type"], headers["cache-control"]) == (EVENT_STREAM, "no-store")
         assert next(events) == ("progress", {"status": "queued", "progress": None})
         job = claimed(queue)
         assert next(events) == ("progress", {"status": "running", "progress": None})

@@ -133,6 +133,15 @@ def test_a_form_without_parts_is_a_form(tmp_path: Path) -> None:
     assert upload.text("config") is None
 
 
+def test_a_field_of_a_form_that_nobody_filled_in_is_left_out(tmp_path: Path) -> None:
+    """A browser sends one for each field, without a name and empty."""
+    data = body(file_part("model", "", b""), file_part("calibration", "c.csv", b"x"))
+    upload = receive(tmp_path, pieces(data, [7]))
+    assert upload.files("model") == []
+    assert [found.label for found in upload.files("calibration")] == ["c.csv"]
+    assert len(list(tmp_path.rglob("part-*"))) == 1
+
+
 def test_uploads_share_a_folder_without_meeting(tmp_path: Path) -> None:
     uploads = [receive(tmp_path, [body(file_part("model", "a", b"%d" % i))]) for i in range(3)]
     uploads[1].discard()

@@ -72,7 +72,7 @@ CASES: dict[str, tuple[bytes, type[ServiceError], str]] = {
         InvalidInput,
         "calibration",
     ),
-    "no file chosen": (body(file_part("calibration", "", b"")), InvalidInput, "calibration"),
+    "file without a name": (body(file_part("calibration", "", b"x")), InvalidInput, "calibration"),
     "text no UTF-8": (body(text_part("config", b"\xff\xfe")), InvalidInput, "config"),
     "encoded part": (
         body(

@@ -227,3 +227,21 @@ def test_the_documentation_needs_no_other_server(client) -> None:
         assert f"/static/{asset}" in page.text
         assert client.get(f"/static/{asset}").status_code == httpx.codes.OK
     assert client.get("/static/../../settings.py").status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/predict", "POST"),
+        ("TRACE", "/calibrations/digits", "DELETE, GET"),
+        ("OPTIONS", "/calibrations/import", "POST"),
+        ("PATCH", "/calibrations/digits/evaluations/a/b/cancel", "POST"),
+        ("POST", "/v2/models/digits", "GET"),
+    ],
+)
+def test_other_methods_are_told_which_there_are(
+    client, method: str, path: str, allowed: str
+) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
+    assert answer.headers["Allow"] == allowed

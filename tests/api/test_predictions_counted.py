@@ -153,7 +153,7 @@ def test_one_whose_client_leaves_before_its_end(client) -> None:
     grown = Grown(client)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(client._transport._pool._uds)
-        sock.sendall(b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: 1000\r\n\r\n{")
+        sock.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
     assert wait_until(lambda: grown("requests_total"))
     check(grown, PREDICT, 499, "client-left")
 
@@ -188,7 +188,7 @@ def test_only_rows_that_were_answered_are_counted(service) -> None:
 
 def test_those_that_come_while_others_are_under_way_on_their_connection(service) -> None:
     client, body = service.client, mixed.as_json(NAME, "inputs", ROWS).content
-    request = b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: %d\r\n\r\n" % len(body)
+    request = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
     grown = Grown(client)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(20)

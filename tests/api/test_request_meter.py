@@ -6,6 +6,7 @@ from contextlib import suppress
 import pytest
 from scraped import Scraped
 
+from service.api.request_log import RequestLog
 from service.api.request_meter import RequestMeter
 from service.metrics import Metrics
 
@@ -21,7 +22,7 @@ def met(app, method="GET", **scope) -> Scraped:
         pass
 
     async def ask():
-        meter = RequestMeter(app, metrics=metrics)
+        meter = RequestMeter(app, metrics=metrics, request_log=RequestLog("none"))
         await meter({"type": "http", "method": method, **scope}, receive, send)
 
     with suppress(ZeroDivisionError):

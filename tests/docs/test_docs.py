@@ -12,6 +12,7 @@ from service.core.findings import FINDINGS
 from service.core.intervals import INTERVALS
 from service.core.measures import MEASURES, PERTURBATIONS
 from service.core.scores import SCORES
+from service.model_rules import ModelRule
 from service.settings import Settings
 
 ROOT = Path(__file__).parents[2]
@@ -55,8 +56,15 @@ def test_every_registered_quantity_has_a_section() -> None:
     assert headings >= {*MEASURES, *PERTURBATIONS, *SCORES, *INTERVALS}
 
 
+def test_every_rule_for_models_is_documented_once() -> None:
+    rows = re.findall(r"^\| (`.*?`) \|", document("model-gate.md"), re.MULTILINE)
+    documented = [name.strip("`") for row in rows for name in row.split(", ")]
+
+    assert sorted(documented) == sorted(ModelRule)
+
+
 def test_links_between_documents_lead_somewhere() -> None:
-    for page in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]:
+    for page in [ROOT / "README.md", ROOT / "SECURITY.md", *sorted((ROOT / "docs").glob("*.md"))]:
         for target in re.findall(r"\]\((?!https?://)([^)#]+)", page.read_text(encoding="utf-8")):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
 

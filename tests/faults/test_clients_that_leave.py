@@ -9,7 +9,7 @@ from running_service import kept_files
 from served_process import ServedProcess
 
 HEAD = (
-    "POST {path} HTTP/1.1\r\nHost: howsure\r\nContent-Length: 10000000\r\n"
+    "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n"
     "Content-Type: {content_type}\r\n\r\n"
 )
 PART = b'--B\r\nContent-Disposition: form-data; name="model"; filename="m"\r\n\r\n' + bytes(

@@ -7,9 +7,11 @@ from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
+from fault_plan.idle_connections import idle_connections
 from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
+from fault_plan.noisy_neighbour import noisy_neighbour
 from postgres_server import NoServerError
 
 SEED = 5
@@ -61,6 +63,20 @@ def test_calibrations_are_deleted_while_they_answer(tmp_path) -> None:
     found = holds(delete_race(tmp_path, times=60, seed=SEED))
     assert found.struck["200 by name"] > 60
     assert found.struck["404 by version or id"] > 0
+
+
+def test_a_tenant_floods_beside_another(tmp_path) -> None:
+    """How long the other waits is not judged here: others keep this machine busy."""
+    holds(noisy_neighbour(tmp_path, times=1, seed=SEED, seconds=3, ratio=None))
+
+
+def test_connections_say_nothing(tmp_path) -> None:
+    """More than the server takes; the good client comes by new ones as well."""
+    sizes = {"times": 400, "most": 200, "opened_per_second": 100}
+    slowest = 5  # others keep this machine busy
+    found = holds(idle_connections(tmp_path, seed=SEED, seconds=3, slowest=slowest, **sizes))
+    assert found.struck.total() >= 200
+    assert found.more["answers"] == 150
 
 
 def holds(found: Figures) -> Figures:

@@ -29,6 +29,9 @@ ADDED = {
     "bin_table": {"quantile_bins", "analysis", "curves"},
     "score": {"difference", "difference_error", "difference_pairs"},
 }
+LATER = {"evaluation", "export", "idempotency_key", "api_key", "audit_entry", "tenant_limit"} | {
+    "operating_point"
+}
 
 
 def first_version(table: sa.Table) -> sa.TableClause:
@@ -42,7 +45,7 @@ def first_version(table: sa.Table) -> sa.TableClause:
 OLD = {
     name: first_version(table)
     for name, table in models.Base.metadata.tables.items()
-    if name not in ("evaluation", "export", "idempotency_key", "api_key")
+    if name not in LATER
 }
 
 

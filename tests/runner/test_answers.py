@@ -13,9 +13,11 @@ from service.errors import (
     InvalidOnnxModel,
     ServiceError,
     TooLarge,
+    Violation,
 )
 from service.graph.description import OnnxModelDescription, TensorSpec
 from service.graph.output import OutputChoice
+from service.model_rules import ModelRule
 from service.runner.answers import Expected, raise_failure
 from service.runner.description import LoadedOnnxModel, read_choice
 from service.runner.fields import FieldError
@@ -162,11 +164,11 @@ def test_right_answers_are_not_larger_than_allowed(n_rows):
     ],
 )
 def test_reported_failures_are_raised(code, kind):
-    fields = {"code": code, "message": "m", "violations": [["where", "what"]]}
+    fields = {"code": code, "message": "m", "violations": [["where", "what", "not-onnx"]]}
     with pytest.raises(ServiceError) as caught:
         raise_failure(Frame(Kind.LOAD, 1, fields, status=Status.FAILED), invalid=InvalidDataset)
     assert type(caught.value) is kind
-    assert caught.value.violations[0].location == "where"
+    assert caught.value.violations == (Violation("where", "what", ModelRule.NOT_ONNX),)
 
 
 @pytest.mark.parametrize(
@@ -177,9 +179,9 @@ def test_reported_failures_are_raised(code, kind):
         {"message": "m" * 10_000},
         {"message": "\ud800"},
         {"violations": "x"},
-        {"violations": [["where"]]},
-        {"violations": [[1, 2]]},
-        {"violations": [["a", "b", "c"]]},
+        {"violations": [["where", "what"]]},
+        {"violations": [[1, 2, ""]]},
+        {"violations": [["where", "what", "a rule that there is not"]]},
     ],
 )
 def test_impossible_failures_are_refused(change):

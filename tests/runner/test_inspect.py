@@ -111,7 +111,8 @@ def test_the_runtime_s_own_words_are_not_passed_on(pool, tmp_path):
     assert "onnxruntime/" not in caught.value.message
     assert "ONNXRuntimeError" not in caught.value.message
     assert str(tmp_path) not in caught.value.message
-    assert caught.value.message == "model: ONNX Runtime cannot load it"
+    assert caught.value.message.startswith("model: ONNX Runtime cannot load it: a node,")
+    assert "absent" not in caught.value.message
 
 
 def test_an_unknown_operator_is_refused(pool, tmp_path):

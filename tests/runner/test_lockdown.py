@@ -10,7 +10,11 @@ from graph_models import constant, make_model, node, value
 from lying_children import start_lying
 from runner_models import linear, rows, save, weights
 
-from service.errors import InferenceFailed, InvalidOnnxModel, SandboxUnavailable
+from service.errors import (
+    InvalidDataset,
+    InvalidOnnxModel,
+    SandboxUnavailable,
+)
 from service.runner import RunnerPool
 from service.runner.asking import ask
 from service.runner.frames import Kind
@@ -131,5 +135,5 @@ def test_a_model_that_takes_more_memory_than_it_may_is_refused(tmp_path):
         found = pool.inspect(save(tmp_path, hungry(2**10)), top_k=(1,), trial={"x": rows(4)})
         assert found.n_classes == weights().shape[1]
         large = save(tmp_path, hungry(2**28), name="large.onnx")
-        with pytest.raises((InvalidOnnxModel, InferenceFailed), match="memory"):
+        with pytest.raises((InvalidOnnxModel, InvalidDataset), match="memory"):
             pool.inspect(large, top_k=(1,), trial={"x": rows(4)})

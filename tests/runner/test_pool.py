@@ -102,6 +102,7 @@ def test_digests_not_paths_tell_models_apart():
     one = OnnxModelFiles(a, sha256="1").key({})
     assert OnnxModelFiles(b, sha256="1").key({}) == one
     assert OnnxModelFiles(a, sha256="2").key({}) != one
+    assert OnnxModelFiles(a, sha256="1", tenant="another").key({}) != one
     assert OnnxModelFiles(a, sha256="1").key({"top_k": [1]}) != one
     assert OnnxModelFiles(a).key({}) != OnnxModelFiles(b).key({})
     weighted = [

@@ -39,6 +39,7 @@ def _load(files, trial, top_k, passes, resolved):
         "resolved": resolved,
         "top_k": list(top_k),
         "max_classes": 1000,
+        "max_nodes": 1000,
         "device": "cpu",
         "threads": 1,
         "location": "inputs",

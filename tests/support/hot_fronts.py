@@ -20,6 +20,7 @@ from service.api.hot.limits import ConnectionLimits
 from service.api.hot.protocol import protocol_of
 from service.cli.server import Server
 from service.errors import Unauthenticated
+from service.operations.tenants import UNMETERED
 
 MAX_BODY_BYTES = 100_000
 JSON = (b"content-type", b"application/json")
@@ -46,6 +47,7 @@ class QueryApp:
     def admit(self, head):
         if (b"authorization", b"nobody") in head.headers:
             raise Unauthenticated("nobody may")
+        return UNMETERED
 
     def begin(self, request):
         self.n_begun += 1
@@ -79,14 +81,14 @@ class QueryApp:
                 reply(answer)
         return self.left.release if head.query == b"never" else lambda: None
 
-    def broke_off(self, route, *, arrived):
+    def broke_off(self, head, *, arrived):
         assert arrived <= asyncio.get_running_loop().time()
-        self.broken_off.put(route)
+        self.broken_off.put(head.route)
 
-    def refuse(self, route, error, *, arrived):
+    def refuse(self, head, error, *, arrived):
         assert arrived <= asyncio.get_running_loop().time()
         self.refused.append(error.code())
-        body = json.dumps({"route": route, "refused": error.code(), "detail": error.message})
+        body = json.dumps({"route": head.route, "refused": error.code(), "detail": error.message})
         return HotAnswer(status_of(error), body.encode(), [JSON])
 
 
@@ -203,4 +205,5 @@ def post(target: str, body: bytes = b"", **headers: str) -> bytes:
 def request(method: str, target: str, body: bytes = b"", **headers: str) -> bytes:
     """Return a request with these headers."""
     lines = [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
-    return "\r\n".join([f"{method} {target} HTTP/1.1", "Host: h", *lines, "", ""]).encode() + body
+    head = [f"{method} {target} HTTP/1.1", "Host: localhost", *lines, "", ""]
+    return "\r\n".join(head).encode() + body

@@ -122,6 +122,9 @@ def attempts(secret):
         "make a large file": too_large_file,
         "open many files": too_many_files,
         "raise a limit": lambda: libc("setrlimit", resource.RLIMIT_CORE, bytes(16)),
+        "move the processor seconds": lambda: libc(
+            "prlimit", 0, resource.RLIMIT_CPU, bytes([255] * 16), None
+        ),
         # What is to work.
         "read a library": lambda: Path(os.__file__).read_bytes(),
         "open a file in memory": here.read_bytes,

@@ -135,10 +135,21 @@ _OF_EVALUATION = {
 }
 HEAD_ROWS: Rows = {
     "tenant": [{"id": OTHER_TENANT_ID, "name": "second"}],
+    "tenant_limit": [
+        {"tenant_id": OTHER_TENANT_ID, "requests_per_second": 0, "rows_per_minute": None}
+        | {"stored_bytes": 2**40, "jobs": 7}
+    ],
     "api_key": [
         {"id": "0123456789Ab", "tenant_id": OTHER_TENANT_ID, "name": "a job", "digest": "0" * 64}
         | {"pepper_id": "1" * 16, "scopes": ["predict", "read"], "lifetime_days": 365}
         | {"created_at": NOON, "expires_at": NOON, "last_used_at": None, "revoked_at": NOON}
+    ],
+    "audit_entry": [
+        {"id": uuid.UUID(int=200), "tenant_id": TENANT_ID, "created_at": NOON, "via": "command"}
+        | {"action": "create-key", "subject": "0123456789Ab", "result": "accepted"},
+        {"id": uuid.UUID(int=201), "tenant_id": OTHER_TENANT_ID, "created_at": NOON, "via": "api"}
+        | {"key_id": "0123456789Ab", "action": "calibrate", "result": "refused"}
+        | {"code": "forbidden", "request_id": "“one”"},
     ],
     "calibration_name": [
         {"tenant_id": TENANT_ID, "name": "digits", "last_version": 9, "promoted_version": 1},
@@ -183,6 +194,14 @@ HEAD_ROWS: Rows = {
     "export": [
         {"tenant_id": TENANT_ID, "calibration_id": uuid.UUID(int=1), "samples": 9}
         | {"classes": 0, "bins": 1, "probability": 1e-9, "created_at": NOON}
+    ],
+    "operating_point": [
+        {"tenant_id": TENANT_ID, "calibration_id": uuid.UUID(int=1), "number": 1}
+        | {"name": "automatic", "threshold": 0.1, "chosen_by": {"coverage": 0.8}}
+        | {"consequences": {"n_samples": 9}, "author": "Å", "reason": "why", "created_at": NOON},
+        {"tenant_id": TENANT_ID, "calibration_id": uuid.UUID(int=1), "number": 2}
+        | {"name": None, "threshold": None, "chosen_by": None, "consequences": None}
+        | {"author": "Å", "reason": "why not", "created_at": NOON},
     ],
     "idempotency_key": [
         {"tenant_id": TENANT_ID, "key": "“a key”", "digest": "0" * 64}

@@ -5,15 +5,12 @@ from types import SimpleNamespace
 from fastapi import FastAPI
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.access.bearer import authorization
-from service.api.access.route_scopes import OPEN, declared_route
-from service.api.hot.refusal import refusal
-from service.api.request_meter import FAILURE
-from service.errors import NotFound, Overloaded, ServiceError
-from service.operations.api_keys import Caller, Doorkeeper
-
-# Where routes find who asks.
-CALLER = "howsure.caller"
+from service.api.access.bearer import CALLER, authorization, peer_of
+from service.api.access.page_cookie import signed_in
+from service.api.access.refuse import refuse
+from service.api.access.route_scopes import OPEN, declared_methods, declared_route
+from service.errors import MethodNotAllowed, NotFound, Overloaded, ServiceError
+from service.operations.api_keys import Caller, Doorkeeper, require_scope
 
 
 class Guard:
@@ -28,8 +25,7 @@ class Guard:
             try:
                 caller = _caller(scope)
             except ServiceError as error:
-                scope.setdefault("state", {})[FAILURE] = error.code()
-                await _refuse(scope, error, send)
+                await refuse(scope, error, send)
                 return
             if caller is not None:
                 scope[CALLER] = caller
@@ -43,9 +39,11 @@ def _caller(scope: Scope) -> Caller | None:
     ------
     Unauthenticated, Forbidden
         If it is nobody who may.
-    NotFound
+    TooManyRequests
+        If it is somebody who has sent as many as it may, or nobody again and again.
+    MethodNotAllowed, NotFound
         If no such route is declared, for a caller who is known: whatever may be there, it is not
-        for keys.
+        for keys. What is open says so to everybody.
     """
     app = scope["app"]
     assert isinstance(app, FastAPI)  # noqa: S101 - the service itself
@@ -58,18 +56,24 @@ def _caller(scope: Scope) -> Caller | None:
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))
     found = declared_route(scope["method"], path)
     given = authorization([(name.lower(), value) for name, value in scope["headers"]])
+    peer = peer_of(scope)
+    signed = None if given else signed_in(scope, path, ring)
     if found is not None:
         # What is counted is counted by route.
         scope["route"] = SimpleNamespace(path=found.path)
-        return None if found.scopes == OPEN else doorkeeper.admit(given, found.scopes)
-    ring.caller(given)
+        if found.scopes == OPEN:
+            return None
+        # Known from here on, whatever it may: who is refused is written down as well.
+        caller = scope[CALLER] = signed or doorkeeper.known(given, peer)
+        if caller.meter.requests is not None:
+            caller.meter.requests.take()
+        require_scope(caller, found.scopes)
+        caller.is_used = True
+        return caller
+    allowed = declared_methods(path)
+    asks_for_keys = not allowed or any(scopes != OPEN for scopes in allowed.values())
+    if asks_for_keys and signed is None:
+        doorkeeper.known(given, peer)
+    if allowed:
+        raise MethodNotAllowed(list(allowed))
     raise NotFound("There is nothing at this path for this method.")
-
-
-async def _refuse(scope: Scope, error: ServiceError, send: Send) -> None:
-    path: str = scope["path"].removeprefix(scope.get("root_path", ""))
-    answer = refusal(path.encode(), error)
-    length = (b"content-length", b"%d" % len(answer.body))
-    start = {"type": "http.response.start", "status": int(answer.status)}
-    await send(start | {"headers": [*answer.headers, length]})
-    await send({"type": "http.response.body", "body": answer.body})

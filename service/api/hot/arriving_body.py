@@ -2,12 +2,13 @@
 
 from service.api.hot.limits import BodyBudget
 from service.errors import TooLarge
+from service.operations.tenants import UNMETERED, TenantMeter
 
 
 class ArrivingBody:
     """Collects a body; what comes is counted, whatever its length was said to be."""
 
-    __slots__ = ("_budget", "_claimed", "_counted", "_kept", "_max_bytes", "size")
+    __slots__ = ("_budget", "_claimed", "_counted", "_kept", "_max_bytes", "meter", "size")
 
     def __init__(self, *, max_bytes: int, budget: BodyBudget) -> None:
         self._max_bytes = max_bytes
@@ -16,6 +17,8 @@ class ArrivingBody:
         self._counted = 0
         self._kept: bytes | bytearray = b""
         self.size = 0
+        # Of whose body it is, once that is known.
+        self.meter: TenantMeter = UNMETERED
 
     def claim(self, length: bytes) -> None:
         """Take note of the length that the headers say, before any of it comes.
@@ -54,17 +57,19 @@ class ArrivingBody:
         Raises
         ------
         TooManyRequests
-            If more is being received than may be.
+            If more is being received than may be, or nothing may be asked for at all.
         """
         more = max(self._claimed, self.size) - self._counted
         if more > 0:
-            self._budget.take(more)
+            if not self._counted and self.meter.requests is not None:
+                self.meter.requests.require_some()
+            self._budget.take(more, self.meter.share)
             self._counted += more
 
     def release(self) -> None:
         """Count it no longer: it is whole, or given up."""
         if self._counted:
-            self._budget.give_back(self._counted)
+            self._budget.give_back(self._counted, self.meter.share)
             self._counted = 0
 
     def whole(self) -> bytes:

@@ -22,5 +22,5 @@ class ArrivingRequest:
     def pace_of(self, limits: ConnectionLimits, now: float) -> Pace:
         """Return how fast the body comes, from when it did not come at once."""
         if self.pace is None:
-            self.pace = Pace(limits, started=now)
+            self.pace = Pace(limits, arrived=self.arrived, started=now)
         return self.pace

@@ -7,11 +7,14 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from service.api.access.bearer import peer_of
 from service.api.hot.arriving_body import ArrivingBody
 from service.api.hot.exchange import HotAnswer, HotApp, HotRequest, RequestHead
 from service.api.hot.limits import BodyBudget, ConnectionLimits, Pace
 from service.api.hot.routes import HotRoute, hot_route
+from service.api.request_id import REQUEST_ID
 from service.errors import RequestTimeout, ServiceError
+from service.operations.tenants import TenantMeter
 
 log = structlog.get_logger(__name__)
 
@@ -65,23 +68,30 @@ class HotDispatcher:
         arrived = asyncio.get_running_loop().time()
         headers = [(name.lower(), value) for name, value in scope["headers"]]
         head = RequestHead(found.route, found.parameters, scope.get("query_string", b""), headers)
+        head.request_id = scope.get("state", {}).get(REQUEST_ID, "").encode()
+        head.peer = peer_of(scope)
         try:
-            self._hot.admit(head)
-            body = await self._read(headers, receive, arrived)
+            meter = self._hot.admit(head)
+            body = await self._read(headers, receive, arrived, meter)
         except ServiceError as error:
-            return self._hot.refuse(found.route, error, arrived=arrived)
+            return self._hot.refuse(head, error, arrived=arrived)
         except ClientDisconnect:
-            self._hot.broke_off(found.route, arrived=arrived)
+            self._hot.broke_off(head, arrived=arrived)
             raise
         answered: Answered = asyncio.get_running_loop().create_future()
         return await self._exchange(_Request(head, body, arrived, answered), receive)
 
     async def _read(
-        self, headers: list[tuple[bytes, bytes]], receive: Receive, arrived: float
+        self,
+        headers: list[tuple[bytes, bytes]],
+        receive: Receive,
+        arrived: float,
+        meter: TenantMeter,
     ) -> bytes:
         body = ArrivingBody(max_bytes=self._hot.max_body_bytes, budget=self._budget)
+        body.meter = meter
         body.claim(dict(headers).get(b"content-length", b"0"))
-        pace = Pace(self._limits, started=arrived)
+        pace = Pace(self._limits, arrived=arrived, started=arrived)
         is_last = False
         try:
             while not is_last:

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from service.errors import ServiceError
+from service.operations.tenants import TenantMeter
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
@@ -15,7 +16,8 @@ class RequestHead(msgspec.Struct, eq=False):
 
     ``route`` is the path as it is declared, ``parameters`` what it has in braces, percent-decoded;
     names of headers are lower case. ``memo`` is the app's own: what it made of this head, which
-    several requests may share.
+    several requests may share. ``request_id`` is what the request is to be called, empty where
+    that is for the app to say. ``peer`` is the address that it comes from, if there is one.
     """
 
     route: str
@@ -23,14 +25,20 @@ class RequestHead(msgspec.Struct, eq=False):
     query: bytes
     headers: Headers
     memo: Any = None
+    request_id: bytes = b""
+    peer: str = ""
 
 
 class HotAnswer(msgspec.Struct, eq=False):
-    """An answer; ``headers`` are all but content-length, date and connection."""
+    """An answer; ``headers`` are all but those that every answer has.
+
+    Where ``request_id`` is empty the request is given one.
+    """
 
     status: int
     body: bytes
     headers: Headers = ()
+    request_id: bytes = b""
 
 
 class HotRequest(msgspec.Struct, eq=False):
@@ -58,8 +66,8 @@ class HotApp(Protocol):
     def max_body_bytes(self) -> int:
         """Longest body that is received."""
 
-    def admit(self, head: RequestHead) -> None:
-        """Look who asks, before anything of the body is taken.
+    def admit(self, head: RequestHead) -> TenantMeter:
+        """Look who asks, before anything of the body is taken; return what is used by whom.
 
         Raises
         ------
@@ -74,8 +82,8 @@ class HotApp(Protocol):
         work that has not begun is dropped. After the reply it does nothing.
         """
 
-    def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
+    def refuse(self, head: RequestHead, error: ServiceError, *, arrived: float) -> HotAnswer:
         """Return the answer to a request that was not received whole, and count it."""
 
-    def broke_off(self, route: str, *, arrived: float) -> None:
+    def broke_off(self, head: RequestHead, *, arrived: float) -> None:
         """Count a request whose client left before it was received whole."""

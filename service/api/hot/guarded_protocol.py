@@ -1,19 +1,30 @@
 """Limits for what a connection may take: bytes of headers, and time."""
 
 import asyncio
+import math
 from typing import Any
 
 from uvicorn.config import Config
 from uvicorn.server import ServerState
 
+from service.api.hot.dispatcher import too_slow
+from service.api.hot.framing import check_framing
 from service.api.hot.front import Front
 from service.api.hot.orderly_protocol import BODY, HEAD, NOTHING, OrderlyProtocol, Stage
+from service.api.hot.refusal import refusal
 from service.api.hot.stall_watch import StallWatch
-from service.errors import HeadersTooLarge, RequestTimeout, ServiceError
+from service.errors import (
+    HeadersTooLarge,
+    RequestTimeout,
+    ServiceError,
+    TooManyConnections,
+)
 
 # Bytes of the first line beside its target, and of each header beside its name and value.
 _FIRST_LINE_BYTES = len("POST  HTTP/1.1\r\n")
 _HEADER_BYTES = len(": \r\n")
+# A chunk of one byte takes five more; extensions of chunks are nothing that anybody needs.
+_BESIDE_EACH_BYTE = 8
 
 
 class GuardedProtocol(OrderlyProtocol):
@@ -29,24 +40,36 @@ class GuardedProtocol(OrderlyProtocol):
         front: Front,
     ) -> None:
         super().__init__(config, server_state, app_state, _loop, front=front)
-        # Received of a head that is not complete, and since the last byte of a body.
+        # Received of a head that is not complete.
         self.head_bytes = 0
-        self.bytes_beside_body = 0
+        # Received behind a head, and how much of that is a body and not what it is wrapped in.
+        self._wire_bytes = 0
+        self.body_bytes = 0
         self.timer: asyncio.TimerHandle | None = None
         self._timed: tuple[Stage, float] | None = None
+        self._rest: asyncio.TimerHandle | None = None
         self._feed_bytes = 0
-        self._body_bytes = 0
-        seconds = front.limits.stall_seconds
+        limits = front.limits
         self._body_stall = StallWatch(
-            self.loop, seconds=seconds, measure=self._bytes_of_body, stalled=self._give_up
+            self.loop,
+            seconds=limits.window_seconds,
+            least=limits.upload_bytes_per_second,
+            measure=self._bytes_of_body,
+            stalled=self._body_is_late,
         )
         self._unread = StallWatch(
-            self.loop, seconds=seconds, measure=self._bytes_unread, stalled=self._give_up
+            self.loop,
+            seconds=limits.stall_seconds,
+            measure=self._bytes_unread,
+            stalled=self._give_up,
         )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Wait for the first request."""
+        """Wait for the first request, if there is room for one more connection."""
         super().connection_made(transport)
+        if not self.front.room.has_room(self.connections, self.loop.time()):
+            self._turn_away()
+            return
         self._timed = (NOTHING, self.arrived)
         self._time_head()
 
@@ -54,6 +77,8 @@ class GuardedProtocol(OrderlyProtocol):
         """Watch no longer."""
         self._stop_timing()
         self._unread.stop()
+        if self._rest is not None:
+            self._rest.cancel()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
@@ -63,8 +88,7 @@ class GuardedProtocol(OrderlyProtocol):
         self._unset_keepalive_if_required()
         self._feed_bytes = len(data)
         if self.stage is BODY:
-            self._body_bytes += len(data)
-            self.bytes_beside_body += len(data)
+            self._wire_bytes += len(data)
         else:
             self.head_bytes += len(data)
         failure = self.feed(data)
@@ -91,7 +115,7 @@ class GuardedProtocol(OrderlyProtocol):
 
     def on_body(self, body: bytes) -> None:
         """Hand on what came."""
-        self.bytes_beside_body = 0
+        self.body_bytes += len(body)
         super().on_body(body)
 
     def handle_websocket_upgrade(self) -> None:
@@ -111,6 +135,8 @@ class GuardedProtocol(OrderlyProtocol):
         ------
         HeadersTooLarge
             If it is longer than it may be.
+        MalformedRequest
+            If it can be understood in two ways; see `check_framing`.
         """
         limit = self.front.limits.max_header_bytes
         # A short feed cannot hold a long head: most are not measured.
@@ -119,8 +145,13 @@ class GuardedProtocol(OrderlyProtocol):
             size += sum(len(name) + len(value) + _HEADER_BYTES for name, value in self.headers)
             if size > limit:
                 raise self._head_too_large()
+        if len(self.headers) > self.front.limits.max_headers:
+            raise HeadersTooLarge.at(
+                "headers", f"expected at most {self.front.limits.max_headers} of them"
+            )
+        check_framing(self.parser.get_http_version(), self.headers)
         self.head_bytes = 0
-        self.bytes_beside_body = 0
+        self._wire_bytes = self.body_bytes = 0
 
     def begin_whole(self) -> None:
         """Begin what was received whole, outside the parser."""
@@ -134,7 +165,8 @@ class GuardedProtocol(OrderlyProtocol):
                 self._wait_for_more_than_blanks()
             return None
         limit = self.front.limits.max_header_bytes
-        if self.head_bytes > limit or self.bytes_beside_body > limit:
+        beside_body = self._wire_bytes - self.body_bytes
+        if self.head_bytes > limit or beside_body > limit + _BESIDE_EACH_BYTE * self.body_bytes:
             return self._head_too_large()
         timed = (self.stage, self.arrived)
         if timed != self._timed:
@@ -149,6 +181,35 @@ class GuardedProtocol(OrderlyProtocol):
     def time_body(self) -> None:
         """Begin to watch a body that did not come at once."""
         self._body_stall.start()
+
+    def on_response_complete(self) -> None:
+        """Go on; a client that goes on sending what was answered has a while to end it."""
+        super().on_response_complete()
+        if self.stage is BODY and self._rest is None and not self.is_under_way():
+            seconds = self.front.limits.header_seconds
+            self._rest = self.loop.call_later(seconds, self._give_up)
+
+    def on_message_complete(self) -> None:
+        """End the request."""
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+        super().on_message_complete()
+
+    def waits_since(self) -> float | None:
+        """Return when a connection began to wait on which nobody is owed anything."""
+        if self.is_under_way() or self.stage is BODY:
+            return None
+        return max(self.arrived, self._answered) if self.stage is NOTHING else self.arrived
+
+    def has_asked(self) -> bool:
+        """Tell whether a request was answered, and none is half there."""
+        return self.stage is NOTHING and self._answered > -math.inf
+
+    def leave(self) -> None:
+        """End a connection that waits, for the room it takes."""
+        self.connections.discard(self)
+        self.transport.abort()
 
     def _wait_for_more_than_blanks(self) -> None:
         if not self.transport.is_closing():
@@ -172,6 +233,20 @@ class GuardedProtocol(OrderlyProtocol):
         else:
             self.transport.close()
 
+    def _turn_away(self) -> None:
+        self.is_refused = True
+        busy = TooManyConnections("No more connections are taken just now.", retry_after=1)
+        answer = refusal(b"", busy)
+        self.transport.write(self.front.wire.head(answer, self.server_state, close=True))
+        self.transport.write(answer.body)
+        self.transport.close()
+
+    def _body_is_late(self) -> None:
+        if self.is_under_way():
+            self.refuse(too_slow())
+        else:
+            self._give_up()
+
     def _stop_timing(self) -> None:
         self._timed = None
         self._body_stall.stop()
@@ -180,7 +255,7 @@ class GuardedProtocol(OrderlyProtocol):
             self.timer = None
 
     def _bytes_of_body(self) -> int | None:
-        return None if self.flow.read_paused else self._body_bytes
+        return None if self.flow.read_paused else self._wire_bytes
 
     def _bytes_unread(self) -> int:
         return self.transport.get_write_buffer_size()

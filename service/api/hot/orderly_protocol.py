@@ -13,6 +13,8 @@ from uvicorn.server import ServerState
 from service.api.hot.exchange import HotAnswer
 from service.api.hot.front import Front
 from service.api.hot.refusal import refusal
+from service.api.request_id import HEADER as REQUEST_ID_HEADER
+from service.api.request_id import accepted_id
 from service.errors import MalformedRequest, ServiceError
 
 # How long a client that was refused may go on sending before it has read why.
@@ -50,10 +52,12 @@ class OrderlyProtocol(HttpToolsProtocol):
         self.is_refused = False
         self.arrived = self.loop.time()
         self.claimed_length = b"0"
+        # What the client calls its request, empty if it does not.
+        self.request_id = b""
         # Exchanges before the newest that are not answered yet.
         self._earlier: list[RequestResponseCycle] = []
         self._last_word: bytes | None = None
-        # When the last answer was written that no timer was set anew for.
+        # When the last answer was written.
         self._answered = -math.inf
         self._linger: asyncio.TimerHandle | None = None
 
@@ -92,7 +96,7 @@ class OrderlyProtocol(HttpToolsProtocol):
         self.stage = HEAD
         self.arrived = self.loop.time()
         self.url = b""
-        self.claimed_length = b"0"
+        self.claimed_length, self.request_id = b"0", b""
         self.expect_100_continue = False
         self.headers = []
 
@@ -105,6 +109,8 @@ class OrderlyProtocol(HttpToolsProtocol):
             self.claimed_length = value
         elif name == b"expect" and value.lower() == b"100-continue":
             self.expect_100_continue = True
+        elif name == REQUEST_ID_HEADER:
+            self.request_id = accepted_id(value)
         self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
@@ -133,6 +139,7 @@ class OrderlyProtocol(HttpToolsProtocol):
     def on_response_complete(self) -> None:
         """Go on with what waits, and come to the last word if there is one."""
         super().on_response_complete()
+        self._answered = self.loop.time()
         if not self.cycle.response_complete:
             return
         self._earlier.clear()
@@ -194,7 +201,9 @@ class OrderlyProtocol(HttpToolsProtocol):
 
     def answer_to_refused(self, error: ServiceError) -> HotAnswer:
         """Return what a request that is refused is answered."""
-        return refusal(self.url or b"", error)
+        answer = refusal(self.url or b"", error, self.request_id)
+        self.front.log_refused(error, answer, seconds=self.loop.time() - self.arrived)
+        return answer
 
     def _say(self, word: bytes) -> None:
         """Write the last answer; a client that still sends is given time to read it."""

@@ -7,10 +7,14 @@ import msgspec
 import structlog
 
 from service.api.access.bearer import authorization
+from service.api.access.sites import Sites
+from service.api.body import encoding_refused, is_plain
 from service.api.hot.exchange import GiveUp, Headers, HotAnswer, HotRequest, RequestHead
 from service.api.hot.refusal import refusal
 from service.api.hot.routes import PREDICT
 from service.api.negotiation import chosen_format
+from service.api.request_id import new_id
+from service.api.request_log import CLIENT_LEFT, RequestLog
 from service.bodies import BODIES, JSON, NPZ
 from service.bodies.oip.body import ENCODINGS, LENGTH_HEADER
 from service.bodies.parameter import refuse, required
@@ -33,12 +37,12 @@ from service.operations.asked_prediction import (
 )
 from service.operations.oip.repository import reference_of
 from service.operations.predicting import IDENTITY, OIP, Predicting
+from service.operations.tenants import TenantMeter
 
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
 # Numbers: to look at a member of HTTPStatus takes longer.
 OK = 200
-CLIENT_LEFT = 499
 LEFT = "client-left"
 INTERNAL = "internal-error"
 SCOPE = (MAY_PREDICT,)
@@ -56,12 +60,16 @@ class PredictionApp:
         self,
         metrics: RequestMetrics,
         *,
+        request_log: RequestLog,
+        sites: Sites,
         max_body_bytes: int,
         timeout_seconds: float,
     ) -> None:
         self._predicting: Predicting | None = None
         self._doorkeeper: Doorkeeper | None = None
         self._metrics = metrics
+        self._sites = sites
+        self._log = request_log
         self._max_body_bytes = max_body_bytes
         self._timeout = timeout_seconds
 
@@ -75,11 +83,11 @@ class PredictionApp:
         """Longest body that is received."""
         return self._max_body_bytes
 
-    def admit(self, head: RequestHead) -> None:
+    def admit(self, head: RequestHead) -> TenantMeter:
         """Look who asks; once is enough for as long as the same keys are good."""
         if self._doorkeeper is None:
             raise Overloaded("The service is starting.", retry_after=1)
-        self._known(head, self._doorkeeper)
+        return self._known(head, self._doorkeeper).meter
 
     def begin(self, request: HotRequest) -> GiveUp:
         """Answer a request by calling its ``reply`` once, unless it is given up before."""
@@ -88,11 +96,14 @@ class PredictionApp:
             if predicting is None or doorkeeper is None:
                 raise Overloaded("The service is starting.", retry_after=1)
             known = self._known(head, doorkeeper)
+            meter = known.meter
+            if meter.requests is not None:
+                meter.requests.take()
             terms = known.terms
             if terms is None:
                 terms = known.terms = _terms(head, self._timeout)
         except ServiceError as error:
-            request.reply(self.refuse(head.route, error, arrived=request.arrived))
+            request.reply(self.refuse(head, error, arrived=request.arrived))
             return _nothing
         exchange = _Exchange(
             asker=predicting,
@@ -101,6 +112,8 @@ class PredictionApp:
             arrived=request.arrived,
             terms=terms,
             timeout=terms.timeout,
+            rows=meter.rows,
+            share=meter.share,
             app=self,
             request=request,
         )
@@ -116,27 +129,48 @@ class PredictionApp:
         known: _Known | None = head.memo
         if known is None or known.ring is not doorkeeper.ring:
             ring = doorkeeper.ring
-            caller = doorkeeper.admit(authorization(head.headers), SCOPE)
+            caller = doorkeeper.admit(authorization(head.headers), SCOPE, head.peer)
+            self._sites.check("POST", head.headers, is_open=caller.key_id is None)
+            _check_encoding(head)
             terms = None if known is None else known.terms
-            known = head.memo = _Known(ring, caller, terms)
+            known = head.memo = _Known(ring, caller, terms, caller.meter)
         else:
             known.caller.is_used = True
         return known
 
-    def refuse(self, route: str, error: ServiceError, *, arrived: float) -> HotAnswer:
-        """Return the answer to a request that was not received whole, and count it."""
-        answer = refusal(route.encode(), error)
-        self.count(route, answer.status, arrived, error.code())
+    def refuse(self, head: RequestHead, error: Exception, *, arrived: float) -> HotAnswer:
+        """Return the answer to a request that failed, and count it."""
+        request_id = head.request_id or new_id()
+        answer = refusal(head.route.encode(), error, request_id)
+        reason = error.code() if isinstance(error, ServiceError) else INTERNAL
+        self.count(head, answer.status, arrived, reason, request_id)
         return answer
 
-    def broke_off(self, route: str, *, arrived: float) -> None:
+    def broke_off(self, head: RequestHead, *, arrived: float) -> None:
         """Count a request whose client left before it was received whole."""
-        self.count(route, CLIENT_LEFT, arrived, LEFT)
+        self.count(head, CLIENT_LEFT, arrived, LEFT, head.request_id)
 
-    def count(self, route: str, status: int, arrived: float, failure: str | None) -> None:
+    def count(
+        self,
+        head: RequestHead,
+        status: int,
+        arrived: float,
+        failure: str | None,
+        request_id: bytes,
+    ) -> None:
         """Count a request that is over."""
         seconds = asyncio.get_running_loop().time() - arrived
+        route, known = head.route, head.memo
         self._metrics.answered("POST", route, status=status, seconds=seconds, failure=failure)
+        self._log.answered(
+            "POST",
+            route,
+            status=status,
+            seconds=seconds,
+            request_id=request_id.decode(),
+            caller=None if known is None else known.caller,
+            failure=failure,
+        )
 
 
 class _Known(msgspec.Struct, eq=False):
@@ -145,15 +179,16 @@ class _Known(msgspec.Struct, eq=False):
     ring: KeyRing
     caller: Caller
     terms: PredictionTerms | None
+    meter: TenantMeter
 
 
 def _terms(head: RequestHead, longest: float) -> PredictionTerms:
     """Return what all but the body says of a request."""
     headers = dict(head.headers)
     timeout = _seconds(headers.get(b"timeout"), longest)
-    encoding = headers.get(b"content-encoding", b"identity").decode("latin-1").strip().lower()
+    encoding = headers.get(b"content-encoding", IDENTITY.encode()).decode("latin-1")
+    encoding = encoding.strip().lower()
     if head.route == PREDICT:
-        _check_encoding(encoding, (IDENTITY,))
         media_type = _media_type(headers.get(b"content-type"))
         form = chosen_format(headers.get(b"accept", b"*/*").decode("latin-1"), ANSWERS)
         reference = _calibration(head.query)
@@ -162,7 +197,6 @@ def _terms(head: RequestHead, longest: float) -> PredictionTerms:
         else:
             reference = required(reference)
         return PredictionTerms(media_type, reference, form, timeout, encoding)
-    _check_encoding(encoding, ENCODINGS)
     given, length = head.parameters, headers.get(_LENGTH)
     return PredictionTerms(
         media_type=OIP,
@@ -181,20 +215,18 @@ class _Exchange(AskedPrediction, eq=False, kw_only=True):
     request: HotRequest
 
     def done(self, answer: PredictionAnswer) -> None:
-        self.app.count(self.request.head.route, OK, self.arrived, None)
-        self.request.reply(HotAnswer(OK, answer.body, self._headers(answer)))
+        head = self.request.head
+        request_id = head.request_id or new_id()
+        self.app.count(head, OK, self.arrived, None, request_id)
+        self.request.reply(HotAnswer(OK, answer.body, self._headers(answer), request_id))
 
     def failed(self, error: Exception) -> None:
-        route = self.request.head.route
-        answer = refusal(route.encode(), error)
-        reason = error.code() if isinstance(error, ServiceError) else INTERNAL
-        self.app.count(route, answer.status, self.arrived, reason)
-        self.request.reply(answer)
+        self.request.reply(self.app.refuse(self.request.head, error, arrived=self.arrived))
 
     def give_up(self) -> None:
         if not self.is_told:
             self.drop()
-            self.app.count(self.request.head.route, CLIENT_LEFT, self.arrived, LEFT)
+            self.app.broke_off(self.request.head, arrived=self.arrived)
 
     def _headers(self, answer: PredictionAnswer) -> Headers:
         if answer.header_length is not None:
@@ -220,12 +252,12 @@ def _media_type(content_type: bytes | None) -> str:
     return media_type
 
 
-def _check_encoding(encoding: str, known: tuple[str, ...]) -> None:
-    if encoding not in known:
-        raise UnsupportedFormat.at(
-            "Content-Encoding",
-            f"expected {', '.join(known)}; identity is the body as it is, not compressed",
-        )
+def _check_encoding(head: RequestHead) -> None:
+    """Refuse what is packed; only the protocol has it, and the processes of models unpack that."""
+    known = (IDENTITY,) if head.route == PREDICT else ENCODINGS
+    for name, value in head.headers:
+        if name == b"content-encoding" and not is_plain(value, known):
+            raise encoding_refused(known)
 
 
 def _calibration(query: bytes) -> str | None:

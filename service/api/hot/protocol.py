@@ -82,7 +82,7 @@ class HotProtocol(GuardedProtocol):
             self._receiving = None
             receiving.body.release()
             _left(receiving.head)
-            self.front.hot.broke_off(receiving.head.route, arrived=receiving.arrived)
+            self.front.hot.broke_off(receiving.head, arrived=receiving.arrived)
         if waiting is not None:
             self._waiting = None
             _left(waiting.head)
@@ -104,7 +104,7 @@ class HotProtocol(GuardedProtocol):
         if self._receiving is None:
             super().on_body(body)
         else:
-            self.bytes_beside_body = 0
+            self.body_bytes += len(body)
             self._receiving.body.add(body)
 
     def on_message_complete(self) -> None:
@@ -159,7 +159,7 @@ class HotProtocol(GuardedProtocol):
         if receiving is None:
             return super().answer_to_refused(error)
         receiving.body.release()
-        return self.front.hot.refuse(receiving.head.route, error, arrived=receiving.arrived)
+        return self.front.hot.refuse(receiving.head, error, arrived=receiving.arrived)
 
     def write_answer(self, cycle: HotCycle, answer: HotAnswer) -> None:
         """Write the answer to the request that is under way."""
@@ -205,6 +205,8 @@ class HotProtocol(GuardedProtocol):
         is_old = self.parser.get_http_version() == "1.0"
         hot = self.front.hot
         head = RequestHead(found.route, found.parameters, query_of(self.url), self.headers)
+        head.request_id = self.request_id
+        head.peer = self.client[0] if self.client else ""
         body = ArrivingBody(max_bytes=hot.max_body_bytes, budget=self.front.budget)
         self._receiving = ArrivingRequest(
             head,
@@ -212,7 +214,7 @@ class HotProtocol(GuardedProtocol):
             keep_alive=not is_old and self.parser.should_keep_alive(),
             body=body,
         )
-        hot.admit(head)
+        body.meter = hot.admit(head)
         body.claim(self.claimed_length)
 
     def _answer(self, cycle: HotCycle) -> None:
@@ -222,7 +224,8 @@ class HotProtocol(GuardedProtocol):
         except Exception as error:
             # As an ASGI server does.
             log.exception("unexpected_error", path=cycle.head.route)
-            cycle.reply(refusal(cycle.head.route.encode(), error))
+            request_id = cycle.head.request_id
+            cycle.reply(refusal(cycle.head.route.encode(), error, request_id))
         else:
             if not cycle.response_complete:
                 cycle.give_up = give_up

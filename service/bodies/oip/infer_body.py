@@ -38,6 +38,8 @@ def read_infer(
     """
     body = inflate(sent.body, sent.encoding, max_bytes=limits.max_bytes)
     text, raw = divide(body, sent.header_length)
+    if not raw:
+        limits.check_json(body)
     if sent.header_length is not None and not text:
         request = raw_request(inputs(), len(raw))
     else:

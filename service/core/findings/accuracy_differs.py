@@ -1,7 +1,5 @@
 """Whether the model does much better on one of the two sets."""
 
-from scipy.stats import fisher_exact
-
 from service.core.findings.evidence import Evidence
 from service.core.findings.finding import Finding
 
@@ -23,6 +21,8 @@ def accuracy_differs(evidence: Evidence) -> Finding | None:
     accuracy, other = ours / n, theirs / m
     if abs(accuracy - other) < LEAST_DIFFERENCE:
         return None
+    from scipy.stats import fisher_exact  # noqa: PLC0415 - half a second, and seldom asked
+
     _, p_value = fisher_exact([[ours, n - ours], [theirs, m - theirs]])
     if p_value > LEVEL:
         return None

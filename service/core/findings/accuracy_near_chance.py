@@ -1,7 +1,5 @@
 """Whether the model is right hardly more often than a guess."""
 
-from scipy.stats import binom
-
 from service.core.findings.evidence import Evidence
 from service.core.findings.finding import Finding
 
@@ -49,6 +47,8 @@ def accuracy_near_chance(evidence: Evidence) -> Finding | None:
 
 
 def _is_near(evidence: Evidence, chance: float) -> bool:
+    from scipy.stats import binom  # noqa: PLC0415 - half a second, and seldom asked
+
     n = evidence.records.n_samples
     # The fewest hits that a guess exceeds or equals at most one time in 100.
     needed = int(binom.isf(LEVEL, n, chance)) + 1

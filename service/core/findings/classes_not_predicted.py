@@ -1,7 +1,6 @@
 """Whether the model never names some of the classes that the labels have."""
 
 import numpy as np
-from scipy.stats import poisson
 
 from service.core.findings.evidence import Evidence
 from service.core.findings.finding import Finding
@@ -27,6 +26,8 @@ def classes_not_predicted(evidence: Evidence) -> Finding | None:
     labelled = evidence.class_counts > 0
     never = np.flatnonzero(labelled & (counts == 0))
     chances = (1.0 - evidence.accuracy / 2.0) ** evidence.class_counts[labelled]
+    from scipy.stats import poisson  # noqa: PLC0415 - half a second, and seldom asked
+
     if never.size == 0 or poisson.sf(never.size - 1, float(chances.sum())) > LEVEL:
         return None
     n_labelled, samples = int(labelled.sum()), int(evidence.class_counts[never].sum())

@@ -1,7 +1,6 @@
 """Whether classes of the model have no label."""
 
 import numpy as np
-from scipy.stats import poisson
 
 from service.core.findings.evidence import LabelledSet
 from service.core.findings.finding import Finding
@@ -22,6 +21,8 @@ def classes_not_seen(labelled: LabelledSet, /) -> Finding | None:
     n, n_classes = labelled.n_samples, labelled.n_classes
     missing = np.flatnonzero(labelled.class_counts == 0)
     expected = n_classes * (1.0 - 1.0 / n_classes) ** n
+    from scipy.stats import poisson  # noqa: PLC0415 - half a second, and seldom asked
+
     if missing.size == 0 or poisson.sf(missing.size - 1, expected) > LEVEL:
         return None
     some = ", ".join(str(index) for index in missing[:5]) + ", …" * (missing.size > 5)  # noqa: PLR2004 - enough to look up

@@ -2,7 +2,6 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from service.core.arrays import Floats
 from service.core.findings.evidence import Evidence, Rescaled
@@ -86,6 +85,8 @@ def _clearly_better(found: Rescaled) -> bool:
     lost = PairedHits.of(found.rescaled.hits(1), found.as_sent.hits(1))
     if lost.gain > 0 and lost.p_value < 0.05:  # noqa: PLR2004 - the level that is said above
         return False
+    from scipy.stats import t as student  # noqa: PLC0415 - half a second, and seldom asked
+
     return bool(student.sf(mean / (spread / np.sqrt(n)), n - 1) < LEVEL)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.stats import binom
 
 from service.core.arrays import Hits
 
@@ -46,4 +45,6 @@ class PairedHits:
     @property
     def p_value(self) -> float:
         """One-sided: the chance of so many gained were the second way no better than the first."""
+        from scipy.stats import binom  # noqa: PLC0415 - half a second, and seldom asked
+
         return float(binom.sf(self.gained - 1, self.gained + self.lost, 0.5))

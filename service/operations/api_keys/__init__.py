@@ -2,7 +2,7 @@
 
 from service.operations.api_keys.caller import ADMIN, PREDICT, READ, SCOPES, WRITE, Caller
 from service.operations.api_keys.doorkeeper import Doorkeeper
-from service.operations.api_keys.key_ring import KeyRing
+from service.operations.api_keys.key_ring import KeyRing, require_scope
 from service.operations.api_keys.pepper import Pepper, find_pepper, make_pepper
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "Pepper",
     "find_pepper",
     "make_pepper",
+    "require_scope",
 ]

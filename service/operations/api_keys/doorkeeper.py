@@ -10,7 +10,8 @@ from contextlib import suppress
 import structlog
 from sqlalchemy.exc import OperationalError, SQLAlchemyError
 
-from service.errors import ServiceError
+from service.errors import ServiceError, Unauthenticated
+from service.operations.api_keys.bad_keys import BadKeys
 from service.operations.api_keys.caller import Caller, anybody
 from service.operations.api_keys.key_ring import (
     ClosedRing,
@@ -18,8 +19,10 @@ from service.operations.api_keys.key_ring import (
     require_scope,
 )
 from service.operations.api_keys.pepper import Pepper
+from service.operations.tenants import TenantLimits, TenantMeters
 from service.storage.api_keys import LiveKey, any_keys, live_keys, note_use
 from service.storage.database import Database
+from service.storage.tenants import OwnLimits, own_limits
 
 FRESH_SECONDS = 1.0
 # While the database is away, keys that were good before serve for so long, as names do.
@@ -44,6 +47,10 @@ class Doorkeeper:
         Whether no key is asked for as long as none was ever made.
     keyless : bool
         Whether none is asked for at all; one that is sent is still looked at.
+    limits : TenantLimits, optional
+        Of tenants with keys that have none of their own; without it there are none for anybody.
+    max_bad_keys : int
+        That an address may send in a minute; 0: any number.
     """
 
     def __init__(
@@ -54,8 +61,12 @@ class Doorkeeper:
         pepper: Callable[[], Pepper],
         may_be_open: bool,
         keyless: bool = False,
+        limits: TenantLimits | None = None,
+        max_bad_keys: int = 0,
     ) -> None:
         self._database = database
+        self._bad_keys = BadKeys(max_bad_keys)
+        self._meters = None if limits is None else TenantMeters(limits)
         self._anybody = anybody(tenant_id)
         self._pepper = pepper
         self._may_be_open = may_be_open
@@ -66,38 +77,58 @@ class Doorkeeper:
         self._looking: asyncio.Future[bool] | None = None
         # Who holds an answer of this one asks again when another is in its place.
         self.ring: KeyRing = ClosedRing()
-        self._seen: tuple[list[LiveKey], bool] | None = None
+        self._seen: tuple[list[LiveKey], bool, dict[uuid.UUID, OwnLimits]] | None = None
 
-    def admit(self, given: Sequence[bytes], any_of: Collection[str]) -> Caller:
+    def admit(self, given: Sequence[bytes], any_of: Collection[str], peer: str = "") -> Caller:
         """Return who sends these values of ``Authorization``, if it may do one of these.
+
+        ``peer`` is the address they come from.
 
         Raises
         ------
         Unauthenticated, Forbidden
             If it is nobody who is known, or may not.
+        TooManyBadKeys
+            If it is nobody, again and again.
         Overloaded
             If the database is away for so long that nobody is known.
         """
-        caller = self.ring.caller(given)
+        caller = self.known(given, peer)
         require_scope(caller, any_of)
         caller.is_used = True
         return caller
 
+    def known(self, given: Sequence[bytes], peer: str) -> Caller:
+        """Return who sends these values, whatever it may do; as `admit`."""
+        ring = self.ring
+        self._bad_keys.require_room(peer, ring.claimed_id(given))
+        try:
+            return ring.caller(given)
+        except Unauthenticated:
+            if given:
+                self._bad_keys.note(peer, ring.claimed_id(given))
+            raise
+
     def look(self) -> None:
-        """Read the keys; where nothing has changed the ring stays the same object."""
+        """Read the keys and limits; where nothing has changed the ring stays the same object."""
         with self._database.reading() as session:
             found = live_keys(session)
             was_any = bool(found) or any_keys(session)
+            own = own_limits(session)
         is_free = self._keyless or (self._may_be_open and not was_any)
-        if self._seen == (found, is_free):
+        seen = (found, is_free, own)
+        if self._seen == seen:
             return
         pepper = self._pepper()
         if any(key.pepper_id != pepper.id for key in found):
             log.error(
                 "keys_of_another_pepper", fix="give all processes the same HOWSURE_KEY_PEPPER"
             )
-        self.ring = KeyRing(found, pepper=pepper, anonymous=self._anybody if is_free else None)
-        self._seen = (found, is_free)
+        anonymous = self._anybody if is_free else None
+        tenants = {key.tenant_id for key in found}
+        meters = {} if self._meters is None else self._meters.of(tenants, own)
+        self.ring = KeyRing(found, pepper=pepper, anonymous=anonymous, meters=meters)
+        self._seen = seen
 
     def start(self) -> None:
         """Look again and again, on the running event loop; it was looked once before."""

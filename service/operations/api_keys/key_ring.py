@@ -1,12 +1,15 @@
 """The keys that are good at one moment, in memory: to know a caller asks no database."""
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from hmac import compare_digest
+from types import MappingProxyType
+from uuid import UUID
 
 from service.errors import Forbidden, Overloaded, Unauthenticated
 from service.operations.api_keys.caller import Caller
-from service.operations.api_keys.key_text import parsed_key
+from service.operations.api_keys.key_text import KeyText, parsed_key
 from service.operations.api_keys.pepper import Pepper
+from service.operations.tenants import UNMETERED, TenantMeter
 from service.storage.api_keys import LiveKey
 
 # Of what is sent in the header, so that nothing long is ever looked at.
@@ -26,16 +29,32 @@ class KeyRing:
     pepper : Pepper
     anonymous : Caller, optional
         Who asks without a key; None where one is asked for.
+    meters : mapping of UUID to TenantMeter, optional
+        Of tenants that are held to limits.
     """
 
     def __init__(
-        self, keys: Sequence[LiveKey], *, pepper: Pepper, anonymous: Caller | None = None
+        self,
+        keys: Sequence[LiveKey],
+        *,
+        pepper: Pepper,
+        anonymous: Caller | None = None,
+        meters: Mapping[UUID, TenantMeter] = MappingProxyType({}),
     ) -> None:
         self.keys = keys
         self.anonymous = anonymous
         self._pepper = pepper
         self._callers = {
-            key.id: (key.digest, Caller(key.tenant_id, key.id, key.scopes)) for key in keys
+            key.id: (
+                key.digest,
+                Caller(
+                    key.tenant_id,
+                    key.id,
+                    key.scopes,
+                    meter=meters.get(key.tenant_id, UNMETERED),
+                ),
+            )
+            for key in keys
         }
 
     @property
@@ -56,17 +75,30 @@ class KeyRing:
         if len(given) != 1:
             raise Unauthenticated(_NO_KEY if not given else _BAD_KEY)
         sent = given[0]
-        if len(sent) > MOST_BYTES or sent[: len(_SCHEME)].lower() != _SCHEME:
-            raise Unauthenticated(_NO_KEY if len(sent) <= MOST_BYTES else _BAD_KEY)
-        text = parsed_key(sent[len(_SCHEME) :].strip())
+        text = _text(sent)
         if text is None:
-            raise Unauthenticated(_BAD_KEY)
+            is_other = len(sent) <= MOST_BYTES and sent[: len(_SCHEME)].lower() != _SCHEME
+            raise Unauthenticated(_NO_KEY if is_other else _BAD_KEY)
         digest, caller = self._callers.get(text.id, (_UNKNOWN, None))
         # Compared also where the id is unknown: how long it takes tells nothing of ids.
         is_right = compare_digest(self._pepper.digest(text.secret).encode(), digest.encode())
         if caller is None or not is_right:
             raise Unauthenticated(_BAD_KEY)
         return caller
+
+    def of_key(self, key_id: str) -> Caller | None:
+        """Return whose key this id is of, None if it is of none that is good."""
+        return self._callers.get(key_id, (_UNKNOWN, None))[1]
+
+    @property
+    def session_secret(self) -> bytes:
+        """What sessions of pages are signed with; another in the place of another pepper."""
+        return self._pepper.digest(b"howsure: the secret of sessions").encode()
+
+    def claimed_id(self, given: Sequence[bytes]) -> str | None:
+        """Return the id of the good key that these values would be, their secret not looked at."""
+        text = _text(given[0]) if len(given) == 1 else None
+        return None if text is None or text.id not in self._callers else text.id
 
     def used(self) -> Iterable[str]:
         """Return the ids that were used since this was asked last."""
@@ -87,6 +119,12 @@ class ClosedRing(KeyRing):
     def caller(self, given: Sequence[bytes]) -> Caller:  # noqa: ARG002 - nobody gets in with any
         """Let nobody in."""
         raise Overloaded("The database does not answer, so no API key is known; try again.")
+
+
+def _text(sent: bytes) -> KeyText | None:
+    if len(sent) > MOST_BYTES or sent[: len(_SCHEME)].lower() != _SCHEME:
+        return None
+    return parsed_key(sent[len(_SCHEME) :].strip())
 
 
 def require_scope(caller: Caller, any_of: Collection[str]) -> None:

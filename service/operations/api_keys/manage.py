@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from uuid import UUID
 
 from sqlalchemy.orm import Session
 
@@ -12,6 +13,7 @@ from service.errors import Conflict, InvalidInput, shown
 from service.operations.api_keys.caller import SCOPES
 from service.operations.api_keys.key_text import KeyText, new_key_text
 from service.operations.api_keys.pepper import Pepper
+from service.operations.audit import Act
 from service.storage import api_keys as stored
 from service.storage.database import Database
 from service.storage.tenants import tenant_named
@@ -57,6 +59,7 @@ def create_key(
             scopes=sorted(set(scopes)),
             lifetime_days=days,
         )
+        _act("create-key", new.tenant_id).accepted(session, new.id)
         return _kept(session, new, drawn)
 
 
@@ -83,6 +86,8 @@ def rotate_key(database: Database, pepper: Pepper, key_id: str, *, overlap: time
             lifetime_days=old.lifetime_days,
         )
         stored.let_expire(session, old, overlap)
+        _act("rotate-key", old.tenant_id).accepted(session, old.id)
+        _act("create-key", old.tenant_id).accepted(session, new.id)
         return _kept(session, new, drawn)
 
 
@@ -95,13 +100,20 @@ def revoke_key(database: Database, key_id: str) -> None:
         If there is no such key.
     """
     with database.session(is_news=False) as session:
-        stored.revoke_key(session, stored.find_key(session, key_id))
+        row = stored.find_key(session, key_id)
+        stored.revoke_key(session, row)
+        _act("revoke-key", row.tenant_id).accepted(session, key_id)
 
 
 def list_keys(database: Database, tenant: str | None) -> list[stored.ListedKey]:
     """Return the keys of a tenant, or of all."""
     with database.reading() as session:
         return stored.listed_keys(session, tenant)
+
+
+def _act(action: str, tenant_id: UUID) -> Act:
+    """Return what whoever runs the command does: it asks for no key, it has the database."""
+    return Act(tenant_id, action, via="command")
 
 
 def _kept(session: Session, new: stored.NewKey, drawn: KeyText) -> MadeKey:

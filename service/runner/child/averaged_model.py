@@ -16,6 +16,7 @@ from service.errors import InvalidOnnxModel
 from service.graph.names import PREFIX
 from service.graph.output import Kind
 from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
+from service.model_rules import ModelRule
 from service.runner.child.class_logs import log_probabilities
 from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.noise_feeds import NoiseFeeds
@@ -118,5 +119,7 @@ class AveragedModel:
         """Return the log-probabilities of all answers, shape (n_rows, answers, n_classes)."""
         logs = list(self.voices.logs(rows, place))
         if len({found.shape for found in logs}) > 1:
-            raise InvalidOnnxModel.at("model", "its answers differ in shape from pass to pass")
+            raise InvalidOnnxModel.because(
+                ModelRule.ANSWERS_DIFFER, "its answers differ in shape from pass to pass"
+            )
         return np.stack(logs, axis=1)

@@ -6,6 +6,7 @@ from typing import TypeAlias
 import numpy as np
 
 from service.errors import InvalidOnnxModel
+from service.model_rules import ModelRule
 from service.runner.frames import Array
 
 MAX_BATCH_ROWS = 256
@@ -65,8 +66,8 @@ def run_batches(
         answer = run(feeds, place)
         for output in answer.values():
             if output.ndim == 0 or len(output) != n_fed:
-                raise InvalidOnnxModel.at(
-                    "model",
+                raise InvalidOnnxModel.because(
+                    ModelRule.OUTPUT_ROWS,
                     f"the output has the shape {output.shape} for {n_fed} samples; expected one "
                     "row per sample",
                 )

@@ -2,6 +2,7 @@
 
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
+from math import prod
 
 import msgspec
 
@@ -16,6 +17,7 @@ from service.bodies.request import PredictRequest, SentPicture, check_finite, mo
 from service.bodies.tensors import check_shape, is_surely_finite
 from service.datasets.reading import Reading
 from service.errors import InvalidInput
+from service.graph.description import TensorSpec
 from service.pictures.preprocessing import PIXELS
 from service.runner.batch_messages import Sent, SuppliedColumn
 from service.runner.child.layout import Layout
@@ -31,6 +33,8 @@ NO_PICTURES = (
 MOST_LAYOUTS = 256
 LONGEST_LAYOUT_BYTES = 2048
 MOST_DIGITS = 9
+# Numbers of shorter bodies are not worth counting.
+LARGE_BYTES = 1024**2
 
 
 class Decoded(msgspec.Struct, frozen=True, eq=False):
@@ -62,6 +66,8 @@ class BodyDecoder:
         self._json_rows = None
         if len(specs) == 1:
             self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
+        # Pixels are given in any number, and made what the model takes.
+        self._numbers_a_row = None if inputs.preprocessing else _numbers_a_row(specs)
         self._layouts: OrderedDict[tuple[bytes, int], Layout] = OrderedDict()
 
     def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
@@ -74,6 +80,10 @@ class BodyDecoder:
         """
         head = _json_before_tensors(sent, body)
         if head is None:
+            if len(body) > LARGE_BYTES:
+                limits = limits.of_rows_of(self._numbers_a_row)
+                if sent.media_type == JSON:
+                    limits.check_json(bytes(body))
             return self._plain(sent, body, limits) or self._read(sent, body, limits)[0]
         layout = self._layouts.get((head, limits.max_rows))
         if layout is not None and layout.n_bytes == len(body):
@@ -207,6 +217,14 @@ class BodyDecoder:
         self._layouts[key] = layout
         if len(self._layouts) > MOST_LAYOUTS:
             self._layouts.popitem(last=False)
+
+
+def _numbers_a_row(specs: Sequence[TensorSpec]) -> int | None:
+    """Return how many numbers a row of all inputs has; None if one has any number of them."""
+    sizes = [(spec.shape or (None, None))[1:] for spec in specs]
+    if any(size is None for row in sizes for size in row):
+        return None
+    return sum(prod(size or 1 for size in row) for row in sizes)
 
 
 def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:

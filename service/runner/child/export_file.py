@@ -7,7 +7,7 @@ import numpy as np
 from onnx import ModelProto
 
 from service.core.measures import output_column
-from service.errors import InvalidOnnxModel
+from service.errors import InferenceFailed
 from service.graph.export import build_export_graph
 from service.graph.export_spec import ExportSpec
 from service.graph.external import attach_external_data
@@ -36,18 +36,20 @@ def export_file(
 
     Raises
     ------
+    InferenceFailed
+        If it is no single model with a stored choice.
     InvalidOnnxModel
         If it cannot be written or loaded.
     InvalidInput
         If it does not take the rows.
     """
     if options.resolved is None or len(files.onnx_models) != 1:
-        raise InvalidOnnxModel.at("model", "only a model that is calibrated can be exported")
+        raise InferenceFailed("Only one model that is calibrated can be exported.")
     choice = options.resolved.choice
     last_layer = options.plan(LAST_LAYER)
     content = serialised(
         build_export_graph(
-            load_onnx_model(files.onnx_models[0]),
+            load_onnx_model(files.onnx_models[0], max_nodes=options.max_nodes),
             choice,
             ExportSpec.from_dict(spec),
             {output_column(name): name for name in options.scalar_outputs},

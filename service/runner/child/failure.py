@@ -6,10 +6,10 @@ MAX_TEXT = 2000
 MAX_VIOLATIONS = 20
 
 
-def describe(error: ServiceError) -> tuple[str, str, list[tuple[str, str]]]:
-    """Return code, sentence and places of a failure, in text that any encoding can carry."""
+def describe(error: ServiceError) -> tuple[str, str, list[tuple[str, str, str]]]:
+    """Return code, sentence and broken rules of a failure, in text that any encoding can carry."""
     violations = [
-        (_printable(violation.location), _printable(violation.message))
+        (_printable(violation.location), _printable(violation.message), violation.rule or "")
         for violation in error.violations[:MAX_VIOLATIONS]
     ]
     return error.code(), _printable(error.message), violations

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from service.errors import InvalidInput, InvalidOnnxModel
 from service.graph.description import TensorSpec
 from service.graph.quote import quote, quote_all
+from service.model_rules import ModelRule
 from service.runner.frames import DTYPES, Array
 
 ANY_INPUT = "inputs"
@@ -24,8 +25,9 @@ def check_input_types(specs: Sequence[TensorSpec]) -> None:
     """
     for spec in specs:
         if spec.dtype not in DTYPES:
-            raise InvalidOnnxModel.at(
-                "model", f"input {spec}: expected an input of numbers, one of {', '.join(DTYPES)}"
+            raise InvalidOnnxModel.because(
+                ModelRule.INPUT_TYPE,
+                f"input {spec}: expected an input of numbers, one of {', '.join(DTYPES)}",
             )
 
 

@@ -9,6 +9,7 @@ from service.graph.output import OutputChoice
 from service.graph.plan import plan_output
 from service.graph.quote import quote_all
 from service.graph.random_operators import refuse_random
+from service.model_rules import ModelRule
 from service.runner.child.averaged_model import AveragedModel, Members
 from service.runner.child.finite_rows import on_finite_rows
 from service.runner.child.load_options import LoadOptions
@@ -68,10 +69,11 @@ def _check_inputs(files: Sequence[OnnxFile]) -> None:
         own = [str(spec) for spec in file.description.inputs]
         batches = [found.description.fixed_batch for found in (files[0], file)]
         if own != first or batches[0] != batches[1]:
-            raise InvalidOnnxModel.at(
-                f"model[{position}]",
+            raise InvalidOnnxModel.because(
+                ModelRule.MEMBERS_DIFFER,
                 f"the members of an ensemble take the same inputs; this one takes "
                 f"{'; '.join(own)} where the first takes {'; '.join(first)}",
+                location=f"model[{position}]",
             )
 
 
@@ -84,7 +86,8 @@ def _probe(
         refuse_random(file.model, plan.tensor)
         return file.probe(plan, (), inputs)
     except InvalidOnnxModel as error:
-        raise InvalidOnnxModel.at(f"model[{position}]", error.violations[0].message) from error
+        broken = error.violations[0]
+        raise InvalidOnnxModel.at(f"model[{position}]", broken.message, rule=broken.rule) from error
 
 
 def _check_classes(files: Sequence[OnnxFile], choices: Sequence[OutputChoice]) -> None:
@@ -99,10 +102,11 @@ def _check_classes(files: Sequence[OnnxFile], choices: Sequence[OutputChoice]) -
             found = f"{named[0]} where the first has {named[1]}"
         else:
             continue
-        raise InvalidOnnxModel.at(
-            f"model[{position}]",
+        raise InvalidOnnxModel.because(
+            ModelRule.MEMBERS_DIFFER,
             "the members of an ensemble tell the same classes apart, in the same order; this one "
             f"has {found}",
+            location=f"model[{position}]",
         )
 
 

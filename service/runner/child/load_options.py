@@ -27,6 +27,7 @@ class LoadOptions:
 
     top_k: tuple[int, ...]
     max_classes: int
+    max_nodes: int
     device: str
     threads: int
     location: str
@@ -47,6 +48,7 @@ class LoadOptions:
         return cls(
             top_k=tuple(fields["top_k"]),
             max_classes=fields["max_classes"],
+            max_nodes=fields["max_nodes"],
             device=fields["device"],
             threads=fields["threads"],
             location=fields["location"],

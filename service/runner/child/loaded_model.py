@@ -14,6 +14,7 @@ from service.core.tie_keys import tie_keys
 from service.errors import InvalidInput
 from service.graph.description import OnnxModelDescription
 from service.graph.serving import SCORES
+from service.model_rules import ModelRule
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.model_inputs import ModelInputs
 from service.runner.child.overlapped import overlapped
@@ -170,5 +171,7 @@ def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) ->
     if bad.any():
         row = start + int(np.argmax(bad))
         raise InvalidInput.at(
-            f"{location}[{row}]", f"the ONNX model's output for row {row} is not finite"
+            f"{location}[{row}]",
+            f"the ONNX model's output for row {row} is not finite",
+            rule=ModelRule.NOT_FINITE,
         )

@@ -10,6 +10,7 @@ import numpy as np
 from service.core.passes.noise import keep_mask, normal, uniform
 from service.errors import InvalidOnnxModel
 from service.graph.noise_site import NoiseSite
+from service.model_rules import ModelRule
 from service.runner.child.onnx_session import OnnxSession
 from service.runner.frames import Array
 
@@ -140,8 +141,8 @@ def _of_fixed_batch(shape: tuple[int, ...], batch: int) -> Layout:
 
 
 def _unclear(found: str) -> InvalidOnnxModel:
-    return InvalidOnnxModel.at(
-        "model",
+    return InvalidOnnxModel.because(
+        ModelRule.NOISE,
         "noise is drawn for one row and used for all, so rows must follow along one axis where a "
         f"Dropout or random node stands; there the shape is {found}",
     )

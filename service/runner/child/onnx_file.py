@@ -20,6 +20,7 @@ from service.graph.output import OutputChoice
 from service.graph.plan import OutputPlan
 from service.graph.probe import HOOK, OUTPUT, probe_graph
 from service.graph.serving import SCORES, build_one_output_graph, build_serving_graph
+from service.model_rules import ModelRule
 from service.runner.child.batches import batch_rows, run_batches
 from service.runner.child.input_arrays import check_input_types
 from service.runner.child.load_options import LoadOptions
@@ -59,7 +60,7 @@ class OnnxFile:
         self._companions = companions
         self._options = options
         self._watchdog = watchdog
-        self.model = load_onnx_model(data)
+        self.model = load_onnx_model(data, max_nodes=options.max_nodes)
         self.description: OnnxModelDescription = describe_onnx_model(self.model)
         check_input_types(self.description.inputs)
         self._attach()
@@ -71,7 +72,7 @@ class OnnxFile:
 
     def renew(self) -> ModelProto:
         """Begin again with the file's own graph."""
-        self.model = load_onnx_model(self._data)
+        self.model = load_onnx_model(self._data, max_nodes=self._options.max_nodes)
         self._attach()
         return self.model
 
@@ -156,7 +157,11 @@ class OnnxFile:
         """Refuse more classes than the service takes."""
         most = self._options.max_classes
         if n_classes > most:
-            raise TooLarge.at("model", f"expected at most {most} classes, got {n_classes}")
+            raise TooLarge.at(
+                "model",
+                f"expected at most {most} classes, got {n_classes}",
+                rule=ModelRule.TOO_MANY_CLASSES,
+            )
 
     def _try(
         self, session: OnnxSession, sites: Sequence[NoiseSite], inputs: Mapping[str, Array]
@@ -205,8 +210,9 @@ def serialised(model: ModelProto) -> bytes:
     try:
         return bytes(model.SerializeToString())
     except (EncodeError, ValueError) as error:
-        raise InvalidOnnxModel.at(
-            "model", "2 GiB is the limit of one ONNX file; save it with external weights"
+        raise InvalidOnnxModel.because(
+            ModelRule.FILE_TOO_LARGE,
+            "2 GiB is the limit of one ONNX file; save it with external weights",
         ) from error
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import onnxruntime as ort
 
 from service.errors import InferenceFailed, InvalidInput, InvalidOnnxModel
+from service.model_rules import ModelRule
 from service.runner.child.bound_run import bound_run
 from service.runner.child.watchdog import Watchdog
 from service.runner.frames import Array
@@ -17,12 +18,18 @@ CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 ERRORS_ONLY = 3
 MAX_NOTE = 1000
+# Not of the allocators that the names of functions in other errors hold.
+NO_MEMORY = re.compile(r"bad_alloc\b|alloc_failed|allocat(e|ion)\b|out of memory", re.IGNORECASE)
 RUNNING = re.compile(r"while running (\w+) node")
-LOAD_FAILURES = {
-    "InvalidProtobuf": "the file is not a valid ONNX model",
-    "InvalidGraph": "ONNX Runtime finds its graph invalid",
-    "NotImplemented": "it uses an operator or a data type that ONNX Runtime does not implement",
-}
+NOT_LOADED = (
+    "ONNX Runtime cannot load it: a node, a type or a shape does not suit; load it with "
+    "ONNX Runtime where you export it, which says more"
+)
+NOT_IMPLEMENTED = (
+    "it uses an operator or a data type that ONNX Runtime does not implement here; export it with "
+    "another opset or type"
+)
+MORE_MEMORY = "it needs more memory than it is given; send a smaller model"
 
 
 class OnnxSession:
@@ -108,9 +115,7 @@ class OnnxSession:
         DeadlineExceeded
             If the request's time is over.
         InvalidInput
-            If the graph does not take these rows.
-        InferenceFailed
-            If there is not enough memory.
+            If the graph does not take these rows, or there is not enough memory.
         """
         answers = self.run_all(list(outputs), dict(feeds), place=place)
         return {name: np.asarray(answer) for name, answer in zip(outputs, answers, strict=True)}
@@ -136,6 +141,8 @@ def session_options(threads: int) -> ort.SessionOptions:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = ERRORS_ONLY
+    # Otherwise it looks for its own format at a place where a producer's name may stand.
+    options.add_session_config_entry("session.load_model_format", "ONNX")
     # Threads that spin between two requests take the processor from the other models' children.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
@@ -167,23 +174,29 @@ def providers(device: str) -> list[str | tuple[str, dict[str, str]]]:
 def _load_failure(error: Exception) -> InvalidOnnxModel:
     note(error)
     if _lacks_memory(error):
-        return InvalidOnnxModel.at("model", "it needs more memory than there is to load")
-    reason = LOAD_FAILURES.get(type(error).__name__, "ONNX Runtime cannot load it")
-    return InvalidOnnxModel.at("model", reason)
+        return InvalidOnnxModel.because(ModelRule.TOO_MUCH_MEMORY, MORE_MEMORY)
+    if type(error).__name__ == "NotImplemented":
+        return InvalidOnnxModel.because(ModelRule.NOT_IMPLEMENTED, NOT_IMPLEMENTED)
+    return InvalidOnnxModel.because(ModelRule.NOT_LOADED, NOT_LOADED)
 
 
-def _run_failure(error: Exception, place: str) -> InvalidInput | InferenceFailed:
+def _run_failure(error: Exception, place: str) -> InvalidInput:
     note(error)
     if _lacks_memory(error):
-        return InferenceFailed.at(place, "the ONNX model needs more memory than there is")
+        return InvalidInput.at(
+            place,
+            "the ONNX model needs more memory for these rows than it is given",
+            rule=ModelRule.TOO_MUCH_MEMORY,
+        )
     node = RUNNING.search(str(error))
     reason = f"its {node[1]} node failed" if node else "ONNX Runtime refused to run it"
-    return InvalidInput.at(place, f"the ONNX model does not take these rows: {reason}")
+    return InvalidInput.at(
+        place, f"the ONNX model does not take these rows: {reason}", rule=ModelRule.RUN_FAILED
+    )
 
 
 def _lacks_memory(error: Exception) -> bool:
-    text = str(error).lower()
-    return isinstance(error, MemoryError) or "alloc" in text or "out of memory" in text
+    return isinstance(error, MemoryError) or NO_MEMORY.search(str(error)) is not None
 
 
 def note(error: BaseException) -> None:

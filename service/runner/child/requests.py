@@ -9,6 +9,7 @@ import numpy as np
 
 from service.errors import InferenceFailed, InvalidOnnxModel
 from service.graph.names import PREFIX
+from service.model_rules import ModelRule
 from service.runner.batch_messages import decode_batch, encode_report
 from service.runner.child.batch_queue import BatchQueue
 from service.runner.child.export_file import export_file
@@ -22,6 +23,10 @@ from service.runner.description import LoadedOnnxModel
 from service.runner.fields import FieldError
 from service.runner.frames import LABELS, Array, Buffer, Frame, Header, Kind
 from service.runner.sandbox import SandboxRules
+
+NAMES_TOO_LONG = (
+    "the names of its inputs, outputs or classes are too long, or no valid text; shorten them"
+)
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
@@ -110,9 +115,7 @@ class Requests:
             LoadedOnnxModel.from_fields(fields)
         except FieldError as error:
             # The parent would take it for a child gone mad.
-            raise InvalidOnnxModel.at(
-                "model", "a name in the file is too long, or no valid text"
-            ) from error
+            raise InvalidOnnxModel.because(ModelRule.NAMES_TOO_LONG, NAMES_TOO_LONG) from error
         return fields, {}
 
     def _predict(self, fields: Mapping[str, Any], inputs: Mapping[str, Array]) -> Answer:

@@ -6,6 +6,7 @@ import numpy as np
 
 from service.core.arrays import Floats
 from service.errors import InvalidOnnxModel
+from service.model_rules import ModelRule
 from service.runner.child.batches import padded
 from service.runner.frames import Array
 
@@ -42,8 +43,8 @@ def check_same_noise(
     spread = np.abs(logs[0] - logs[0, :1]).max()
     rounded = MOST_ROUNDED * (1.0 + np.abs(logs).max())
     if apart > rounded + SHARE_OF_SPREAD * spread:
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.NOISE,
             "noise is drawn for one row and used for all, but where a Dropout or random node of "
             "this model stands, the rows of a batch do not follow one another along one axis, or "
             "its noise has a fixed shape for all of them; export it with a dynamic batch axis, the "

@@ -7,10 +7,12 @@ import numpy as np
 import onnx
 import onnxruntime as ort
 
-from service.errors import InferenceFailed, ServiceError
+from service.errors import InferenceFailed, InvalidOnnxModel, ServiceError
+from service.model_rules import ModelRule
 from service.runner.channel import Channel, ChannelClosed, to_keep
 from service.runner.child.failure import describe
-from service.runner.child.requests import Requests
+from service.runner.child.onnx_session import MORE_MEMORY, NOT_LOADED
+from service.runner.child.requests import NAMES_TOO_LONG, Requests
 from service.runner.frames import (
     Buffer,
     Frame,
@@ -49,15 +51,22 @@ def _answer(requests: Requests, header: Header, fields: Buffer, payload: Buffer)
         request = parse_body(header, fields, to_keep(payload))
         found, tensors = requests.answer(request)
         return encode(Frame(request.kind, request.sequence, found, tensors))
-    except ServiceError as error:
-        return _failure(header, error)
-    except MemoryError:
-        return _failure(header, InferenceFailed("There is not enough memory for the ONNX model."))
-    except FrameError:
-        return _failure(header, InferenceFailed("The answer of the ONNX model is too large."))
-    except Exception:  # noqa: BLE001 - a stranger's model; whatever it broke, the parent is told
-        traceback.print_exc()
-        return _failure(header, InferenceFailed("The ONNX model could not be run."))
+    except Exception as error:  # noqa: BLE001 - a stranger's model; the parent is told what it is
+        return _failure(header, _told(error, header.kind))
+
+
+def _told(error: Exception, kind: Kind) -> ServiceError:
+    """Return what the parent is told of it, which never is a library's own text."""
+    if isinstance(error, ServiceError):
+        return error
+    if isinstance(error, MemoryError):
+        return InvalidOnnxModel.because(ModelRule.TOO_MUCH_MEMORY, MORE_MEMORY)
+    if isinstance(error, FrameError):
+        return InvalidOnnxModel.because(ModelRule.NAMES_TOO_LONG, NAMES_TOO_LONG)
+    traceback.print_exception(error)
+    if kind is Kind.LOAD:
+        return InvalidOnnxModel.because(ModelRule.NOT_LOADED, NOT_LOADED)
+    return InferenceFailed("The ONNX model could not be run.")
 
 
 def _failure(header: Header, error: ServiceError) -> list[Buffer]:

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from service.errors import InvalidOnnxModel
 from service.graph.output import OutputChoice
 from service.graph.serving import TOP_CLASSES, TOP_SCORES
+from service.model_rules import ModelRule
 from service.runner.frames import Array
 
 # Fused kernels and half precision move a probability by less; a wrong axis by far more.
@@ -33,9 +34,13 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
     expected = distribution(choice, values)
     top_classes, top_scores = head[TOP_CLASSES], head[TOP_SCORES]
     if top_classes.shape != top_scores.shape or expected.shape[1] != choice.n_classes:
-        raise InvalidOnnxModel.at("model", "the output's shape differs from one run to the next")
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
+        )
     if (top_classes < 0).any() or (top_classes >= choice.n_classes).any():
-        raise InvalidOnnxModel.at("model", "ONNX Runtime ranked classes that do not exist")
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER, "ONNX Runtime ranked classes that do not exist"
+        )
     own = np.take_along_axis(expected, top_classes.astype(np.int64), axis=1)
     finite = np.isfinite(expected).all(axis=1)
     close = np.isclose(
@@ -56,8 +61,8 @@ def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> N
     if not np.isclose(
         first, alone[TOP_SCORES], rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
     ).all():
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.ROWS_MIXED,
             "its answer to a row changes with the rows beside it; a model must answer each row by "
             "itself: export it in inference mode, with no sum or mean over the batch",
         )
@@ -73,7 +78,9 @@ def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
     """
     expected = distribution(choice, values)
     if expected.shape != logs.shape:
-        raise InvalidOnnxModel.at("model", "the output's shape differs from one run to the next")
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
+        )
     finite = np.isfinite(expected).all(axis=1)
     close = np.isclose(
         np.exp(logs), expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
@@ -98,8 +105,8 @@ def verify_scalar(values: Array, passed: Array) -> None:
 
 def _refuse_differing(differs: NDArray[np.bool_], what: str) -> None:
     if differs.any():
-        raise InvalidOnnxModel.at(
-            "model",
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER,
             f"it answered row {int(np.argmax(differs))} with other {what} when it was run a second "
             "time; a model must answer the same rows alike",
         )

@@ -20,14 +20,17 @@ from service.settings import Settings
 CREATED, NO_CONTENT, NOT_FOUND = httpx.codes.CREATED, httpx.codes.NO_CONTENT, httpx.codes.NOT_FOUND
 WITHIN_SECONDS = 5.0
 WAIT = {"Prefer": "wait=30"}
+DECISION = {"author": "somebody", "reason": "to see"}
 MALFORMED = "no%00such%ff@x"
+# Forms of who is not known yet, which ask for a token of the page they are on.
+TOKENS = {("POST", "/sign-in"): httpx.codes.FORBIDDEN, ("POST", "/sign-out"): httpx.codes.SEE_OTHER}
 GUARDED = [key for key, scopes in ROUTE_SCOPES.items() if scopes != OPEN]
 NAMES_A_CALIBRATION = {
     key
     for key in GUARDED
     if "{calibration_id}" in key[1] or "{model_name}" in key[1] or key[1] in ("/report", "/predict")
 }
-DONE = {httpx.codes.OK, CREATED, httpx.codes.ACCEPTED, NO_CONTENT}
+DONE = {httpx.codes.OK, CREATED, httpx.codes.ACCEPTED, NO_CONTENT, httpx.codes.SEE_OTHER}
 # The calibrations here are of outputs, without a model, and have ended; no document is imported.
 REFUSED_FOR_ANOTHER_REASON = {
     ("GET", "/calibrations/{calibration_id}/model.onnx"): {httpx.codes.CONFLICT},
@@ -36,6 +39,7 @@ REFUSED_FOR_ANOTHER_REASON = {
     ("POST", "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/cancel"): {
         httpx.codes.CONFLICT
     },
+    ("POST", "/pages/calibrations/{calibration_id}/cancel"): {httpx.codes.CONFLICT},
     ("POST", "/calibrations/import"): {httpx.codes.UNPROCESSABLE_ENTITY},
 }
 
@@ -60,13 +64,16 @@ def routes_of_the_app() -> list[tuple[str, str]]:
 def test_every_route_declares_what_it_asks_for() -> None:
     found = routes_of_the_app()
     assert len(found) > 40
-    assert sorted(found) == sorted(ROUTE_SCOPES)
+    # The page of a report has the address of the report.
+    assert sorted(set(found)) == sorted(ROUTE_SCOPES)
+    assert len(found) == len(ROUTE_SCOPES) + 1
     assert {("POST", path) for path in (hot.PREDICT, hot.INFER, hot.INFER_VERSION)} <= set(GUARDED)
 
 
 def test_scopes_are_those_that_there_are() -> None:
     assert set().union(*ROUTE_SCOPES.values()) == set(SCOPES)
-    assert all(ROUTE_SCOPES[key] for key in ROUTE_SCOPES if key[0] not in ("GET", "HEAD"))
+    opened = {key for key, scopes in ROUTE_SCOPES.items() if not scopes}
+    assert {key for key in opened if key[0] not in ("GET", "HEAD")} == set(TOKENS)
 
 
 def test_what_the_router_tries_first_is_what_is_asked_for() -> None:
@@ -99,6 +106,9 @@ class Tenant:
         set_ = [("evaluation", ("e.csv", logits_of())), ("name", (None, "again"))]
         address = f"/calibrations/{made.json()['id']}/evaluations"
         assert self.everything.post(address, files=set_, headers=WAIT).status_code == CREATED
+        decided = whole_request("POST", "/operating-points", made.json()["id"])
+        address = f"/calibrations/{made.json()['id']}/operating-points"
+        assert self.everything.post(address, **decided).status_code == CREATED
         return made.json()["id"]
 
 
@@ -128,28 +138,33 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Two]:
         yield Two(tenant("ours"), tenant("theirs"), service.client())
 
 
+def whole_request(method: str, path: str, calibration: str) -> dict[str, Any]:
+    """Return what a route takes beside its path; the first end of a path that fits tells."""
+    set_ = ("evaluation", ("e.csv", logits_of()))
+    tensor = {"name": "logits", "datatype": "FP32", "shape": [1, 3], "data": [3, 0, 0]}
+    options: dict[tuple[str, str], dict[str, Any]] = {
+        ("POST", "/calibrate"): {"files": [("calibration", ("c.csv", logits_of()))]},
+        ("POST", "/calibrations/import"): {"json": {}},
+        ("POST", "/predict"): {"json": {"calibration": calibration, "logits": [[3, 0, 0]]}},
+        ("GET", "/report"): {"params": {"calibration": calibration}},
+        ("POST", "/infer"): {"json": {"inputs": [tensor]}},
+        ("POST", "/refit"): {"json": {"bins": 2}},
+        ("GET", "/preview"): {"params": {"coverage": 0.5}},
+        ("POST", "/operating-points"): {"json": DECISION | {"name": "automatic", "coverage": 0.5}},
+        ("POST", "/withdraw"): {"json": DECISION},
+        ("POST", "/evaluations"): {
+            "files": [set_, ("name", (None, f"set of {time.monotonic_ns()}"))]
+        },
+    }
+    of_route = [o for (m, end), o in options.items() if m == method and path.endswith(end)]
+    return of_route[0] if of_route else {}
+
+
 def ask(client: httpx.Client, method: str, path: str, calibration: str) -> httpx.Response:
     """Send a request that a calibration can be named in; its body is a whole one."""
-    options: dict[str, Any] = {"headers": WAIT}
-    body = {"calibration": calibration, "logits": [[3, 0, 0]]}
-    tensor = {"name": "logits", "datatype": "FP32", "shape": [1, 3], "data": [3, 0, 0]}
-    match method, path:
-        case "POST", "/calibrate":
-            options["files"] = [("calibration", ("c.csv", logits_of()))]
-        case "POST", "/calibrations/import":
-            options["json"] = {}
-        case "POST", "/predict":
-            options["json"] = body
-        case "GET", "/report":
-            options["params"] = {"calibration": calibration}
-        case "POST", _ if path.endswith("/infer"):
-            options["json"] = {"inputs": [tensor]}
-        case "POST", _ if path.endswith("/refit"):
-            options["json"] = {"bins": 2}
-        case "POST", _ if path.endswith("/evaluations"):
-            name = f"set of {time.monotonic_ns()}"
-            options["files"] = [("evaluation", ("e.csv", logits_of())), ("name", (None, name))]
+    options = {"headers": WAIT} | whole_request(method, path, calibration)
     address = path.replace("{calibration_id}", calibration).replace("{model_name}", calibration)
+    address = address.replace("{chart}/{key}", "odds_ratio/1.json")
     address = address.replace("{evaluation_name:path}", "again").replace("{model_version}", "1")
     with client.stream(method, address.replace("{name}", "x"), **options) as response:
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
@@ -187,7 +202,12 @@ def test_what_others_have_is_not_there(two: Two, method: str, path: str) -> None
             assert answer.status_code == NOT_FOUND, (calibration, answer.text)
             if calibration == two.theirs.own:
                 never = ask(client, method, path, nothing)
-                assert never.text.replace(nothing, calibration) == answer.text
+                assert in_words(never).replace(nothing, calibration) == in_words(answer)
+
+
+def in_words(answer: httpx.Response) -> str:
+    """Return what it says but for the name of the request."""
+    return answer.text.replace(answer.headers["x-request-id"], "")
 
 
 @each_of(GUARDED)
@@ -203,8 +223,10 @@ def test_a_key_of_the_scope_may(two: Two, method: str, path: str) -> None:
 
 @each_of([key for key in ROUTE_SCOPES if key not in GUARDED])
 def test_what_is_open_needs_no_key(two: Two, method: str, path: str) -> None:
-    answer = two.nobody.request(method, path.replace("{path:path}", "swagger-ui.css"))
-    assert answer.status_code == httpx.codes.OK
+    file = "pages.css" if path.startswith("/pages") else "swagger-ui.css"
+    address = path.replace("{path:path}", file).replace("{name}", "vega.js")
+    answer = two.nobody.request(method, address)
+    assert answer.status_code == TOKENS.get((method, path), httpx.codes.OK)
 
 
 def test_lists_hold_what_is_ones_own(two: Two) -> None:
@@ -241,6 +263,16 @@ def test_what_is_written_for_one_tenant_changes_nothing_of_another(two: Two) -> 
 
 
 def test_a_path_that_is_none_is_none_with_a_key_and_asks_for_one_without(two: Two) -> None:
-    for path in ("/nothing", "/calibrations/", "/predict/", "//predict", "/v2/models"):
+    for path in ("/nothing", "/calibrations/", "/predict/", "/predict//", "/v2/models"):
         assert two.nobody.post(path).status_code == httpx.codes.UNAUTHORIZED
         assert two.ours.everything.post(path).status_code == NOT_FOUND
+
+
+def test_another_method_is_told_which_there_are_once_it_is_known_who_asks(two: Two) -> None:
+    for path, is_open in (("/predict", False), ("/calibrations/digits", False), ("/healthz", True)):
+        unknown = two.nobody.request("TRACE", path)
+        known = two.ours.everything.request("TRACE", path)
+        assert known.status_code == httpx.codes.METHOD_NOT_ALLOWED, path
+        assert known.headers["Allow"] in ("POST", "DELETE, GET", "GET")
+        expected = httpx.codes.METHOD_NOT_ALLOWED if is_open else httpx.codes.UNAUTHORIZED
+        assert unknown.status_code == expected, path

@@ -2,7 +2,9 @@
 
 import socket
 import struct
+import threading
 import time
+from contextlib import ExitStack, suppress
 
 import pytest
 from hot_fronts import MAX_BODY_BYTES, hot_front, post, request
@@ -21,7 +23,8 @@ def bounded():
 
 @pytest.fixture(scope="module")
 def impatient():
-    with hot_front("protocol", min_bytes_per_second=1000, **IMPATIENT) as running:
+    rates = {"min_bytes_per_second": 1000, "upload_bytes_per_second": 100}
+    with hot_front("protocol", **rates, **IMPATIENT) as running:
         yield running
 
 
@@ -229,13 +232,128 @@ def test_one_that_comes_fast_enough_may_take_longer(impatient) -> None:
         assert connection.answer().json()["bytes"] == 4000
 
 
-def test_any_other_body_may_come_slowly_but_not_stand_still(impatient) -> None:
+def test_any_other_body_may_come_more_slowly_but_not_too_slowly(impatient) -> None:
     with impatient.connect() as connection:
-        connection.send(post("/ordinary/a", b"x" * 10)[:-10])
-        trickle(connection, 10, per_second=10)
-        assert connection.answer().json()["bytes"] == 10
-        connection.send(post("/ordinary/a", b"x" * 10)[:-1])
-        assert connection.is_ended()
+        connection.send(post("/ordinary/a", b"x" * 400)[:-400])
+        trickle(connection, 400, per_second=400)
+        assert connection.answer().json()["bytes"] == 400
+    with impatient.connect() as connection:
+        connection.send(post("/ordinary/a", b"x" * 400)[:-400])
+        answered = threading.Event()
+        slow = threading.Thread(target=drip, args=(connection, answered))
+        slow.start()
+        answer = connection.answer()
+        answered.set()
+        slow.join()
+        assert (answer.status, answer.headers["connection"]) == (408, "close")
+        assert answer.json()["type"] == "urn:howsure:problem:request-timeout"
+
+
+def drip(connection, until) -> None:
+    with suppress(OSError):
+        while not until.wait(0.05):
+            connection.send(b"x")
+
+
+@pytest.mark.parametrize("kind", ["protocol", "dispatcher"])
+def test_a_hot_body_has_an_end_at_whatever_rate(kind) -> None:
+    limits = {"window_seconds": 10, "min_bytes_per_second": 10, "hot_body_seconds": 0.5}
+    with hot_front(kind, **limits) as running, running.connect() as connection:
+        connection.send(post("/predict", b"x" * 90_000)[:-90_000])
+        answered = threading.Event()
+        slow = threading.Thread(target=trickle_until, args=(connection, answered))
+        began = time.monotonic()
+        slow.start()
+        answer = connection.answer()
+        answered.set()
+        slow.join()
+        assert answer.status == 408
+        assert 0.4 < time.monotonic() - began < 5
+        assert running.front.budget.taken == 0
+
+
+def trickle_until(connection, until) -> None:
+    with suppress(OSError):
+        while not until.wait(0.02):
+            connection.send(b"x" * 100)
+
+
+@pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
+def test_headers_are_counted(bounded, target) -> None:
+    most = 128
+    for n_headers, status in ((most, 200), (most + 1, 431)):
+        more = {f"X_{n}": "" for n in range(n_headers - 2)}
+        with bounded.connect() as connection:
+            connection.send(post(target, **more))
+            assert connection.answer().status == status
+
+
+@pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
+@pytest.mark.parametrize("hosts", ["", "Host: localhost\r\nHost: other\r\n"])
+def test_a_request_says_once_which_host_it_is_for(bounded, target, hosts) -> None:
+    with bounded.connect() as connection:
+        connection.send(f"POST {target} HTTP/1.1\r\n{hosts}Content-Length: 0\r\n\r\n".encode())
+        assert connection.answer().status == 400
+    with bounded.connect() as connection:
+        connection.send(b"POST " + target.encode() + b" HTTP/1.0\r\nContent-Length: 0\r\n\r\n")
+        assert connection.answer().status == 200
+
+
+@pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
+def test_what_a_body_is_wrapped_in_is_bounded_however_it_is_spread(bounded, target) -> None:
+    """Each chunk is one byte, behind an extension that is within all limits by itself."""
+    chunk = b"1;" + b"x" * 1000 + b"\r\ny\r\n"
+    sent = request("POST", target, Transfer_Encoding="chunked")
+    with bounded.connect() as connection:
+        connection.send(sent + b"1\r\ny\r\n" * 2000 + b"0\r\n\r\n")
+        assert connection.answer().json()["bytes"] == 2000
+        connection.send(sent)
+        with suppress(OSError):
+            for _ in range(100):
+                connection.send(chunk)
+        assert connection.answer().status == 431
+
+
+def test_who_was_answered_has_a_while_to_end_its_body(impatient) -> None:
+    """It is not read for ever, at whatever rate it comes."""
+    with impatient.connect() as connection:
+        connection.send(post("/unread", b"x" * 1_000_000)[:-900_000])
+        assert connection.answer().status == 200
+        connection.send(b"x" * 900_000 + post("/predict"))
+        assert connection.answer().status == 200
+        connection.send(request("POST", "/unread", Transfer_Encoding="chunked"))
+        assert connection.answer().status == 200
+        until = time.monotonic() + 10
+        with suppress(OSError):
+            while time.monotonic() < until:
+                connection.send(b"a\r\n0123456789\r\n" * 1000)
+                time.sleep(0.01)
+        assert time.monotonic() < until
+
+
+def test_who_waits_makes_place_for_others() -> None:
+    """The longest first, and sooner who has asked nothing; never who is owed an answer."""
+    with hot_front("protocol", max_connections=4) as running, ExitStack() as opened:
+        waiting, asked, late, silent = (opened.enter_context(running.connect()) for _ in range(4))
+        waiting.send(post("/predict?released"))
+        running.hot.wait_for("released")
+        for connection in (asked, late):
+            connection.send(post("/predict"))
+            assert connection.answer().status == 200
+        time.sleep(0.1)
+        for gone in (silent, asked, late):
+            newer = opened.enter_context(running.connect())
+            newer.send(post("/predict?released"))
+            running.hot.wait_for("released")
+            assert gone.is_ended()
+        fifth = opened.enter_context(running.connect())
+        answer = fifth.answer()
+        assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+        assert answer.json()["type"] == "urn:howsure:problem:too-many-connections"
+        assert fifth.is_ended()
+        running.hot.released.set()
+        for connection in (waiting, newer):
+            assert connection.answer().status == 200
 
 
 def test_an_answer_that_is_not_read_is_given_up(impatient) -> None:

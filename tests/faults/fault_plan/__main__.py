@@ -12,10 +12,12 @@ from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
+from fault_plan.idle_connections import idle_connections
 from fault_plan.kill_dask_worker import kill_dask_worker
 from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
+from fault_plan.noisy_neighbour import noisy_neighbour
 
 FAULTS: dict[str, Callable[..., Figures]] = {
     "kill-server": kill_server,
@@ -25,6 +27,8 @@ FAULTS: dict[str, Callable[..., Figures]] = {
     "disk-full": disk_full,
     "name-race": name_race,
     "delete-race": delete_race,
+    "idle-connections": idle_connections,
+    "noisy-neighbour": noisy_neighbour,
 }
 
 

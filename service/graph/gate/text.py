@@ -11,6 +11,7 @@ from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
 from service.errors import InvalidOnnxModel
+from service.model_rules import ModelRule
 
 # Remarks for people, which nothing here reads.
 REMARKS = frozenset(("doc_string", "metadata_props"))
@@ -26,7 +27,9 @@ def check_text(model: ModelProto) -> None:
     """
     for text in _texts(model):
         if isinstance(text, bytes):
-            raise InvalidOnnxModel.at("model", f"the name {text[:80]!r} is not text in UTF-8")
+            raise InvalidOnnxModel.because(
+                ModelRule.NOT_TEXT, f"the name {text[:80]!r} is not text in UTF-8; rename it"
+            )
 
 
 def _texts(message: Message) -> Iterator[str | bytes]:

@@ -1,0 +1,70 @@
+"""Bodies of requests that need none, or little: received whole before a route sees them."""
+
+import asyncio
+from collections.abc import Mapping
+
+from starlette.requests import ClientDisconnect
+from starlette.types import Message, Receive
+
+from service.errors import RequestTimeout, TooLarge
+
+MOST_BYTES = 64 * 1024
+# Routes that count what they receive themselves, each by the limits of what it takes.
+LARGE_BODIES = frozenset(
+    {
+        ("POST", "/calibrate"),
+        ("POST", "/calibrations/import"),
+        ("POST", "/calibrations/{calibration_id}/evaluations"),
+        ("POST", "/calibrations/{calibration_id}/refit"),
+    }
+)
+
+
+def has_body(headers: Mapping[bytes, bytes]) -> bool:
+    """Tell whether a head says that a body follows."""
+    return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
+
+
+async def received(receive: Receive, headers: Mapping[bytes, bytes], *, seconds: float) -> Receive:
+    """Return what yields the whole body, and then what comes after it.
+
+    Raises
+    ------
+    TooLarge
+        If it is longer than `MOST_BYTES`, by what is claimed or by what comes.
+    RequestTimeout
+        If it takes longer than ``seconds``.
+    ClientDisconnect
+        If the client leaves before its end.
+    """
+    claimed = headers.get(b"content-length", b"0")
+    if not claimed.isdigit() or int(claimed) > MOST_BYTES:
+        raise _too_large()
+    try:
+        async with asyncio.timeout(seconds):
+            whole = await _whole(receive)
+    except TimeoutError as error:
+        raise RequestTimeout.at("body", f"expected within {seconds:g} seconds") from error
+    left: list[Message] = [{"type": "http.request", "body": whole, "more_body": False}]
+
+    async def again() -> Message:
+        return left.pop() if left else await receive()
+
+    return again
+
+
+async def _whole(receive: Receive) -> bytes:
+    whole = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ClientDisconnect
+        whole += message.get("body", b"")
+        if len(whole) > MOST_BYTES:
+            raise _too_large()
+        if not message.get("more_body", False):
+            return bytes(whole)
+
+
+def _too_large() -> TooLarge:
+    return TooLarge.at("body", f"expected at most {MOST_BYTES} bytes")

@@ -1,0 +1,64 @@
+"""``GET /audit``: who changed what, or was refused to."""
+
+import uuid
+from datetime import datetime
+from typing import Annotated
+
+from fastapi import APIRouter, Query
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+import models
+from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.problems import problems
+from service.operations.audit import list_audit
+
+router = APIRouter(tags=["audit"])
+
+
+class AuditEntry(BaseModel):
+    """What somebody asked to be changed, and what came of it."""
+
+    model_config = ConfigDict(from_attributes=True)
+
+    id: uuid.UUID = Field(description="Of this row.")
+    created_at: datetime = Field(description="When, in UTC, by the database's clock.")
+    via: models.AuditVia = Field(description="The interface: this one, a page, or a command.")
+    key_id: str | None = Field(description="Whose key; null of a command, or without keys.")
+    action: str = Field(examples=["promote"], description="What was asked for.")
+    subject: str | None = Field(description="What it was about: an id, or what the path named.")
+    result: models.AuditResult = Field(description="Whether it was done.")
+    code: str | None = Field(examples=["forbidden"], description="Why it was refused.")
+    request_id: str | None = Field(description="Of the request; null of a command.")
+
+
+class AuditPage(BaseModel):
+    """A page of the audit table, newest first."""
+
+    entries: list[AuditEntry] = Field(description="Of this page, newest first.")
+    next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
+
+
+@router.get("/audit", summary="Read the audit table", responses=problems(422))
+def get_audit(  # noqa: PLR0913, PLR0917 - as many filters
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    limit: Annotated[int, Query(ge=1, le=1000, description="Most of a page.")] = 100,
+    cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Only from then on.")] = None,
+    action: Annotated[str | None, Query(description="Only this action.")] = None,
+    key_id: Annotated[str | None, Query(description="Only by this key.")] = None,
+    result: Annotated[models.AuditResult | None, Query(description="Only with this end.")] = None,
+    subject: Annotated[str | None, Query(description="Only about this.")] = None,
+) -> AuditPage:
+    """Tell who changed what of the key's own tenant, or was refused to, newest first."""
+    asked = {"action": action, "key_id": key_id, "result": result, "subject": subject}
+    rows, next_cursor = list_audit(
+        workspace,
+        tenant_id,
+        limit=limit,
+        cursor=cursor,
+        since=since,
+        only={name: value for name, value in asked.items() if value is not None},
+    )
+    entries = [AuditEntry.model_validate(row) for row in rows]
+    return AuditPage(entries=entries, next_cursor=next_cursor)

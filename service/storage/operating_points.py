@@ -1,0 +1,45 @@
+"""Operating points of one tenant's calibrations: every query of theirs."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session
+
+from models import OperatingPoint
+
+
+class OperatingPointRepository:
+    """The decisions of a tenant, within one session. Others' decisions are not found."""
+
+    def __init__(self, session: Session, tenant_id: UUID) -> None:
+        self._session = session
+        self._tenant_id = tenant_id
+
+    def last(self, calibration_id: UUID) -> OperatingPoint | None:
+        """Return the last decision of a calibration, if there is one."""
+        return self._session.scalar(self._newest_first(calibration_id).limit(1))
+
+    def history(self, calibration_id: UUID) -> Sequence[OperatingPoint]:
+        """Return all decisions of a calibration, newest first."""
+        return self._session.scalars(self._newest_first(calibration_id)).all()
+
+    def add(self, row: OperatingPoint) -> OperatingPoint:
+        """Keep a decision as the next of its calibration, whose row the caller has locked."""
+        last = self.last(row.calibration_id)
+        row.tenant_id = self._tenant_id
+        row.number = 1 if last is None else last.number + 1
+        self._session.add(row)
+        self._session.flush()
+        self._session.refresh(row)
+        return row
+
+    def _newest_first(self, calibration_id: UUID) -> Select[OperatingPoint]:
+        return (
+            select(OperatingPoint)
+            .where(
+                OperatingPoint.tenant_id == self._tenant_id,
+                OperatingPoint.calibration_id == calibration_id,
+            )
+            .order_by(OperatingPoint.number.desc())
+        )

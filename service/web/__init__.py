@@ -1,0 +1,40 @@
+"""The pages: what a person reads and does in a browser, rendered here, without scripts too."""
+
+from fastapi import FastAPI
+
+from service.web import (
+    assets,
+    calibrate,
+    cancel,
+    chart_file,
+    home,
+    jobs,
+    report,
+    scripts,
+    sign_in,
+    sign_out,
+)
+from service.web.readable_refusals import ReadableRefusals
+
+ROUTES = (
+    *home.ROUTES,
+    *sign_in.ROUTES,
+    *sign_out.ROUTES,
+    *jobs.ROUTES,
+    *calibrate.ROUTES,
+    *cancel.ROUTES,
+    *report.ROUTES,
+    *chart_file.ROUTES,
+    *scripts.ROUTES,
+    *assets.ROUTES,
+)
+
+
+def add_routes(app: FastAPI) -> None:
+    """Add the pages; before the routes of the API, which have one address in common with them."""
+    app.router.routes.extend(ROUTES)
+
+
+def add_refusals(app: FastAPI) -> None:
+    """Have what is refused to a browser be a page; outside of whoever refuses it."""
+    app.add_middleware(ReadableRefusals)

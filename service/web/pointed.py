@@ -1,0 +1,51 @@
+"""Numbers of a report as they stand on a page: each says where in the report it is from."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from service.web.charts.figure import pointer
+from service.web.words import FILTERS
+
+_NUMBER = Markup('<span class="number" data-path="{}" data-value="{}">{}</span>')
+
+
+class Pointed:
+    """Reads a report by JSON pointers (RFC 6901); what is shown cannot be another number.
+
+    Parameters
+    ----------
+    report : mapping
+        As ``GET /report`` gives it.
+    """
+
+    def __init__(self, report: Mapping[str, Any]) -> None:
+        self._report = report
+
+    def value(self, *parts: object) -> Any:  # noqa: ANN401 - whatever the report holds there
+        """Return what is there, None if nothing is."""
+        found: Any = self._report
+        for part in _flat(parts):
+            if isinstance(found, list) and isinstance(part, int) and part < len(found):
+                found = found[part]
+            elif isinstance(found, Mapping):
+                found = found.get(str(part))
+            else:
+                return None
+        return found
+
+    def number(self, form: str, *parts: object) -> Markup:
+        """Return it as HTML, in one of the forms of `words`."""
+        value = self.value(*parts)
+        return _NUMBER.format(pointer(*_flat(parts)), json.dumps(value), FILTERS[form](value))
+
+
+def _flat(parts: Iterable[object]) -> Iterator[object]:
+    """Yield the parts; some come together, as a place below which others are."""
+    for part in parts:
+        if isinstance(part, tuple):
+            yield from part
+        else:
+            yield part

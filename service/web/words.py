@@ -1,0 +1,57 @@
+"""Numbers and times as people read them."""
+
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from typing import Any
+
+_NONE = "–"  # noqa: RUF001 - the sign of a cell without a number
+_MINUTE = 60
+
+
+def percent(value: float | None) -> str:
+    """Return a share in percent, with as many digits as tell it from 0 and from 1, up to three."""
+    if value is None:
+        return _NONE
+    for digits in (1, 2, 3):
+        if value in (0.0, 1.0) or 10.0**-digits / 2 <= 100 * min(value, 1 - value):
+            return f"{100 * value:.{digits}f} %"
+    return "above 99.999 %" if value > 1 / 2 else "below 0.001 %"
+
+
+def number(value: float | None) -> str:
+    """Return a number with four digits behind the point."""
+    return _NONE if value is None else f"{value:.4f}"
+
+
+def count(value: int | None) -> str:
+    """Return a count, its thousands apart."""
+    return _NONE if value is None else f"{value:,}"
+
+
+def edge(value: float | None) -> str:
+    """Return an end of a bin, as short as tells it from others."""
+    return _NONE if value is None else f"{value:.4g}"
+
+
+def plain(value: object) -> str:
+    """Return it as it is."""
+    return _NONE if value is None else str(value)
+
+
+def moment(value: datetime | str) -> str:
+    """Return a time in UTC, to the minute."""
+    found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    return f"{found:%Y-%m-%d %H:%M} UTC"
+
+
+def seconds(value: float) -> str:
+    """Return how long something takes, roughly."""
+    if value < _MINUTE:
+        return f"{max(1, round(value))} s"
+    minutes = round(value / _MINUTE)
+    return f"{minutes} min" if minutes < _MINUTE else f"{minutes / _MINUTE:.1f} h"
+
+
+FILTERS: Mapping[str, Callable[..., Any]] = {
+    made.__name__: made for made in (percent, number, count, edge, plain, moment, seconds)
+}

@@ -1,0 +1,111 @@
+"""Nodes with those of functions: the number that ONNX's own inliner makes of them."""
+
+import pytest
+from graph_models import constant, node
+from hostile_models import branch, calling, classifier, function, in_branch
+from onnx import ModelProto, helper, inliner
+from runner_models import function_bomb
+
+from service.errors import InvalidOnnxModel
+from service.graph.gate.functions import MAX_CALL_DEPTH
+from service.graph.gate.nodes import check_nodes
+from service.graph.inline import all_nodes
+from service.model_rules import ModelRule
+
+IDENTITY = function("f", node("Identity", ["a"], ["b"]))
+
+
+def refused(model, *, max_nodes=10**6):
+    with pytest.raises(InvalidOnnxModel) as caught:
+        check_nodes(model, max_nodes=max_nodes)
+    return caught.value.violations[0].rule
+
+
+def calls(callee, times, *, name):
+    nodes = [node(callee, ["a"], [f"m{i}"], domain="own") for i in range(times)]
+    return function(name, *nodes, node("Identity", ["m0"], ["b"]))
+
+
+def chain(depth):
+    levels = [calls(f"f{level}", 1, name=f"f{level + 1}") for level in range(depth)]
+    return calling(
+        *reversed(levels), function("f0", node("Identity", ["a"], ["b"])), name=f"f{depth}"
+    )
+
+
+def called_in_a_branch() -> ModelProto:
+    model = in_branch(branch(node("g", ["z"], ["b"], domain="own")))
+    model.functions.extend([calls("f", 3, name="g"), IDENTITY])
+    model.opset_import.append(helper.make_opsetid("own", 1))
+    return model
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        calling(IDENTITY),
+        # Callers before those that they call, and more than one way to a function.
+        calling(calls("g", 7, name="h"), calls("f", 5, name="g"), IDENTITY, name="h"),
+        calling(IDENTITY, calls("f", 2, name="unused")),
+        called_in_a_branch(),
+        function_bomb(8),
+        chain(MAX_CALL_DEPTH),
+    ],
+)
+def test_exactly_as_many_nodes_as_the_calls_make_may_be_there(model):
+    bodies = {(f.domain, f.name): f.node for f in model.functions}
+
+    def made(nodes) -> tuple[int, int]:
+        """Count nodes that are no calls, and calls, by following each."""
+        n_nodes = n_calls = 0
+        for one in all_nodes(nodes):
+            body = bodies.get((one.domain, one.op_type))
+            inside = (1, 0) if body is None else made(body)
+            n_nodes += inside[0]
+            n_calls += inside[1] + (body is not None)
+        return n_nodes, n_calls
+
+    n_nodes, n_calls = made(model.graph.node)
+    inlined = inliner.inline_local_functions(model)
+    assert n_nodes == sum(1 for _ in all_nodes(inlined.graph.node))
+    check_nodes(model, max_nodes=n_nodes + n_calls)
+    assert refused(model, max_nodes=n_nodes + n_calls - 1) is ModelRule.TOO_MANY_NODES
+
+
+@pytest.mark.parametrize("depth", [20, 30, 60])
+def test_a_bomb_is_counted_and_not_made(depth):
+    assert refused(function_bomb(depth)) is ModelRule.TOO_MANY_NODES
+
+
+@pytest.mark.parametrize(
+    ("model", "rule"),
+    [
+        (calling(calls("f", 1, name="f")), ModelRule.FUNCTION_CALLS_ITSELF),
+        (calling(IDENTITY, calls("g", 1, name="g")), ModelRule.FUNCTION_CALLS_ITSELF),
+        (
+            calling(calls("g", 1, name="f"), calls("h", 1, name="g"), calls("f", 1, name="h")),
+            ModelRule.FUNCTION_CALLS_ITSELF,
+        ),
+        (chain(MAX_CALL_DEPTH + 1), ModelRule.TOO_DEEP),
+        (calling(IDENTITY, IDENTITY), ModelRule.FUNCTION_TWICE),
+        (
+            calling(IDENTITY, given=branch(node("Identity", ["z"], ["b"]))),
+            ModelRule.FUNCTION_TAKES_GRAPH,
+        ),
+    ],
+)
+def test_functions_that_do_not_end_are_refused(model, rule):
+    assert refused(model) is rule
+
+
+def test_the_default_domain_has_two_names():
+    own = function("f", node("f", ["a"], ["b"], domain="ai.onnx"), domain="")
+    model = classifier(node("f", ["z"], ["y"]), functions=[own])
+    assert refused(model) is ModelRule.FUNCTION_CALLS_ITSELF
+
+
+def test_a_default_that_is_a_graph_is_refused():
+    own = function("f", node("Identity", ["a"], ["b"]))
+    body = branch(node("Add", ["z", "c"], ["b"]), initializers=[constant("c", 1.0)])
+    own.attribute_proto.append(helper.make_attribute("given", body))
+    assert refused(calling(own)) is ModelRule.FUNCTION_TAKES_GRAPH

@@ -1,0 +1,141 @@
+"""Pictures that claim more pixels than there is memory, or are something else altogether."""
+
+import struct
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hostile_archives import Member, deflated_zeros, tar_file, tar_member, zip_file
+from hostile_case import HostileCase
+from picture_files import jpeg
+from picture_sets import plain_png
+
+INVALID, TOO_LARGE, UNREAD = (
+    (422, "invalid-dataset"),
+    (413, "too-large"),
+    (415, "unsupported-format"),
+)
+PICTURES = '{"preprocessing": "imagenet"}'
+PNG = b"\x89PNG\r\n\x1a\n"
+ROWS = 30
+GREY, COLOURS = 0, 2
+
+
+def chunk(kind: bytes, content: bytes) -> bytes:
+    checksum = zlib.crc32(kind + content)
+    return struct.pack(">L", len(content)) + kind + content + struct.pack(">L", checksum)
+
+
+def png(
+    width: int, height: int, *, bits: int = 8, colour: int = GREY, n_mebibytes: int = 0, more=b""
+) -> bytes:
+    """Return a PNG whose head says this, and whose rows are that many MiB of zeros."""
+    head = struct.pack(">2L5B", width, height, bits, colour, 0, 0, 0)
+    # Raw deflate, with the head and the tail of zlib.
+    pixels = b"\x78\x9c" + deflated_zeros(n_mebibytes) + bytes(4)
+    return PNG + chunk(b"IHDR", head) + more + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+def jpeg_of(width: int, height: int) -> bytes:
+    """Return a small JPEG whose head says another size."""
+    content = bytearray(jpeg(16, 16))
+    at = content.index(b"\xff\xc0")
+    content[at + 5 : at + 9] = struct.pack(">2H", height, width)
+    return bytes(content)
+
+
+def with_scans(n_scans: int) -> bytes:
+    """Return a JPEG of few bytes that is to be gone over again and again."""
+    content = jpeg_of(8000, 8000)
+    at = content.index(b"\xff\xda")
+    return content[:-2] + content[at : at + 14] * n_scans + content[-2:]
+
+
+def webp(width: int, height: int) -> bytes:
+    bits = (width - 1) | (height - 1) << 14
+    lossless = b"\x2f" + struct.pack("<L", bits) + bytes(20)
+    body = b"WEBPVP8L" + struct.pack("<L", len(lossless)) + lossless
+    return b"RIFF" + struct.pack("<L", len(body)) + body
+
+
+def picture(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str] = INVALID, **more
+) -> HostileCase:
+    """The picture as the first of a set, in a tar archive."""
+
+    def archive() -> bytes:
+        honest = [tar_member(f"dog/{k}.png", plain_png(k)) for k in range(ROWS)]
+        return tar_file(tar_member("cat/aaa.png", build()), *honest)
+
+    return HostileCase(
+        name,
+        lambda attacker, built: attacker.calibrate(built, model=b"none", config=PICTURES),
+        *expected,
+        build=archive,
+        **{"says": "aaa.png"} | more,
+    )
+
+
+CASES = [
+    picture("png_of_a_claim", lambda: png(50_000, 50_000), TOO_LARGE),
+    picture("png_of_2_to_the_31", lambda: png(2**31 - 1, 2**31 - 1), TOO_LARGE),
+    picture("png_bomb", lambda: png(30_000, 30_000, bits=1, n_mebibytes=110), TOO_LARGE),
+    picture("png_of_no_size", lambda: png(0, 0)),
+    picture("png_with_too_few_rows", lambda: png(4000, 4000)),
+    picture(
+        "png_of_text_bombs",
+        lambda: png(
+            8, 8, more=chunk(b"zTXt", b"k\0\0\x78\x9c" + deflated_zeros(80) + bytes(4)) * 2
+        ),
+    ),
+    picture(
+        "png_of_a_profile_bomb",
+        lambda: png(8, 8, more=chunk(b"iCCP", b"k\0\0\x78\x9c" + deflated_zeros(80) + bytes(4))),
+    ),
+    picture("png_chunk_of_4_gib", lambda: PNG + b"\xff\xff\xff\xffIHDR" + bytes(64)),
+    picture("png_of_magic_alone", lambda: PNG),
+    picture("png_cut_off", lambda: plain_png(7)[:-30]),
+    picture("png_animated", lambda: png(8, 8, more=chunk(b"acTL", bytes(8))), says="animated"),
+    picture("jpeg_of_65535", lambda: jpeg_of(65_535, 65_535), TOO_LARGE),
+    picture("jpeg_of_no_size", lambda: jpeg_of(0, 0)),
+    picture("jpeg_of_10000_scans", lambda: with_scans(10_000), TOO_LARGE, says="scans"),
+    picture("jpeg_cut_off", lambda: jpeg(640, 480)[:2000]),
+    picture("jpeg_of_magic_alone", lambda: b"\xff\xd8\xff"),
+    picture("webp_of_16384", lambda: webp(16_384, 16_384), TOO_LARGE),
+    picture("webp_of_noise", lambda: webp(16, 16)),
+    picture("svg", lambda: b'<svg xmlns="http://www.w3.org/2000/svg"><script/></svg>', says="SVG"),
+    picture(
+        "svg_of_a_file",
+        lambda: (
+            b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b SYSTEM "file:///secret">]><svg>&b;</svg>'
+        ),
+        says="XML",
+    ),
+    picture("postscript", lambda: b"%!PS-Adobe-3.0 EPSF-3.0\n(secret) (r) file", says="PostScript"),
+    picture("tiff", lambda: b"II*\0" + bytes(100), says="TIFF"),
+    picture("gif", lambda: b"GIF89a" + bytes(100), says="GIF"),
+    picture("html_after_jpeg", lambda: b"\xff\xd8\xff\xfe\x00\x20<script>alert(1)</script>"),
+    picture("nothing", lambda: b""),
+    picture("pickle", lambda: b"\x80\x04."),
+    HostileCase(
+        "picture_that_is_an_archive",
+        lambda attacker: attacker.calibrate(
+            plain_png(1) + zip_file([Member("labels.npy", b"")]), model=b"none", config=PICTURES
+        ),
+        *UNREAD,
+        says="a single picture",
+    ),
+    HostileCase(
+        "picture_at_predict_of_a_model_of_numbers",
+        lambda attacker: attacker.predict(
+            png(50_000, 50_000), "image/png", calibration=attacker.calibration
+        ),
+        422,
+        "invalid-input",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_refused(hostile, case: HostileCase) -> None:
+    hostile(case)

@@ -1,0 +1,287 @@
+"""Tables that claim more than they hold, or hold it in a form that no honest program writes."""
+
+import io
+import struct
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from hostile_case import HostileCase
+from keyed_service import logits_of
+from page_headers import varint
+
+from service.datasets.thrift import read_struct
+
+INVALID, TOO_LARGE, UNREAD = (
+    (422, "invalid-dataset"),
+    (413, "too-large"),
+    (415, "unsupported-format"),
+)
+MEBIBYTE = 1024**2
+ROWS = 60
+MAGIC = b"PAR1"
+
+
+def parquet(columns: dict[str, object] | pa.Table, **options: object) -> bytes:
+    """Return a Parquet file."""
+    written = io.BytesIO()
+    table = columns if isinstance(columns, pa.Table) else pa.table(columns)
+    pa_parquet.write_table(table, written, **options)
+    return written.getvalue()
+
+
+def labels(n_rows: int = ROWS) -> np.ndarray:
+    return np.arange(n_rows) % 3
+
+
+@cache
+def honest() -> bytes:
+    outputs = np.random.default_rng(3).normal(size=(ROWS, 3)).astype(np.float32)
+    return parquet({"label": labels()} | {f"logit_{k}": outputs[:, k] for k in range(3)})
+
+
+def footer_of(data: bytes) -> tuple[bytes, bytes]:
+    """Return what stands before the footer, and the footer."""
+    (length,) = struct.unpack("<L", data[-8:-4])
+    return data[: -8 - length], data[-8 - length : -8]
+
+
+def with_footer(data: bytes, footer: bytes, length: int | None = None) -> bytes:
+    said = len(footer) if length is None else length
+    return data + footer + struct.pack("<L", said) + MAGIC
+
+
+def of_200_million_rows() -> bytes:
+    """Return 200 row groups of a million rows that are one: the footer names it again and again."""
+    n_rows = 1_000_000
+    columns = {"label": np.zeros(n_rows, np.int8)} | {
+        f"logit_{k}": np.zeros(n_rows, np.float32) for k in range(3)
+    }
+    once = parquet(columns)
+    pages, _ = footer_of(once)
+    metadata = pa_parquet.read_metadata(io.BytesIO(once))
+    for _ in range(199):
+        metadata.append_row_groups(pa_parquet.read_metadata(io.BytesIO(once)))
+    written = io.BytesIO()
+    metadata.write_metadata_file(written)
+    found = with_footer(pages, footer_of(written.getvalue())[1])
+    assert pa_parquet.read_metadata(io.BytesIO(found)).num_rows == 200_000_000
+    assert len(found) < MEBIBYTE
+    return found
+
+
+def page_of(n_bytes: int) -> bytes:
+    """Return a file with a page that says it inflates to that many bytes."""
+    n_rows = 2**14
+    columns = {"label": labels(n_rows), "x": np.zeros(n_rows, np.int64)}
+    data = parquet(columns, use_dictionary=False, compression="zstd")
+    column = pa_parquet.read_metadata(io.BytesIO(data)).row_group(0).column(1)
+    at = column.data_page_offset
+    said = read_struct(data[at : at + 4096])[0][2]
+    found = data.index(varint(said, 3), at)
+    return changed(data, found, varint(n_bytes, 3))
+
+
+def nested(depth: int) -> pa.Array:
+    values = pa.array([1.0] * ROWS)
+    for _ in range(depth):
+        offsets = pa.array(np.arange(ROWS + 1), pa.int32())
+        values = pa.ListArray.from_arrays(offsets, values)
+    return values
+
+
+def structs(depth: int) -> pa.Array:
+    values = pa.array([1.0] * ROWS)
+    for _ in range(depth):
+        values = pa.StructArray.from_arrays([values], ["inner"])
+    return values
+
+
+def dictionary_bomb() -> bytes:
+    """Return a picture of 8 MiB, once, and rows that are all of it."""
+    n_rows = 10_000
+    indices = pa.array(np.zeros(n_rows, np.int32))
+    column = pa.DictionaryArray.from_arrays(indices, pa.array([bytes(8 * MEBIBYTE)], pa.binary()))
+    pictures = pa.StructArray.from_arrays([column], ["bytes"])
+    columns = {"image": pictures, "label": labels(n_rows)}
+    found = parquet(columns, compression="zstd", store_schema=False, write_statistics=False)
+    assert len(found) < MEBIBYTE // 10
+    return found
+
+
+def wide(n_columns: int) -> bytes:
+    """Return a footer of as many columns, and no rows."""
+    one = b"\x15\x08\x25\x00\x18"  # FLOAT, required, and its name
+    names = (b"%x" % k for k in range(n_columns))
+    columns = b"".join(one + bytes([len(name)]) + name + b"\0" for name in names)
+    root = b"\x48\x06schema\x15" + varint(n_columns, 3) + b"\0"
+    schema = b"\x15\x02\x19\xfc" + unsigned(n_columns + 1) + root + columns
+    return with_footer(MAGIC, schema + b"\x16\x78\x19\x0c\0")
+
+
+def unsigned(value: int) -> bytes:
+    """Return a number of up to 21 bits as Thrift has the length of a list."""
+    return bytes([value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14])
+
+
+def changed(data: bytes, at: int, by: bytes) -> bytes:
+    found = bytearray(data)
+    found[at : at + len(by)] = by
+    return bytes(found)
+
+
+def csv_table(n_rows: int = ROWS) -> bytes:
+    return logits_of(n=n_rows)
+
+
+def as_set(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str] = INVALID, **more
+) -> HostileCase:
+    config = more.pop("config", "{}")
+    return HostileCase(
+        name,
+        lambda attacker, built: attacker.calibrate(built, model=b"none", config=config),
+        *expected,
+        build=build,
+        **{"says": "calibration"} | more,
+    )
+
+
+def as_outputs(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str] = INVALID, **more
+) -> HostileCase:
+    return HostileCase(
+        name,
+        lambda attacker, built: attacker.calibrate(built),
+        *expected,
+        build=build,
+        **{"says": "calibration"} | more,
+    )
+
+
+PICTURES = '{"preprocessing": "imagenet"}'
+PARQUET = [
+    as_outputs("parquet_of_200_million_rows", of_200_million_rows, TOO_LARGE, says="200000000"),
+    as_outputs("parquet_cut_off", lambda: honest()[:-100]),
+    as_outputs("parquet_of_magic_alone", lambda: MAGIC * 2, TOO_LARGE),
+    as_outputs(
+        "parquet_footer_of_4_gib",
+        lambda: with_footer(*footer_of(honest()), length=2**32 - 1),
+        TOO_LARGE,
+    ),
+    as_outputs(
+        "parquet_footer_beyond_the_file",
+        lambda: with_footer(*footer_of(honest()), length=len(honest()) + 100),
+    ),
+    as_outputs("parquet_footer_of_nothing", lambda: with_footer(footer_of(honest())[0], b"")),
+    as_outputs(
+        "parquet_footer_of_noise",
+        lambda: with_footer(footer_of(honest())[0], bytes(range(256)) * 4),
+    ),
+    as_outputs("parquet_footer_of_zeros", lambda: with_footer(footer_of(honest())[0], bytes(1000))),
+    as_outputs("parquet_without_its_pages", lambda: with_footer(MAGIC, footer_of(honest())[1])),
+    as_outputs("parquet_pages_of_zeros", lambda: changed(honest(), 4, bytes(300))),
+    as_set("parquet_page_that_lies", lambda: page_of(1_000_000)),
+    as_set("parquet_of_100000_columns", lambda: wide(100_000), TOO_LARGE, says="parts of them"),
+    as_set("parquet_of_lists_100_deep", lambda: parquet({"label": labels(), "x": nested(100)})),
+    as_set("parquet_of_structs_100_deep", lambda: parquet({"label": labels(), "x": structs(100)})),
+    as_set(
+        "parquet_of_a_map",
+        lambda: parquet(
+            {
+                "label": labels(),
+                "x": pa.array([[("a", 1.0)]] * ROWS, pa.map_(pa.string(), pa.float64())),
+            }
+        ),
+    ),
+    as_set(
+        "parquet_of_text", lambda: parquet({"label": labels(), "x": ["__import__('os')"] * ROWS})
+    ),
+    as_set("parquet_of_nothing", lambda: parquet({"label": labels(), "x": pa.nulls(ROWS)})),
+    as_set(
+        "parquet_column_twice",
+        lambda: parquet(
+            pa.table([labels(), labels() * 1.0, labels() * 1.0], names=["label", "x", "x"])
+        ),
+    ),
+    as_set("parquet_of_a_dictionary_bomb", dictionary_bomb, config=PICTURES),
+    as_set(
+        "parquet_of_paths",
+        lambda: parquet(
+            {
+                "label": labels(),
+                "image": pa.array(
+                    [{"bytes": None, "path": "/etc/passwd"}] * ROWS,
+                    pa.struct([("bytes", pa.binary()), ("path", pa.string())]),
+                ),
+            }
+        ),
+        config=PICTURES,
+        says="paths are never opened",
+    ),
+    as_set("parquet_encrypted", lambda: b"PARE" + honest()[4:-4] + b"PARE", UNREAD),
+    as_outputs(
+        "parquet_of_no_rows",
+        lambda: parquet(
+            {"label": labels(0)} | {f"logit_{k}": np.zeros(0, np.float32) for k in range(3)}
+        ),
+    ),
+    as_outputs(
+        "parquet_null_label",
+        lambda: parquet(
+            {"label": pa.array([None, *labels()[1:].tolist()], pa.int64())}
+            | {f"logit_{k}": np.zeros(ROWS, np.float32) for k in range(3)}
+        ),
+        says="calibration.label[0]",
+    ),
+    as_outputs(
+        "parquet_label_of_booleans",
+        lambda: parquet(
+            {"label": labels() > 0} | {f"logit_{k}": np.zeros(ROWS, np.float32) for k in range(3)}
+        ),
+        says="calibration.label",
+    ),
+]
+
+CSV = [
+    as_set(
+        "csv_of_a_million_columns",
+        lambda: b"label," + b",".join(b"f%d" % k for k in range(10**6)) + b"\n" + b"0," * 10**6,
+        TOO_LARGE,
+        says="header line",
+    ),
+    as_set(
+        "csv_of_100000_columns",
+        lambda: b"label," + b",".join(b"%x" % k for k in range(40_000)) + b"\n" + b"0," * 40_000,
+        TOO_LARGE,
+    ),
+    as_set("csv_line_of_100_mb", lambda: b"label,x\n0," + b"1" * 100_000_000 + b"\n", seconds=20),
+    as_set("csv_header_of_24_mb", lambda: b"label," * 4_000_000, TOO_LARGE),
+    as_outputs("csv_quote_unclosed", lambda: csv_table().replace(b"\n0,", b'\n"0,', 1)),
+    as_outputs("csv_nul_bytes", lambda: csv_table().replace(b",0", b",\0", 1), UNREAD),
+    as_outputs(
+        "csv_nul_bytes_far_down",
+        lambda: csv_table(2000) + b"\n0,1,\0,0\n",
+        says="calibration.logit_1[2000]",
+    ),
+    as_outputs("csv_in_utf_16", lambda: csv_table().decode().encode("utf-16"), UNREAD),
+    as_outputs("csv_in_latin_1", lambda: "label,größe\n1,2\n".encode("latin-1"), UNREAD),
+    as_outputs("csv_bad_utf_8_far_down", lambda: csv_table(2000) + b"\n0,1,\xff,0\n"),
+    as_outputs("csv_ragged", lambda: csv_table() + b"\n0,1,2\n"),
+    as_outputs("csv_of_semicolons", lambda: csv_table().replace(b",", b";")),
+    as_outputs("csv_of_zeros", lambda: bytes(MEBIBYTE), UNREAD),
+    as_outputs("csv_of_newlines", lambda: b"\n" * MEBIBYTE),
+    as_outputs("csv_of_commas", lambda: b"label" + b"," * 60_000, TOO_LARGE),
+    as_outputs("csv_without_rows", lambda: csv_table().partition(b"\n")[0]),
+    as_outputs("csv_of_nothing", lambda: b"", UNREAD),
+    as_outputs("csv_of_one_quote", lambda: b'"' + b"a" * MEBIBYTE, TOO_LARGE),
+    as_outputs("csv_of_html", lambda: b"<html><script>alert(1)</script></html>\n" * 50),
+]
+
+
+@pytest.mark.parametrize("case", PARQUET + CSV, ids=str)
+def test_it_is_refused(hostile, case: HostileCase) -> None:
+    hostile(case)

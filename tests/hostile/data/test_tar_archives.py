@@ -1,0 +1,137 @@
+"""Tar archives of anything but files, and with sizes and names that lead elsewhere."""
+
+import struct
+from collections.abc import Callable
+
+import pytest
+from hostile_archives import (
+    BLOCK,
+    deflated_zeros,
+    gzip_of_zeros,
+    pax_records,
+    tar_file,
+    tar_member,
+)
+from hostile_case import HostileCase
+from picture_sets import plain_png
+
+INVALID, TOO_LARGE, UNREAD = (
+    (422, "invalid-dataset"),
+    (413, "too-large"),
+    (415, "unsupported-format"),
+)
+PICTURES = '{"preprocessing": "imagenet"}'
+ROWS = 30
+
+
+def base_256(size: int) -> bytes:
+    """Return a size as GNU writes those that octal digits have no room for."""
+    return struct.pack(">B3xq", 0x80, size)
+
+
+def after_pictures(*members: bytes) -> Callable[[], bytes]:
+    """Return an archive of honest pictures and of these."""
+    honest = [tar_member(f"cat/{k}.png", plain_png(k)) for k in range(ROWS)]
+    return lambda: tar_file(*honest, *members)
+
+
+def sparse() -> bytes:
+    """Return a file of 8 GiB of holes."""
+    return tar_member("cat/x.png", kind=b"S", size=b"%011o\0" % 0)
+
+
+def damaged() -> bytes:
+    member = bytearray(tar_member("cat/x.png", plain_png(1)))
+    member[150] ^= 1
+    return bytes(member)
+
+
+def as_pictures(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str] = INVALID, **more
+) -> HostileCase:
+    return HostileCase(
+        f"tar_{name}",
+        lambda attacker, built: attacker.calibrate(built, model=b"none", config=PICTURES),
+        *expected,
+        build=build,
+        **{"says": "calibration"} | more,
+    )
+
+
+def link(kind: bytes, to: str) -> Callable[[], bytes]:
+    return after_pictures(tar_member("cat/x.png", kind=kind, to=to))
+
+
+CASES = [
+    as_pictures("symbolic_link", link(b"2", "/etc/passwd"), says="a symbolic link"),
+    as_pictures("link_to_a_parent", link(b"2", "../../../etc/passwd"), says="a symbolic link"),
+    as_pictures("hard_link", link(b"1", "cat/0.png"), says="a hard link"),
+    as_pictures("character_device", link(b"3", ""), says="a device"),
+    as_pictures("block_device", link(b"4", ""), says="a device"),
+    as_pictures("fifo", link(b"6", ""), says="a pipe"),
+    as_pictures("sparse", after_pictures(sparse()), says="holes"),
+    as_pictures("unknown_kind", link(b"Z", "")),
+    as_pictures(
+        "sparse_by_pax",
+        after_pictures(
+            pax_records(**{"GNU.sparse.major": "1", "GNU.sparse.realsize": str(2**40)}),
+            tar_member("cat/x.png", plain_png(1)),
+        ),
+        says="holes",
+    ),
+    as_pictures("absolute_name", after_pictures(tar_member("/evil/x.png", plain_png(1)))),
+    as_pictures("name_of_a_parent", after_pictures(tar_member("../x.png", plain_png(1)))),
+    as_pictures(
+        "name_of_a_parent_by_pax",
+        after_pictures(pax_records(path="../../x.png"), tar_member("cat/x.png", plain_png(1))),
+    ),
+    as_pictures("name_twice", after_pictures(tar_member("cat/3.png", plain_png(1)))),
+    as_pictures(
+        "size_of_2_to_the_60",
+        after_pictures(tar_member("cat/x.png", size=base_256(2**60))),
+        says="more than the archive has left",
+    ),
+    as_pictures("negative_size", after_pictures(tar_member("cat/x.png", size=base_256(-512)))),
+    as_pictures(
+        "size_by_pax",
+        after_pictures(pax_records(size=str(2**62)), tar_member("cat/x.png", plain_png(1))),
+    ),
+    as_pictures(
+        "name_of_4_gib",
+        after_pictures(tar_member("long", kind=b"L", size=base_256(2**32))),
+    ),
+    as_pictures(
+        "name_of_2_mib",
+        after_pictures(tar_member("long", b"n" * 2**21, kind=b"L")),
+        TOO_LARGE,
+    ),
+    as_pictures("checksum", after_pictures(damaged()), says="damaged"),
+    as_pictures("cut_off", lambda: after_pictures()()[: -3 * BLOCK]),
+    as_pictures("two_archives", lambda: after_pictures()() * 2, says="behind its end"),
+    as_pictures("no_pictures", lambda: tar_file(tar_member("cat/x.sh", b"#!/bin/sh\nid\n"))),
+    HostileCase(
+        "gzip_bomb_as_csv",
+        lambda attacker: attacker.calibrate(
+            parts=[("calibration", "rows.csv.gz", gzip_of_zeros(1024))], model=b"none"
+        ),
+        *UNREAD,
+        says="gzip",
+    ),
+    HostileCase(
+        "gzip_bomb_at_infer",
+        lambda attacker: attacker.infer(gzip_of_zeros(64), Content_Encoding="gzip"),
+        413,
+    ),
+    HostileCase(
+        "deflate_bomb_at_infer",
+        lambda attacker: attacker.infer(
+            b"\x78\x9c" + deflated_zeros(64), Content_Encoding="deflate"
+        ),
+        413,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_refused(hostile, case: HostileCase) -> None:
+    hostile(case)

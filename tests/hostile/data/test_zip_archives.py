@@ -1,0 +1,246 @@
+"""Zip archives that inflate without an end, share their bytes, or say what is not so."""
+
+import io
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from dataset_files import npy_bytes, npy_claim
+from hostile_archives import (
+    DEFLATED,
+    IN_ZIP64,
+    Member,
+    deflated_zeros,
+    zip64_sizes,
+    zip_file,
+)
+from hostile_case import HostileCase
+from picture_sets import plain_png
+
+INVALID, TOO_LARGE = (422, "invalid-dataset"), (413, "too-large")
+ROWS = 30
+MEBIBYTE = 1024**2
+ENCRYPTED, BZIP2 = 0x1, 12
+LABELS = npy_bytes(np.arange(ROWS) % 10)
+INPUTS = npy_bytes(np.zeros((ROWS, 64), "<f4"))
+PICTURES = '{"preprocessing": "imagenet"}'
+
+
+def arrays(*members: Member) -> bytes:
+    """Return an .npz archive of labels and inputs, or of what stands in their place."""
+    plain = {"inputs.npy": Member("inputs.npy", INPUTS), "labels.npy": Member("labels.npy", LABELS)}
+    names = {member.name for member in members}
+    return zip_file([*members, *(plain[name] for name in plain if name not in names)])
+
+
+def honest_bomb() -> bytes:
+    """Return 1 GiB of rows in 1 MiB, all of it as claimed."""
+    header = npy_claim("<f4", (2**22, 64))
+    size = len(header) + 2**30
+    rows = Member("inputs.npy", method=DEFLATED, packed=deflated_zeros(1024, header), size=size)
+    return arrays(rows)
+
+
+def lying_bomb() -> bytes:
+    """Return as much that claims to be a few bytes."""
+    header = npy_claim("<f4", (ROWS, 64))
+    size = len(header) + ROWS * 64 * 4
+    rows = Member("inputs.npy", method=DEFLATED, packed=deflated_zeros(1024, header), size=size)
+    return arrays(rows)
+
+
+def bombs_of_pictures() -> bytes:
+    return zip_file(
+        [
+            Member(f"cat/{k}.png", method=DEFLATED, packed=deflated_zeros(60), size=60 * MEBIBYTE)
+            for k in range(30)
+        ]
+    )
+
+
+def all_in_one_place(name: str, content: bytes, n_members: int) -> bytes:
+    """Return many members that are one: each says that it begins where the first does."""
+    first = Member(name.format(0), content, DEFLATED)
+    return zip_file(
+        [first, *(Member(name.format(k), content, DEFLATED, at=0) for k in range(1, n_members))]
+    )
+
+
+def quoted() -> bytes:
+    """Return a member that holds another, which the directory names as well."""
+    inner = zip_file([Member("labels.npy", LABELS)])
+    begins = 30 + len("inputs.npy")
+    return zip_file(
+        [Member("inputs.npy", inner), Member("labels.npy", LABELS, at=begins)],
+    )
+
+
+def nested() -> bytes:
+    inner = arrays()
+    for _ in range(10):
+        inner = zip_file([Member("inner.npz", inner)])
+    return inner
+
+
+def of_two_ends() -> bytes:
+    """Return an archive with a second one behind it: which is read depends on who reads."""
+    return arrays() + arrays(Member("labels.npy", npy_bytes(np.zeros(ROWS, np.int64))))
+
+
+def one_byte_changed() -> bytes:
+    whole = bytearray(arrays())
+    whole[len(whole) // 2] ^= 1
+    return bytes(whole)
+
+
+def compressed_otherwise() -> bytes:
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w", zipfile.ZIP_BZIP2) as archive:
+        archive.writestr("inputs.npy", INPUTS)
+        archive.writestr("labels.npy", LABELS)
+    return packed.getvalue()
+
+
+def a_million_entries() -> bytes:
+    """Return a directory of members that all are one, and nothing else."""
+    name = b"x.npy"
+    fields = (20, 20, 0, 0, 0, 33, 0, 0, 0, len(name), 0, 0, 0, 0, 0, 0)
+    entry = struct.pack("<4s6H3L5H2L", b"PK\x01\x02", *fields) + name
+    local = struct.pack("<4s5H3L2H", b"PK\x03\x04", 20, 0, 0, 0, 33, 0, 0, 0, len(name), 0) + name
+    size = len(entry) * 1_000_000
+    end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 0xFFFF, 0xFFFF, size, len(local), 0)
+    return local + entry * 1_000_000 + end
+
+
+def as_arrays(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str], **more
+) -> HostileCase:
+    return HostileCase(
+        f"npz_{name}",
+        lambda attacker, built: attacker.calibrate(built, model=b"none"),
+        *expected,
+        build=build,
+        **{"says": "calibration"} | more,
+    )
+
+
+def as_pictures(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str], **more
+) -> HostileCase:
+    return HostileCase(
+        f"zip_{name}",
+        lambda attacker, built: attacker.calibrate(built, model=b"none", config=PICTURES),
+        *expected,
+        build=build,
+        **{"says": "calibration"} | more,
+    )
+
+
+def as_body(
+    name: str, build: Callable[[], bytes], expected: tuple[int, str], **more
+) -> HostileCase:
+    return HostileCase(
+        f"predict_{name}",
+        lambda attacker, built: attacker.predict(
+            built, "application/x-npz", calibration=attacker.calibration
+        ),
+        *expected,
+        build=build,
+        **{"says": "body"} | more,
+    )
+
+
+def member(name: str, content: bytes = INPUTS, **said) -> Callable[[], bytes]:
+    return lambda: arrays(Member(name, content, **said))
+
+
+def picture(name: str, **said) -> Callable[[], bytes]:
+    members = [Member(f"cat/{k}.png", plain_png(k)) for k in range(ROWS)]
+    return lambda: zip_file([*members, Member(name, plain_png(9), **said)])
+
+
+CASES = [
+    as_arrays("honest_bomb", honest_bomb, TOO_LARGE),
+    as_arrays("lying_bomb", lying_bomb, INVALID),
+    as_body("honest_bomb", honest_bomb, TOO_LARGE),
+    as_pictures("bombs", bombs_of_pictures, TOO_LARGE),
+    as_arrays("claims_of_4_gib", member("inputs.npy", size=2**32 - 2), INVALID, says="can hold"),
+    as_arrays(
+        "claims_of_zip64",
+        member("inputs.npy", size=IN_ZIP64, extra=zip64_sizes(2**60, 64)),
+        INVALID,
+    ),
+    as_arrays("bytes_that_are_not_there", member("inputs.npy", packed_size=2**31), INVALID),
+    as_arrays("local_name_of_another", member("inputs.npy", local_name="labels.npy"), INVALID),
+    # Nobody believes the header before the bytes.
+    as_arrays(
+        "local_size_of_another",
+        member("inputs.npy", local_size=2**31),
+        (422, "invalid-onnx-model"),
+        says="model",
+    ),
+    as_arrays("overlap", lambda: all_in_one_place("x{}.npy", LABELS, 500), INVALID),
+    as_arrays("member_in_member", quoted, INVALID, says="bytes of its own"),
+    as_arrays("42_of_them", lambda: all_in_one_place("x{}.npy", bytes(10**6), 42), INVALID),
+    as_arrays(
+        "member_twice",
+        lambda: (
+            arrays(Member("labels.npy", LABELS))
+            and zip_file(
+                [
+                    Member("labels.npy", LABELS),
+                    Member("inputs.npy", INPUTS),
+                    Member("labels.npy", LABELS),
+                ]
+            )
+        ),
+        INVALID,
+        says="twice",
+    ),
+    as_arrays("nested", nested, INVALID),
+    as_arrays("of_two_ends", of_two_ends, INVALID),
+    as_arrays("a_million_entries", a_million_entries, TOO_LARGE),
+    as_arrays("changed_byte", one_byte_changed, INVALID),
+    as_arrays("cut_off", lambda: arrays()[:-30], INVALID),
+    as_arrays("bzip2", compressed_otherwise, INVALID, says="stored or deflated"),
+    as_arrays("unknown_compression", member("inputs.npy", method=99), INVALID),
+    as_arrays("encrypted", member("inputs.npy", flags=ENCRYPTED), INVALID, says="encryption"),
+    as_arrays("name_of_a_parent", member("../../inputs.npy"), INVALID, says="plain names"),
+    as_arrays("absolute_name", member("/evil/inputs.npy"), INVALID),
+    as_arrays("windows_name", member("C:\\inputs.npy"), INVALID),
+    as_arrays("name_with_a_nul", member("inputs.npy\0.png"), INVALID),
+    as_arrays("name_of_60000_characters", member("n" * 60_000 + ".npy"), INVALID),
+    as_arrays("another_file", member("run_me.sh", b"#!/bin/sh\nid\n"), INVALID),
+    as_pictures("name_of_a_parent", picture("../../../../evil/evil.png"), INVALID),
+    as_pictures("name_twice", picture("cat/3.png"), INVALID),
+    as_pictures("overlap", lambda: all_in_one_place("cat/{}.png", plain_png(1), 100), INVALID),
+    as_pictures("member_of_4_gib", picture("cat/x.png", size=2**32 - 2), INVALID),
+    as_pictures("encrypted", picture("cat/x.png", flags=ENCRYPTED), INVALID),
+    as_pictures("unknown_compression", picture("cat/x.png", method=BZIP2), INVALID),
+    as_body(
+        "member_twice", lambda: zip_file([Member("image.npy", INPUTS)] * 2), (422, "invalid-input")
+    ),
+    as_body(
+        "lying_bomb",
+        lambda: zip_file(
+            [Member("image.npy", method=DEFLATED, packed=deflated_zeros(1024), size=1000)]
+        ),
+        (422, "invalid-input"),
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_refused(hostile, case: HostileCase) -> None:
+    hostile(case)
+
+
+def test_the_bombs_are_bombs() -> None:
+    inflater = zlib.decompressobj(-zlib.MAX_WBITS)
+    packed = deflated_zeros(64)
+    assert len(packed) < 70_000
+    assert inflater.decompress(packed) == bytes(64 * MEBIBYTE)
+    assert inflater.eof

@@ -1,0 +1,57 @@
+"""The log of a service that strangers call: its lines are its own, and it keeps secrets."""
+
+import json
+
+from raw_requests import CRLF, raw, sized
+from runner_children import wait_until
+
+FORGED = '{"event": "request", "key": "forged"}'
+
+
+def test_no_secret_is_written_and_no_line_is_anybody_elses(hostile_process) -> None:
+    """Also where keys are sent in places that they do not belong in."""
+    service = hostile_process
+    attacker = service.attacker
+    secret = attacker.key.rsplit("_", 2)[-2]
+    pepper = (service.data / "key-pepper").read_text().strip()
+    client = attacker.client
+    logged = len(service.log())
+    name = f"\n{FORGED}\r\n\x1b[2J"
+    wrong = attacker.key[:-1] + ("a" if attacker.key[-1] != "a" else "b")
+    answers = [
+        client.get(f"/calibrations/{attacker.key}"),
+        client.get("/report", params={"calibration": f"{attacker.key}{name}"}),
+        client.get("/calibrations", headers={"Authorization": f"Bearer {wrong}"}),
+        client.get("/calibrations", headers={"Authorization": f"Basic {attacker.key}"}),
+        client.get("/nothing", params={"key": attacker.key}, headers={"Cookie": attacker.key}),
+        client.post("/predict", json={"calibration": attacker.key + name, "logits": [[1, 2, 3]]}),
+        client.post("/predict", content=attacker.key + name),
+        attacker.calibrate(b"label\n" + name.encode(), config=json.dumps({"name": name})),
+        client.get("/healthz", headers={"X-Request-Id": FORGED}),
+        attacker.say(raw(attacker, b"X: " + attacker.key.encode() + b"\x00", sized(0))),
+        attacker.say(raw(attacker, target=b"/%0a%1b" + attacker.key.encode(), method=b"GET")),
+        attacker.say(CRLF.join([b"GET /calibrations/a%0ab HTTP/1.1", b"Host: h", b"", b""])),
+    ]
+    assert {answer.status_code for answer in answers} <= {200, 400, 401, 404, 415, 422}
+    lines = [json.loads(line) for line in service.log()[logged:].splitlines()]
+    events = [line for line in lines if line["event"] == "request"]
+    assert len(events) >= len(answers) - 2
+    for line in events:
+        assert {"method", "route", "status", "seconds", "request_id", "timestamp"} <= line.keys()
+        assert line.get("key") in (None, attacker.key.split("_")[1])
+        assert line["route"] == "other" or line["route"] in client.get("/openapi.json").text
+    assert {"key", "tenant"} <= events[0].keys()
+    for kept in (secret, pepper, "Bearer", "forged", "\x1b"):
+        assert kept not in service.log()
+
+
+def test_an_answer_and_its_line_have_one_name(hostile_process) -> None:
+    client = hostile_process.attacker.client
+    for path in ("/predict", "/v2/models/none/infer", "/calibrations/none/promote"):
+        answer = client.post(path, content=b"{}")
+        given = answer.headers["x-request-id"]
+        if not path.startswith("/v2"):
+            assert answer.json()["request_id"] == given
+        line = f'"request_id": "{given}"'
+        # It is written once the answer is sent.
+        assert wait_until(lambda line=line: line in hostile_process.log())

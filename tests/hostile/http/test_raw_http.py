@@ -1,0 +1,306 @@
+"""Hostile HTTP, as bytes on a connection."""
+
+import gzip
+import json
+import zlib
+from collections.abc import Callable
+
+import pytest
+from hostile_case import MEBIBYTE, Attacker, HostileCase
+from raw_requests import dripped, raw, said, sized
+
+CHUNKED = b"Transfer-Encoding: chunked"
+ENDED = b"2\r\n{}\r\n0\r\n\r\n"
+JSON = b"Content-Type: application/json"
+FORM = b"Content-Type: multipart/form-data; boundary=b"
+PROMOTE = b"/calibrations/none/promote"
+MALFORMED, TOO_LONG, TOO_LARGE = "malformed-request", "headers-too-large", "too-large"
+SLOW, PACKED, ABSENT = "request-timeout", "unsupported-format", "not-found"
+STATUS = {MALFORMED: 400, TOO_LONG: 431, TOO_LARGE: 413, SLOW: 408, PACKED: 415, ABSENT: 404}
+OTHER_METHOD = "method-not-allowed"
+STATUS |= {OTHER_METHOD: 405, "unauthenticated": 401, "invalid-input": 422}
+
+
+def refused(name: str, code: str, write: Callable[[Attacker], bytes], **more) -> HostileCase:
+    """Return a case of one piece; the status follows from the code."""
+    return HostileCase(
+        name, lambda attacker: said(attacker, [write(attacker)]), STATUS[code], code, **more
+    )
+
+
+def with_headers(name: str, code: str, *headers: bytes, **options) -> HostileCase:
+    return refused(name, code, lambda attacker: raw(attacker, *headers, **options))
+
+
+def by_itself(name: str, code: str, sent: bytes, **more) -> HostileCase:
+    return refused(name, code, lambda _: sent, **more)
+
+
+SMUGGLED = [
+    with_headers("length_and_chunks", MALFORMED, sized(2), CHUNKED, body=ENDED),
+    with_headers("chunks_and_length", MALFORMED, CHUNKED, sized(2), body=ENDED),
+    with_headers("two_lengths", MALFORMED, sized(2), sized(3), body=b"{}x"),
+    with_headers("the_same_length_twice", MALFORMED, sized(2), sized(2), body=b"{}"),
+    with_headers("a_list_of_lengths", MALFORMED, b"Content-Length: 2, 2", body=b"{}"),
+    with_headers("negative_length", MALFORMED, sized(-1)),
+    with_headers("length_with_plus", MALFORMED, b"Content-Length: +2", body=b"{}"),
+    with_headers("length_in_hex", MALFORMED, b"Content-Length: 0x2", body=b"{}"),
+    with_headers("length_beyond_64_bits", MALFORMED, sized(2**70)),
+    with_headers("length_of_63_bits", TOO_LARGE, sized(2**63 - 1)),
+    with_headers("blank_before_colon", MALFORMED, b"Content-Length : 2", body=b"{}"),
+    with_headers("chunks_twice", MALFORMED, CHUNKED, CHUNKED, body=ENDED),
+    with_headers("unknown_transfer", MALFORMED, b"Transfer-Encoding: xchunked", body=ENDED),
+    with_headers("packed_chunks", MALFORMED, b"Transfer-Encoding: gzip, chunked", body=ENDED),
+    with_headers("chunks_packed", MALFORMED, b"Transfer-Encoding: chunked, gzip", body=ENDED),
+    with_headers("tab_before_chunked", MALFORMED, b"Transfer-Encoding: \x0bchunked", body=ENDED),
+    with_headers("chunks_in_1_0", MALFORMED, CHUNKED, body=ENDED, version=b"HTTP/1.0"),
+    with_headers("two_hosts", MALFORMED, b"Host: other.example", sized(0)),
+    by_itself("no_host", MALFORMED, b"GET /healthz HTTP/1.1\r\n\r\n"),
+]
+WRITTEN = [
+    by_itself("bare_lf", MALFORMED, b"GET /healthz HTTP/1.1\nHost: h\n\n"),
+    with_headers("bare_lf_in_header", MALFORMED, b"X: a\nY: b", sized(0)),
+    with_headers("bare_cr_in_header", MALFORMED, b"X: a\rY: b", sized(0)),
+    with_headers("folded_header", MALFORMED, b"X: a\r\n b", sized(0)),
+    with_headers("nul_in_value", MALFORMED, b"X: a\x00b", sized(0)),
+    with_headers("nul_in_name", MALFORMED, b"X\x00: a", sized(0)),
+    with_headers("escape_code_in_value", MALFORMED, b"X: \x1b[2J", sized(0)),
+    with_headers("no_colon", MALFORMED, b"Xa", sized(0)),
+    with_headers("no_name", MALFORMED, b": a", sized(0)),
+    with_headers("header_of_1_mb", TOO_LONG, b"X: " + b"x" * MEBIBYTE),
+    with_headers("10_000_headers", TOO_LONG, *(b"x%d: y" % n for n in range(10_000))),
+    with_headers("200_headers", TOO_LONG, *(b"x%d: y" % n for n in range(200)), sized(0)),
+    with_headers("long_target", TOO_LONG, target=b"/" + b"x" * 100_000),
+    with_headers("unknown_version", MALFORMED, sized(0), version=b"HTTP/3.0"),
+    with_headers("version_2_0", MALFORMED, sized(0), version=b"HTTP/2.0"),
+    by_itself("http_0_9", MALFORMED, b"GET /healthz\r\n\r\n"),
+    by_itself("preface_of_http_2", MALFORMED, b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    by_itself("hello_of_tls", MALFORMED, bytes.fromhex("16030100c8010000c40303") + bytes(190)),
+    with_headers("connect", MALFORMED, target=b"example.org:443", method=b"CONNECT"),
+    with_headers("unknown_method", MALFORMED, sized(0), method=b"BREW"),
+    with_headers("other_bytes_in_target", MALFORMED, target="/calibrations/é".encode()),
+    with_headers("blank_in_target", MALFORMED, target=b"/calibrations/a b", method=b"GET"),
+]
+CHUNKS = [
+    with_headers("negative_chunk", MALFORMED, CHUNKED, body=b"-2\r\n{}\r\n0\r\n\r\n"),
+    with_headers("chunk_beyond_64_bits", MALFORMED, CHUNKED, body=b"F" * 17 + b"\r\n{}"),
+    with_headers("chunk_with_0x", MALFORMED, CHUNKED, body=b"0x2\r\n{}\r\n0\r\n\r\n"),
+    with_headers("chunk_behind_lf", MALFORMED, CHUNKED, body=b"2\n{}\r\n0\r\n\r\n"),
+    with_headers("chunk_with_blank", MALFORMED, CHUNKED, body=b"2 \r\n{}\r\n0\r\n\r\n"),
+    with_headers("extension_of_20_mb", TOO_LONG, CHUNKED, body=b"2;" + b"x" * 20_000_000),
+    with_headers(
+        "extensions_of_many_chunks",
+        TOO_LONG,
+        CHUNKED,
+        body=(b"1;" + b"x" * 10_000 + b"\r\n \r\n") * 100,
+    ),
+    with_headers("flood_of_trailers", TOO_LONG, CHUNKED, body=ENDED[:-2] + b"x: y\r\n" * 300_000),
+    by_itself(
+        "key_in_a_trailer",
+        "unauthenticated",
+        b"POST /predict HTTP/1.1\r\nHost: h\r\n" + CHUNKED + b"\r\n\r\n" + ENDED[:-2],
+    ),
+    with_headers(
+        "chunks_beyond_the_limit",
+        TOO_LARGE,
+        CHUNKED,
+        body=(b"100000\r\n" + bytes(MEBIBYTE) + b"\r\n") * 33,
+    ),
+    with_headers(
+        "chunks_to_a_route_that_takes_none",
+        TOO_LARGE,
+        CHUNKED,
+        target=PROMOTE,
+        body=(b"ffff\r\n" + bytes(0xFFFF) + b"\r\n") * 20,
+    ),
+    with_headers("length_to_a_route_that_takes_none", TOO_LARGE, sized(10**10), target=PROMOTE),
+    with_headers(
+        "length_to_a_route_that_reads", TOO_LARGE, sized(10**7), target=b"/report", method=b"GET"
+    ),
+]
+PATHS = [
+    with_headers("asterisk", ABSENT, target=b"*", method=b"OPTIONS"),
+    with_headers("line_breaks", ABSENT, target=b"/healthz%0d%0aX-Evil:%20yes", method=b"GET"),
+    with_headers("traversal", ABSENT, target=b"/static/%2e%2e/%2e%2e/settings.py", method=b"GET"),
+    with_headers("traversal_at_once", ABSENT, target=b"/static/..%2f..%2fapp.py", method=b"GET"),
+    with_headers("nul", ABSENT, target=b"/static/swagger-ui.css%00.png", method=b"GET"),
+    with_headers("long_name_of_a_file", ABSENT, target=b"/static/" + b"x" * 5000, method=b"GET"),
+    with_headers("no_utf_8", ABSENT, target=b"/calibrations/%ff%fe", method=b"GET"),
+    with_headers("wrong_method", OTHER_METHOD, method=b"GET"),
+    with_headers("trace", OTHER_METHOD, method=b"TRACE"),
+    with_headers("preflight", OTHER_METHOD, b"Origin: https://evil.example", method=b"OPTIONS"),
+    with_headers("parameter_of_nul", ABSENT, target=b"/report?calibration=%00", method=b"GET"),
+    with_headers(
+        "4_000_parameters",
+        "invalid-input",
+        target=b"/report?" + b"calibration=a&" * 4000,
+        method=b"GET",
+    ),
+]
+KEYS = [
+    by_itself(
+        "key_of_other_bytes",
+        "unauthenticated",
+        b"GET /calibrations HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
+    ),
+    by_itself(
+        "key_of_1_mb",
+        TOO_LONG,
+        b"GET /calibrations HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + b"x" * MEBIBYTE,
+    ),
+    by_itself(
+        "key_of_60_kb",
+        "unauthenticated",
+        b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nAuthorization: "
+        + b"x" * 60_000
+        + b"\r\n\r\n",
+    ),
+]
+
+
+def packed(name: str, encoding: bytes, body: bytes, target: bytes = b"/predict") -> HostileCase:
+    """Nothing of the body is waited for: less is sent than its length says."""
+    headers = (b"Content-Encoding: " + encoding, JSON, sized(len(body) + 1))
+    return with_headers(name, PACKED, *headers, target=target, body=body)
+
+
+ENCODED = [
+    packed("gzip", b"gzip", gzip.compress(bytes(10_000_000))),
+    packed("deflate", b"deflate", zlib.compress(bytes(10_000_000))),
+    packed("brotli", b"br", b"\x0b\x02\x80{}\x03"),
+    packed("gzip_of_gzip", b"gzip, gzip", b"x"),
+    packed("gzip_to_calibrate", b"gzip", b"x", b"/calibrate"),
+    packed("gzip_to_a_route_that_takes_none", b"gzip", b"x", PROMOTE),
+]
+
+
+def form(*parts: bytes) -> bytes:
+    return b"".join(b"--b\r\n" + part + b"\r\n" for part in parts) + b"--b--\r\n"
+
+
+def part(name: bytes, content: bytes = b"", header: bytes = b"") -> bytes:
+    said = b'Content-Disposition: form-data; name="%b"; filename="f"\r\n' % name
+    return said + header + b"\r\n" + content
+
+
+def sent_form(name: str, status: int, code: str, body: Callable[[], bytes]) -> HostileCase:
+    def send(attacker: Attacker):
+        content = body()
+        return said(
+            attacker, [raw(attacker, FORM, sized(len(content)), target=b"/calibrate"), content]
+        )
+
+    return HostileCase(name, send, status, code)
+
+
+NESTED = b"Content-Type: multipart/mixed; boundary=c\r\n"
+FORMS = [
+    sent_form("100_000_parts", 413, TOO_LARGE, lambda: form(*[part(b"model")] * 100_000)),
+    sent_form(
+        "100_000_fields",
+        422,
+        "invalid-input",
+        lambda: form(*[b'Content-Disposition: form-data; name="x"\r\n\r\n'] * 100_000),
+    ),
+    sent_form(
+        "form_within_a_part",
+        422,
+        "invalid-dataset",
+        lambda: form(part(b"calibration", b"--c\r\n\r\nx\r\n--c--", NESTED)),
+    ),
+    sent_form(
+        "headers_of_a_part_of_1_mb",
+        413,
+        TOO_LARGE,
+        lambda: form(part(b"calibration", header=b"X: " + b"x" * MEBIBYTE + b"\r\n")),
+    ),
+    sent_form(
+        "many_headers_of_a_part",
+        400,
+        MALFORMED,
+        lambda: form(part(b"calibration", header=b"x: y\r\n" * 10_000)),
+    ),
+    sent_form(
+        "part_that_never_ends", 400, MALFORMED, lambda: b"--b\r\n" + part(b"calibration", b"x" * 99)
+    ),
+]
+
+
+def slow(
+    name: str, head: Callable[[Attacker], bytes], drop: bytes | None, *, skip: int = 0
+) -> HostileCase:
+    """Stand still behind the head, or go on with a drop at a time."""
+
+    def send(attacker: Attacker):
+        if drop is None:
+            return said(attacker, [head(attacker)], skip=skip)
+        return dripped(attacker, head(attacker), drop)
+
+    return HostileCase(name, send, 408, SLOW)
+
+
+def upload(attacker: Attacker, *headers: bytes) -> bytes:
+    return raw(attacker, FORM, sized(10**6), *headers, target=b"/calibrate")
+
+
+SLOWLY = [
+    slow("head_that_stands_still", lambda a: raw(a)[:-2], None),
+    slow("head_that_drips", lambda a: raw(a)[:-2], b"x: y\r\n"),
+    slow("short_body", lambda a: raw(a, sized(1000), body=b"{"), None),
+    slow("body_that_drips", lambda a: raw(a, sized(10**6)), b" "),
+    slow("chunks_that_drip", lambda a: raw(a, CHUNKED), b"1\r\n \r\n"),
+    slow("upload_that_stands_still", lambda a: upload(a) + b"--b\r\n", None),
+    slow("upload_that_drips", upload, b"x"),
+    slow("small_body_that_drips", lambda a: raw(a, sized(9999), target=PROMOTE), b"x"),
+    slow(
+        "expected_and_never_sent",
+        lambda a: raw(a, sized(99), b"Expect: 100-continue"),
+        None,
+        skip=1,
+    ),
+    slow(
+        "upload_expected_and_never_sent",
+        lambda a: upload(a, b"Expect: 100-continue"),
+        None,
+        skip=1,
+    ),
+]
+CASES = [*SMUGGLED, *WRITTEN, *CHUNKS, *PATHS, *KEYS, *ENCODED, *FORMS, *SLOWLY]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_refused(hostile, case: HostileCase) -> None:
+    answer = hostile(case)
+    assert not any("evil" in name or "access-control" in name for name in answer.headers)
+    if case.code in (MALFORMED, TOO_LONG, SLOW):
+        assert answer.headers.get("connection") == "close" or case in FORMS
+
+
+def pipelined(attacker: Attacker):
+    """Two hundred at once; the last is answered as the first is."""
+    body = json.dumps({"calibration": attacker.outputs, "logits": [[3, 0, 0]]}).encode()
+    one = raw(attacker, JSON, sized(len(body)), body=body)
+    return said(attacker, [one * 200], skip=199)
+
+
+def absolute(attacker: Attacker):
+    """As to a proxy; what stands before the path is nobody's."""
+    return said(attacker, [raw(attacker, target=b"http://evil.example/healthz", method=b"GET")])
+
+
+def upgraded(attacker: Attacker):
+    """There is no other protocol: the request is one like others."""
+    asked = (b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13")
+    return said(attacker, [raw(attacker, *asked, target=b"/healthz", method=b"GET")])
+
+
+HARMLESS = [
+    HostileCase("pipelined", pipelined, 200),
+    HostileCase("absolute_target", absolute, 200),
+    HostileCase("websocket", upgraded, 200),
+]
+
+
+@pytest.mark.parametrize("case", HARMLESS, ids=str)
+def test_it_is_answered_like_others(hostile, case: HostileCase) -> None:
+    hostile(case)

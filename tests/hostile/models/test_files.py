@@ -1,0 +1,102 @@
+"""Files that are no ONNX models, and ONNX models that are hostile as files."""
+
+import io
+import zipfile
+
+import httpx
+import numpy as np
+import pytest
+from graph_models import node
+from hostile_models import (
+    CREATED,
+    ModelCase,
+    assert_told,
+    branch,
+    delimited,
+    good,
+    in_branch,
+)
+
+GRAPH, NODE, PRODUCER = 7, 1, 2
+
+
+def zipped():
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("model.onnx", good().SerializeToString())
+    return file.getvalue()
+
+
+def renamed(old, new):
+    return lambda: good().SerializeToString().replace(old, new)
+
+
+def with_field(message):
+    """Return a good file with one more field in its graph."""
+    return good().SerializeToString() + delimited(GRAPH, message)
+
+
+def deep_branches():
+    model = in_branch(branch(node("Identity", ["z"], ["b"])))
+    for _ in range(30):
+        graph = branch(model.graph.node[-1])
+        graph.output[0].name = graph.node[0].output[0] = "b"
+        model = in_branch(graph)
+    return model
+
+
+def with_remark(key, text):
+    model = good()
+    model.metadata_props.add(key=key, value=text)
+    return model
+
+
+CASES = [
+    ModelCase("empty_file", lambda: b"", "not-onnx", says="empty"),
+    ModelCase("random_bytes", lambda: np.random.default_rng(1).bytes(4096), "not-onnx"),
+    ModelCase("zip_of_a_model", zipped, "not-onnx", says="zip archive"),
+    ModelCase("picture", lambda: b"\x89PNG\r\n\x1a\n" + bytes(99), "not-onnx", says="PNG"),
+    ModelCase("pickle", lambda: b"\x80\x04\x95\x10cposix\nsystem\n", "not-onnx", says="pickle"),
+    ModelCase("cut_in_half", lambda: good().SerializeToString()[:-99], "not-onnx"),
+    ModelCase("no_graph", lambda: b"\x08\x08", "not-onnx"),
+    ModelCase("length_beyond_the_end", lambda: b"\x08\x08\x3a\xff\xff\xff\xff\x0f", "not-onnx"),
+    ModelCase("ort_format", lambda: b"\x18\0\0\0ORTM" + bytes(999), "ort-format", says=".onnx"),
+    ModelCase("name_that_is_no_text", renamed(b"\x0a\x01x", b"\x0a\x01\xff"), "not-text"),
+    ModelCase(
+        "above_the_size_limit",
+        lambda: with_field(delimited(10, bytes(9 * 1024**2))),
+        status=httpx.codes.REQUEST_ENTITY_TOO_LARGE,
+        code="too-large",
+    ),
+    ModelCase(
+        "three_megabytes_of_empty_nodes",
+        lambda: with_field(delimited(NODE, b"") * 1_500_000),
+        "too-many-parts",
+    ),
+    ModelCase(
+        "a_node_of_empty_attributes",
+        lambda: with_field(delimited(NODE, delimited(5, b"") * 1_500_000)),
+        "too-many-parts",
+    ),
+    ModelCase("branches_thirty_deep", deep_branches, "too-deep"),
+    # Written anew, the name stands where a file of ONNX Runtime's own format says what it is.
+    ModelCase(
+        "a_producer_called_ortm",
+        lambda: good().SerializeToString() + delimited(PRODUCER, b"ORTM"),
+        status=CREATED,
+        code="",
+        says="",
+    ),
+    ModelCase(
+        "settings_in_the_file",
+        lambda: with_remark("ort_config", '{"session_options": {"intra_op_num_threads": "no"}}'),
+        status=CREATED,
+        code="",
+        says="",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_told_what_it_is(hostile, case: ModelCase) -> None:
+    assert_told(hostile, case)

@@ -1,0 +1,209 @@
+"""Inputs and outputs that are no classifier's, and answers that are none."""
+
+import httpx
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from hostile_models import (
+    CREATED,
+    N_CLASSES,
+    N_SAMPLES,
+    ModelCase,
+    assert_told,
+    classifier,
+    good,
+)
+from onnx import TensorProto, helper
+from runner_models import N_FEATURES, undefined_below_zero, weights
+
+BOOL, INT64, STRING = TensorProto.BOOL, TensorProto.INT64, TensorProto.STRING
+SCORES = value("y", ("N", N_CLASSES))
+
+
+def made(*nodes, shape=("N", N_CLASSES), element_type=TensorProto.FLOAT, **others):
+    return lambda: classifier(*nodes, outputs=[value("y", shape, element_type)], **others)
+
+
+def then(operator, **attributes):
+    return node(operator, ["z"], ["y"], **attributes)
+
+
+def shaped(*sizes, shape):
+    sizes = constant("sizes", sizes, np.int64)
+    return made(node("Reshape", ["z", "sizes"], ["y"]), shape=shape, initializers=[sizes])
+
+
+def no_inputs():
+    model = make_model([node("Identity", ["w"], ["y"])], inputs=[], outputs=[SCORES])
+    model.graph.initializer.append(constant("w", weights()))
+    return model
+
+
+def no_outputs():
+    model = good()
+    del model.graph.output[:]
+    return model
+
+
+def given(name="x", shape=("N", N_FEATURES), element_type=TensorProto.FLOAT):
+    """Return a classifier with an input beside ``x``, which it does not use."""
+    return lambda: classifier(
+        then("Neg"), inputs=[value("x", ("N", N_FEATURES)), value(name, shape, element_type)]
+    )
+
+
+def given_sequence():
+    model = classifier(then("Neg"))
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+    model.graph.input.append(helper.make_value_info("s", kind))
+    return model
+
+
+def sequence_of_scores():
+    kind = helper.make_sequence_type_proto(helper.make_tensor_type_proto(1, None))
+    return classifier(then("SequenceConstruct"), outputs=[helper.make_value_info("y", kind)])
+
+
+def weighing(number):
+    matrix = weights()
+    matrix[:, 3] = number
+    return make_model(
+        [node("MatMul", ["x", "w"], ["y"])],
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[SCORES],
+        initializers=[constant("w", matrix)],
+    )
+
+
+def no_number_in_row(row):
+    """Return samples of which one alone is below zero, where the model has no answer."""
+    array = np.random.default_rng(3).uniform(1, 2, (N_SAMPLES, N_FEATURES)).astype(np.float32)
+    array[row, 0] = -1
+    return {"x": array}
+
+
+def of_zero_classes():
+    empty = constant("none", np.zeros((N_FEATURES, 0)))
+    return make_model(
+        [node("MatMul", ["x", "none"], ["y"])],
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", None))],
+        initializers=[empty],
+    )
+
+
+def wide(n_classes):
+    """Return a model of so many classes, which are repeated and cost no bytes of the file."""
+    return classifier(
+        node("Expand", ["one_more", "sizes"], ["many"]),
+        node("ReduceMean", ["z"], ["mean"], axes=[1], keepdims=1),
+        node("Add", ["mean", "many"], ["y"]),
+        outputs=[value("y", ("N", None))],
+        initializers=[
+            constant("one_more", [[0.5]]),
+            constant("sizes", [1, n_classes], np.int64),
+        ],
+    )
+
+
+LABELS_ONLY = node("ArgMax", ["z"], ["y"], axis=1, keepdims=0)
+ZEROS = constant("first", [0], np.int64)
+CASES = [
+    ModelCase("no_inputs", no_inputs, "no-input"),
+    ModelCase("no_outputs", no_outputs, "no-output"),
+    ModelCase("input_of_no_rows", given("s", ()), "input-shape", says="'s'"),
+    ModelCase("input_of_words", given("s", ("N",), STRING), "input-type", says="'s'"),
+    ModelCase("input_that_is_a_sequence", given_sequence, "input-type"),
+    ModelCase(
+        "inputs_of_other_numbers_of_rows",
+        lambda: classifier(
+            then("Neg"), inputs=[value("x", (4, N_FEATURES)), value("s", (8, N_FEATURES))]
+        ),
+        "input-shape",
+    ),
+    ModelCase("input_of_a_reserved_name", given("howsure_scores"), "reserved-name"),
+    ModelCase("input_of_a_long_name", given("s" * 3_000_000), "names-too-long"),
+    ModelCase("output_of_rank_4_undeclared", shaped(-1, 5, 2, 1, shape=None), "output-shape"),
+    ModelCase(
+        "output_that_is_one_number",
+        made(node("ReduceMax", ["z"], ["y"], keepdims=0), shape=()),
+        "no-scores",
+    ),
+    ModelCase("output_of_words", made(then("Cast", to=STRING), element_type=STRING), "no-scores"),
+    ModelCase("output_of_truths", made(then("Cast", to=BOOL), element_type=BOOL), "no-scores"),
+    ModelCase("labels_alone", made(LABELS_ONLY, shape=("N",), element_type=INT64), "no-scores"),
+    ModelCase("sequence_of_scores", sequence_of_scores, "no-scores"),
+    ModelCase(
+        "two_outputs_of_scores",
+        lambda: classifier(
+            then("Neg"),
+            node("Abs", ["z"], ["v"]),
+            outputs=[SCORES, value("v", ("N", N_CLASSES))],
+        ),
+        "several-scores",
+    ),
+    ModelCase("no_classes", of_zero_classes, "output-shape"),
+    ModelCase(
+        "ten_million_classes",
+        lambda: wide(10_000_000),
+        "too-many-classes",
+        status=httpx.codes.REQUEST_ENTITY_TOO_LARGE,
+        code="too-large",
+        says="10000",
+    ),
+    ModelCase("weight_that_is_no_number", lambda: weighing(np.nan), "not-finite"),
+    ModelCase(
+        "weight_that_is_infinite",
+        lambda: weighing(np.inf),
+        "not-finite",
+        status=CREATED,
+        code="invalid-dataset",
+        says="not finite",
+    ),
+    # The first rows settle what the model is; one that has no answer is found by the job.
+    ModelCase(
+        "one_row_without_an_answer",
+        lambda: undefined_below_zero(weights()),
+        "not-finite",
+        status=CREATED,
+        code="invalid-dataset",
+        says="row 41",
+        inputs=no_number_in_row(41),
+    ),
+    ModelCase(
+        "one_row_for_all",
+        made(node("ReduceMax", ["z"], ["y"], axes=[0], keepdims=1)),
+        "output-rows",
+    ),
+    ModelCase("rows_as_columns", made(then("Transpose", perm=[1, 0]), shape=None), "output-rows"),
+    ModelCase(
+        "rows_that_change_one_another",
+        made(
+            node("Mul", ["z", "z"], ["s"]),
+            node("ReduceSum", ["s", "first"], ["m"], keepdims=1),
+            node("Add", ["z", "m"], ["y"]),
+            initializers=[ZEROS],
+        ),
+        "rows-mixed",
+    ),
+    ModelCase("sigmoids", made(then("Sigmoid")), "not-a-distribution"),
+    ModelCase(
+        "softmax_of_one_column",
+        made(
+            node("ReduceMax", ["z"], ["m"], axes=[1], keepdims=1),
+            node("Softmax", ["m"], ["y"], axis=1),
+            shape=("N", 1),
+        ),
+        "not-a-distribution",
+    ),
+    ModelCase(
+        "scores_drawn_at_random",
+        made(node("RandomNormalLike", ["z"], ["r"]), node("Add", ["z", "r"], ["y"])),
+        "random",
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_no_classifier(hostile, case: ModelCase) -> None:
+    assert_told(hostile, case)

@@ -1,0 +1,254 @@
+"""Versions, operators, functions and graphs that are not to be run, or cannot."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from hostile_models import (
+    N_CLASSES,
+    ModelCase,
+    assert_told,
+    branch,
+    calling,
+    classifier,
+    delimited,
+    function,
+    good,
+    in_branch,
+)
+from onnx import SparseTensorProto, TensorProto, helper, numpy_helper
+from runner_models import N_FEATURES, function_bomb
+
+OWN = [helper.make_opsetid("elsewhere", 1)]
+IDENTITY = function("f", node("Identity", ["a"], ["b"]))
+
+
+def versions(*, domain="", opset=17, ir_version=8):
+    model = good()
+    model.ir_version = ir_version
+    del model.opset_import[:]
+    model.opset_import.add(domain="", version=17)
+    model.opset_import.add(domain=domain, version=opset)
+    return model
+
+
+def function_of_opset(opset):
+    model = calling(IDENTITY)
+    model.functions[0].opset_import[0].version = opset
+    return model
+
+
+def elsewhere(op_type="Spawn", domain="elsewhere", **others):
+    return node(op_type, ["z"], ["y"], domain=domain, **others)
+
+
+def own(callee, *, name="f", times=1):
+    calls = [node(callee, ["a"], [f"m{i}"], domain="own") for i in range(times)]
+    return function(name, *calls, node("Identity", ["m0"], ["b"]))
+
+
+def call_chain(depth):
+    chain = [function("f0", node("Identity", ["a"], ["b"]))]
+    chain += [own(f"f{level}", name=f"f{level + 1}") for level in range(depth)]
+    return calling(*chain, name=f"f{depth}")
+
+
+def chain(length):
+    """Return a model of so many nodes, written without the library: that takes far longer."""
+    model = good()
+    model.graph.output[0].name = f"t{length}"
+    names = ["y", *(f"t{index}" for index in range(1, length + 1))]
+    nodes = (
+        delimited(1, read.encode()) + delimited(2, made.encode()) + delimited(4, b"Neg")
+        for read, made in pairwise(names)
+    )
+    data = b"".join(delimited(1, content) for content in nodes)
+    return model.SerializeToString() + delimited(7, data)
+
+
+def hidden_in_a_call():
+    """Return a call that is given a graph, which may stand in the function any number of times."""
+    return calling(IDENTITY, given=branch(node("Identity", ["z"], ["b"])))
+
+
+def of_type(element_type):
+    model = good()
+    model.graph.initializer[0].data_type = element_type
+    return model
+
+
+def sparse_beyond_its_shape():
+    sparse = SparseTensorProto(dims=[N_CLASSES])
+    sparse.values.CopyFrom(constant("bias", [1.0]))
+    sparse.indices.CopyFrom(constant("at", [10**9], np.int64))
+    model = classifier(node("Add", ["z", "bias"], ["y"]))
+    model.graph.sparse_initializer.append(sparse)
+    return model
+
+
+def integers(operator):
+    """Return a classifier that divides integers by zero."""
+    return classifier(
+        node("Cast", ["z"], ["i"], to=TensorProto.INT32),
+        node("Sub", ["i", "i"], ["nil"]),
+        node(operator, ["i", "nil"], ["q"]),
+        node("Cast", ["q"], ["y"], to=TensorProto.FLOAT),
+    )
+
+
+def convolution(operator, initializers=(), **attributes):
+    inputs = ["image", *(tensor.name for tensor in initializers)]
+    return classifier(
+        node("Unsqueeze", ["z", "axes"], ["image"]),
+        node(operator, inputs, ["c"], **attributes),
+        node("Squeeze", ["c", "one"], ["y"]),
+        initializers=[
+            constant("axes", [1, 3], np.int64),
+            constant("one", [1], np.int64),
+            *initializers,
+        ],
+    )
+
+
+def forest(**changes):
+    nodes = {
+        "nodes_treeids": [0, 0, 0],
+        "nodes_nodeids": [0, 1, 2],
+        "nodes_featureids": [0, 0, 0],
+        "nodes_modes": ["BRANCH_LEQ", "LEAF", "LEAF"],
+        "nodes_values": [0.0, 0.0, 0.0],
+        "nodes_truenodeids": [1, 0, 0],
+        "nodes_falsenodeids": [2, 0, 0],
+        "class_treeids": [0, 0],
+        "class_nodeids": [1, 2],
+        "class_ids": [0, 1],
+        "class_weights": [1.0, 1.0],
+        "classlabels_int64s": [0, 1],
+    }
+    return ml("TreeEnsembleClassifier", ["label", "y"], **(nodes | changes))
+
+
+def ml(operator, outputs, **attributes):
+    return make_model(
+        [node(operator, ["x"], outputs, domain="ai.onnx.ml", **attributes)],
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", None))],
+    )
+
+
+def features(index):
+    model = ml("ArrayFeatureExtractor", ["y"])
+    model.graph.node[0].input.append("index")
+    model.graph.initializer.append(constant("index", [index], np.int64))
+    return model
+
+
+def words():
+    tensor = numpy_helper.from_array(np.array(["word" * 100] * 5000, dtype=object), "words")
+    return classifier(
+        node("Identity", ["words"], ["same"]),
+        node("Cast", ["same"], ["numbers"], to=TensorProto.FLOAT),
+        node("ReduceSum", ["numbers"], ["sum"], keepdims=0),
+        node("Add", ["z", "sum"], ["y"]),
+        initializers=[tensor],
+    )
+
+
+# It loads, and takes no rows: it cannot be told whether the rows are to blame.
+ROWS = {"code": "invalid-dataset", "says": "calibration"}
+CASES = [
+    ModelCase("opset_999", lambda: versions(opset=999), "opset-too-new", says="26"),
+    ModelCase("opset_0", lambda: versions(opset=0), "opset-too-old", says="11"),
+    ModelCase("ir_999", lambda: versions(ir_version=999), "ir-too-new", says="13"),
+    ModelCase(
+        "opset_999_of_trees", lambda: versions(domain="ai.onnx.ml", opset=999), "opset-too-new"
+    ),
+    ModelCase(
+        "operator_of_somebody",
+        lambda: classifier(elsewhere(), opset_imports=OWN),
+        "operator-not-allowed",
+        says="elsewhere.Spawn",
+    ),
+    ModelCase(
+        "operator_of_somebody_in_a_branch",
+        lambda: in_branch(branch(node("Spawn", ["z"], ["b"], domain="elsewhere"))),
+        "operator-not-allowed",
+    ),
+    ModelCase(
+        "operator_of_somebody_in_a_function",
+        lambda: calling(function("f", node("Spawn", ["a"], ["b"], domain="elsewhere"))),
+        "operator-not-allowed",
+    ),
+    ModelCase(
+        "ep_context",
+        lambda: classifier(
+            elsewhere("EPContext", "com.microsoft", embed_mode=0, ep_cache_context="../x.so")
+        ),
+        "operator-not-allowed",
+        says="EPContext",
+    ),
+    ModelCase(
+        "ep_context_as_a_function",
+        lambda: classifier(
+            elsewhere("EPContext", "com.microsoft"),
+            functions=[function("EPContext", node("Neg", ["a"], ["b"]), domain="com.microsoft")],
+        ),
+        "operator-not-allowed",
+    ),
+    ModelCase("function_bomb", lambda: function_bomb(30), "too-many-nodes", says="50000"),
+    ModelCase("function_calls_itself", lambda: calling(own("f")), "function-calls-itself"),
+    ModelCase(
+        "functions_call_one_another",
+        lambda: calling(own("g"), own("f", name="g")),
+        "function-calls-itself",
+    ),
+    ModelCase("calls_a_hundred_deep", lambda: call_chain(100), "too-deep"),
+    ModelCase("function_twice", lambda: calling(IDENTITY, IDENTITY), "function-twice"),
+    ModelCase("function_that_takes_a_graph", hidden_in_a_call, "function-takes-graph"),
+    ModelCase("chain_of_200k_nodes", lambda: chain(200_000), "too-many-nodes"),
+    ModelCase(
+        "names_twice",
+        lambda: classifier(node("Neg", ["z"], ["y"]), node("Abs", ["z"], ["y"])),
+        "name-twice",
+    ),
+    ModelCase(
+        "cycle",
+        lambda: classifier(node("Add", ["z", "q"], ["y"]), node("Neg", ["y"], ["q"])),
+        "not-loaded",
+    ),
+    ModelCase("type_9999", lambda: of_type(9999), "not-loaded"),
+    ModelCase(
+        "branch_missing",
+        lambda: classifier(
+            node("If", ["always"], ["y"], then_branch=branch(node("Neg", ["z"], ["b"]))),
+            initializers=[constant("always", True, np.bool_)],
+        ),
+        "not-loaded",
+    ),
+    ModelCase("sparse_beyond_its_shape", sparse_beyond_its_shape, "not-loaded"),
+    ModelCase("integers_by_zero", lambda: integers("Div"), "run-failed", **ROWS),
+    ModelCase(
+        "convolution_without_a_stride",
+        lambda: convolution("Conv", [constant("kernel", np.ones((1, 1, 1, 1)))], strides=[0, 0]),
+        "not-loaded",
+    ),
+    ModelCase(
+        "forest_beyond_its_nodes", lambda: forest(nodes_truenodeids=[10**6, 0, 0]), "not-loaded"
+    ),
+    ModelCase(
+        "forest_of_a_negative_feature", lambda: forest(nodes_featureids=[-9, 0, 0]), "not-loaded"
+    ),
+    ModelCase("feature_before_the_first", lambda: features(-(10**9)), "run-failed", **ROWS),
+    ModelCase(
+        "linear_classifier_cut_short",
+        lambda: ml("LinearClassifier", ["l", "y"], coefficients=[1.0], classlabels_ints=[0, 1, 2]),
+        "not-loaded",
+    ),
+    ModelCase("two_megabytes_of_words", words, "run-failed", **ROWS),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_it_is_refused(hostile, case: ModelCase) -> None:
+    assert_told(hostile, case)

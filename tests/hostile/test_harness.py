@@ -1,0 +1,124 @@
+"""The harness finds what it is there to find: each of its checks fails where there is reason."""
+
+import dataclasses
+import json
+import os
+import signal
+import time
+from collections.abc import Callable
+
+import httpx
+import pytest
+from hostile_case import Attacker, HostileCase
+from hostile_service import GOOD_SECONDS, HostileService
+
+NOT_FOUND = 404
+
+
+def refused(attacker: Attacker) -> httpx.Response:
+    return attacker.client.get("/calibrations/none")
+
+
+def telling(**changed: object) -> Callable[[Attacker], httpx.Response]:
+    """Return what sends a request, and changes what is said of it."""
+
+    def send(attacker: Attacker) -> httpx.Response:
+        answer = refused(attacker)
+        body = json.dumps(answer.json() | changed).encode()
+        kept = {name: answer.headers[name] for name in ("content-type", "x-request-id")}
+        return httpx.Response(answer.status_code, headers=kept, content=body)
+
+    return send
+
+
+def fails(hostile: Callable, send: Callable, match: str, **expected: object) -> None:
+    case = HostileCase("x", send, **{"status": NOT_FOUND, "code": "not-found"} | expected)
+    with pytest.raises(AssertionError, match=match):
+        hostile(case)
+
+
+def test_what_is_as_expected_passes(hostile) -> None:
+    hostile(HostileCase("x", refused, NOT_FOUND, "not-found", says="none"))
+
+
+@pytest.mark.parametrize("status", [500, 502, 503, 504])
+def test_no_case_expects_a_fault_of_the_service(status: int) -> None:
+    with pytest.raises(AssertionError):
+        HostileCase("x", refused, status, "internal-error")
+    HostileCase("x", refused, 504, "deadline-exceeded")
+
+
+def test_another_answer_fails(hostile) -> None:
+    fails(hostile, refused, "not-found", status=422)
+    fails(hostile, refused, "not-found", code="conflict")
+    fails(hostile, refused, "not-found", says="calibration.labels[7]")
+    fails(hostile, telling(request_id="another"), "another")
+
+
+@pytest.mark.parametrize(
+    "detail",
+    [
+        "cannot open /tmp/howsure/x",
+        'File "service/app.py", line 3',
+        "[ONNXRuntimeError] : 1 : FAIL",
+        "sqlite3.OperationalError",
+        "Object arrays cannot be loaded when allow_pickle=False",
+        "n" * 5000,
+    ],
+)
+def test_a_telltale_fails(hostile, detail: str) -> None:
+    fails(hostile, telling(detail=detail), "re.Match|characters")
+
+
+def test_a_hang_fails(hostile) -> None:
+    fails(hostile, lambda _: time.sleep(1), "no answer within", seconds=0.1)
+
+
+def test_a_file_left_behind_fails(hostile, hostile_process: HostileService, monkeypatch) -> None:
+    monkeypatch.setattr("hostile_service.LEFTOVER_SECONDS", 0.1)
+    for folder in (hostile_process.temporary, hostile_process.data / "spool"):
+        left = folder / "left-behind"
+
+        def send(attacker: Attacker, left=left) -> httpx.Response:
+            left.write_text("x")
+            return refused(attacker)
+
+        try:
+            fails(hostile, send, "left-behind")
+        finally:
+            left.unlink()
+
+
+def test_a_neighbour_who_waits_fails(hostile, hostile_process: HostileService) -> None:
+    pid = hostile_process.process.pid
+
+    def send(attacker: Attacker) -> httpx.Response:
+        os.kill(pid, signal.SIGSTOP)
+        time.sleep(GOOD_SECONDS + 0.2)
+        os.kill(pid, signal.SIGCONT)
+        return refused(attacker)
+
+    fails(hostile, send, r"\d\.\d")
+
+
+@pytest.mark.parametrize("part", ["listed", "report", "prediction"])
+def test_a_neighbour_who_sees_something_else_fails(
+    hostile, hostile_process: HostileService, monkeypatch, part: str
+) -> None:
+    monkeypatch.setattr("hostile_service.CASES_A_REPORT", 1)
+    expected = hostile_process.expected
+    monkeypatch.setattr(hostile_process, "expected", dataclasses.replace(expected, **{part: b""}))
+    fails(hostile, refused, "View|calibration")
+
+
+def test_memory_fails(hostile) -> None:
+    fails(hostile, refused, "MiB", memory=-1)
+
+
+def test_a_key_in_the_log_fails(hostile, hostile_process: HostileService) -> None:
+    def send(attacker: Attacker) -> httpx.Response:
+        with (hostile_process.data / "serve.log").open("a") as log:
+            log.write(attacker.key)
+        return refused(attacker)
+
+    fails(hostile, send, " not in ")

@@ -1,0 +1,174 @@
+"""The audit table: rows are added, and nothing that the service's role can say changes one."""
+
+import re
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import DatabaseError
+
+from models import AuditEntry
+from service.operations.audit import Act
+from service.storage.audit import audit_of_all, audit_page
+from service.storage.tenants import default_tenant_id, tenant_named
+
+
+@pytest.fixture
+def tenant_id(database) -> uuid.UUID:
+    with database.reading() as session:
+        return default_tenant_id(session)
+
+
+def add(database, tenant_id, action="promote", subject="one", **options) -> None:
+    with database.session() as session:
+        Act(tenant_id, action, **options).accepted(session, subject)
+
+
+def rows(database) -> list[tuple]:
+    with database.engine.connect() as connection:
+        return connection.execute(sa.select(AuditEntry.__table__)).all()
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE audit_entry SET subject = 'two'",
+        "UPDATE audit_entry SET result = 'refused', code = 'forbidden' WHERE action = 'promote'",
+        "DELETE FROM audit_entry",
+        "DELETE FROM audit_entry WHERE created_at < '2000-01-01' OR action = 'promote'",
+    ],
+)
+def test_a_row_is_neither_changed_nor_deleted(database, tenant_id, statement) -> None:
+    add(database, tenant_id)
+    before = rows(database)
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        database.engine.begin() as connection,
+    ):
+        connection.execute(sa.text(statement))
+    assert rows(database) == before
+    assert len(before) == 1
+
+
+def test_a_row_is_not_replaced_by_another_of_its_id(database, tenant_id) -> None:
+    add(database, tenant_id)
+    before = rows(database)
+    [row] = before
+    changed = dict(row._mapping) | {"action": "x"}
+    if database.dialect == "sqlite":
+        statement = sqlite.insert(AuditEntry).values(changed).prefix_with("OR REPLACE")
+    else:
+        statement = postgresql.insert(AuditEntry).values(changed)
+        statement = statement.on_conflict_do_update(index_elements=["id"], set_={"action": "x"})
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        database.engine.begin() as connection,
+    ):
+        connection.execute(statement)
+    assert rows(database) == [row]
+
+
+def test_the_table_is_not_emptied_at_once(database, tenant_id) -> None:
+    if database.dialect == "sqlite":
+        pytest.skip("SQLite knows no TRUNCATE")
+    add(database, tenant_id)
+    with (
+        pytest.raises(DatabaseError, match="append-only"),
+        database.engine.begin() as connection,
+    ):
+        connection.execute(sa.text("TRUNCATE audit_entry"))
+    assert len(rows(database)) == 1
+
+
+def pruning(dialect: str) -> list[str]:
+    """Return the statements of docs/audit.md, without the transaction around them."""
+    text = (Path(__file__).parents[2] / "docs" / "audit.md").read_text(encoding="utf-8")
+    on_postgresql, on_sqlite = re.findall(r"```sql\n(.*?)```", text, re.DOTALL)
+    found = on_sqlite if dialect == "sqlite" else on_postgresql
+    body = found.split(";\n", 1)[1].rsplit("COMMIT;", 1)[0]
+    if dialect == "sqlite":
+        dropped, deleted, made = body.split(";\n", 2)
+        return [dropped, deleted, made]
+    return [statement for statement in body.split(";\n") if statement.strip()]
+
+
+def test_its_owner_prunes_it_as_the_document_says(database, tenant_id) -> None:
+    old = {"id": uuid.uuid4(), "tenant_id": tenant_id, "via": "api", "action": "x"}
+    old |= {"created_at": datetime(2020, 1, 1, tzinfo=UTC), "result": "accepted"}
+    with database.session() as session:
+        session.add(AuditEntry(**old))
+    add(database, tenant_id)
+    with database.engine.begin() as connection:
+        for statement in pruning(database.dialect):
+            connection.execute(sa.text(statement))
+    assert len(rows(database)) == 1
+    with pytest.raises(DatabaseError, match="append-only"), database.engine.begin() as connection:
+        connection.execute(sa.text("DELETE FROM audit_entry"))
+
+
+def test_a_row_is_kept_with_what_it_tells_of_or_not_at_all(database, tenant_id) -> None:
+    act = Act(tenant_id, "delete")
+    with suppress(RuntimeError), database.session() as session:
+        act.accepted(session, "one")
+        session.flush()
+        raise RuntimeError
+    assert (rows(database), act.is_kept) == ([], False)
+    with database.session() as session:
+        act.accepted(session, "one")
+        assert not act.is_kept
+    assert act.is_kept
+
+
+def test_pages_hold_each_row_once_newest_first(database, tenant_id) -> None:
+    with database.session() as session:
+        other = tenant_named(session, "other")
+    for number in range(7):
+        add(database, tenant_id, subject=str(number), key_id="0123456789Ab", request_id="r")
+    add(database, other)
+    found, cursor = [], None
+    while True:
+        with database.reading() as session:
+            page, cursor = audit_page(session, tenant_id, cursor=cursor, limit=3, only={})
+        found += [row.subject for row in page]
+        if cursor is None:
+            break
+    assert sorted(found) == [str(number) for number in range(7)]
+    times = [row.created_at for row in page]
+    assert times == sorted(times, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("only", "expected"),
+    [
+        ({"action": "refit"}, {"b"}),
+        ({"subject": "a"}, {"a"}),
+        ({"result": "refused"}, {"c"}),
+        ({"key_id": "0123456789Ab"}, {"b", "c"}),
+        ({"key_id": "0123456789Ab", "action": "refit"}, {"b"}),
+        ({"subject": "\x00"}, set()),
+    ],
+)
+def test_filters_narrow_what_is_shown(database, tenant_id, only, expected) -> None:
+    add(database, tenant_id, subject="a")
+    add(database, tenant_id, "refit", subject="b", key_id="0123456789Ab")
+    refused = Act(tenant_id, "promote", key_id="0123456789Ab")
+    refused.refused(database, "c", "forbidden")
+    with database.reading() as session:
+        page, _ = audit_page(session, tenant_id, limit=9, only=only)
+        assert {row.subject for row in page} == expected
+        of_all = audit_of_all(session, tenant="default", limit=9, only=only)
+        assert {row.subject for _, row in of_all} == expected
+        late = datetime.now(UTC) + timedelta(days=1)
+        assert audit_of_all(session, tenant=None, limit=9, since=late, only=only) == []
+
+
+def test_what_a_path_names_is_shown_as_text(database, tenant_id) -> None:
+    hostile = "a\x00b\n\x1b[31m\ud800\u202e" + "x" * 1000
+    Act(tenant_id, "promote").refused(database, hostile, "not-found")
+    [row] = rows(database)
+    assert row.subject.startswith("a?b??[31m??xxx")
+    assert len(row.subject) == 300
