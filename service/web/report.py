@@ -11,8 +11,8 @@ from starlette.responses import Response
 from service.errors import InvalidInput
 from service.operations.report import collect_report
 from service.web.asker import charts_of, tenant_of, workspace_of
+from service.web.calibration_page import calibration_page
 from service.web.charts.drawn import draw_charts
-from service.web.page import page
 from service.web.page_route import SharedRoute
 from service.web.pointed import Pointed
 
@@ -33,9 +33,11 @@ async def report(request: Request) -> Response:
     address = f"/pages/calibrations/{found['calibration']['id']}/charts"
     chart = await run_in_threadpool(draw_charts, charts_of(request), found, address=address)
     events = [_event(k, event) for k, event in found["events"].items()]
-    return page(
+    return calibration_page(
         request,
         "report.html",
+        "report",
+        found["calibration"],
         report=found,
         shown=Pointed(found),
         events=events,

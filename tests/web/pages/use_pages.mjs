@@ -1,13 +1,20 @@
 // node use_pages.mjs ADDRESS FOLDER model.onnx calibration.npz [KEY]
 // Uses the pages as a person does, in the Chromium that $CHROMIUM names, and prints what they show.
 
-import { mkdtemp, readFile, rm } from "node:fs/promises";
+import { readFile } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { argv, env } from "node:process";
 
 import { chromium } from "playwright-core";
+
+import * as report from "./visits/report.mjs";
+import * as upload from "./visits/upload.mjs";
+
+// In this order: the first makes what the others are about. Each exports `name`, `pages(id)`, the
+// addresses to be looked at wide and narrow, light and dark, and `use(page, tools)`, whose answer
+// tests/web/pages reads under its name.
+const VISITS = [upload, report];
 
 const [address, folder, model, set, key] = argv.slice(2);
 const FLAGS = [
@@ -20,27 +27,30 @@ const FLAGS = [
   "--disable-component-update",
   "--disable-sync",
 ];
-const profile = await mkdtemp(join(tmpdir(), "howsure-pages-"));
-const complaints = [];
-const shown = { complaints, overflows: [], violations: [] };
+const LOOKS = [
+  { width: 1280, colorScheme: "light", javaScriptEnabled: true },
+  { width: 1280, colorScheme: "dark", javaScriptEnabled: true },
+  { width: 390, colorScheme: "light", javaScriptEnabled: false },
+  { width: 390, colorScheme: "dark", javaScriptEnabled: false },
+];
 const AXE = await readFile(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+const shown = { complaints: [], overflows: [], violations: [], texts: {}, bytes: {} };
 
-const open = async (options) => {
-  const context = await chromium.launchPersistentContext(await mkdtemp(join(profile, "one-")), {
-    executablePath: env.CHROMIUM,
-    args: FLAGS,
-    ...options,
-  });
-  const page = context.pages()[0];
+const browser = await chromium.launch({ executablePath: env.CHROMIUM, args: FLAGS });
+const open = async ({ width, ...options }) => {
+  const context = await browser.newContext({ viewport: { width, height: 900 }, ...options });
+  const page = await context.newPage();
   page.setDefaultTimeout(60_000);
   page.on("console", (message) => {
-    if (["error", "warning"].includes(message.type())) complaints.push(message.text());
+    if (["error", "warning"].includes(message.type())) shown.complaints.push(message.text());
   });
-  page.on("pageerror", (error) => complaints.push(error.message));
+  page.on("pageerror", (error) => shown.complaints.push(error.message));
   page.on("request", (request) => {
-    if (!request.url().startsWith(address)) complaints.push(request.url());
+    const url = request.url();
+    // Vega has its pictures made into addresses that are the pictures.
+    if (!url.startsWith(address) && !url.startsWith("data:")) shown.complaints.push(url);
   });
-  return { context, page };
+  return page;
 };
 const signIn = async (page) => {
   await page.goto(address);
@@ -60,65 +70,44 @@ const picture = (page, name) =>
   page.screenshot({ path: join(folder, `${name}.png`), fullPage: true });
 
 try {
-  const { context, page } = await open({ viewport: { width: 1280, height: 900 } });
+  const page = await open({ width: 1280 });
   await signIn(page);
-  shown.empty = await page.locator("main").innerText();
-  await picture(page, "empty");
-  await look(page, "empty");
+  const tools = {
+    address,
+    key,
+    files: { model, set },
+    look: (name) => look(page, name),
+    picture: (name) => picture(page, name),
+  };
+  for (const visit of VISITS) {
+    shown[visit.name] = await visit.use(page, tools);
+    // The page that shows what was uploaded says which it is.
+    tools.id ??= new URL(page.url()).searchParams.get("made");
+  }
+  await page.context().close();
 
-  // By dropping files on the fields, then the button.
-  await page.setInputFiles("#calibration", set);
-  await page.locator("#model").evaluate(async (input, name) => {
-    const files = new DataTransfer();
-    files.items.add(new File(["placeholder"], name));
-    input.dispatchEvent(new DragEvent("drop", { dataTransfer: files, bubbles: true }));
-  }, "dropped.onnx");
-  shown.dropped = await page.locator("#model").evaluate((input) => input.files[0]?.name);
-  await page.setInputFiles("#model", model);
-  await page.fill("#name", "digits");
-  await page.getByRole("button", { name: "Upload and calibrate" }).click();
-  await page.waitForURL(/made=/);
-  shown.made = await page.locator("#made h2").innerText();
-  shown.underWay = await page.locator("#jobs").innerText();
-  await picture(page, "under-way");
-  await page.locator('tr[data-name="digits"] a').waitFor();
-  shown.row = await page.locator('tr[data-name="digits"]').innerText();
-  await page.locator('tr[data-name="digits"] a').click();
-  await page.waitForURL(/report/);
-  shown.sentence = await page.locator(".sentence").first().innerText();
-  const cells = () => page.locator("table.bins >> nth=0 >> tbody tr td:nth-child(5)").allInnerTexts();
-  shown.bins = await cells();
-  await page.locator("table.bins >> nth=0 >> th:nth-child(5) button").click();
-  shown.sorted = await cells();
-  await picture(page, "report");
-  const report = page.url();
-  shown.pdf = (await page.pdf({ format: "A4" })).length;
-  await context.close();
-
-  for (const width of [1280, 390]) {
-    for (const colorScheme of ["light", "dark"]) {
-      for (const javaScriptEnabled of width === 390 ? [false] : [true]) {
-        const other = await open({ viewport: { width, height: 900 }, colorScheme, javaScriptEnabled });
-        await other.page.goto(`${address}sign-in`);
-        await picture(other.page, `sign-in-${width}-${colorScheme}`);
-        if (javaScriptEnabled) await look(other.page, `sign-in, ${colorScheme}`);
-        await signIn(other.page);
-        await picture(other.page, `home-${width}-${colorScheme}`);
-        await other.page.goto(report);
-        await picture(other.page, `report-${width}-${colorScheme}`);
-        if (!javaScriptEnabled) shown.withoutScripts = await other.page.locator(".sentence").first().innerText();
-        else {
-          await look(other.page, `report, ${colorScheme}`);
-          await other.page.goto(address);
-          await look(other.page, `home, ${colorScheme}`);
-          const over = await other.page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-          if (over > 0) shown.overflows.push([width, colorScheme, over]);
-        }
-        await other.context.close();
+  for (const options of LOOKS) {
+    const { width, colorScheme, javaScriptEnabled } = options;
+    const other = await open(options);
+    await other.goto(`${address}sign-in`);
+    await picture(other, `sign-in-${width}-${colorScheme}`);
+    if (javaScriptEnabled) await look(other, `sign-in, ${colorScheme}`);
+    await signIn(other);
+    for (const visit of VISITS) {
+      for (const path of visit.pages(tools.id)) {
+        const answer = await other.goto(new URL(path, address).href);
+        const name = `${visit.name}-${width}-${colorScheme}`;
+        shown.bytes[path] = (await answer.body()).length;
+        await picture(other, name);
+        const over = await other.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        if (over > 0) shown.overflows.push([name, over]);
+        if (javaScriptEnabled) await look(other, name);
+        else shown.texts[path] = await other.locator("main").innerText();
       }
     }
+    await other.context().close();
   }
   console.log(JSON.stringify(shown));
 } finally {
-  await rm(profile, { recursive: true, force: true });
+  await browser.close();
 }
