@@ -6,47 +6,15 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 import models
 from service.api.dependencies import ActDep, CalibrationRef, TenantDep, WorkspaceDep
 from service.api.problems import problems
+from service.api.threshold_choice import Choice, Consequences, Expected, Preview, PreviewQuery
 from service.operations import operating_points as operations
-from service.operations.choose_threshold import ThresholdChoice
 
 router = APIRouter(tags=["operating points"])
-
-DELTA = 0.05
-Share = Annotated[float, Field(gt=0.0, le=1.0, allow_inf_nan=False)]
-Risk = Annotated[float, Field(gt=0.0, lt=1.0, allow_inf_nan=False)]
-Number = Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]
-
-
-class Choice(BaseModel):
-    """By what the threshold is chosen: exactly one of ``threshold``, ``coverage``, ``max_risk``."""
-
-    model_config = ConfigDict(extra="forbid")
-
-    threshold: Number | None = Field(
-        None, description="The largest uncertainty of Top-1 that is accepted."
-    )
-    coverage: Share | None = Field(
-        None, description="Share of the calibration set to accept, at least."
-    )
-    max_risk: Risk | None = Field(
-        None, description="Error rate among what is accepted, bounded with confidence 1 - delta."
-    )
-    delta: Risk = Field(DELTA, description="Probability that the bound of `max_risk` fails.")
-
-    @model_validator(mode="after")
-    def _one_of_them(self) -> "Choice":
-        if sum(found is not None for found in (self.threshold, self.coverage, self.max_risk)) != 1:
-            raise ValueError("expected exactly one of threshold, coverage and max_risk")
-        return self
-
-    def choice(self) -> ThresholdChoice:
-        """Return it as the operations take it."""
-        return ThresholdChoice(self.threshold, self.coverage, self.max_risk, self.delta)
 
 
 class Decision(BaseModel):
@@ -75,34 +43,6 @@ class NewOperatingPoint(Choice, Decision):
         pattern=f"^{operations.NAME.pattern}$",
         examples=["automatic"],
         description="What answers call it, in `abstain`.",
-    )
-
-
-class Consequences(BaseModel):
-    """What a threshold does to the calibration set."""
-
-    n_samples: int = Field(description="Samples of the set.")
-    n_accepted: int = Field(description="Those at or below the threshold.")
-    n_errors: int = Field(description="Those of them whose Top-1 class is wrong.")
-    coverage: float = Field(description="Share that is accepted.")
-    coverage_interval: tuple[float, float] = Field(description="Exact, at the config's level.")
-    risk: float | None = Field(description="Error rate among what is accepted; null of nothing.")
-    risk_interval: tuple[float, float] | None = Field(
-        description="Exact, at the config's level, as if the threshold had been fixed beforehand."
-    )
-
-
-class Preview(BaseModel):
-    """The threshold that a choice means."""
-
-    threshold: float | None = Field(description="Null where none keeps to the risk.")
-    certified: bool = Field(description="Whether `max_risk` is kept to with confidence 1 - delta.")
-    consequences: Consequences | None = Field(
-        description="Null without a threshold, and for a calibration that keeps no records."
-    )
-    labels_missing: int | None = Field(
-        description="Where none keeps to the risk, about how many more labelled samples would "
-        "let one; null where no number would."
     )
 
 
@@ -163,18 +103,21 @@ def preview_operating_point(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
-    choice: Annotated[Choice, Query()],
+    asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
     """Return the threshold that a choice means and what it does to the calibration set."""
     found = operations.preview_operating_point(
-        workspace, tenant_id, calibration_id, choice.choice()
+        workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
     )
-    seen = found.consequences
+    seen, expected = found.consequences, found.expected
     return Preview(
         threshold=found.threshold,
         certified=found.certified,
         consequences=None if seen is None else Consequences(**seen.as_dict()),
         labels_missing=found.labels_missing,
+        max_risk=found.max_risk,
+        delta=asked.delta,
+        expected=None if expected is None else Expected(**expected.as_dict()),
     )
 
 
@@ -182,7 +125,7 @@ def preview_operating_point(
     "/calibrations/{calibration_id}/operating-points",
     summary="Put a threshold in force",
     status_code=HTTPStatus.CREATED,
-    responses=problems(404, 409, 422),
+    responses=problems(400, 404, 409, 422),
 )
 def post_operating_point(
     workspace: WorkspaceDep,
@@ -207,7 +150,7 @@ def post_operating_point(
 @router.post(
     "/calibrations/{calibration_id}/operating-points/withdraw",
     summary="Put none in force",
-    responses=problems(404, 409, 422),
+    responses=problems(400, 404, 409, 422),
 )
 def post_withdrawal(
     workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef, asked: Decision

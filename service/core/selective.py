@@ -97,7 +97,7 @@ def fit_selective(uncertainty: Uncertainty, hits: Hits, target: SelectiveTarget)
         If shapes differ, there is no sample or a value is not finite.
     """
     points = cut_points(uncertainty, hits)
-    best = _largest_pass(points, target)
+    best = largest_pass(points, target)
     if best is None:
         return SelectiveResult(target, None, None, 0, 0, _labels_missing(points, target))
     return SelectiveResult(
@@ -118,8 +118,8 @@ def risk_p_values(errors: Counts | Floats, counts: Counts | Floats, max_risk: fl
     return np.where(passed > 0.0, p_values, 1.0)
 
 
-def _largest_pass(points: CutPoints, target: SelectiveTarget) -> int | None:
-    """Return the cut point that is kept, if any."""
+def largest_pass(points: CutPoints, target: SelectiveTarget) -> int | None:
+    """Return which cut point `fit_selective` keeps, if any."""
     least, n_samples = target.least_rank, points.n_samples
     if n_samples < least:
         return None

@@ -3,6 +3,8 @@
 from dataclasses import dataclass
 from typing import Any
 
+from service.core.certifiable_risk import certifiable_risk
+from service.core.expected_volume import ExpectedVolume, expected_volume
 from service.core.judged_table import LabelledUncertainty
 from service.core.operating_point import Consequences, consequences, threshold_of_coverage
 from service.core.selective import SelectiveTarget, fit_selective
@@ -45,18 +47,31 @@ class ChosenThreshold:
         a risk, and of no other.
     labels_missing : int or None
         Where none keeps to the risk, about how many more labelled samples would let one.
+    max_risk : float or None
+        The risk that was asked for; of another choice the least one that could have been, to accept
+        as much: None where there is none, or nothing is accepted.
+    expected : ExpectedVolume or None
+        What follows for so many answers, where it was asked for.
     """
 
     threshold: float | None
     consequences: Consequences | None
     certified: bool
     labels_missing: int | None = None
+    max_risk: float | None = None
+    expected: ExpectedVolume | None = None
 
 
 def choose_threshold(
-    choice: ThresholdChoice, samples: LabelledUncertainty, *, level: float
+    choice: ThresholdChoice,
+    samples: LabelledUncertainty,
+    *,
+    level: float,
+    volume: int | None = None,
 ) -> ChosenThreshold:
     """Return the threshold that a choice means on these samples; ``level`` is of the intervals.
+
+    With ``volume``, also what follows for so many answers.
 
     Raises
     ------
@@ -73,9 +88,17 @@ def choose_threshold(
     else:
         threshold = choice.threshold
     if threshold is None:
-        return ChosenThreshold(None, None, certified=False, labels_missing=missing)
+        return ChosenThreshold(
+            None, None, certified=False, labels_missing=missing, max_risk=choice.max_risk
+        )
+    seen = consequences(uncertainty, hits, threshold, level=level)
+    max_risk = choice.max_risk
+    if max_risk is None and seen.n_accepted:
+        max_risk = certifiable_risk(uncertainty, hits, seen.n_accepted, delta=choice.delta)
     return ChosenThreshold(
         threshold,
-        consequences(uncertainty, hits, threshold, level=level),
+        seen,
         certified=choice.max_risk is not None,
+        max_risk=max_risk,
+        expected=None if volume is None else expected_volume(seen, volume, level=level),
     )

@@ -10,6 +10,7 @@ import numpy as np
 
 import models
 from service.core.fit_measure import labelled
+from service.core.judged_table import LabelledUncertainty
 from service.errors import Conflict, InvalidInput
 from service.operations.audit import Act, accept
 from service.operations.choose_threshold import ChosenThreshold, ThresholdChoice, choose_threshold
@@ -26,9 +27,16 @@ MAX_REASON_CHARACTERS = 2000
 
 
 def preview_operating_point(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, choice: ThresholdChoice
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    choice: ThresholdChoice,
+    *,
+    volume: int | None = None,
 ) -> ChosenThreshold:
     """Return the threshold that a choice means, and what follows; nothing is kept.
+
+    With ``volume``, also what follows for so many answers.
 
     Raises
     ------
@@ -49,11 +57,11 @@ def preview_operating_point(
     _check(choice)
     if choice.threshold is None:
         require_records(row)
-    records = load_records(workspace, row, "records")
-    if records is None:
+    samples = workspace.labelled.get(row.id, lambda: _labelled(workspace, row, column))
+    if samples is None:
         return ChosenThreshold(choice.threshold, None, certified=False)
     level = cast("dict[str, Any]", row.config)["interval"]["level"]
-    return choose_threshold(choice, labelled(records, column, 1), level=level)
+    return choose_threshold(choice, samples, level=level, volume=volume)
 
 
 def save_operating_point(
@@ -162,6 +170,13 @@ def _keep(
         points.add(row)
         accept(act, session, found.id)
     return row
+
+
+def _labelled(
+    workspace: Workspace, row: models.Calibration, column: str
+) -> LabelledUncertainty | None:
+    records = load_records(workspace, row, "records")
+    return None if records is None else labelled(records, column, 1)
 
 
 def _check(choice: ThresholdChoice) -> None:

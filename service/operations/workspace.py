@@ -7,6 +7,7 @@ from service.bodies.limits import BodyLimits
 from service.datasets import DatasetLimits
 from service.metrics import Metrics
 from service.operations.kept_samples import KeepInputs
+from service.operations.labelled_cache import LabelledCache
 from service.operations.served import ServedCache
 from service.operations.shard_runner import ShardRunner
 from service.runner import RunnerPool
@@ -48,6 +49,7 @@ class Workspace:
     lease_seconds: float
     limits: Limits
     served: ServedCache = field(default_factory=ServedCache)
+    labelled: LabelledCache = field(default_factory=LabelledCache)
     metrics: Metrics = field(default_factory=Metrics)
     doorbell: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 

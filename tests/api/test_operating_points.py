@@ -95,6 +95,36 @@ def test_a_preview_is_what_is_then_saved(client, address) -> None:
     assert of["risk"] <= 0.1
 
 
+def test_a_preview_tells_what_follows_for_so_many_answers(client, address) -> None:
+    asked = {"coverage": 0.97}
+    assert client.get(f"{address}/preview", params=asked).json()["expected"] is None
+    seen = client.get(f"{address}/preview", params=asked | {"volume": 10_000}).json()
+    of, expected = seen["consequences"], seen["expected"]
+    assert expected["volume"] == 10_000
+    assert expected["accepted"] == pytest.approx(10_000 * of["coverage"])
+    assert expected["errors"] == pytest.approx(expected["accepted"] * of["risk"])
+    assert expected["reviewed"] == pytest.approx(10_000 - expected["accepted"])
+    for name in ("accepted", "errors"):
+        lower, upper = expected[f"{name}_interval"]
+        assert lower < expected[name] < upper
+    for volume in (0, -1, 1.5, 10**13):
+        answer = client.get(f"{address}/preview", params=asked | {"volume": volume})
+        assert answer.status_code == UNPROCESSABLE
+
+
+def test_the_risk_that_a_preview_names_accepts_as_much(client, address) -> None:
+    for asked in ({"coverage": 0.8}, {"coverage": 1.0}, {"coverage": 0.8, "delta": 0.01}):
+        seen = client.get(f"{address}/preview", params=asked).json()
+        assert seen["delta"] == asked.get("delta", 0.05)
+        risk = {"max_risk": seen["max_risk"], "delta": seen["delta"]}
+        certified = client.get(f"{address}/preview", params=risk).json()
+        assert certified["certified"]
+        assert certified["max_risk"] == seen["max_risk"]
+        assert certified["consequences"]["coverage"] >= seen["consequences"]["coverage"]
+    nothing = client.get(f"{address}/preview", params={"threshold": -1}).json()
+    assert (nothing["max_risk"], nothing["consequences"]["risk"]) == (None, None)
+
+
 def test_a_threshold_of_the_config_is_found_again(client, address) -> None:
     """The same risk, asked for in the config and here, means the same threshold."""
     calibration = address.split("/")[2]
