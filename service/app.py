@@ -33,6 +33,7 @@ from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.tenants import default_tenant_id
 from service.web.charts.renderer import Renderer
+from service.web.saved_report import saved_report
 
 UPLOAD_QUEUE = 256
 DESCRIPTION = """\
@@ -104,6 +105,7 @@ def create_app(
     app.state.sites = Sites(settings.host_names(), local=settings.host if is_local else "")
     app.state.lanes = _lanes(settings, metrics)
     app.state.charts = Renderer()
+    app.state.saved_report = partial(saved_report, app.state.charts)
     app.state.oip_statistics = Statistics()
     # Set by the server when it begins to shut down.
     app.state.stopping = asyncio.Event()

@@ -1,9 +1,10 @@
 """What routes ask for, as annotated aliases."""
 
 import uuid
-from typing import Annotated
+from collections.abc import Callable, Mapping
+from typing import Annotated, Any
 
-from fastapi import Depends, Path, Request
+from fastapi import Depends, Path, Request, Response
 
 from service.api.access.audit_trail import act_of
 from service.api.access.bearer import CALLER
@@ -59,6 +60,11 @@ def _models(request: Request) -> ServedModels:
     return models
 
 
+def _saved_report(request: Request) -> Callable[[Mapping[str, Any]], Response]:
+    write: Callable[[Mapping[str, Any]], Response] = request.app.state.saved_report
+    return write
+
+
 def _job_watch(request: Request) -> JobWatch:
     watch = request.app.state.job_watch
     assert isinstance(watch, JobWatch)  # noqa: S101 - set by the composition root
@@ -75,5 +81,7 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 # Of a route that changes something, in the place of its tenant.
 ActDep = Annotated[Act, Depends(_act)]
+# Of pages, which this layer knows nothing of: what makes one file of a report.
+SavedReportDep = Annotated[Callable[[Mapping[str, Any]], Response], Depends(_saved_report)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
 EvaluationName = Annotated[str, Path(description="What the further set is called.")]

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from service.api.calibrations import Finding
 from service.api.compared_measures import ComparedMeasure, Difference
-from service.api.dependencies import TenantDep, WorkspaceDep
+from service.api.dependencies import SavedReportDep, TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import problems
 from service.errors import InvalidInput
@@ -17,6 +17,7 @@ from service.operations.compare import compare_calibrations
 from service.operations.report import collect_report
 from service.operations.report_csv import report_csv
 from service.operations.report_markdown import report_markdown
+from service.operations.report_model_card import model_card
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
 
@@ -223,12 +224,17 @@ def get_report(
             description="An id, a name, or `name@version`; several are set side by side.",
         ),
     ],
+    saved_report: SavedReportDep,
     report_format: Annotated[
-        Literal["json", "csv", "markdown"] | None,
-        Query(alias="format", description="Instead of the Accept header."),
+        Literal["json", "csv", "markdown", "model-card", "html"] | None,
+        Query(
+            alias="format",
+            description="Instead of the Accept header. `html` is the page as one file, "
+            "`model-card` Markdown to publish a model with.",
+        ),
     ] = None,
 ) -> Response:
-    """Give scores, bins, baselines and provenance as JSON, CSV or Markdown."""
+    """Give scores, bins, baselines and provenance as JSON, CSV, Markdown or HTML."""
     chosen = report_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     if len(calibration) > 1:
         if chosen != "json":
@@ -239,4 +245,8 @@ def get_report(
         return Response(report_csv(report), media_type=MEDIA_TYPES["csv"])
     if chosen == "markdown":
         return Response(report_markdown(report), media_type=MEDIA_TYPES["markdown"])
+    if chosen == "model-card":
+        return Response(model_card(report), media_type=MEDIA_TYPES["markdown"])
+    if chosen == "html":
+        return saved_report(report)
     return JSONResponse(report)

@@ -11,7 +11,7 @@ from service.client.retrying import asked
 from service.client.steps import Steps
 
 Status: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
-TextFormat: TypeAlias = Literal["csv", "markdown", "html"]
+TextFormat: TypeAlias = Literal["csv", "markdown", "model-card", "html"]
 PAGE = 200
 
 

@@ -1,7 +1,6 @@
 """``/report`` for people: what was learned of a calibration, the decision first."""
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -14,12 +13,16 @@ from service.web.asker import charts_of, tenant_of, workspace_of
 from service.web.calibration_page import calibration_page
 from service.web.charts.drawn import draw_charts
 from service.web.page_route import SharedRoute
-from service.web.pointed import Pointed
+from service.web.report_content import report_content
 
-# The sentence is about answers that were said to be as sure as this, or as near as there are any.
-SAID = 0.95
-FEWEST = 20
-FEW_CLASSES = 5
+# What it is called, the `format` that `GET /report` knows it by, and how the file's name ends.
+SAVES = (
+    ("HTML", "html", ".html"),
+    ("Markdown", "markdown", ".md"),
+    ("model card", "model-card", "-card.md"),
+    ("CSV", "csv", ".csv"),
+    ("JSON", "json", ".json"),
+)
 
 
 async def report(request: Request) -> Response:
@@ -30,64 +33,20 @@ async def report(request: Request) -> Response:
     found = await run_in_threadpool(
         collect_report, workspace_of(request), tenant_of(request), named[0]
     )
-    address = f"/pages/calibrations/{found['calibration']['id']}/charts"
+    about = found["calibration"]
+    address = f"/pages/calibrations/{about['id']}/charts"
     chart = await run_in_threadpool(draw_charts, charts_of(request), found, address=address)
-    events = [_event(k, event) for k, event in found["events"].items()]
-    return calibration_page(
-        request,
-        "report.html",
-        "report",
-        found["calibration"],
-        report=found,
-        shown=Pointed(found),
-        events=events,
-        fewest=_fewest(found["provenance"]),
-        config=json.dumps(found["provenance"]["config"], indent=2, ensure_ascii=False),
-        chart=chart,
-    )
+    content = report_content(found, chart)
+    return calibration_page(request, "report.html", "report", about, saves=_saves(about), **content)
 
 
-def _event(k: str, event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return where in the report the numbers of an event's section are."""
-    served = event["served"]
-    table = event["measures"][served]
-    known = table.get("reliability")
-    return {
-        "k": k,
-        "at": ("events", k),
-        "served": served,
-        "table_at": ("events", k, "measures", served),
-        "bins": len(table["bins"]),
-        "verdict": event["verdict"],
-        "figures": event["figures"],
-        "held_out": None if known is None else known["held_out"],
-        "said": None if known is None else _said(known["after"]),
-        "widest": _widest(table["bins"]),
-    }
-
-
-def _said(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return which row of the reliability tells of about so sure answers."""
-    enough = [index for index, row in enumerate(rows) if row["count"] >= FEWEST]
-
-    def far_and_few(index: int) -> tuple[float, int]:
-        # Alike to the percent: of those, the one that most is known of.
-        return round(abs(rows[index]["said"] - SAID), 2), -rows[index]["count"]
-
-    return min(enough, key=far_and_few, default=None)
-
-
-def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the classes of which there are the fewest samples, a few of them."""
-    counts = provenance["data"].get("class_counts") or []
-    names = provenance["config"]["classes"]
-    order = sorted(range(len(counts)), key=lambda index: counts[index])[:FEW_CLASSES]
-    return [{"index": index, "name": names[index]} for index in order]
-
-
-def _widest(bins: Sequence[Mapping[str, Any]]) -> int | None:
-    widths = [found["interval"][1] - found["interval"][0] for found in bins]
-    return max(range(len(widths)), key=widths.__getitem__, default=None)
+def _saves(about: Mapping[str, Any]) -> list[tuple[str, str, str]]:
+    """Return what each form is called, where it is, and how its file is to be called."""
+    stem = f"{about['name']}-{about['version']}"
+    return [
+        (label, f"/report?calibration={about['id']}&format={form}", f"{stem}{ending}")
+        for label, form, ending in SAVES
+    ]
 
 
 ROUTES = (SharedRoute("/report", report),)
