@@ -208,7 +208,7 @@ class Uses:
     def report_text(
         self, calibration: Reference, format_: kept.TextFormat = "markdown"
     ) -> Steps[str]:
-        """Return them as text."""
+        """Return them as text; as HTML a page that needs nothing beside it."""
         params = {"calibration": reference_of(calibration), "format": format_}
         return kept.as_text("/report", params, retries=self._retries)
 

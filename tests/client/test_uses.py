@@ -56,6 +56,8 @@ def test_a_calibration_from_its_beginning_to_its_end(client, url, tmp_path) -> N
     assert report == httpx.get(f"{url}/report", params={"calibration": made.id}).json()
     assert client.report_text(made).startswith("# whole@")
     assert client.report_text(made, "csv").splitlines()[0].count(",") > 2
+    assert client.report_text(made, "model-card").startswith("---\n")
+    assert client.report_text(made, "html").startswith("<!doctype html>")
     assert client.bins(made)["calibration"]["id"] == made.id
 
     judged = client.evaluate(made, {"inputs": inputs[:200]}, name="part/of it")
