@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from service.core.bins.table import BinTable
 from service.core.mislabelled import mislabelled_candidates
 from service.core.records import Records
+from service.core.surest_errors import surest_errors
 
 
 def choose_kept_rows(
@@ -34,11 +35,9 @@ def choose_kept_rows(
         If the records lack the column, or ``n`` is negative.
     """
     suspects = mislabelled_candidates(records, k, column, table, n=n // 3)
-    missed = np.flatnonzero(~records.hits(k))
-    order = np.lexsort((records.tie_key[missed], records.uncertainty[column][missed]))
     chosen = np.zeros(records.n_samples, np.bool_)
     chosen[[candidate.index for candidate in suspects]] = True
-    chosen[missed[order[: n // 3]]] = True
+    chosen[surest_errors(records, k, column, n=n // 3)] = True
     others = np.flatnonzero(~chosen)
     room = n - int(np.count_nonzero(chosen))
     chosen[others[np.argsort(records.tie_key[others], kind="stable")[:room]]] = True

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from service.core.arrays import Rates, Uncertainty
 from service.core.bins.assign import assign_bins
 from service.core.bins.prior import posterior_mean
 from service.core.bins.table import BinTable
@@ -73,10 +74,7 @@ def mislabelled_candidates(
         raise ValueError(f"n must not be negative, not {n}")
     missed = np.flatnonzero(~records.hits(k))
     uncertainty = records.uncertainty[column][missed]
-    # A miss left out takes a sample from its bin and no hit; maximum() is for a foreign table.
-    counts = np.maximum(table.counts - int(leave_one_out), table.hits)
-    posterior = posterior_mean(table.hits, counts, table.prior)
-    expected = posterior[assign_bins(uncertainty, table.edges)]
+    expected = posterior_of_others(uncertainty, table, leave_one_out=leave_one_out)
     order = np.lexsort((records.tie_key[missed], uncertainty, -expected))[:n]
     return tuple(
         MislabelledCandidate(
@@ -88,3 +86,26 @@ def mislabelled_candidates(
         )
         for place in order
     )
+
+
+def posterior_of_others(
+    uncertainty: Uncertainty, table: BinTable, *, leave_one_out: bool = True
+) -> Rates:
+    """Return the posterior of the bin of each sample without a hit, from the bin's other samples.
+
+    Parameters
+    ----------
+    uncertainty : ndarray of float32, shape (n_samples,)
+        Of samples with ``X = 0`` alone.
+    table : BinTable
+    leave_one_out : bool
+        Whether the table was fitted on them, so that each is one of its bin's samples.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples,)
+    """
+    # A miss left out takes a sample from its bin and no hit; maximum() is for a foreign table.
+    counts = np.maximum(table.counts - int(leave_one_out), table.hits)
+    posterior = posterior_mean(table.hits, counts, table.prior)
+    return posterior[assign_bins(uncertainty, table.edges)]

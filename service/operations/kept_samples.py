@@ -28,8 +28,10 @@ ROLE: models.ArtifactRole = "samples"
 MOST_ROWS = 1000
 MOST_BYTES = 2**26
 
-_INPUT = "input/"
-_RECORD = "record/"
+# How the arrays of the file are called: the number of each sample in its set, and what is below.
+INDEX = "index"
+INPUT = "input/"
+RECORD = "record/"
 
 
 @dataclass(frozen=True)
@@ -58,7 +60,7 @@ class KeptSamples:
         ArtifactDamaged
             If they are not what was stored.
         """
-        return self._first(_INPUT, n_rows)
+        return self._first(INPUT, n_rows)
 
     def recorded(self, n_rows: int, columns: Sequence[str]) -> RecordedRows:
         """Return what is recorded of the first rows, of these uncertainties.
@@ -68,7 +70,7 @@ class KeptSamples:
         ArtifactDamaged
             If they are not what was stored.
         """
-        found = self._first(_RECORD, n_rows)
+        found = self._first(RECORD, n_rows)
         return RecordedRows(
             top_classes=found["top_classes"],
             top_logits=found["top_logits"],
@@ -106,7 +108,7 @@ def keep_samples(
     ArtifactDamaged, StorageFull
         If a shard is not what was stored, or no space is left.
     """
-    arrays: dict[str, Array] = {"index": index}
+    arrays: dict[str, Array] = {INDEX: index}
     filled = 0
     for task in tasks:
         within = index[(index >= task.start) & (index < task.start + task.n_rows)] - task.start
@@ -116,12 +118,12 @@ def keep_samples(
         for part in _rows_of(artifacts, task, within, limits):
             n_rows = len(next(iter(part.values())))
             for name, rows in part.items():
-                if _INPUT + name not in arrays:
-                    arrays[_INPUT + name] = np.empty((len(index), *rows.shape[1:]), rows.dtype)
-                arrays[_INPUT + name][filled : filled + n_rows] = rows
+                if INPUT + name not in arrays:
+                    arrays[INPUT + name] = np.empty((len(index), *rows.shape[1:]), rows.dtype)
+                arrays[INPUT + name][filled : filled + n_rows] = rows
             filled += n_rows
     for name, array in records.take(index).to_arrays().items():
-        arrays[_RECORD + name] = array
+        arrays[RECORD + name] = array
     key = tasks[0].files.samples()
     with (
         artifact_failures(remote=False),

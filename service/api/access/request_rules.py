@@ -5,9 +5,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service.api.access.bearer import CALLER
 from service.api.access.refuse import refuse
-from service.api.access.route_scopes import OPEN, DeclaredRoute, declared_route
+from service.api.access.route_scopes import OPEN, declared_route
 from service.api.access.sites import Sites
-from service.api.access.small_body import LARGE_BODIES, has_body, received
+from service.api.access.small_body import (
+    LARGE_BODIES,
+    MORE_BYTES,
+    MOST_BYTES,
+    has_body,
+    received,
+)
 from service.api.body import encoding_refused, is_plain
 from service.errors import ServiceError
 from service.operations.api_keys import Caller
@@ -53,10 +59,8 @@ class RequestRules:
             self._sites.check(method, pairs, is_open=is_open)
         if not is_plain(headers.get(b"content-encoding")):
             raise encoding_refused()
-        if not has_body(headers) or _takes_large(method, found):
+        route = None if found is None else (method, found.path)
+        if not has_body(headers) or route in LARGE_BODIES:
             return receive
-        return await received(receive, headers, seconds=self._body_seconds)
-
-
-def _takes_large(method: str, found: DeclaredRoute | None) -> bool:
-    return found is not None and (method, found.path) in LARGE_BODIES
+        most = MOST_BYTES if route is None else MORE_BYTES.get(route, MOST_BYTES)
+        return await received(receive, headers, seconds=self._body_seconds, most=most)

@@ -16,8 +16,11 @@ LARGE_BODIES = frozenset(
         ("POST", "/calibrations/import"),
         ("POST", "/calibrations/{calibration_id}/evaluations"),
         ("POST", "/calibrations/{calibration_id}/refit"),
+        ("POST", "/pages/calibrate"),
     }
 )
+# Received whole as well, though a picture may be longer.
+MORE_BYTES = {("POST", "/pages/calibrations/{calibration_id}/try"): 16 * 1024**2}
 
 
 def has_body(headers: Mapping[bytes, bytes]) -> bool:
@@ -25,24 +28,26 @@ def has_body(headers: Mapping[bytes, bytes]) -> bool:
     return b"transfer-encoding" in headers or headers.get(b"content-length", b"0") != b"0"
 
 
-async def received(receive: Receive, headers: Mapping[bytes, bytes], *, seconds: float) -> Receive:
+async def received(
+    receive: Receive, headers: Mapping[bytes, bytes], *, seconds: float, most: int = MOST_BYTES
+) -> Receive:
     """Return what yields the whole body, and then what comes after it.
 
     Raises
     ------
     TooLarge
-        If it is longer than `MOST_BYTES`, by what is claimed or by what comes.
+        If it is longer than ``most``, by what is claimed or by what comes.
     RequestTimeout
         If it takes longer than ``seconds``.
     ClientDisconnect
         If the client leaves before its end.
     """
     claimed = headers.get(b"content-length", b"0")
-    if not claimed.isdigit() or int(claimed) > MOST_BYTES:
-        raise _too_large()
+    if not claimed.isdigit() or int(claimed) > most:
+        raise _too_large(most)
     try:
         async with asyncio.timeout(seconds):
-            whole = await _whole(receive)
+            whole = await _whole(receive, most)
     except TimeoutError as error:
         raise RequestTimeout.at("body", f"expected within {seconds:g} seconds") from error
     left: list[Message] = [{"type": "http.request", "body": whole, "more_body": False}]
@@ -53,18 +58,18 @@ async def received(receive: Receive, headers: Mapping[bytes, bytes], *, seconds:
     return again
 
 
-async def _whole(receive: Receive) -> bytes:
+async def _whole(receive: Receive, most: int) -> bytes:
     whole = bytearray()
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
         whole += message.get("body", b"")
-        if len(whole) > MOST_BYTES:
-            raise _too_large()
+        if len(whole) > most:
+            raise _too_large(most)
         if not message.get("more_body", False):
             return bytes(whole)
 
 
-def _too_large() -> TooLarge:
-    return TooLarge.at("body", f"expected at most {MOST_BYTES} bytes")
+def _too_large(most: int) -> TooLarge:
+    return TooLarge.at("body", f"expected at most {most} bytes")

@@ -7,7 +7,7 @@ import structlog
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from service.api.access.bearer import peer_of
+from service.api.access.bearer import CALLER, peer_of
 from service.api.hot.arriving_body import ArrivingBody
 from service.api.hot.exchange import HotAnswer, HotApp, HotRequest, RequestHead
 from service.api.hot.limits import BodyBudget, ConnectionLimits, Pace
@@ -70,6 +70,7 @@ class HotDispatcher:
         head = RequestHead(found.route, found.parameters, scope.get("query_string", b""), headers)
         head.request_id = scope.get("state", {}).get(REQUEST_ID, "").encode()
         head.peer = peer_of(scope)
+        head.caller = scope.get(CALLER)
         try:
             meter = self._hot.admit(head)
             body = await self._read(headers, receive, arrived, meter)

@@ -6,6 +6,7 @@ from typing import Any, Protocol, TypeAlias
 import msgspec
 
 from service.errors import ServiceError
+from service.operations.api_keys import Caller
 from service.operations.tenants import TenantMeter
 
 Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
@@ -27,6 +28,7 @@ class RequestHead(msgspec.Struct, eq=False):
     memo: Any = None
     request_id: bytes = b""
     peer: str = ""
+    caller: Caller | None = None
 
 
 class HotAnswer(msgspec.Struct, eq=False):

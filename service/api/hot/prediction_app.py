@@ -28,7 +28,7 @@ from service.errors import (
 )
 from service.metrics import RequestMetrics
 from service.operations.api_keys import PREDICT as MAY_PREDICT
-from service.operations.api_keys import Caller, Doorkeeper, KeyRing
+from service.operations.api_keys import Caller, Doorkeeper, KeyRing, require_scope
 from service.operations.asked_prediction import (
     AnswerForm,
     AskedPrediction,
@@ -129,7 +129,7 @@ class PredictionApp:
         known: _Known | None = head.memo
         if known is None or known.ring is not doorkeeper.ring:
             ring = doorkeeper.ring
-            caller = doorkeeper.admit(authorization(head.headers), SCOPE, head.peer)
+            caller = _let_in(head, doorkeeper)
             self._sites.check("POST", head.headers, is_open=caller.key_id is None)
             _check_encoding(head)
             terms = None if known is None else known.terms
@@ -180,6 +180,13 @@ class _Known(msgspec.Struct, eq=False):
     caller: Caller
     terms: PredictionTerms | None
     meter: TenantMeter
+
+
+def _let_in(head: RequestHead, doorkeeper: Doorkeeper) -> Caller:
+    if head.caller is None:
+        return doorkeeper.admit(authorization(head.headers), SCOPE, head.peer)
+    require_scope(head.caller, SCOPE)
+    return head.caller
 
 
 def _terms(head: RequestHead, longest: float) -> PredictionTerms:
