@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 import models
 from service.api.dependencies import TenantDep, WorkspaceDep
@@ -13,6 +13,16 @@ from service.api.problems import problems
 from service.operations.audit import list_audit
 
 router = APIRouter(tags=["audit"])
+
+
+def _no_number(value: object) -> object:
+    """Refuse what counts seconds: nobody can tell from which day, nor whether it was meant."""
+    if isinstance(value, str) and "-" not in value[1:]:
+        raise ValueError("expected a date and time with its offset, as 2026-01-31T12:00:00Z")
+    return value
+
+
+Moment = Annotated[AwareDatetime, BeforeValidator(_no_number)]
 
 
 class AuditEntry(BaseModel):
@@ -44,7 +54,7 @@ def get_audit(  # noqa: PLR0913, PLR0917 - as many filters
     tenant_id: TenantDep,
     limit: Annotated[int, Query(ge=1, le=1000, description="Most of a page.")] = 100,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Only from then on.")] = None,
+    since: Annotated[Moment | None, Query(description="Only from then on.")] = None,
     action: Annotated[str | None, Query(description="Only this action.")] = None,
     key_id: Annotated[str | None, Query(description="Only by this key.")] = None,
     result: Annotated[models.AuditResult | None, Query(description="Only with this end.")] = None,

@@ -48,6 +48,8 @@ STATUS: dict[type[ServiceError], HTTPStatus] = {
     errors.DeadlineExceeded: HTTPStatus.GATEWAY_TIMEOUT,
 }
 
+_NO_JSON = errors.MalformedRequest.at("body", "expected a JSON object, as UTF-8")
+
 log = structlog.get_logger(__name__)
 
 
@@ -125,6 +127,8 @@ async def _service_error(request: Request, error: Exception) -> JSONResponse:
 
 async def _request_validation(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, RequestValidationError)  # noqa: S101 - as above
+    if any(found["type"] == "json_invalid" for found in error.errors()):
+        return await _service_error(request, _NO_JSON)
     violations = [
         Violation(".".join(str(part) for part in found["loc"]), found["msg"])
         for found in error.errors()
@@ -144,6 +148,8 @@ async def _request_validation(request: Request, error: Exception) -> JSONRespons
 async def _http_exception(request: Request, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)  # noqa: S101 - as above
     status = HTTPStatus(error.status_code)
+    if status == HTTPStatus.BAD_REQUEST:  # what the framework says of text that is no UTF-8
+        return await _service_error(request, _NO_JSON)
     response = problem_response(
         request,
         status,

@@ -209,7 +209,7 @@ def test_where_only_the_routes_are_reached(tmp_path) -> None:
         transport = httpx.ASGITransport(outer)
         async with (
             app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://h") as client,
+            httpx.AsyncClient(transport=transport, base_url="http://localhost") as client,
         ):
             body = {"calibration": "nobody", "logits": [[0.0, 1.0]]}
             answers = [

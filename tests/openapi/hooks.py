@@ -25,6 +25,7 @@ LOGITS = "label,logit_0,logit_1,logit_2\n" + "\n".join(
 # Operation, where the rule was broken, and why a schema cannot say so.
 RIGHT_REFUSALS = [
     ("GET /calibrations", r"cursor", "a cursor is what a page gave, and nothing else"),
+    ("GET /audit", r"cursor", "as above"),
     (
         "POST /calibrate",
         r"(calibration|evaluation)(\..*)?|model|model_data",
@@ -36,6 +37,12 @@ RIGHT_REFUSALS = [
     ("POST /calibrations/{calibration_id}/evaluations", r"name", "printable, and not `…/events`"),
     ("POST /calibrations/{calibration_id}/refit", r"config(\..*)?", "as above"),
     ("POST /calibrations/import", r"document(\..*)?", "numbers that contradict one another"),
+    (
+        r".*/operating-points(/preview)?",
+        r"body|query",
+        "exactly one of threshold, coverage, max_risk",
+    ),
+    (".*/operating-points(/withdraw)?", r"author|reason", "printable, on one line"),
     ("POST /predict", r".*", "rows of another shape than the calibration's, or names of another"),
     ("GET /report", r"format|calibration", "several calibrations are compared in JSON alone"),
     (".*/infer", r".*", "tensors of another shape than the calibration's, or names of another"),

@@ -48,7 +48,9 @@ BEGINNINGS = st.builds(
     Beginning, st.integers(1, 9), st.none() | WANTED, st.dictionaries(TEXTS, SUPPLIED, max_size=2)
 )
 PARTS = st.builds(Part, NUMBERS, st.integers(1, 5), st.none() | BEGINNINGS, st.integers(1, 3))
-REFUSED = st.builds(Refused, NUMBERS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS), max_size=3))
+REFUSED = st.builds(
+    Refused, NUMBERS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=3)
+)
 REPORTS = st.builds(
     Report, st.lists(PARTS, max_size=5), st.lists(REFUSED, max_size=3), st.integers(0, 10**6)
 )

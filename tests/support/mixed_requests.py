@@ -166,7 +166,8 @@ REFUSED: tuple[Form, ...] = (
 def said(answer: httpx.Response) -> tuple[Any, ...]:
     """Return what an answer says that other rows may not change: status, and rows or sentence."""
     if answer.status_code != httpx.codes.OK:
-        return answer.status_code, answer.text, answer.headers.get("retry-after")
+        problem = {name: part for name, part in answer.json().items() if name != "request_id"}
+        return answer.status_code, json.dumps(problem), answer.headers.get("retry-after")
     return answer.status_code, said_of_rows(answer)
 
 

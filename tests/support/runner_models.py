@@ -143,6 +143,26 @@ def function_bomb(depth=30):
     )
 
 
+def slow_to_load(n_products=1500, size=1200):
+    """Multiplies constants, which ONNX Runtime does while it loads a model: many seconds."""
+    turn = np.roll(np.eye(size, dtype=np.float32), 1, axis=0)
+    products = [node("MatMul", [f"c{i}", "c0"], [f"c{i + 1}"]) for i in range(n_products)]
+    return make_model(
+        [
+            *products,
+            node("Slice", [f"c{n_products}", "begin", "end"], ["part"]),
+            node("MatMul", ["x", "part"], ["y"]),
+        ],
+        inputs=[value("x", ("N", N_FEATURES))],
+        outputs=[value("y", ("N", 10))],
+        initializers=[
+            constant("c0", turn),
+            constant("begin", [0, 0], np.int64),
+            constant("end", [N_FEATURES, 10], np.int64),
+        ],
+    )
+
+
 def memory_hungry(n_bytes=2**50):
     """Adds a sum of zeros, more of them than any machine holds, to the logits."""
     return make_model(
