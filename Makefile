@@ -28,8 +28,9 @@ serve: install
 	$(BIN)/howsure serve
 
 # As many tests at a time as there are processors: threads of numpy would wait for one another.
+# Bytecode is kept whatever the environment says: each of hundreds of processes would compile anew.
 test: install $(OUTSIDE)/.installed
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
 
 # The OpenAPI document, tried with many more made-up requests than `make test` sends.
 EXAMPLES := 200

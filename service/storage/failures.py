@@ -4,8 +4,7 @@ import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import psycopg
-from sqlalchemy.exc import DBAPIError
+from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 
 from service.errors import Overloaded, ServiceError, StorageFull
@@ -43,9 +42,7 @@ def _meaning(error: DBAPIError) -> ServiceError | None:
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         return _sqlite_meaning(cause)
-    if isinstance(cause, psycopg.Error):
-        return _postgresql_meaning(cause)
-    return None
+    return _postgresql_meaning(error)
 
 
 def _sqlite_meaning(error: sqlite3.Error) -> ServiceError | None:
@@ -61,12 +58,12 @@ def _sqlite_meaning(error: sqlite3.Error) -> ServiceError | None:
     return None
 
 
-def _postgresql_meaning(error: psycopg.Error) -> ServiceError | None:
-    code = error.sqlstate
+def _postgresql_meaning(error: DBAPIError) -> ServiceError | None:
+    code: str | None = getattr(error.orig, "sqlstate", None)
     if code == _POSTGRESQL_DISK_FULL:
         return StorageFull("No space is left for the database.")
     # An error without a code is the driver's own: it has no connection, or lost it.
-    lost = code is None and isinstance(error, psycopg.OperationalError)
+    lost = code is None and isinstance(error, OperationalError)
     if lost or (code is not None and code.startswith(_POSTGRESQL_AWAY)):
         return Overloaded("The database does not answer.")
     return None

@@ -1,7 +1,7 @@
 """Isotonic regression on the log-odds of the top classes' mass."""
 
 import numpy as np
-from scipy.optimize import isotonic_regression
+import scipy  # whose parts are imported when first used
 
 from service.core.arrays import BinIndex
 from service.core.calibrators.calibrator import Calibrator, Confidence, Fitted
@@ -19,7 +19,7 @@ def fit_isotonic(records: Records, k: int, rows: BinIndex) -> Fitted:
     points, which = np.unique(log_odds(records, k)[rows], return_inverse=True)
     counts = np.bincount(which)
     rates = np.bincount(which, weights=records.hits(k)[rows]) / counts
-    fitted = np.clip(isotonic_regression(rates, weights=counts).x, 0.0, 1.0)
+    fitted = np.clip(scipy.optimize.isotonic_regression(rates, weights=counts).x, 0.0, 1.0)
 
     def predict(records: Records) -> Confidence:
         probability = np.interp(log_odds(records, k), points, fitted)

@@ -1,8 +1,7 @@
 """Temperature scaling, from the stored grid of temperatures."""
 
 import numpy as np
-from scipy.interpolate import PchipInterpolator
-from scipy.optimize import minimize_scalar
+import scipy  # whose parts are imported when first used
 
 from service.core.arrays import BinIndex, Floats
 from service.core.bins.edges import UNDERFLOW
@@ -51,7 +50,7 @@ def best_temperature(records: Records, rows: BinIndex) -> float:
             np.exp(log_normaliser(log_temperature)) - mean_logit * np.exp(-log_temperature)
         )
 
-    found = minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         loss,
         bounds=(LOG_TEMPERATURES[0], LOG_TEMPERATURES[-1]),
         method="bounded",
@@ -78,9 +77,10 @@ def scaled_neg_log_mass(records: Records, k: int, temperature: float) -> Floats:
     return found
 
 
-def _monotone(grid: Floats) -> PchipInterpolator:
+def _monotone(grid: Floats) -> "scipy.interpolate.PchipInterpolator":
     """Interpolate the logarithm of values at the grid's temperatures, the last axis, in log T."""
-    return PchipInterpolator(LOG_TEMPERATURES, np.log(np.maximum(grid, float(UNDERFLOW))), axis=-1)
+    logarithms = np.log(np.maximum(grid, float(UNDERFLOW)))
+    return scipy.interpolate.PchipInterpolator(LOG_TEMPERATURES, logarithms, axis=-1)
 
 
 CALIBRATOR = Calibrator(

@@ -1,7 +1,7 @@
 """Whether the labels name the classes in another order than the model."""
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+import scipy  # whose parts are imported when first used
 
 from service.core.arrays import Labels
 from service.core.findings.evidence import Evidence
@@ -64,7 +64,7 @@ def _matching(labels: Labels, predicted: Labels, n_classes: int) -> Labels:
     confusion = counts.reshape(n_classes, n_classes).astype(np.float64)
     # Less than a hit altogether: of equally good matchings the one that moves fewest labels.
     confusion[np.diag_indices(n_classes)] += 0.5 / n_classes
-    rows, columns = linear_sum_assignment(confusion, maximize=True)
+    rows, columns = scipy.optimize.linear_sum_assignment(confusion, maximize=True)
     renamed = np.empty(n_classes, dtype=np.int64)
     renamed[rows] = columns
     return renamed

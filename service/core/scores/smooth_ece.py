@@ -1,8 +1,7 @@
 """Calibration error without bins: smoothed by a kernel that chooses its own width."""
 
 import numpy as np
-from scipy.fft import dct, idct
-from scipy.optimize import brentq
+import scipy  # its parts are imported when first used: half a second at the start of a command
 
 from service.core.arrays import Floats, Rates
 from service.core.scores.judged import Judged
@@ -21,7 +20,7 @@ def smooth_ece(judged: Judged) -> float:
     residuals = _residuals(judged.probability, judged.hits - judged.probability)
     if not residuals.any():
         return 0.0
-    waves = dct(residuals, norm="ortho")
+    waves = scipy.fft.dct(residuals, norm="ortho")
 
     def excess(width: float) -> float:
         return _smoothed(waves, width) - width
@@ -29,7 +28,7 @@ def smooth_ece(judged: Judged) -> float:
     finest = 1.0 / N_CELLS
     if excess(finest) <= 0.0:
         return _smoothed(waves, finest)
-    return float(brentq(excess, finest, 2.0, xtol=1e-14))
+    return float(scipy.optimize.brentq(excess, finest, 2.0, xtol=1e-14))
 
 
 def _residuals(probability: Rates, residuals: Rates) -> Floats:
@@ -46,7 +45,7 @@ def _smoothed(waves: Floats, width: float) -> float:
     # A Gaussian reflected at both ends has the cosines for its own: it damps each by a factor.
     frequency = np.pi * np.arange(N_CELLS)
     damped = waves * np.exp(-0.5 * np.square(width * frequency))
-    return float(np.abs(idct(damped, norm="ortho")).sum())
+    return float(np.abs(scipy.fft.idct(damped, norm="ortho")).sum())
 
 
 SCORES = (
