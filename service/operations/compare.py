@@ -99,6 +99,8 @@ def _sentence(found: Comparison, first: str, second: str) -> str:
     difference = found.differences.get("nll")
     if difference is None:
         return f"Top-{found.k}: {first} and {second} share no score to compare by."
+    if difference.mean == 0.0:
+        return f"Top-{found.k}: {first} and {second} have the same negative log-likelihood."
     better, worse = (second, first) if difference.mean < 0 else (first, second)
     error = difference.standard_error
     spread = "" if error is None else f" (standard error {error:.5f})"

@@ -51,11 +51,16 @@ def _cost(onnx_model: OnnxModel | None, measure: str) -> dict[str, Any]:
 def _cell(found: Mapping[str, Any], score: str, folds: int) -> dict[str, Any]:
     """Return a score over the folds, or of all out-of-fold answers where they do not define it."""
     over = found["scores"].get(score) or {"mean": None, "std": None, "folds": 0, "pooled": None}
-    whole = score == OF_THE_TABLE or over["folds"] < folds
-    pooled = whole and over["pooled"] is not None
+    pooled = is_pooled(score, over, folds)
     return {
         "value": over["pooled"] if pooled else over["mean"],
         "std": None if pooled else over["std"],
         "pooled": pooled,
         "evaluation": (found["evaluation"] or {}).get(score),
     }
+
+
+def is_pooled(score: str, over: Mapping[str, Any], folds: int) -> bool:
+    """Tell whether a score is to be that of all folds together, not their mean."""
+    whole: bool = score == OF_THE_TABLE or over["folds"] < folds
+    return whole and over["pooled"] is not None

@@ -4,12 +4,13 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from service.web.charts.figure import pointer
 from service.web.words import FILTERS
 
 _NUMBER = Markup('<span class="number" data-path="{}" data-value="{}">{}</span>')
+_MISSING = object()
 
 
 class Pointed:
@@ -26,20 +27,26 @@ class Pointed:
 
     def value(self, *parts: object) -> Any:  # noqa: ANN401 - whatever the report holds there
         """Return what is there, None if nothing is."""
+        found = self._found(parts)
+        return None if found is _MISSING else found
+
+    def number(self, form: str, *parts: object) -> Markup:
+        """Return it as HTML, in one of the forms of `words`; what there is not points nowhere."""
+        value = self._found(parts)
+        if value is _MISSING:
+            return escape(FILTERS[form](None))
+        return _NUMBER.format(pointer(*_flat(parts)), json.dumps(value), FILTERS[form](value))
+
+    def _found(self, parts: Iterable[object]) -> Any:  # noqa: ANN401 - whatever is there
         found: Any = self._report
         for part in _flat(parts):
             if isinstance(found, list) and isinstance(part, int) and part < len(found):
                 found = found[part]
             elif isinstance(found, Mapping):
-                found = found.get(str(part))
+                found = found.get(str(part), _MISSING)
             else:
-                return None
+                return _MISSING
         return found
-
-    def number(self, form: str, *parts: object) -> Markup:
-        """Return it as HTML, in one of the forms of `words`."""
-        value = self.value(*parts)
-        return _NUMBER.format(pointer(*_flat(parts)), json.dumps(value), FILTERS[form](value))
 
 
 def _flat(parts: Iterable[object]) -> Iterator[object]:

@@ -5,6 +5,9 @@ from datetime import datetime
 from typing import Any
 
 _NONE = "–"  # noqa: RUF001 - the sign of a cell without a number
+_MINUS = "\u2212"
+_TEN = 10
+_THOUSAND = 1000
 _MINUTE = 60
 
 
@@ -28,9 +31,31 @@ def count(value: int | None) -> str:
     return _NONE if value is None else f"{value:,}"
 
 
+def amount(value: float | None) -> str:
+    """Return how many there are on average, as a count; of less than ten, parts of one as well."""
+    if value is None:
+        return _NONE
+    return f"{value:,.0f}" if value >= _TEN else f"{value:.2g}"
+
+
 def edge(value: float | None) -> str:
     """Return an end of a bin, as short as tells it from others."""
     return _NONE if value is None else f"{value:.4g}"
+
+
+def short(value: float | None) -> str:
+    """Return a number with three figures; of a large one, no fraction."""
+    if value is None:
+        return _NONE
+    return f"{value:,.0f}" if abs(value) >= _THOUSAND else f"{value:#.3g}".removesuffix(".")
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with three figures and its sign."""
+    if value is None:
+        return _NONE
+    sign = "" if value == 0 else _MINUS if value < 0 else "+"
+    return sign + short(abs(value))
 
 
 def plain(value: object) -> str:
@@ -53,5 +78,6 @@ def seconds(value: float) -> str:
 
 
 FILTERS: Mapping[str, Callable[..., Any]] = {
-    made.__name__: made for made in (percent, number, count, edge, plain, moment, seconds)
+    made.__name__: made
+    for made in (percent, number, short, signed, count, amount, edge, plain, moment, seconds)
 }

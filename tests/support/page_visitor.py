@@ -31,6 +31,14 @@ def elements(text: str) -> list[tuple[str, dict[str, str | None]]]:
     return parser.found
 
 
+def pointed_to(report: Any, path: str) -> Any:
+    """Return what a JSON pointer, as of a page's ``data-path``, points to."""
+    for part in path.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        report = report[int(name)] if isinstance(report, list) else report[name]
+    return report
+
+
 class Visitor:
     """A browser of a service, as far as cookies and forms go; it ends with the service."""
 
