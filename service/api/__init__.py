@@ -24,6 +24,7 @@ from service.api import (
     problems,
     refit,
     report,
+    samples,
     usage,
 )
 from service.api.access.audit_trail import AuditTrail
@@ -39,6 +40,7 @@ ROUTERS = (
     evaluations,
     operating_points,
     bins,
+    samples,
     import_bins,
     export,
     predict,

@@ -10,9 +10,12 @@ from service.web import (
     home,
     jobs,
     report,
+    sample_file,
+    samples,
     scripts,
     sign_in,
     sign_out,
+    try_one,
 )
 from service.web.readable_refusals import ReadableRefusals
 
@@ -24,6 +27,9 @@ ROUTES = (
     *calibrate.ROUTES,
     *cancel.ROUTES,
     *report.ROUTES,
+    *samples.ROUTES,
+    *sample_file.ROUTES,
+    *try_one.ROUTES,
     *chart_file.ROUTES,
     *scripts.ROUTES,
     *assets.ROUTES,

@@ -4,7 +4,7 @@ import uuid
 
 from starlette.requests import Request
 
-from service.operations.api_keys.caller import CALLER, WRITE, Caller
+from service.operations.api_keys.caller import CALLER, PREDICT, READ, WRITE, Caller
 from service.operations.workspace import Workspace
 from service.web.charts.renderer import Renderer
 
@@ -31,6 +31,16 @@ def charts_of(request: Request) -> Renderer:
 def may_write(request: Request) -> bool:
     """Tell whether there is a use in forms."""
     return WRITE in _caller(request).scopes
+
+
+def may_predict(request: Request) -> bool:
+    """Tell whether there is a use in asking for answers."""
+    return PREDICT in _caller(request).scopes
+
+
+def may_read(request: Request) -> bool:
+    """Tell whether bins may be shown to who asks for an answer."""
+    return READ in _caller(request).scopes
 
 
 def _caller(request: Request) -> Caller:

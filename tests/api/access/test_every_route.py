@@ -39,6 +39,7 @@ REFUSED_FOR_ANOTHER_REASON = {
     ("POST", "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/cancel"): {
         httpx.codes.CONFLICT
     },
+    ("GET", "/pages/calibrations/{calibration_id}/samples/{row}.png"): {NOT_FOUND},
     ("POST", "/pages/calibrations/{calibration_id}/cancel"): {httpx.codes.CONFLICT},
     ("POST", "/calibrations/import"): {httpx.codes.UNPROCESSABLE_ENTITY},
 }
@@ -152,6 +153,7 @@ def whole_request(method: str, path: str, calibration: str) -> dict[str, Any]:
         ("GET", "/preview"): {"params": {"coverage": 0.5}},
         ("POST", "/operating-points"): {"json": DECISION | {"name": "automatic", "coverage": 0.5}},
         ("POST", "/withdraw"): {"json": DECISION},
+        ("POST", "/try"): {"files": [("numbers", (None, "[3, 0, 0]"))]},
         ("POST", "/evaluations"): {
             "files": [set_, ("name", (None, f"set of {time.monotonic_ns()}"))]
         },
@@ -164,7 +166,7 @@ def ask(client: httpx.Client, method: str, path: str, calibration: str) -> httpx
     """Send a request that a calibration can be named in; its body is a whole one."""
     options = {"headers": WAIT} | whole_request(method, path, calibration)
     address = path.replace("{calibration_id}", calibration).replace("{model_name}", calibration)
-    address = address.replace("{chart}/{key}", "odds_ratio/1.json")
+    address = address.replace("{chart}/{key}", "odds_ratio/1.json").replace("{row}", "0")
     address = address.replace("{evaluation_name:path}", "again").replace("{model_version}", "1")
     with client.stream(method, address.replace("{name}", "x"), **options) as response:
         if not response.headers.get("content-type", "").startswith("text/event-stream"):

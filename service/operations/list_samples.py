@@ -1,0 +1,194 @@
+"""Samples of a calibration set that are worth a look: whose label may be wrong, or whose answer is.
+
+All records are read, a shard at a time: memory holds one shard and what is listed.
+"""
+
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+import models
+from service.core.bins.table import BinTable
+from service.core.mislabelled import mislabelled_candidates, posterior_of_others
+from service.core.records import Records, concatenate
+from service.core.surest_errors import surest_errors
+from service.errors import InvalidInput
+from service.operations.kept_samples import KeptSamples
+from service.operations.picked_samples import PickedSample, pick_samples
+from service.operations.record_files import read_records
+from service.operations.stored_records import require_records
+from service.operations.workspace import Workspace
+from service.storage.bin_tables import core_table, served_tables
+from service.storage.calibrations import CalibrationRepository
+
+Kind: TypeAlias = Literal["mislabelled", "surest_errors"]
+
+MOST = 200
+SHOWN_NUMBERS = 8
+WHY: Mapping[Kind, str] = {
+    "mislabelled": (
+        "The answer misses the label. First those whose bin is right most often otherwise: the "
+        "less likely it is that the model is wrong there, the more likely that the label is."
+    ),
+    "surest_errors": (
+        "The answer misses the label. First those that the measure was least uncertain of."
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ListedSamples:
+    """A list as plain data, and those of its samples that are kept, by number."""
+
+    document: dict[str, Any]
+    kept: Mapping[int, PickedSample]
+
+
+@dataclass(frozen=True, eq=False)
+class _Found:
+    """Records of the samples of a list, in its order, and their numbers in the set."""
+
+    records: Records
+    numbers: NDArray[np.int64]
+    n_errors: int
+
+
+def list_samples(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    *,
+    kind: Kind,
+    k: int | None = None,
+    limit: int = MOST,
+) -> ListedSamples:
+    """Return samples of the calibration set for which an event, the first by default, fails.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration.
+    Conflict
+        If it has not succeeded, or keeps no records.
+    InvalidInput
+        If the event is none of the calibration's.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+        tables = {table.k: table for table in served_tables(session, tenant_id, row.id)}
+    require_records(row)
+    event = next(iter(tables)) if k is None else k
+    if event not in tables:
+        known = ", ".join(map(str, tables))
+        raise InvalidInput.at("k", f"expected an event of the calibration: {known}")
+    table, column = core_table(tables[event]), tables[event].column
+    found = _found(_parts(workspace, row), kind, event, column, table, limit)
+    stored = KeptSamples.of(workspace.artifacts, row)
+    kept = {} if stored is None else pick_samples(stored, found.numbers.tolist())
+    data = cast("dict[str, Any]", row.data)
+    document = {
+        "calibration": {"id": str(row.id), "name": row.name, "version": row.version},
+        "kind": kind,
+        "why": WHY[kind],
+        "top_k": list(tables),
+        "k": event,
+        "measure": tables[event].measure,
+        "n_samples": data["samples"],
+        "n_errors": found.n_errors,
+        "samples": _entries(found, column, table, _class_names(row), kept),
+    }
+    return ListedSamples(document, kept)
+
+
+def _parts(workspace: Workspace, row: models.Calibration) -> Iterator[Records]:
+    """Yield the records of the calibration set, shard by shard."""
+    parts = sorted(
+        (found for found in row.artifacts if found.role == "records"),
+        key=lambda part: part.position,
+    )
+    for part in parts:
+        yield read_records(workspace.artifacts, part.key, part.sha256)
+
+
+def _found(
+    parts: Iterator[Records], kind: Kind, k: int, column: str, table: BinTable, limit: int
+) -> _Found:
+    """Return the best of all parts: those of a part that are none of its best are none of all."""
+
+    def best(records: Records) -> NDArray[np.int64]:
+        if kind == "surest_errors":
+            return surest_errors(records, k, column, n=limit)
+        candidates = mislabelled_candidates(records, k, column, table, n=limit)
+        return np.array([candidate.index for candidate in candidates], np.int64)
+
+    found: _Found | None = None
+    start = 0
+    for part in parts:
+        rows = best(part)
+        n_errors = int(np.count_nonzero(~part.hits(k)))
+        here = _Found(part.take(rows), rows + start, n_errors)
+        found = here if found is None else _both(found, here)
+        order = best(found.records)
+        found = _Found(found.records.take(order), found.numbers[order], found.n_errors)
+        start += part.n_samples
+    assert found is not None  # noqa: S101 - a calibration has samples, and so a shard
+    return found
+
+
+def _both(first: _Found, second: _Found) -> _Found:
+    return _Found(
+        concatenate([first.records, second.records]),
+        np.concatenate([first.numbers, second.numbers]),
+        first.n_errors + second.n_errors,
+    )
+
+
+def _entries(
+    found: _Found,
+    column: str,
+    table: BinTable,
+    names: Sequence[str],
+    kept: Mapping[int, PickedSample],
+) -> list[dict[str, Any]]:
+    records = found.records
+    uncertainty = records.uncertainty[column]
+    stated = table.look_up(uncertainty)
+    expected = posterior_of_others(uncertainty, table)
+    entries = []
+    for place, number in enumerate(found.numbers.tolist()):
+        label, predicted = int(records.label[place]), int(records.top_classes[place, 0])
+        entries.append(
+            {
+                "row": number,
+                "label": label,
+                "label_name": names[label],
+                "predicted": predicted,
+                "predicted_name": names[predicted],
+                "probability": float(stated.probability[place]),
+                "interval": [float(stated.lower[place]), float(stated.upper[place])],
+                "bin": int(stated.bin[place]),
+                "uncertainty": float(uncertainty[place]),
+                "expected": float(expected[place]),
+                "inputs": _shown(kept.get(number)),
+            }
+        )
+    return entries
+
+
+def _shown(sample: PickedSample | None) -> dict[str, Any] | None:
+    """Return the shape and first numbers of each input of a sample that is kept."""
+    if sample is None:
+        return None
+    return {
+        name: {"shape": list(values.shape), "first": values.ravel()[:SHOWN_NUMBERS].tolist()}
+        for name, values in sample.inputs.items()
+    }
+
+
+def _class_names(row: models.Calibration) -> Sequence[str]:
+    names: Sequence[str] = cast("dict[str, Any]", row.config)["classes"]
+    return names

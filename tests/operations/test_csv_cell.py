@@ -1,0 +1,15 @@
+"""Texts that spreadsheets would run, as cells."""
+
+import pytest
+
+from service.operations.csv_cell import csv_cell
+
+
+@pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
+def test_what_begins_like_a_formula_is_a_text(text: str) -> None:
+    assert csv_cell(text) == "'" + text
+
+
+@pytest.mark.parametrize("value", ["a=1", "'=1", "", " =1", "7", -1.5, -1, None, True])
+def test_all_else_is_as_it_was(value: object) -> None:
+    assert csv_cell(value) is value
