@@ -43,6 +43,11 @@ def may_read(request: Request) -> bool:
     return READ in _caller(request).scopes
 
 
+def needs_key(request: Request) -> bool:
+    """Tell whether programs have to send a key."""
+    return _caller(request).key_id is not None
+
+
 def _caller(request: Request) -> Caller:
     caller = request.scope[CALLER]
     assert isinstance(caller, Caller)  # noqa: S101 - set by the guard, for what is not open

@@ -22,6 +22,7 @@ class KeyedService:
     settings: Settings
     address: tuple[str, int] = ("", 0)
     clients: list[httpx.Client] = field(default_factory=list)
+    first: MadeKey | None = None
 
     def make(self, tenant: str = "default", *scopes: str, days: int = 365) -> MadeKey:
         """Make a key, for everything by default."""
@@ -51,13 +52,13 @@ class KeyedService:
 
 @contextmanager
 def keyed_service(folder: Path, *, first: bool = True, **settings: Any) -> Iterator[KeyedService]:
-    """Run a service on loopback; with ``first`` there is a key before it starts."""
+    """Run a service on loopback; with ``first`` there is a key before it starts, which it knows."""
     options = {"data_dir": folder, "device": "cpu", "_env_file": None, **settings}
     made = KeyedService(Settings(**options))
     folder.mkdir(exist_ok=True)
     upgrade(made.settings.resolved_database_url())
     if first:
-        made.make()
+        made.first = made.make()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         made.address = listener.getsockname()
         with running(made.settings, sockets=[listener]):

@@ -85,6 +85,7 @@ ROUTE_SCOPES: Mapping[tuple[str, str], AnyOf] = {
     ("GET", "/pages/jobs"): _READ,
     ("POST", "/pages/calibrate"): _WRITE,
     ("POST", f"{_PAGE_OF_CALIBRATION}/cancel"): _WRITE,
+    ("GET", f"{_PAGE_OF_CALIBRATION}/integrate"): _READ,
     ("GET", f"{_PAGE_OF_CALIBRATION}/charts/{{chart}}/{{key}}"): _READ,
     ("GET", f"{_PAGE_OF_CALIBRATION}/samples"): _READ,
     ("GET", f"{_PAGE_OF_CALIBRATION}/samples/{{row}}.png"): _READ,

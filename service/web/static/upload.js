@@ -1,5 +1,5 @@
-// What the upload form has more than a form without scripts: files are dropped on its fields, the
-// button says that they travel, and commands are copied by a button.
+// What the upload form has more than a form without scripts: files are dropped on its fields, and
+// the button says that they travel.
 "use strict";
 
 for (const field of document.querySelectorAll(".drop")) {
@@ -33,17 +33,4 @@ for (const form of document.querySelectorAll("form.upload")) {
     button.removeAttribute("aria-busy");
     button.textContent = "Upload and calibrate";
   });
-}
-
-for (const command of document.querySelectorAll(".command")) {
-  if (!navigator.clipboard) continue; // of pages over plain HTTP, from another machine
-  const button = document.createElement("button");
-  button.type = "button";
-  button.className = "quiet";
-  button.textContent = "Copy";
-  button.addEventListener("click", async () => {
-    await navigator.clipboard.writeText(command.querySelector("code").textContent);
-    button.textContent = "Copied";
-  });
-  command.append(button);
 }

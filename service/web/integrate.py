@@ -1,0 +1,39 @@
+"""How a program asks a calibration: snippets that run as they stand, with its names and shapes."""
+
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.operations.integration import describe_integration
+from service.web.asker import needs_key, tenant_of, workspace_of
+from service.web.calibration_page import calibration_page
+from service.web.page_route import PageRoute
+from service.web.pointed import Pointed
+from service.web.snippets import Asking, snippets_of
+from service.web.snippets.snippet import KEY
+
+
+async def integrate(request: Request) -> Response:
+    """Show them."""
+    found = await run_in_threadpool(
+        describe_integration,
+        workspace_of(request),
+        tenant_of(request),
+        request.path_params["calibration_id"],
+    )
+    asking = Asking(
+        found, origin=f"{request.url.scheme}://{request.url.netloc}", keyed=needs_key(request)
+    )
+    return calibration_page(
+        request,
+        "integrate.html",
+        "integrate",
+        {"id": found.id, "name": found.name, "version": found.version},
+        found=found,
+        shown=Pointed({"provenance": {"model": found.onnx_model}}),
+        snippets=snippets_of(asking),
+        key=KEY if asking.keyed else None,
+    )
+
+
+ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/integrate", integrate),)
