@@ -91,6 +91,7 @@ ROUTE_SCOPES: Mapping[tuple[str, str], AnyOf] = {
     ("GET", f"{_PAGE_OF_CALIBRATION}/samples/{{row}}.png"): _READ,
     ("GET", f"{_PAGE_OF_CALIBRATION}/try"): _READ,
     ("POST", f"{_PAGE_OF_CALIBRATION}/try"): _PREDICT,
+    ("GET", f"{_PAGE_OF_CALIBRATION}/measures"): _READ,
     ("GET", "/pages/scripts/{name}"): OPEN,
     ("GET", "/pages/static/{path:path}"): OPEN,
     ("HEAD", "/pages/static/{path:path}"): OPEN,
