@@ -12,7 +12,6 @@ from pathlib import Path
 
 import httpx
 
-from service.app import create_app
 from service.cli.failure import CommandFailed
 from service.cli.given_settings import given_settings, prepare
 from service.cli.server import Server
@@ -62,6 +61,8 @@ def running(
     settings: Settings, *, uds: str | None = None, sockets: list[socket.socket] | None = None
 ) -> Iterator[None]:
     """Run the service in a thread of this process until the block ends."""
+    from service.app import create_app  # noqa: PLC0415 - a second, for who asks for it
+
     # Who talks to it ends it: nobody else has to be waited for.
     app = create_app(settings, keyless=uds is not None)
     server = Server(app, uds=uds, drain_seconds=0.0)

@@ -9,7 +9,6 @@ import structlog
 import typer
 from rich.console import Console
 
-from service.app import create_app
 from service.cli.given_settings import given_settings, prepare
 from service.cli.listener import address_of, bind, listen
 from service.cli.open_doors import require_keys
@@ -51,6 +50,8 @@ def serve(
     if settings.processes > 1:
         Supervisor(settings, listener, lambda: _announce(address, settings)).run()
         return
+    from service.app import create_app  # noqa: PLC0415 - a second, for who asks for it
+
     app = create_app(settings, on_ready=lambda: _ready(listener, address, settings))
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
 

@@ -3,14 +3,17 @@
 import asyncio
 import socket
 import time
+from typing import TYPE_CHECKING
 
 import uvicorn
-from fastapi import FastAPI
 
-from service.api.hot.front import Front
-from service.api.hot.protocol import protocol_of
 from service.cli.last_connections import begin_no_more
 from service.cli.open_files import room_for_connections
+
+if TYPE_CHECKING:
+    from fastapi import FastAPI
+
+    from service.api.hot.front import Front
 
 GRACE_SECONDS = 5
 DRAIN_SECONDS = 1.0
@@ -42,12 +45,14 @@ class Server(uvicorn.Server):
 
     def __init__(
         self,
-        app: FastAPI,
+        app: "FastAPI",
         *,
         uds: str | None = None,
         protocol: type[asyncio.Protocol] | None = None,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
+        from service.api.hot.protocol import protocol_of  # noqa: PLC0415 - a second, for who asks for it
+
         super().__init__(
             uvicorn.Config(
                 app,

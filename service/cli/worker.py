@@ -13,7 +13,6 @@ from service.cli.listener import address_of, bind, listen
 from service.cli.server import Server
 from service.log_lines import configure_logging
 from service.settings import Settings
-from service.worker_app import create_worker_app
 
 log = structlog.get_logger(__name__)
 
@@ -43,6 +42,8 @@ def worker(
     def ready() -> None:
         listen(listener)
         _announce(address, settings)
+
+    from service.worker_app import create_worker_app  # noqa: PLC0415 - a second, for who asks for it
 
     app = create_worker_app(settings, on_ready=ready)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
