@@ -47,7 +47,8 @@ def short(value: float | None) -> str:
     """Return a number with three figures; of a large one, no fraction."""
     if value is None:
         return _NONE
-    return f"{value:,.0f}" if abs(value) >= _THOUSAND else f"{value:#.3g}".removesuffix(".")
+    whole = value == 0 or abs(value) >= _THOUSAND
+    return f"{value:,.0f}" if whole else f"{value:#.3g}".removesuffix(".")
 
 
 def signed(value: float | None) -> str:

@@ -75,7 +75,11 @@ def test_an_upload_is_watched_to_its_end_without_a_click(shown) -> None:
 def test_the_report_begins_with_its_sentence_with_scripts_and_without(shown) -> None:
     seen = shown["report"]
     assert " right " in seen["sentence"]
-    (text,) = (text for path, text in shown["texts"].items() if path.startswith("/report"))
+    (text,) = (
+        text
+        for path, text in shown["texts"].items()
+        if path.startswith("/report") and path.count("calibration=") == 1
+    )
     assert seen["sentence"] in text
     assert seen["pdf"] > 10_000
 
@@ -88,3 +92,24 @@ def test_bins_are_sorted_by_a_click(shown) -> None:
     assert sorted(seen["sorted"], key=value) == seen["sorted"]
     assert sorted(seen["bins"]) == sorted(seen["sorted"])
     assert seen["bins"] != seen["sorted"]
+
+
+def test_measures_are_sorted_within_their_groups(shown) -> None:
+    seen = shown["measures"]
+    assert " serves: " in seen["sentence"]
+    assert seen["briers"] == sorted(seen["briers"])
+    assert [group[0] for group in seen["groups"]] == ["Measures,", "Baselines:", "Oracle:"]
+    for came, rising, falling in zip(seen["groups"], seen["rising"], seen["falling"], strict=True):
+        assert rising[0] == falling[0] == came[0]
+        assert sorted(rising) == sorted(came)
+        assert falling[1:] == rising[:0:-1]
+    assert seen["groups"] != seen["rising"]
+    assert seen["pdf"] > 10_000
+
+
+def test_versions_and_names_are_chosen_and_compared(shown) -> None:
+    seen = shown["compare"]
+    [card] = seen["versions"]
+    assert "digits@2 against digits@1" in card
+    assert "on the same calibration set" in card
+    assert seen["names"] == ["digits@2 against moved@1"]

@@ -138,6 +138,7 @@ def test_ties_are_called_ties(service) -> None:
         else:
             is_gain = (found["mean"] > 0) == path.endswith("accuracy")
             assert word == ("clearly better" if is_gain else "clearly worse")
+    assert "first@1 and first@1 have the same negative log-likelihood" in said_of(page, "first@1")
     assert {word for _, word in words} >= {"the same", "tie: may be chance", "clearly worse"}
 
 

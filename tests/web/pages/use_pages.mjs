@@ -8,13 +8,15 @@ import { argv, env } from "node:process";
 
 import { chromium } from "playwright-core";
 
+import * as compare from "./visits/compare.mjs";
+import * as measures from "./visits/measures.mjs";
 import * as report from "./visits/report.mjs";
 import * as upload from "./visits/upload.mjs";
 
-// In this order: the first makes what the others are about. Each exports `name`, `pages(id)`, the
-// addresses to be looked at wide and narrow, light and dark, and `use(page, tools)`, whose answer
-// tests/web/pages reads under its name.
-const VISITS = [upload, report];
+// In this order: the first makes what the others are about, the last a newer version of it. Each
+// exports `name`, `pages(id)`, the addresses to be looked at wide and narrow, light and dark, and
+// `use(page, tools)`, whose answer tests/web/pages reads under its name.
+const VISITS = [upload, report, measures, compare];
 
 const [address, folder, model, set, key] = argv.slice(2);
 const FLAGS = [
