@@ -9,19 +9,19 @@ from service.errors import MalformedRequest, TooLarge
 MOST_BYTES = 8192
 
 
-async def form_fields(request: Request) -> dict[str, str]:
+async def form_fields(request: Request, *, most_bytes: int = MOST_BYTES) -> dict[str, str]:
     """Return the fields by name, of those sent twice the last.
 
     Raises
     ------
     TooLarge, MalformedRequest
-        If it is longer than any form here, or cannot be read.
+        If it is longer than its longest, or cannot be read.
     """
     body = bytearray()
     async for chunk in request.stream():
         body += chunk
-        if len(body) > MOST_BYTES:
-            raise TooLarge.at("body", f"expected a form of at most {MOST_BYTES} bytes")
+        if len(body) > most_bytes:
+            raise TooLarge.at("body", f"expected a form of at most {most_bytes} bytes")
     try:
         pairs = parse_qsl(body.decode("ascii"), keep_blank_values=True, max_num_fields=20)
     except ValueError as error:

@@ -85,9 +85,13 @@ def ask(client: httpx.Client, method: str, path: str, calibration: str, audited:
         case "evaluations":
             options["files"] = a_set
         case "operating-points" | "withdraw":
-            options["json"] = {"author": "somebody", "reason": "to see"}
+            form = {"author": "somebody", "reason": "to see"}
             if not path.endswith("withdraw"):
-                options["json"] |= {"name": "automatic", "coverage": 0.5}
+                form |= {"name": "automatic", "by": "coverage", "coverage": "50"}
+            options["data"] = form
+            if not path.startswith("/pages/"):
+                asked = {"coverage": 0.5} if form.pop("by", None) else {}
+                options = {"headers": WAIT, "json": form | asked}
     address = path.replace("{calibration_id}", calibration)
     return client.request(method, address.replace("{evaluation_name:path}", "again"), **options)
 
@@ -100,7 +104,7 @@ def test_each_change_leaves_a_row_and_each_refusal_one(audited, method: str, pat
         address = "/calibrations/{calibration_id}/evaluations"
         ask(audited.everything, "POST", address, calibration, audited).raise_for_status()
     if path.endswith("/withdraw"):
-        address = path.removesuffix("/withdraw")
+        address = path.removeprefix("/pages").removesuffix("/withdraw")
         ask(audited.everything, "POST", address, calibration, audited).raise_for_status()
     before = {entry["id"] for entry in audited.entries(action=action)}
 
@@ -128,7 +132,7 @@ def test_each_change_leaves_a_row_and_each_refusal_one(audited, method: str, pat
         expected = {"result": "refused", "code": code, "subject": about}
     else:
         assert answer.status_code < 400, answer.text
-        if via == "page":
+        if path == "/pages/calibrate":
             about = answer.headers["location"].rpartition("=")[2]
         elif action in ("calibrate", "import", "refit"):
             about = answer.json()["id"]

@@ -21,6 +21,7 @@ CREATED, NO_CONTENT, NOT_FOUND = httpx.codes.CREATED, httpx.codes.NO_CONTENT, ht
 WITHIN_SECONDS = 5.0
 WAIT = {"Prefer": "wait=30"}
 DECISION = {"author": "somebody", "reason": "to see"}
+PAGE = "/pages/calibrations/{calibration_id}"
 MALFORMED = "no%00such%ff@x"
 # Forms of who is not known yet, which ask for a token of the page they are on.
 TOKENS = {("POST", "/sign-in"): httpx.codes.FORBIDDEN, ("POST", "/sign-out"): httpx.codes.SEE_OTHER}
@@ -40,7 +41,7 @@ REFUSED_FOR_ANOTHER_REASON = {
         httpx.codes.CONFLICT
     },
     ("GET", "/pages/calibrations/{calibration_id}/samples/{row}.png"): {NOT_FOUND},
-    ("POST", "/pages/calibrations/{calibration_id}/cancel"): {httpx.codes.CONFLICT},
+    ("POST", f"{PAGE}/cancel"): {httpx.codes.CONFLICT},
     ("POST", "/calibrations/import"): {httpx.codes.UNPROCESSABLE_ENTITY},
 }
 
@@ -151,6 +152,10 @@ def whole_request(method: str, path: str, calibration: str) -> dict[str, Any]:
         ("POST", "/infer"): {"json": {"inputs": [tensor]}},
         ("POST", "/refit"): {"json": {"bins": 2}},
         ("GET", "/preview"): {"params": {"coverage": 0.5}},
+        ("POST", f"{PAGE}/operating-points"): {
+            "data": DECISION | {"name": "automatic", "by": "coverage", "coverage": "50"}
+        },
+        ("POST", f"{PAGE}/operating-points/withdraw"): {"data": DECISION},
         ("POST", "/operating-points"): {"json": DECISION | {"name": "automatic", "coverage": 0.5}},
         ("POST", "/withdraw"): {"json": DECISION},
         ("POST", "/try"): {"files": [("numbers", (None, "[3, 0, 0]"))]},

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 from pathlib import Path
@@ -92,6 +93,68 @@ def test_bins_are_sorted_by_a_click(shown) -> None:
     assert sorted(seen["sorted"], key=value) == seen["sorted"]
     assert sorted(seen["bins"]) == sorted(seen["sorted"])
     assert seen["bins"] != seen["sorted"]
+
+
+def test_three_sliders_move_together_and_the_numbers_follow(shown) -> None:
+    """Each time they are those of the API, and the mark is where they say."""
+    seen, api = shown["operating_point"]["seen"], shown["operating_point"]["api"]
+    assert len({found["sentence"] for found in seen}) == len(seen)
+    for found, told in zip(seen, api, strict=True):
+        expected, of = told["expected"], told["consequences"]
+        assert f"{expected['accepted']:,.0f} automatic" in found["sentence"]
+        assert f"{expected['reviewed']:,.0f} to review" in found["sentence"]
+        assert found["point"] == f"translate({of['coverage']} {of['risk'] or 0})"
+        assert ("Not certified" in found["certificate"]) != told["certified"]
+        values = {"risk": told["max_risk"], "coverage": of["coverage"]}
+        for control in found["controls"]:
+            assert control["told"].split()[0] == control["field"]
+            if control["name"] in values:
+                wanted = 100 * values[control["name"]]
+                assert abs(float(control["field"]) - wanted) <= 0.002 * wanted + 0.05
+                assert abs(control["slider"] - wanted) <= 0.1
+    chosen = [[c["name"] for c in found["controls"] if c["checked"]] for found in seen]
+    assert [name for (name,) in chosen] == [
+        "risk",
+        "coverage",
+        "coverage",
+        "risk",
+        "risk",
+        "threshold",
+    ]
+    assert "Of 5,000 letters a day" in seen[4]["sentence"]
+    assert "more labelled samples" in shown["operating_point"]["lacking"]
+
+
+def test_an_operating_point_that_is_put_in_force_decides_what_answers_say(shown) -> None:
+    seen = shown["operating_point"]
+    (point,) = seen["history"]
+    assert "In force: automatic" in seen["inForce"]
+    assert (point["author"], point["reason"]) == ("A. Reviewer", "to see")
+    assert all("automatic" not in abstain for _, abstain in seen["before"])
+    above = [uncertainty > point["threshold"] for uncertainty, _ in seen["after"]]
+    assert [abstain["automatic"] for _, abstain in seen["after"]] == above
+    assert 0 < sum(above) < len(above)
+
+
+def test_samples_are_looked_through_exported_and_tried(shown) -> None:
+    seen = shown["samples"]
+    assert seen["count"] == 24
+    for said in ("Row ", "Labelled", "answered", "Said to be right", "Bin", "inputs"):
+        assert said in seen["first"]
+    assert seen["title"] == "Surest errors, Top-1"
+    assert seen["file"] == "samples-surest_errors-1.csv"
+    assert "the answer is wrong, or the label is" in seen["tried"]
+
+
+def test_a_sample_is_tried_with_a_click_and_in_numbers(shown) -> None:
+    seen = shown["try"]
+    for sentence in (seen["drawn"], seen["written"]):
+        assert re.fullmatch(
+            r"It says \d, and answers like this are right [\d.]+ % of the time \(.* to .*\)\.",
+            sentence,
+        )
+    label = seen["json"]["predictions"][0]["label"]
+    assert seen["drawn"].startswith(f"It says {label}")
 
 
 def test_measures_are_sorted_within_their_groups(shown) -> None:
