@@ -31,11 +31,11 @@ MOST = 200
 SHOWN_NUMBERS = 8
 WHY: Mapping[Kind, str] = {
     "mislabelled": (
-        "The answer misses the label. First those whose bin is right most often otherwise: the "
-        "less likely it is that the model is wrong there, the more likely that the label is."
+        "The answer misses the label. First come those in bins that are right most often "
+        "otherwise: the less likely the model is to be wrong there, the more likely the label is."
     ),
     "surest_errors": (
-        "The answer misses the label. First those that the measure was least uncertain of."
+        "The answer misses the label. First come those that the measure was least uncertain of."
     ),
 }
 

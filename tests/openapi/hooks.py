@@ -36,6 +36,7 @@ RIGHT_REFUSALS = [
     ("POST /calibrations/{calibration_id}/evaluations", r"evaluation(_labels)?(\..*)?", "as above"),
     ("POST /calibrations/{calibration_id}/evaluations", r"name", "printable, and not `…/events`"),
     ("POST /calibrations/{calibration_id}/refit", r"config(\..*)?", "as above"),
+    ("GET /calibrations/{calibration_id}/samples", r"k", "which events a calibration has"),
     ("POST /calibrations/import", r"document(\..*)?", "numbers that contradict one another"),
     (
         r".*/operating-points(/preview)?",

@@ -2,6 +2,7 @@
 
 import pytest
 
+from service.core.measures import MEASURES, OUTPUT, PERTURBATIONS, SUPPLIED
 from service.operations.csv_cell import csv_cell
 
 
@@ -13,3 +14,9 @@ def test_what_begins_like_a_formula_is_a_text(text: str) -> None:
 @pytest.mark.parametrize("value", ["a=1", "'=1", "", " =1", "7", -1.5, -1, None, True])
 def test_all_else_is_as_it_was(value: object) -> None:
     assert csv_cell(value) is value
+
+
+def test_names_of_measures_begin_with_words_of_ours() -> None:
+    """So the tables of the report and of bins, which have no other texts, are as they are."""
+    for name in (*MEASURES, *PERTURBATIONS, f"{SUPPLIED}=1", f"{OUTPUT}=1"):
+        assert csv_cell(name) is name

@@ -14,6 +14,7 @@ import numpy as np
 from service.cli.failure import CommandFailed
 from service.cli.scoring.columns import Column, Columns, array_of, flat, names_of
 from service.cli.scoring.parts import Parts
+from service.operations.csv_cell import csv_cell
 
 WORDS = np.array(["false", "true"])
 
@@ -72,7 +73,10 @@ def writer_of(output: Path) -> Writer:
 
 
 def write_csv(path: Path, result: Result) -> None:
-    """Write text: the shortest numbers that are read as the same again, true and false."""
+    """Write text: the shortest numbers that are read as the same again, true and false.
+
+    Names that a spreadsheet would take for formulas have an apostrophe before them.
+    """
     with path.open("w", encoding="utf-8", newline="") as file:
         lines = csv.writer(file, lineterminator="\n")
         for number, columns in enumerate(result.tables()):
@@ -139,7 +143,7 @@ def _as_text(column: Column) -> Iterable[str]:
     if column.dtype == np.bool_:
         column = WORDS[column.astype(np.intp)]
     found: list[str] = column.astype(np.str_).tolist()
-    return found
+    return map(csv_cell, found) if column.dtype.kind == "U" else found
 
 
 WRITERS: Mapping[str, Writer] = {

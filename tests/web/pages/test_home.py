@@ -98,6 +98,15 @@ def test_the_form_does_what_the_api_does(service, visitor) -> None:
     assert (row["action"], row["via"], row["result"]) == ("calibrate", "page", "accepted")
 
 
+def test_files_may_be_as_long_as_those_of_the_api(service, visitor) -> None:
+    """Longer than any other form."""
+    visitor.open("/")
+    set_ = logits_of(n=12_000)
+    assert len(set_) > 64 * 1024
+    answer = visitor.upload([("calibration", ("c.csv", set_))])
+    assert answer.status_code == SEE_OTHER, answer.text
+
+
 def test_findings_are_told_in_words(service, visitor) -> None:
     lines = logits_of().decode().splitlines()
     shifted = [lines[0], *(f"{(int(line[0]) + 1) % 3}{line[1:]}" for line in lines[1:])]

@@ -117,8 +117,9 @@ def test_every_number_on_the_page_is_one_of_the_list(service, name, kind, k) -> 
     rows = [a for a in found if re.fullmatch(r"/samples/\d+/row", a["data-path"])]
     assert len(rows) == len(document["samples"]) > 0
     text = re.sub(r'<span class="number".*?</span>', "", shown.text)
-    for part in re.findall(r"<d[dt]>(.*?)</d[dt]>", re.sub(r"<bdi>.*?</bdi>", "", text)):
-        assert not re.search(r"\d", part.replace(f"among {k}", "")), part
+    said = re.sub(r"<bdi>.*?</bdi>|<a .*?</a>", "", text).partition('<ol class="samples">')[2]
+    for part in re.findall(r"<(?:h3|p|p class=.hint.)>(.*?)</", said.partition("</ol>")[0]):
+        assert not re.search(r"\d", part.replace(f"the label in {k}", "")), part
 
 
 def test_kept_pictures_are_shown_with_a_text_in_their_place(service) -> None:

@@ -210,7 +210,8 @@ def test_an_operating_point_is_answered_too(service, visitor) -> None:
     page = sent(visitor, "digits", numbers=json.dumps(np.full((1, 8, 8), 7).tolist()))
     [first] = answer_on(page)["predictions"]
     said = "<strong>leave it to somebody else</strong>"
-    assert (f"<code>automatic</code>: {said}" in page.text) == first["abstain"]["automatic"]
+    left = f"Operating point <code>automatic</code>: {said}" in page.text
+    assert left == first["abstain"]["automatic"]
     assert "<code>automatic</code>" in page.text
 
 
