@@ -43,6 +43,7 @@ RIGHT_REFUSALS = [
         r"body|query",
         "exactly one of threshold, coverage, max_risk",
     ),
+    ("GET .*/samples", r"k", "an event that the calibration has"),
     (".*/operating-points(/withdraw)?", r"author|reason", "printable, on one line"),
     ("POST /predict", r".*", "rows of another shape than the calibration's, or names of another"),
     ("GET /report", r"format|calibration", "several calibrations are compared in JSON alone"),
