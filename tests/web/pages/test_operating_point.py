@@ -314,6 +314,12 @@ def test_names_of_strangers_are_text(visitor, undecided) -> None:
     assert page.count("<bdi>&lt;script&gt;alert(1)&lt;/script&gt; =1+1") == 5
 
 
+def test_the_report_leads_there_and_its_file_does_not(visitor, calibration) -> None:
+    link = f'<a href="{PAGE.format(calibration)}">Choose an operating point</a>'
+    assert visitor.open(f"/report?calibration={calibration}").text.count(link) == 1
+    assert link not in visitor.open(f"/report?calibration={calibration}&format=html").text
+
+
 def test_what_is_not_there_is_not_there(visitor) -> None:
     for part in ("", "/outcome"):
         assert visitor.open(PAGE.format("none") + part).status_code == NOT_FOUND
