@@ -211,6 +211,9 @@ def test_the_command_has_another_serve_and_leaves_the_rest(service) -> None:
     before = report_of(service, name)["events"]["1"]["comparison"]
     other = next(row["measure"] for row in before if not row["served"])
     assert sent.json()["serve"] == {"1": other, "5": OUTPUT}
+    compared = Visitor(service).open(f"/report?calibration=digits@1&calibration={name}").text
+    assert "<b>" not in compared
+    assert html.escape(HOSTILE).replace("&#x27;", "&#39;") in compared
 
 
 def test_who_signs_in_sends_a_key_with_the_command(tmp_path) -> None:
