@@ -1,16 +1,16 @@
 """The report as a model card: what a model is published with, its numbers those of the report."""
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from service.operations.card_text import one_line, yaml_text
-from service.operations.markdown_table import edge, number, table_lines
+from service.operations.markdown_table import number, table_lines
 
 Found = Mapping[str, Any]
 
 BLANK = "*[to be filled in by the model's author]*"
-SCORES = ("ece", "brier", "nll", "auroc")
+SCORES = ("ece_15", "brier", "nll", "auroc")
 MOST_CLASSES = 50
 # What nobody but the author knows: nothing is made up for them.
 OF_THE_AUTHOR = {
@@ -136,22 +136,10 @@ def _limits(report: Found) -> Iterator[str]:
     for found in report["evaluations"]:
         about = f"{one_line(found['name'])}, {found['samples']} samples"
         yield f"- {about}: {one_line(found['sentence'])}"
-    for k, event in report["events"].items():
-        yield from _widest(k, event["measures"][event["served"]]["bins"])
     yield from (f"- {one_line(text)}" for text in report["warnings"])
     for found in report["findings"]:
         yield f"- {found['level']}, `{found['code']}`: {one_line(found['message'])}"
     yield from (f"- Known biases and risks: {BLANK}", "")
-
-
-def _widest(k: str, bins: Sequence[Found]) -> Iterator[str]:
-    widest = max(bins, key=lambda row: row["interval"][1] - row["interval"][0], default=None)
-    if widest is not None:
-        lower, upper = widest["interval"]
-        yield (
-            f"- Top-{k}: the widest interval reaches from {number(lower)} to {number(upper)}, with "
-            f"{widest['count']} samples, of uncertainties up to {edge(widest['upper']) or 'any'}."
-        )
 
 
 def _provenance(report: Found) -> Iterator[str]:

@@ -13,6 +13,7 @@ from service.web.snippets.snippet import (
     command,
     example,
     is_score,
+    python_text,
     quoted,
 )
 
@@ -46,21 +47,17 @@ def triton(asking: Asking) -> Snippet:
     """Return a program with Triton's own client."""
     found, origin = asking.calibration, urlsplit(asking.origin)
     options = ", ssl=True" if origin.scheme == "https" else ""
-    asked = f", model_version={str(found.version)!r}" if found.is_pinned else ""
+    asked = f", model_version={python_text(str(found.version))}" if found.is_pinned else ""
     if asking.keyed:
         asked += f', headers={{"Authorization": f"Bearer {{os.environ[{KEY!r}]}}"}}'
-    inputs = "".join(
-        f"    triton.InferInput({one.name!r}, {[1, *one.sizes]}, {one.datatype!r})"
-        f".set_data_from_numpy({_array(one)}),\n"
-        for one in _inputs(asking)
-    )
+    inputs = "".join(f"    {_infer_input(one)},\n" for one in _inputs(asking))
     text = (
         f"{'import os' if asking.keyed else ''}\n\nimport numpy as np\n"
         "import tritonclient.http as triton\n\n"
-        f"client = triton.InferenceServerClient({origin.netloc!r}{options})\n"
+        f"client = triton.InferenceServerClient({python_text(origin.netloc)}{options})\n"
         f"inputs = [\n{inputs}]\n"
-        f"answer = client.infer({found.name!r}, inputs{asked})\n"
-        f"for name in {_outputs(asking)}:\n"
+        f"answer = client.infer({python_text(found.name)}, inputs{asked})\n"
+        f"for name in {json.dumps(_outputs(asking))}:\n"
         "    print(name, answer.as_numpy(name))\n"
     ).lstrip("\n")
     setup = "pip install 'tritonclient[http]' numpy"
@@ -105,7 +102,12 @@ def _numbers(one: RowInput) -> str:
     return f"[1] + [0] * {one.count - 1}" if is_score(one) else f"[0] * {one.count}"
 
 
+def _infer_input(one: RowInput) -> str:
+    declared = f"{python_text(one.name)}, {[1, *one.sizes]}, {python_text(one.datatype)}"
+    return f"triton.InferInput({declared}).set_data_from_numpy({_array(one)})"
+
+
 def _array(one: RowInput) -> str:
     if is_score(one):
-        return f"np.eye(1, {one.count}, dtype={one.dtype!r})"
-    return f"np.zeros({(1, *one.sizes)}, {one.dtype!r})"
+        return f"np.eye(1, {one.count}, dtype={python_text(one.dtype)})"
+    return f"np.zeros({(1, *one.sizes)}, {python_text(one.dtype)})"

@@ -1,6 +1,6 @@
 """The Python client."""
 
-from service.web.snippets.snippet import KEY, ZEROS, Asking, Snippet
+from service.web.snippets.snippet import KEY, ZEROS, Asking, Snippet, python_text
 
 PRINTED = """\
     print(f"{label}: {probability:.3f} ({lower:.3f} to {upper:.3f})")
@@ -14,8 +14,8 @@ def snippet(asking: Asking) -> Snippet:
     key = f"  # sends the key in {KEY}" if asking.keyed else ""
     text = (
         f"import howsure\n{'' if found.takes_pictures else 'import numpy as np'}\n\n"
-        f"with howsure.Client({asking.origin!r}) as client:{key}\n"
-        f"    answers = client.predict({found.reference!r}, {_rows(asking)})\n\n"
+        f"with howsure.Client({python_text(asking.origin)}) as client:{key}\n"
+        f"    answers = client.predict({python_text(found.reference)}, {_rows(asking)})\n\n"
         f"event = answers.event({k})  # {_meaning(k)}\n"
         "shown = zip(answers.label, event.probability, event.lower, event.upper)\n"
         f"for label, probability, lower, upper in shown:\n{PRINTED}"
@@ -39,12 +39,14 @@ def _rows(asking: Asking) -> str:
     elif len(arrays) == 1:
         rows = next(iter(arrays.values()))
     else:
-        rows = "{" + ", ".join(f"{name!r}: {made}" for name, made in arrays.items()) + "}"
+        rows = (
+            "{" + ", ".join(f"{python_text(name)}: {made}" for name, made in arrays.items()) + "}"
+        )
     if not found.supplied:
         return rows
-    columns = ", ".join(f"{name!r}: [0.0]" for name in found.supplied)
+    columns = ", ".join(f"{python_text(name)}: [0.0]" for name in found.supplied)
     return f"{rows}, supplied={{{columns}}}"
 
 
 def _array(sizes: tuple[int, ...], dtype: str) -> str:
-    return f"np.zeros({(1, *sizes)}, {dtype!r})"
+    return f"np.zeros({(1, *sizes)}, {python_text(dtype)})"

@@ -84,6 +84,13 @@ def bearer(asking: Asking) -> list[str]:
     return ["-H", f'"Authorization: Bearer ${KEY}"'] if asking.keyed else []
 
 
+def python_text(text: str) -> str:
+    """Return a literal of Python, in the quotes that most of it has; what is unseen is escaped."""
+    shown = repr(text)
+    is_plain = shown.startswith("'") and '"' not in shown
+    return f'"{shown[1:-1]}"' if is_plain else shown
+
+
 def quoted(text: str) -> str:
     """Return text as one word of a shell."""
     return shlex.quote(text)

@@ -176,3 +176,27 @@ def test_versions_and_names_are_chosen_and_compared(shown) -> None:
     assert "digits@2 against digits@1" in card
     assert "on the same calibration set" in card
     assert seen["names"] == ["digits@2 against moved@1"]
+
+
+def test_a_snippet_is_copied_as_it_stands(shown) -> None:
+    seen = shown["integrate"]
+    assert seen["text"].startswith("curl -s http://")
+    assert seen["copied"] == seen["text"]
+
+
+def test_the_saved_report_opens_from_a_disk_and_asks_for_nothing(shown) -> None:
+    seen = shown["saved_report"]
+    assert seen["name"] == "digits-1.html"
+    assert (seen["asked"], seen["complaints"]) == ([], [])
+    assert seen["sentence"] == shown["report"]["sentence"]
+    assert seen["drawn"] > 5
+
+
+def test_the_saved_report_is_light_dark_narrow_and_on_paper(shown) -> None:
+    seen = shown["saved_report"]
+    light, dark = seen["grounds"]
+    assert light != dark
+    assert seen["paper"] == light
+    assert seen["overflows"] == [0, 0, 0, 0]
+    assert seen["hidden"] == 0
+    assert seen["pdf"] > 10_000

@@ -140,7 +140,7 @@ def test_the_front_matter_of_a_model_card_has_the_report_s_numbers(card, report)
     for k, event in report["events"].items():
         scores = event["measures"][event["served"]]["scores"]
         assert values.pop(f"Top-{k} accuracy") == event["accuracy"]
-        for name in ("ece", "brier", "nll", "auroc"):
+        for name in ("ece_15", "brier", "nll", "auroc"):
             assert values.pop(f"Top-{k} {name}", None) == scores[name]["mean"]
         assert f"{event['figures']['accuracy']['interval'][0]:.4f}" in text
     assert values == {}

@@ -9,17 +9,29 @@ import { argv, env } from "node:process";
 import { chromium } from "playwright-core";
 
 import * as compare from "./visits/compare.mjs";
+import * as integrate from "./visits/integrate.mjs";
 import * as measures from "./visits/measures.mjs";
 import * as operatingPoint from "./visits/operating_point.mjs";
 import * as report from "./visits/report.mjs";
 import * as samples from "./visits/samples.mjs";
+import * as savedReport from "./visits/saved_report.mjs";
 import * as trial from "./visits/try.mjs";
 import * as upload from "./visits/upload.mjs";
 
 // In this order: the first makes what the others are about, the last a newer version of it. Each
 // exports `name`, `pages(id)`, the addresses to be looked at wide and narrow, light and dark, and
 // `use(page, tools)`, whose answer tests/web/pages reads under its name.
-const VISITS = [upload, report, operatingPoint, samples, trial, measures, compare];
+const VISITS = [
+  upload,
+  report,
+  operatingPoint,
+  samples,
+  trial,
+  measures,
+  integrate,
+  savedReport,
+  compare,
+];
 
 const [address, folder, model, set, key] = argv.slice(2);
 const FLAGS = [
@@ -81,8 +93,8 @@ try {
     address,
     key,
     files: { model, set },
-    look: (name) => look(page, name),
-    picture: (name) => picture(page, name),
+    look: (name, of = page) => look(of, name),
+    picture: (name, of = page) => picture(of, name),
   };
   for (const visit of VISITS) {
     shown[visit.name] = await visit.use(page, tools);
