@@ -10,7 +10,8 @@ from pydantic import BaseModel, Field
 from service.api.dependencies import CalibrationRef, TenantDep, WorkspaceDep
 from service.api.negotiation import chosen_format
 from service.api.problems import problems
-from service.operations.list_samples import MOST, Kind, list_samples
+from service.operations.list_samples import list_samples
+from service.operations.missed_samples import MOST, Kind
 from service.operations.samples_csv import samples_csv
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv"}

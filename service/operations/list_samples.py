@@ -1,33 +1,30 @@
-"""Samples of a calibration set that are worth a look: whose label may be wrong, or whose answer is.
-
-All records are read, a shard at a time: memory holds one shard and what is listed.
-"""
+"""The samples of a calibration set that are worth a look, with what is stated of each."""
 
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 import models
 from service.core.bins.table import BinTable
-from service.core.mislabelled import mislabelled_candidates, posterior_of_others
-from service.core.records import Records, concatenate
-from service.core.surest_errors import surest_errors
+from service.core.mislabelled import posterior_of_others
 from service.errors import InvalidInput
 from service.operations.kept_samples import KeptSamples
+from service.operations.missed_samples import (
+    MOST,
+    Kind,
+    MissedSamples,
+    find_missed,
+    record_parts,
+)
 from service.operations.picked_samples import PickedSample, pick_samples
-from service.operations.record_files import read_records
 from service.operations.stored_records import require_records
 from service.operations.workspace import Workspace
 from service.storage.bin_tables import core_table, served_tables
 from service.storage.calibrations import CalibrationRepository
 
-Kind: TypeAlias = Literal["mislabelled", "surest_errors"]
-
-MOST = 200
 SHOWN_NUMBERS = 8
 WHY: Mapping[Kind, str] = {
     "mislabelled": (
@@ -46,15 +43,6 @@ class ListedSamples:
 
     document: dict[str, Any]
     kept: Mapping[int, PickedSample]
-
-
-@dataclass(frozen=True, eq=False)
-class _Found:
-    """Records of the samples of a list, in its order, and their numbers in the set."""
-
-    records: Records
-    numbers: NDArray[np.int64]
-    n_errors: int
 
 
 def list_samples(
@@ -86,7 +74,13 @@ def list_samples(
         known = ", ".join(map(str, tables))
         raise InvalidInput.at("k", f"expected an event of the calibration: {known}")
     table, column = core_table(tables[event]), tables[event].column
-    found = _found(_parts(workspace, row), kind, event, column, table, limit)
+    missed = workspace.missed.get(
+        row.id,
+        kind,
+        event,
+        lambda: find_missed(record_parts(workspace.artifacts, row), kind, event, column, table),
+    )
+    found = missed.take(np.arange(min(limit, len(missed.numbers))))
     stored = KeptSamples.of(workspace.artifacts, row)
     kept = {} if stored is None else pick_samples(stored, found.numbers.tolist())
     data = cast("dict[str, Any]", row.data)
@@ -104,51 +98,8 @@ def list_samples(
     return ListedSamples(document, kept)
 
 
-def _parts(workspace: Workspace, row: models.Calibration) -> Iterator[Records]:
-    """Yield the records of the calibration set, shard by shard."""
-    parts = sorted(
-        (found for found in row.artifacts if found.role == "records"),
-        key=lambda part: part.position,
-    )
-    for part in parts:
-        yield read_records(workspace.artifacts, part.key, part.sha256)
-
-
-def _found(
-    parts: Iterator[Records], kind: Kind, k: int, column: str, table: BinTable, limit: int
-) -> _Found:
-    """Return the best of all parts: those of a part that are none of its best are none of all."""
-
-    def best(records: Records) -> NDArray[np.int64]:
-        if kind == "surest_errors":
-            return surest_errors(records, k, column, n=limit)
-        candidates = mislabelled_candidates(records, k, column, table, n=limit)
-        return np.array([candidate.index for candidate in candidates], np.int64)
-
-    found: _Found | None = None
-    start = 0
-    for part in parts:
-        rows = best(part)
-        n_errors = int(np.count_nonzero(~part.hits(k)))
-        here = _Found(part.take(rows), rows + start, n_errors)
-        found = here if found is None else _both(found, here)
-        order = best(found.records)
-        found = _Found(found.records.take(order), found.numbers[order], found.n_errors)
-        start += part.n_samples
-    assert found is not None  # noqa: S101 - a calibration has samples, and so a shard
-    return found
-
-
-def _both(first: _Found, second: _Found) -> _Found:
-    return _Found(
-        concatenate([first.records, second.records]),
-        np.concatenate([first.numbers, second.numbers]),
-        first.n_errors + second.n_errors,
-    )
-
-
 def _entries(
-    found: _Found,
+    found: MissedSamples,
     column: str,
     table: BinTable,
     names: Sequence[str],

@@ -8,6 +8,7 @@ from service.datasets import DatasetLimits
 from service.metrics import Metrics
 from service.operations.kept_samples import KeepInputs
 from service.operations.labelled_cache import LabelledCache
+from service.operations.missed_samples import MissedCache
 from service.operations.served import ServedCache
 from service.operations.shard_runner import ShardRunner
 from service.runner import RunnerPool
@@ -50,6 +51,7 @@ class Workspace:
     limits: Limits
     served: ServedCache = field(default_factory=ServedCache)
     labelled: LabelledCache = field(default_factory=LabelledCache)
+    missed: MissedCache = field(default_factory=MissedCache)
     metrics: Metrics = field(default_factory=Metrics)
     doorbell: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 

@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from service.errors import InvalidInput
-from service.operations.list_samples import MOST, Kind, list_samples
+from service.operations.list_samples import list_samples
+from service.operations.missed_samples import MOST, Kind
 from service.operations.sample_picture import sample_picture
 from service.web.asker import may_predict, tenant_of, workspace_of
 from service.web.calibration_page import calibration_page
