@@ -36,6 +36,7 @@ async def report(request: Request) -> Response:
         raise InvalidInput.at("calibration", "choose one to read, or several to compare")
     if len(named) > 1:
         return await compare(request, named)
+    await run_in_threadpool(charts_of(request).warm)  # starts while the report is collected
     found = await run_in_threadpool(
         collect_report, workspace_of(request), tenant_of(request), named[0]
     )
