@@ -105,13 +105,14 @@ def test_three_sliders_move_together_and_the_numbers_follow(shown) -> None:
         assert f"{expected['reviewed']:,.0f} to review" in found["sentence"]
         assert found["point"] == f"translate({of['coverage']} {of['risk'] or 0})"
         assert ("Not certified" in found["certificate"]) != told["certified"]
-        values = {"risk": told["max_risk"], "coverage": of["coverage"]}
+        values = {"risk": 100 * told["max_risk"], "coverage": 100 * of["coverage"]}
+        values |= {"threshold": told["threshold"]}
         for control in found["controls"]:
             assert control["told"].split()[0] == control["field"]
-            if control["name"] in values:
-                wanted = 100 * values[control["name"]]
-                assert abs(float(control["field"]) - wanted) <= 0.002 * wanted + 0.05
-                assert abs(control["slider"] - wanted) <= 0.1
+            assert control["slider"] == pytest.approx(float(control["field"]), rel=0.02)
+            if not control["checked"]:
+                wanted = values[control["name"]]
+                assert float(control["field"]) == pytest.approx(wanted, rel=0.001)
     chosen = [[c["name"] for c in found["controls"] if c["checked"]] for found in seen]
     assert [name for (name,) in chosen] == [
         "risk",

@@ -51,16 +51,16 @@ export async function use(page, { address, key, id, look, picture }) {
   await page.goto(`${address}pages/calibrations/${id}/operating-point`);
   await page.getByRole("slider", { name: "share that is accepted" }).waitFor();
   await see();
-  await page.getByRole("slider", { name: "share that is accepted" }).fill("95");
-  await settled("coverage", "0.95");
+  await page.getByRole("slider", { name: "share that is accepted" }).fill("97");
+  await settled("coverage", "0.97");
   await see();
   // As with the keyboard.
   await page.getByRole("slider", { name: "share that is accepted" }).focus();
   for (let step = 0; step < 3; step += 1) await page.keyboard.press("ArrowLeft");
-  await settled("coverage", "0.947");
+  await settled("coverage", "0.967");
   await see();
-  await page.getByRole("slider", { name: "largest error rate" }).fill("1");
-  await settled("max_risk", "0.01");
+  await page.getByRole("slider", { name: "largest error rate" }).fill("0.2");
+  await settled("max_risk", "0.002");
   shown.lacking = await page.locator("#outcome .certificate").innerText();
   await page.getByRole("slider", { name: "largest error rate" }).fill("6");
   await settled("max_risk", "0.06");
