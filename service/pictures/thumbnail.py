@@ -40,7 +40,8 @@ def shown_pixels(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     spread = largest / 2 - least / 2
     if spread == 0:
         return np.zeros(found.shape, np.uint8)
-    return np.rint((found / 2 - least / 2) / spread * 255).astype(np.uint8)
+    pixels: NDArray[np.uint8] = np.rint((found / 2 - least / 2) / spread * 255).astype(np.uint8)
+    return pixels
 
 
 def png(pixels: NDArray[np.uint8], *, most: int) -> bytes:
