@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 OUTSIDE := $(VENV)/outside
 
-.PHONY: install demo serve test openapi faults check audit sbom web charts vendored lock clean
+.PHONY: install demo serve test openapi faults check audit sbom web pictures charts vendored lock clean
 
 install: $(VENV)/.installed
 
@@ -59,6 +59,13 @@ sbom: $(OUTSIDE)/.installed
 # What tests/web needs beyond Python, with node and npm there: ONNX Runtime Web, and a browser.
 web: examples/browser/node_modules tests/web/node_modules
 	command -v chromium >/dev/null || .ci/install_chromium
+
+# The README's pictures of pages, as the browser of the tests sees them.
+PICTURES := build/pictures
+pictures: install web
+	mkdir -p $(PICTURES)
+	HOWSURE_PICTURES=$(PICTURES) $(BIN)/pytest -q tests/web/pages/test_browser.py
+	$(BIN)/python docs/keep_pictures.py $(PICTURES)
 
 # Renews the scripts of the pages, with node and npm there: versions stand in vendor/package.json.
 vendored:

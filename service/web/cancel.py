@@ -1,4 +1,4 @@
-"""``POST /pages/calibrations/{id}/cancel``: what the API's route does, from a button."""
+"""``POST /pages/calibrations/{id}/cancel``, and of a further set: what the API's routes do."""
 
 from urllib.parse import quote
 
@@ -13,13 +13,19 @@ from service.web.page_route import PageRoute
 
 
 async def cancel(request: Request) -> Response:
-    """Ask a calibration to stop."""
+    """Ask a calibration, or the evaluation of a further set, to stop."""
     require_token(request, (await form_fields(request)).get(FIELD))
-    reference = quote(request.path_params["calibration_id"], safe="@")
-    answer = await handed_on(request, f"/calibrations/{reference}/cancel")
+    subject = quote(request.path_params["calibration_id"], safe="@")
+    if (evaluation := request.path_params.get("evaluation_name")) is not None:
+        subject = f"{subject}/evaluations/{quote(evaluation)}"
+    answer = await handed_on(request, f"/calibrations/{subject}/cancel")
     if not answer.is_done:
         return page(request, "problem.html", status=answer.status, problem=answer.body)
     return RedirectResponse("/", status_code=303)
 
 
-ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/cancel", cancel, method="POST"),)
+_OF = "/pages/calibrations/{calibration_id}"
+ROUTES = (
+    PageRoute(f"{_OF}/cancel", cancel, method="POST"),
+    PageRoute(f"{_OF}/evaluations/{{evaluation_name:path}}/cancel", cancel, method="POST"),
+)

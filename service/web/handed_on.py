@@ -3,6 +3,7 @@
 import json
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import unquote
 
 from starlette.requests import Request
 from starlette.types import Message, Receive
@@ -53,7 +54,7 @@ async def handed_on(
         receive = _first(sent.body, receive)
         scope["method"] = "POST"
     scope |= {
-        "path": path,
+        "path": unquote(path),
         "raw_path": path.encode(),
         "query_string": query.encode(),
         "headers": [*kept, (b"accept", b"application/json")],

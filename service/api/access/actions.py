@@ -25,6 +25,7 @@ ACTIONS: Mapping[tuple[str, str], str] = {
     ("DELETE", _OF_EVALUATION): "delete-evaluation",
     ("POST", "/pages/calibrate"): "calibrate",
     ("POST", f"/pages{_OF_CALIBRATION}/cancel"): "cancel",
+    ("POST", f"/pages{_OF_EVALUATION}/cancel"): "cancel-evaluation",
     ("POST", f"/pages{_OF_CALIBRATION}/operating-points"): "put-in-force",
     ("POST", f"/pages{_OF_CALIBRATION}/operating-points/withdraw"): "withdraw",
 }

@@ -85,6 +85,7 @@ ROUTE_SCOPES: Mapping[tuple[str, str], AnyOf] = {
     ("GET", "/pages/jobs"): _READ,
     ("POST", "/pages/calibrate"): _WRITE,
     ("POST", f"{_PAGE_OF_CALIBRATION}/cancel"): _WRITE,
+    ("POST", f"/pages{_OF_EVALUATION}/cancel"): _WRITE,
     ("GET", f"{_PAGE_OF_CALIBRATION}/operating-point"): _READ,
     ("GET", f"{_PAGE_OF_CALIBRATION}/operating-point/outcome"): _READ,
     ("POST", f"{_PAGE_OF_CALIBRATION}/operating-points"): _WRITE,

@@ -42,6 +42,7 @@ REFUSED_FOR_ANOTHER_REASON = {
     },
     ("GET", "/pages/calibrations/{calibration_id}/samples/{row}.png"): {NOT_FOUND},
     ("POST", f"{PAGE}/cancel"): {httpx.codes.CONFLICT},
+    ("POST", f"{PAGE}/evaluations/{{evaluation_name:path}}/cancel"): {httpx.codes.CONFLICT},
     ("POST", "/calibrations/import"): {httpx.codes.UNPROCESSABLE_ENTITY},
 }
 

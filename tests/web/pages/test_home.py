@@ -168,3 +168,26 @@ def test_who_may_only_read_sees_no_forms(tmp_path) -> None:
         text = visitor.open("/").text
     assert "/pages/calibrate" not in text
     assert "Sign out" in text
+
+
+def test_a_further_set_is_cancelled_by_its_button(tmp_path) -> None:
+    """Whatever its name holds."""
+    name = "a month later? 50 % <b>"
+    with keyed_service(tmp_path, first=False) as service:
+        calibrate(service, "digits")
+    with keyed_service(tmp_path, first=False, workers=0) as service:
+        files = [("evaluation", ("e.csv", logits_of())), ("name", (None, name))]
+        address = "/calibrations/digits/evaluations"
+        asked = service.client().post(address, files=files)
+        assert asked.json()["status"] == "queued", asked.text
+        visitor = Visitor(service)
+        found = elements(visitor.open("/").text)
+        (action,) = (
+            attributes["action"]
+            for tag, attributes in found
+            if tag == "form" and "/evaluations/" in attributes.get("action", "")
+        )
+        assert visitor.send(action).status_code == SEE_OTHER
+        (left,) = service.client().get(address).json()["evaluations"]
+        assert (left["name"], left["status"]) == (name, "cancelled")
+        assert "Under way" not in visitor.open("/").text
