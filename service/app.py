@@ -131,8 +131,9 @@ def create_app(
         ),
     )
     web.add_routes(app)
-    api.install(app)
+    # Around what answers unexpected failures; the envelope of each answer comes around it.
     web.add_refusals(app)
+    api.install(app)
     return app
 
 

@@ -185,4 +185,6 @@ async def _client_left(request: Request, _: Exception) -> Response:
 
 async def _unexpected(request: Request, error: Exception) -> JSONResponse:
     log.error("unexpected_error", path=request.url.path, exc_info=error)
-    return problem_response(request, HTTPStatus.INTERNAL_SERVER_ERROR, problem_of(error))
+    response = problem_response(request, HTTPStatus.INTERNAL_SERVER_ERROR, problem_of(error))
+    response.headers["Connection"] = "close"  # which the server does where it sees an exception
+    return response

@@ -52,5 +52,6 @@ def add_routes(app: FastAPI) -> None:
 
 
 def add_refusals(app: FastAPI) -> None:
-    """Have what is refused to a browser be a page; outside of whoever refuses it."""
-    app.add_middleware(ReadableRefusals)
+    """Have what is refused to a browser be a page; outside of whoever refuses it, or fails."""
+    build = app.build_middleware_stack
+    app.build_middleware_stack = lambda: ReadableRefusals(build())  # type: ignore[method-assign]  # no middleware goes there

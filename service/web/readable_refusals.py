@@ -13,6 +13,8 @@ from service.web.page import page
 PROBLEM = b"application/problem+json"
 SIGN_IN = "/sign-in"
 _UNAUTHORIZED = 401
+# What of a refusal's headers holds for its page too.
+_KEPT = (b"retry-after", b"connection", b"allow")
 
 
 class ReadableRefusals:
@@ -42,6 +44,8 @@ class ReadableRefusals:
                 body.extend(message.get("body", b""))
                 if not message.get("more_body", False):
                     response = _readable(Request(scope), begun["status"], bytes(body))
+                    kept = [pair for pair in begun["headers"] if pair[0].lower() in _KEPT]
+                    response.raw_headers.extend(kept)
                     await response(scope, receive, send)
 
         await self._app(scope, receive, watch)

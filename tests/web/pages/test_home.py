@@ -8,6 +8,8 @@ import pytest
 from keyed_service import KeyedService, keyed_service, logits_of
 from page_visitor import Visitor, elements
 
+from service.web import home
+
 SEE_OTHER = httpx.codes.SEE_OTHER
 WAIT = {"Prefer": "wait=60"}
 
@@ -191,3 +193,18 @@ def test_a_further_set_is_cancelled_by_its_button(tmp_path) -> None:
         (left,) = service.client().get(address).json()["evaluations"]
         assert (left["name"], left["status"]) == (name, "cancelled")
         assert "Under way" not in visitor.open("/").text
+
+
+def test_a_failure_of_ours_is_a_page_too(tmp_path, monkeypatch) -> None:
+    def fails(*_: object) -> None:
+        raise ZeroDivisionError("kept to ourselves")
+
+    monkeypatch.setattr(home, "overview", fails)
+    with keyed_service(tmp_path, first=False, workers=0) as service:
+        visitor = Visitor(service)
+        for _ in range(2):  # who comes back on the same connection too
+            answer = visitor.open("/")
+            assert answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR
+            assert answer.headers["content-type"].startswith("text/html")
+            assert answer.headers["x-request-id"] in answer.text
+            assert "kept to ourselves" not in answer.text
