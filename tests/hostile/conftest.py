@@ -25,7 +25,8 @@ own limit of time, while another thread keeps asking the neighbour's /predict. T
 - the answer is the expected one with the id of the request, never a 5xx (504 `deadline-exceeded` of
   /predict apart), and tells nothing but what is wrong with the request: no path, no traceback, no
   library's words, and not all that was sent;
-- each good predict meanwhile took less than a second and said what it said before;
+- each good predict meanwhile took less than a second, of the time that the host left to this
+  machine, and said what it said before;
 - the neighbour's list and prediction are the same, byte for byte, and so is the report, which is
   looked at after every tenth case and at the end;
 - the process is the one it was, has grown by no more than the case may take, and logged no

@@ -19,6 +19,7 @@ import httpx
 from hostile_case import JOB_SECONDS, MEBIBYTE, Attacker
 from howsure_command import Command
 from keyed_service import logits_of
+from own_time import Stopwatch
 from runner_children import wait_until
 from running_service import digits
 
@@ -109,7 +110,7 @@ class Watch:
 
     def _ask(self) -> None:
         while True:
-            began = time.monotonic()
+            watch = Stopwatch()
             try:
                 answer = self._neighbour.predict()
             except (httpx.HTTPError, AssertionError) as error:
@@ -117,7 +118,7 @@ class Watch:
             else:
                 if answer.content != self._expected.prediction:
                     self.wrong.append(answer.text)
-            self.seconds.append(time.monotonic() - began)
+            self.seconds.append(watch.seconds())
             if self._ended.wait(BETWEEN_SECONDS):
                 return
 

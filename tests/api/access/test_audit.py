@@ -21,6 +21,7 @@ ASKED_BY_POST = {
     ("POST", "/v2/models/{model_name}/infer"),
     ("POST", "/v2/models/{model_name}/versions/{model_version}/infer"),
     ("POST", "/v2/repository/index"),
+    ("POST", "/pages/calibrations/{calibration_id}/try"),
 }
 # They write of themselves: whoever signs in is not known before.
 SIGNING = {("POST", "/sign-in"), ("POST", "/sign-out")}
