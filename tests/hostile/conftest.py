@@ -46,6 +46,7 @@ import httpx
 import pytest
 from hostile_case import MEBIBYTE, HostileCase
 from hostile_service import GOOD_SECONDS, HostileService, Watch, hostile_service
+from own_time import Stopwatch
 
 CREATED = httpx.codes.CREATED
 # Of a refusal: what a caller sent is told in part, however long it was.
@@ -104,8 +105,10 @@ def in_time(send: Callable[[], Any], seconds: float) -> Any:
             ended.append((None, error))
 
     thread = threading.Thread(target=sent, daemon=True)
+    watch = Stopwatch()
     thread.start()
-    thread.join(seconds)
+    while thread.is_alive() and watch.seconds() < seconds:
+        thread.join(0.1)
     assert ended, f"no answer within {seconds:g} s"
     [(answer, error)] = ended
     if error is not None:
