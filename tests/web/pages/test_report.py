@@ -72,6 +72,7 @@ def test_numbers_stand_nowhere_else_in_figures(shown) -> None:
 
 
 def test_it_begins_with_a_sentence_with_interval_and_n(shown) -> None:
+    assert shown.text.index('class="sentence"') < shown.text.index("<figure")
     text = re.sub(r"<[^>]+>", "", shown.text)
     sentence = next(line for line in text.splitlines() if " right " in line)
     following = text[text.index(sentence) :][:200]
