@@ -1,11 +1,13 @@
-"""2,000 JPEGs of many sizes through a residual network: each value is torchvision's, on every way.
+"""JPEGs of many sizes through a residual network: each value is torchvision's, on every way.
 
+500 of them; ``PICTURES=2000 pytest tests/acceptance/test_pictures.py`` takes more.
 The network's output ``probe`` weighs every value of its input with a sign of its own, so that it
 shows what the model was given, from outside.
 """
 
 import io
 import json
+import os
 import zipfile
 from typing import Any
 
@@ -23,7 +25,7 @@ from service.datasets import DatasetLimits, Reading, open_dataset
 from service.pictures.preprocessing import PRESETS
 from service.pictures.values import model_values
 
-N = 2000
+N = int(os.environ.get("PICTURES", "500"))
 N_BINS = 8
 MEAN, STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)
 FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY.decode()}"}

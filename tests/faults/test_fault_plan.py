@@ -24,12 +24,12 @@ def shared_url(migrated_schemas) -> Iterator[str]:
 
 
 def test_the_server_is_killed(tmp_path) -> None:
-    found = holds(kill_server(tmp_path, times=4, seed=SEED, copies=10))
+    found = holds(kill_server(tmp_path, times=3, seed=SEED, copies=10))
     assert found.struck.total() > found.struck["no job"], "no kill struck a job"
 
 
 def test_a_worker_is_killed(tmp_path, shared_url) -> None:
-    found = holds(kill_worker(tmp_path, times=3, seed=SEED, copies=10, database_url=shared_url))
+    found = holds(kill_worker(tmp_path, times=2, seed=SEED, copies=10, database_url=shared_url))
     assert found.struck.total() > found.struck["no job"], "no kill struck a job"
 
 
@@ -55,13 +55,13 @@ def test_the_disk_is_full(tmp_path) -> None:
 
 
 def test_a_name_is_raced_for(tmp_path, shared_url) -> None:
-    found = holds(name_race(tmp_path, times=60, seed=SEED, database_url=shared_url))
-    assert found.jobs["succeeded"] == 60
+    found = holds(name_race(tmp_path, times=20, seed=SEED, database_url=shared_url))
+    assert found.jobs["succeeded"] == 20
 
 
 def test_calibrations_are_deleted_while_they_answer(tmp_path) -> None:
-    found = holds(delete_race(tmp_path, times=60, seed=SEED))
-    assert found.struck["200 by name"] > 60
+    found = holds(delete_race(tmp_path, times=20, seed=SEED))
+    assert found.struck["200 by name"] > 20
     assert found.struck["404 by version or id"] > 0
 
 
