@@ -19,7 +19,7 @@ COLOURS = 160
 # The picture that is taken, the name that is kept, and how many pixels of its height.
 KEPT = {
     "upload-1280-light.png": ("home.png", 920),
-    "report-1280-light.png": ("report.png", 1370),
+    "report-1280-light.png": ("report.png", 1230),
     "operating_point-1280-light.png": ("operating-point.png", 1100),
     "try-1280-light.png": ("try.png", 700),
 }
