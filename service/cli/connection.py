@@ -61,7 +61,7 @@ def running(
     settings: Settings, *, uds: str | None = None, sockets: list[socket.socket] | None = None
 ) -> Iterator[None]:
     """Run the service in a thread of this process until the block ends."""
-    from service.app import create_app  # noqa: PLC0415 - a second, for who asks for it
+    from service.app import create_app  # noqa: PLC0415 - takes a second
 
     # Who talks to it ends it: nobody else has to be waited for.
     app = create_app(settings, keyless=uds is not None)

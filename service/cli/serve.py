@@ -50,7 +50,7 @@ def serve(
     if settings.processes > 1:
         Supervisor(settings, listener, lambda: _announce(address, settings)).run()
         return
-    from service.app import create_app  # noqa: PLC0415 - a second, for who asks for it
+    from service.app import create_app  # noqa: PLC0415 - takes a second
 
     app = create_app(settings, on_ready=lambda: _ready(listener, address, settings))
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])

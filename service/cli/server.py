@@ -51,7 +51,7 @@ class Server(uvicorn.Server):
         protocol: type[asyncio.Protocol] | None = None,
         drain_seconds: float = DRAIN_SECONDS,
     ) -> None:
-        from service.api.hot.protocol import protocol_of  # noqa: PLC0415 - a second, for who asks for it
+        from service.api.hot.protocol import protocol_of  # noqa: PLC0415 - takes a second
 
         super().__init__(
             uvicorn.Config(

@@ -23,7 +23,7 @@ def _root() -> None:
 @app.command("list")
 def show() -> None:
     """Show the tenants and their limits."""
-    from service.app import tenant_limits  # noqa: PLC0415 - a second, for who asks for it
+    from service.app import tenant_limits  # noqa: PLC0415 - takes a second
 
     with opened_database() as (database, settings):
         found = list_tenants(database, tenant_limits(settings))

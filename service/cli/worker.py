@@ -43,7 +43,7 @@ def worker(
         listen(listener)
         _announce(address, settings)
 
-    from service.worker_app import create_worker_app  # noqa: PLC0415 - a second, for who asks for it
+    from service.worker_app import create_worker_app  # noqa: PLC0415 - takes a second
 
     app = create_worker_app(settings, on_ready=ready)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])

@@ -8,6 +8,7 @@ from service.core.arrays import Rates, Uncertainty
 from service.core.bins.assign import assign_bins
 from service.core.bins.prior import posterior_mean
 from service.core.bins.table import BinTable
+from service.core.missed import missed_rows
 from service.core.plain_data import PlainData
 from service.core.records import Records
 
@@ -68,11 +69,7 @@ def mislabelled_candidates(
     ValueError
         If the records lack the column, or ``n`` is negative.
     """
-    if column not in records.uncertainty:
-        raise ValueError(f"records must hold {column}")
-    if n < 0:
-        raise ValueError(f"n must not be negative, not {n}")
-    missed = np.flatnonzero(~records.hits(k))
+    missed = missed_rows(records, k, column, n=n)
     uncertainty = records.uncertainty[column][missed]
     expected = posterior_of_others(uncertainty, table, leave_one_out=leave_one_out)
     order = np.lexsort((records.tie_key[missed], uncertainty, -expected))[:n]

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from service.core.missed import missed_rows
 from service.core.records import Records
 
 
@@ -25,10 +26,6 @@ def surest_errors(records: Records, k: int, column: str, *, n: int) -> NDArray[n
     ValueError
         If the records lack the column, or ``n`` is negative.
     """
-    if column not in records.uncertainty:
-        raise ValueError(f"records must hold {column}")
-    if n < 0:
-        raise ValueError(f"n must not be negative, not {n}")
-    missed = np.flatnonzero(~records.hits(k))
+    missed = missed_rows(records, k, column, n=n)
     order = np.lexsort((records.tie_key[missed], records.uncertainty[column][missed]))
     return missed[order[:n]]

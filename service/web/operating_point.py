@@ -21,6 +21,7 @@ from service.web.charts.risk_coverage import NAME as CURVE
 from service.web.chosen import MOST_OF_UNIT, Chosen, typed
 from service.web.handed_on import Answer
 from service.web.outcome import Outcome, asked_of, outcome_of
+from service.web.page import page
 from service.web.page_route import PageRoute
 from service.web.pointed import Pointed
 
@@ -51,7 +52,10 @@ async def operating_point_page(
     )
     about = report["calibration"]
     address = f"/calibrations/{about['id']}"
-    history = (await asked_of(request, f"{address}/operating-points")).body
+    listed = await asked_of(request, f"{address}/operating-points")
+    if not listed.is_done:
+        return page(request, "problem.html", status=listed.status, problem=listed.body)
+    history = listed.body
     in_force = [at for at, point in enumerate(history["operating_points"]) if point["in_force"]]
     event = report["events"].get("1")
     table = {} if event is None else event["measures"].get(event["served"], {})

@@ -23,7 +23,7 @@ def spec() -> dict[str, Any]:
     """Return a row a score: the difference over its standard error, two either way."""
     import altair as alt
 
-    from service.web.charts.style import MUTED, finished, rows
+    from service.web.charts.style import finished, named_differences, rows
 
     domain = [BETTER, TIED, WORSE]
     colours = [colour("after"), colour("known"), colour("before")]
@@ -37,10 +37,7 @@ def spec() -> dict[str, Any]:
         .encode(y=alt.Y("place:O", title=None, axis=None))
     )
     verdict = alt.Color("verdict:N", scale=alt.Scale(domain=domain, range=colours))
-    zero = base.mark_tick(color=MUTED, thickness=1.5, size=18, yOffset=6).encode(x=alt.datum(0))
-    names = base.mark_text(align="left", baseline="middle", dy=-9, limit=340).encode(
-        x=alt.value(0), text="label:N"
-    )
+    zero, names = named_differences(base)
     intervals = base.mark_rule(strokeWidth=2, yOffset=6).encode(
         x=alt.X(
             "lower:Q",

@@ -39,3 +39,12 @@ def finished(chart: alt.LayerChart | alt.Chart | alt.FacetChart) -> dict[str, An
 def rows(name: str = "rows") -> alt.Chart:
     """Return a chart of the figure's rows of that name."""
     return alt.Chart(alt.NamedData(name))
+
+
+def named_differences(base: alt.Chart) -> tuple[alt.Chart, alt.Chart]:
+    """Return the mark of no difference in each row, and above it the row's label."""
+    zero = base.mark_tick(color=MUTED, thickness=1.5, size=18, yOffset=6).encode(x=alt.datum(0))
+    names = base.mark_text(align="left", baseline="middle", dy=-9, limit=340).encode(
+        x=alt.value(0), text="label:N"
+    )
+    return zero, names

@@ -11,6 +11,9 @@ from keyed_service import KeyedService, keyed_service, logits_of
 from page_numbers import at, numbers_of
 from page_visitor import Visitor, elements
 
+from service.errors import Overloaded
+from service.operations import operating_points
+
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
 CONFLICT, NOT_FOUND = httpx.codes.CONFLICT, httpx.codes.NOT_FOUND
 UNPROCESSABLE, FORBIDDEN = httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.FORBIDDEN
@@ -365,3 +368,15 @@ def test_who_may_only_read_sees_no_forms_that_decide(tmp_path) -> None:
         assert 'method="post" id="' not in page.text
         answer = visitor.send(PAGE.format(made["id"]) + "s", by="coverage", coverage="5", name="a")
         assert answer.status_code == FORBIDDEN
+
+
+def test_what_cannot_be_read_at_the_moment_is_said_on_a_page(
+    service, calibration, monkeypatch
+) -> None:
+    def is_away(*_: object) -> None:
+        raise Overloaded("The database does not answer.")
+
+    monkeypatch.setattr(operating_points, "operating_points", is_away)
+    answer = Visitor(service).open(PAGE.format(calibration))
+    assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
+    assert "The database does not answer." in answer.text
