@@ -6,11 +6,13 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import httpx
 import pytest
 from hostile_case import Attacker, HostileCase
 from hostile_service import GOOD_SECONDS, HostileService
+from own_time import Stopwatch, stolen_seconds
 
 NOT_FOUND = 404
 
@@ -94,11 +96,30 @@ def test_a_neighbour_who_waits_fails(hostile, hostile_process: HostileService) -
 
     def send(attacker: Attacker) -> httpx.Response:
         os.kill(pid, signal.SIGSTOP)
-        time.sleep(GOOD_SECONDS + 0.2)
+        time.sleep(4 * GOOD_SECONDS)  # of which the host may take some
         os.kill(pid, signal.SIGCONT)
         return refused(attacker)
 
     fails(hostile, send, r"\d\.\d")
+
+
+def test_only_what_the_host_took_is_not_counted(tmp_path: Path, monkeypatch) -> None:
+    """The most of one processor, and nothing where none was taken."""
+    stat, ticks = tmp_path / "stat", os.sysconf("SC_CLK_TCK")
+    monkeypatch.setattr("own_time.STAT", stat)
+
+    def taken(*seconds: float) -> None:
+        steal = [f"cpu{at} 1 1 1 1 1 1 1 {int(of * ticks)} 0 0" for at, of in enumerate(seconds)]
+        stat.write_text("\n".join([f"cpu 1 1 1 1 1 1 1 {9 * ticks} 0 0", *steal, "intr 1"]))
+
+    taken(5.0, 7.0)
+    began, watch = time.monotonic(), Stopwatch()
+    time.sleep(0.3)
+    assert watch.seconds() >= 0.3
+    taken(5.05, 7.2)
+    assert 0.1 - 1e-3 <= watch.seconds() <= time.monotonic() - began - 0.2 + 1e-3
+    stat.unlink()
+    assert stolen_seconds() == {}
 
 
 @pytest.mark.parametrize("part", ["listed", "report", "prediction"])
