@@ -1,11 +1,11 @@
-# The service, a worker or a Dask worker: one image, the command says which.
-#   docker build --target cpu -t howsure:cpu .      runs models on the CPU (the last target, so the default)
-#   docker build --target cuda -t howsure:cuda .    and on NVIDIA GPUs: `docker run --gpus all`
+# One image for the service, a worker or a Dask worker; the command selects one.
+#   docker build --target cpu -t howsure:cpu .      for CPUs (the last target, so the default)
+#   docker build --target cuda -t howsure:cuda .    for CPUs and NVIDIA GPUs: `docker run --gpus all`
 #
-# The base of both is a plain Python. On x86-64 the package has onnxruntime-gpu, which runs on the CPU
-# as well; what a GPU needs beyond the driver of the host, CUDA 13 and cuDNN 9, comes from the wheels
-# that onnxruntime-gpu's own extra names: those it was built for, in the lock file, and without
-# the compilers and collectives of NVIDIA's images.
+# Both use a plain Python image as base. On x86-64 the package depends on onnxruntime-gpu, which also
+# runs on CPUs. A GPU also needs CUDA 13 and cuDNN 9. These come from the wheels in onnxruntime-gpu's own
+# extra: the versions it was built for, pinned in the lock file, without the compilers and collectives of
+# NVIDIA's images. The host provides the driver.
 
 FROM python:3.12.12-slim-bookworm AS base
 
@@ -15,12 +15,13 @@ RUN pip install --no-cache-dir uv==0.13.9 \
  && uv venv /opt/howsure
 WORKDIR /src
 COPY pyproject.toml requirements.lock requirements-cuda.lock README.md LICENSE ./
+COPY howsure howsure
 COPY service service
 COPY models models
 COPY migrations migrations
 COPY examples/digits examples/digits
 
-# uv compares what it installs with the hashes of the lock files, also as constraints.
+# uv checks the hashes of the lock files, even when they are used as constraints.
 FROM build AS build-cpu
 RUN uv pip install --constraints requirements.lock ".[tables,cluster]"
 
@@ -28,13 +29,13 @@ FROM build AS build-cuda
 RUN uv pip install --constraints requirements-cuda.lock ".[cuda,tables,cluster]"
 
 FROM base AS run
-# By number: Kubernetes cannot tell of a name whether it is root's.
+# Numeric, because Kubernetes cannot check whether a user name is root.
 RUN groupadd --system --gid 10001 howsure \
  && useradd --system --uid 10001 --gid 10001 --no-create-home howsure \
  && install -d -o 10001 -g 10001 /data
 COPY --chmod=0755 docker/healthcheck.py /usr/local/share/howsure/healthcheck.py
-# Others can reach a container, so it starts with an API key in its database, or with
-# HOWSURE_ALLOW_ANONYMOUS=1 where its port is published to this machine alone: docs/keys.md.
+# Others can reach a container. So it starts only with an API key in its database, or with
+# HOWSURE_ALLOW_ANONYMOUS=1 if its port is published to this machine only: docs/keys.md.
 ENV PATH=/opt/howsure/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     HOME=/data \
@@ -51,7 +52,7 @@ STOPSIGNAL SIGTERM
 CMD ["howsure", "serve"]
 
 FROM run AS cuda
-# What NVIDIA's container toolkit is asked for.
+# Settings for NVIDIA's container toolkit.
 ENV NVIDIA_VISIBLE_DEVICES=all NVIDIA_DRIVER_CAPABILITIES=compute,utility
 COPY --from=build-cuda /opt/howsure /opt/howsure
 

@@ -1,11 +1,11 @@
-# Two commands from a fresh clone, with nothing but python3 and make: `make demo` and `make test`.
+# `make demo` and `make test` work in a fresh clone and need only python3 and make.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
 OUTSIDE := $(VENV)/outside
 
-.PHONY: install demo serve test openapi faults check audit sbom web pictures charts vendored lock clean
+.PHONY: install demo serve test test-slow test-all openapi faults check audit sbom web pictures lock clean
 
 install: $(VENV)/.installed
 
@@ -15,7 +15,7 @@ $(VENV)/.installed: requirements.lock pyproject.toml
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# What looks at the service and its lock files from outside: schemathesis, pip-audit, cyclonedx-bom.
+# Tools that check the service and its lock files: schemathesis, pip-audit, cyclonedx-bom.
 $(OUTSIDE)/.installed: requirements-outside.lock | $(VENV)/.installed
 	$(PYTHON) -m venv $(OUTSIDE)
 	$(OUTSIDE)/bin/python -m pip install --quiet --disable-pip-version-check --no-compile --require-hashes -r requirements-outside.lock
@@ -27,17 +27,30 @@ demo: install
 serve: install
 	$(BIN)/howsure serve
 
-# As many tests at a time as there are processors: threads of numpy would wait for one another.
-# Bytecode is kept whatever the environment says: each of hundreds of processes would compile anew.
-test: install $(OUTSIDE)/.installed
-	PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -n auto --dist worksteal
+# One worker per processor with one BLAS thread each; more threads would compete. Bytecode is always
+# cached: otherwise each of the hundreds of processes would compile again.
+PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
+# All tests of a file run in one worker, so that their shared fixtures are made once.
+WORKERS := -n auto --dist loadfile
+LONG := --hypothesis-profile=long
 
-# The OpenAPI document, tried with many more made-up requests than `make test` sends.
+# Tests each rule at least once. Takes about ten minutes.
+test: install
+	$(PYTEST) $(WORKERS)
+
+# The tests that `make test` omits: long forms, clusters, browsers. `make test-all` runs everything, with more examples of each property.
+test-slow: install $(OUTSIDE)/.installed
+	$(PYTEST) $(WORKERS) -m slow
+
+test-all: install $(OUTSIDE)/.installed
+	$(PYTEST) $(WORKERS) $(LONG) -m ""
+
+# Tests the OpenAPI document with many more generated requests than `make test-slow`.
 EXAMPLES := 200
 openapi: install $(OUTSIDE)/.installed
-	OPENAPI_EXAMPLES=$(EXAMPLES) $(BIN)/pytest tests/openapi -s
+	OPENAPI_EXAMPLES=$(EXAMPLES) $(BIN)/pytest -m slow tests/openapi -s
 
-# Hundreds of kills, outages and races: an hour or so. One of them: make faults FAULT=kill-server
+# Hundreds of kills, outages and races, in about an hour. To run one: make faults FAULT=kill-server
 FAULT := all
 faults: install
 	PYTHONPATH=tests/support:tests/faults OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fault_plan $(FAULT)
@@ -48,40 +61,31 @@ check: install
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# Known vulnerabilities of what is locked; AUDIT=required where PyPI's list has to be asked.
+# Checks locked packages for known vulnerabilities. AUDIT=required fails if PyPI's list does not respond.
 audit: $(OUTSIDE)/.installed
 	.ci/audit
 
-# What is locked, as CycloneDX documents in dist/.
+# Writes the locked packages as CycloneDX documents to dist/.
 sbom: $(OUTSIDE)/.installed
 	$(OUTSIDE)/bin/python .ci/sbom
 
-# What tests/web needs beyond Python, with node and npm there: ONNX Runtime Web, and a browser.
+# Installs what tests/web needs besides Python: ONNX Runtime Web and a browser. Needs node and npm.
 web: examples/browser/node_modules tests/web/node_modules
 	command -v chromium >/dev/null || .ci/install_chromium
 
-# The README's pictures of pages, as the browser of the tests sees them.
+# Renews the README's pictures of pages with the browser of the tests.
 PICTURES := build/pictures
 pictures: install web
 	mkdir -p $(PICTURES)
-	HOWSURE_PICTURES=$(PICTURES) $(BIN)/pytest -q tests/web/pages/test_browser.py
+	HOWSURE_PICTURES=$(PICTURES) $(BIN)/pytest -q -m slow tests/web/pages/test_browser.py
 	$(BIN)/python docs/keep_pictures.py $(PICTURES)
-
-# Renews the scripts of the pages, with node and npm there: versions stand in vendor/package.json.
-vendored:
-	npm ci --ignore-scripts --prefix vendor
-	$(PYTHON) vendor/pack.py
-
-# Writes the specs of all charts anew: service/web/charts/specs.
-charts: install
-	$(BIN)/python -m service.web.charts.write_specs
 
 %/node_modules: %/package.json %/package-lock.json
 	npm ci --prefix $*
 	@touch $@
 
-# Renews requirements.lock (versions and hashes, no addresses), and with the same versions what an
-# image for GPUs is made of.
+# Renews requirements.lock (versions and hashes, no addresses), then requirements-cuda.lock for the GPU
+# image with the same versions, then requirements-outside.lock.
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	$(BIN)/python -m pip install --quiet uv

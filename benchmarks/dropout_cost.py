@@ -21,10 +21,10 @@ import numpy as np
 import onnxruntime
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
-from service.core.passes.noise import keep_mask
-from service.graph.last_layer_dropout import expose_features
+from howsure.statistics.measures.noise import keep_mask
+from service.graph.description import OutputChoice
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
+from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.serving import build_serving_graph
 
 OPSET, IR_VERSION = 17, 8

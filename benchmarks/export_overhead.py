@@ -14,6 +14,7 @@ difference of two long runs is less sure than the added nodes by themselves.
 import argparse
 import os
 import platform
+from dataclasses import replace
 
 import numpy as np
 import onnx
@@ -21,11 +22,11 @@ import onnxruntime
 from dropout_cost import Timed, resnet18
 from onnx import TensorProto, helper
 
-from service.core.bins.fit_table import fit_bin_table
+from howsure.statistics.bins.fit import fit_bin_table
+from service.graph.description import OutputChoice
 from service.graph.export import build_export_graph
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
 
 COLUMNS = {1: "entropy", 5: "neg_log_topk_mass_5"}
 LOOKUPS = ("step", "interpolated")
@@ -41,18 +42,7 @@ def make_spec(n_bins: int, lookup: str) -> ExportSpec:
         uncertainty = rng.gamma(2.0, size=CALIBRATION_ROWS).astype(np.float32)
         hits = rng.random(CALIBRATION_ROWS) < np.exp(-uncertainty / 4)
         table = fit_bin_table(uncertainty, hits, n_bins=n_bins)
-        events.append(
-            ExportEvent(
-                k=k,
-                column=column,
-                inner_edges=table.edges[1:-1],
-                probability=table.probability,
-                lower=table.lower,
-                upper=table.upper,
-                mean_uncertainty=table.mean_uncertainty,
-                lookup=lookup,
-            )
-        )
+        events.append(ExportEvent(k, column, replace(table, lookup=lookup)))
     risks = (("0.05", 1.0), ("0.01", 0.5))
     return ExportSpec(
         events=tuple(events), n_top=5, ood_threshold=9.0, accept_thresholds=risks, metadata={}

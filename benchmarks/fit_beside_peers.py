@@ -49,22 +49,23 @@ def draw(folder: Path, n: int, classes: int) -> None:
 
 
 def ours_1d(load: Callable[[str], np.ndarray]) -> Work:
-    from service.core.bins.fit_table import fit_bin_table
-    from service.core.judged_table import judge_table
-    from service.core.scores import SCORES
+    from howsure.statistics.bins.fit import fit_bin_table
+    from howsure.statistics.fit.cross_validation import predict_with_table
+    from howsure.statistics.scores import SCORES
 
     uncertainty, hits = -np.log(load("conf")), load("hits")
 
     def work() -> str:
         table = fit_bin_table(uncertainty, hits, n_bins=BINS)
-        return f"ECE {SCORES['ece'].compute(judge_table(table, uncertainty, hits)):.4f}"
+        return f"ECE {SCORES['ece'].compute(predict_with_table(table, uncertainty, hits)):.4f}"
 
     return work
 
 
 def _records(load: Callable[[str], np.ndarray]):  # noqa: ANN202 - imported inside
-    from service.core.records import build_records, concatenate
-    from service.core.tie_keys import tie_keys
+    from howsure.statistics.records.build import build_records
+    from howsure.statistics.records.order import tie_keys
+    from howsure.statistics.records.records import concatenate
 
     logits, labels = load("logits"), load("labels")
 
@@ -90,22 +91,24 @@ def ours_records(load: Callable[[str], np.ndarray]) -> Work:
 
 
 def ours_temperature(load: Callable[[str], np.ndarray]) -> Work:
-    from service.core.calibrators import CALIBRATORS
-    from service.core.folds import stratified_folds
+    from howsure.statistics.calibrators.temperature import fit_temperature
+    from howsure.statistics.records.order import stratified_folds
 
     records = _records(load)()
     folds = stratified_folds(records.hits(1), records.tie_key, n_folds=10)
 
     def work() -> str:
         for fold in range(10):
-            CALIBRATORS["temperature"].fit(records, 1, np.flatnonzero(folds != fold))
+            rows = np.flatnonzero(folds != fold)
+            fit_temperature(records.log_sum_exp[rows], records.label_logit[rows])
         return "one T a fold"
 
     return work
 
 
 def ours_everything(load: Callable[[str], np.ndarray]) -> Work:
-    from service.core.fit import FitOptions, fit_calibration
+    from howsure.statistics.fit.calibration import fit_calibration
+    from howsure.statistics.fit.options import FitOptions
 
     build = _records(load)
 

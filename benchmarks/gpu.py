@@ -27,13 +27,13 @@ import numpy as np
 import onnxruntime
 from gpu_models import FULL, SMALL, ResNet, VisionTransformer
 
+from service.child.onnx.session import CPU, bound_run, preload_cuda, providers, session_options
 from service.errors import InferenceFailed
+from service.graph.description import OutputChoice
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
 from service.graph.serving import build_serving_graph
-from service.runner import OnnxModelFiles, RunnerPool
-from service.runner.child.bound_run import bound_run
-from service.runner.child.onnx_session import CPU, preload_cuda, providers, session_options
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.pool import RunnerPool
 
 DTYPES = {"FP32": "float32", "TF32": "float32", "FP16": "float16"}
 TOP_K = (1, 5)

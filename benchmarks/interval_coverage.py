@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from service.core.bins.fit_table import fit_bin_table
-from service.core.bins.table import BinTable
-from service.core.intervals import IntervalOptions
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.table import BinTable
 
 DROP = 0.6
 SIZES = (500, 1000, 5000)

@@ -30,9 +30,9 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 from serve.server_process import end_in_order_when_told, service
 
-from service.datasets import DatasetLimits, Reading, open_dataset
-from service.datasets.shards import shard_rows
-from service.pictures.preprocessing import PRESETS
+from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.runner.messages.preprocessing import PRESETS
+from service.storage.shards import shard_rows
 
 WIDTH, HEIGHT = 500, 375
 N_DISTINCT = 16

@@ -22,12 +22,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
-from service.runner import OnnxModelFiles, RunnerPool
-from service.runner.batch_messages import Batch, Sent, encode_batch
-from service.runner.channel import Channel
-from service.runner.child import requests, serve
-from service.runner.frames import Frame, Kind, Status, encode
-from service.runner.launch import environment
+from service.child import serve
+from service.runner.messages.channel import Channel
+from service.runner.messages.frames import Frame, Kind, Status, encode
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.messages.predict_batches import Batch, Sent, encode_batch
+from service.runner.pool import RunnerPool
+from service.runner.process import environment
 from service.runner.questions import Questions
 
 FEATURES, HIDDEN, CLASSES = 64, 256, 10
@@ -138,7 +139,7 @@ def start(how: str, question: dict[str, Any]) -> Child:
 def child(fd: int, how: str) -> None:
     """Be one of the children."""
     if how == "open":
-        requests.lock_down = lambda *_, **__: None  # type: ignore[assignment]
+        serve.lock_down = lambda *_, **__: None  # type: ignore[assignment]
     serve.serve(fd)
 
 

@@ -13,7 +13,6 @@ mean probability of the passes where there is one, and of the model itself elsew
 
 import argparse
 import io
-import json
 import os
 import platform
 import tempfile
@@ -27,11 +26,9 @@ import numpy as np
 import onnxruntime
 from scipy.stats import rankdata
 
+from howsure.client import Client
+from howsure.statistics.measures import SINGLE_PASS_MEASURES
 from service.cli.connection import connect
-from service.cli.failure import check
-from service.cli.following import follow
-from service.cli.references import address_of
-from service.core.measures import MEASURES
 from service.settings import Settings
 
 PASSES = Path(__file__).parent.parent / "tests" / "data" / "passes"
@@ -98,24 +95,24 @@ def as_npz(inputs: np.ndarray, labels: np.ndarray) -> bytes:
 
 def cases(study: Study) -> tuple[Case, ...]:
     return (
-        Case(study.plain.name, (study.plain,), (*MEASURES, "gradient_norm")),
+        Case(study.plain.name, (study.plain,), (*SINGLE_PASS_MEASURES, "gradient_norm")),
         Case(study.dropout.name, (study.dropout,), DROPOUT),
         Case(f"ensemble_of_{len(study.members)}", study.members, ENSEMBLE),
     )
 
 
 def calibrated(client: httpx.Client, study: Study, case: Case, blocks: dict[str, Any]) -> Found:
-    config = {"name": case.name, "measures": case.measures, "top_k": [1], **blocks}
-    parts: list[tuple[str, Any]] = [
-        ("model", (path.name, path.read_bytes())) for path in case.models
-    ]
-    parts += [("calibration", ("calibration.npz", study.calibration))]
-    parts += [("evaluation", ("evaluation.npz", study.evaluation))]
-    parts += [("config", (None, json.dumps(config)))]
-    resource = check(client.post("/calibrate", files=parts, timeout=None)).json()
-    resource = follow(client, address_of(resource["id"]), resource)
-    params = {"calibration": resource["id"]}
-    return Found(case, resource, check(client.get("/report", params=params)).json())
+    caller = Client(http=client)
+    made = caller.calibrate(
+        case.models,
+        study.calibration,
+        evaluation=study.evaluation,
+        name=case.name,
+        measures=case.measures,
+        top_k=[1],
+        **blocks,
+    )
+    return Found(case, dict(made.resource), caller.report(made))
 
 
 def quality_rows(found: Found) -> Iterator[str]:

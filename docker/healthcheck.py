@@ -9,7 +9,7 @@ TIMEOUT_SECONDS = 4.0
 
 
 def is_ready(port: str) -> bool:
-    """Ask a process of this container; nobody may be there."""
+    """Return whether a process of this container listens on the port and is ready."""
     address = f"http://127.0.0.1:{port}/readyz"
     try:
         with urllib.request.urlopen(address, timeout=TIMEOUT_SECONDS):

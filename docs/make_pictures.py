@@ -16,9 +16,12 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 
-from service.core.fit import BaselineFit, FitOptions, MeasureFit, fit_calibration
-from service.core.records import Records, build_records
-from service.core.tie_keys import tie_keys
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import BaselineFit, MeasureFit
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import Records
 
 ROOT = Path(__file__).resolve().parents[1]
 DIGITS = ROOT / "examples" / "digits"

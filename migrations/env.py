@@ -7,7 +7,7 @@ from alembic import context
 from sqlalchemy import Connection, text
 
 from models import Base
-from service.storage.engine import make_engine
+from service.storage.database import make_engine
 
 # Whoever waits for another to migrate waits as long as that may take, and not as for a writer.
 PATIENCE_SECONDS = 3600.0

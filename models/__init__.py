@@ -3,21 +3,16 @@
 from models.api_key import ApiKey
 from models.artifact import Artifact, ArtifactRole
 from models.audit_entry import AuditEntry, AuditResult, AuditVia
-from models.base import Base
-from models.bin import Bin
-from models.bin_table import BinTable
-from models.calibration import Calibration
-from models.calibration_name import CalibrationName
-from models.clock import database_now
+from models.base import Base, UtcDateTime, database_now
+from models.bin_table import Bin, BinTable
+from models.calibration import Calibration, CalibrationName
 from models.evaluation import Evaluation
 from models.export import Export
 from models.idempotency_key import IdempotencyKey
 from models.job import UNFINISHED, Job, JobStatus
 from models.operating_point import OperatingPoint
 from models.score import Score, ScorePhase, SubjectKind
-from models.tenant import DEFAULT_TENANT, Tenant
-from models.tenant_limit import TenantLimit
-from models.utc_datetime import UtcDateTime
+from models.tenant import DEFAULT_TENANT, Tenant, TenantLimit
 
 __all__ = [
     "DEFAULT_TENANT",

@@ -3,19 +3,10 @@
 from typing import Literal, TypeAlias
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    CheckConstraint,
-    ForeignKeyConstraint,
-    Index,
-    String,
-    Text,
-    text,
-)
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, String, Text, text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.base import Base
-from models.one_of import one_of
+from models.base import Base, one_of
 
 ArtifactRole: TypeAlias = Literal[
     "model",

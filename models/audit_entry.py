@@ -7,9 +7,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKey, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.base import Base
-from models.clock import database_now
-from models.one_of import one_of
+from models.base import Base, database_now, one_of
 
 AuditVia: TypeAlias = Literal["api", "page", "command"]
 AuditResult: TypeAlias = Literal["accepted", "refused"]

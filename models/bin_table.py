@@ -1,6 +1,6 @@
 """Bin tables: what one measure says about one event."""
 
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import (
@@ -15,9 +15,41 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column, relationship
 
-from models.base import Base
-from models.bin import Bin
-from models.one_of import one_of
+from models.base import Base, one_of
+
+
+class Bin(Base):
+    """Uncertainties in (lower, upper] and what was seen there; null edges are infinite."""
+
+    __tablename__ = "bin"
+    __table_args__ = (
+        ForeignKeyConstraint(
+            ["tenant_id", "bin_table_id"],
+            ["bin_table.tenant_id", "bin_table.id"],
+            ondelete="CASCADE",
+        ),
+        CheckConstraint('"index" >= 0', name="index"),
+        CheckConstraint("lower < upper", name="edges"),
+        CheckConstraint("hits BETWEEN 0 AND count", name="hits"),
+        CheckConstraint("interval_lower >= 0 AND interval_upper <= 1", name="interval"),
+        CheckConstraint(
+            "probability BETWEEN interval_lower AND interval_upper", name="probability"
+        ),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(primary_key=True)
+    bin_table_id: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    index: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    lower: Mapped[float | None]
+    upper: Mapped[float | None]
+    count: Mapped[int] = mapped_column(BigInteger)
+    hits: Mapped[int] = mapped_column(BigInteger)
+    probability: Mapped[float]
+    interval_lower: Mapped[float]
+    interval_upper: Mapped[float]
+    mean_uncertainty: Mapped[float | None]
+    odds_ratio: Mapped[float]
+
 
 Lookup: TypeAlias = Literal["step", "interpolated"]
 
@@ -74,9 +106,9 @@ class BinTable(Base):
     prior_strength: Mapped[float]
     prior_degenerate: Mapped[bool]
     n_samples: Mapped[int] = mapped_column(BigInteger)
-    candidates: Mapped[list[dict[str, object]]] = mapped_column(JSON)
-    analysis: Mapped[dict[str, object]] = mapped_column(JSON, default=dict)
-    curves: Mapped[dict[str, object]] = mapped_column(
+    candidates: Mapped[list[dict[str, Any]]] = mapped_column(JSON)
+    analysis: Mapped[dict[str, Any]] = mapped_column(JSON, default=dict)
+    curves: Mapped[dict[str, Any]] = mapped_column(
         JSON, default=dict, deferred=True, deferred_raiseload=True
     )
 

@@ -1,10 +1,12 @@
 """Calibrations: the resource, and at once the job that makes it."""
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import (
     JSON,
     CheckConstraint,
+    ForeignKey,
     ForeignKeyConstraint,
     Index,
     String,
@@ -41,21 +43,21 @@ class Calibration(Job, Base):
     version: Mapped[int]
     refit_of: Mapped[UUID | None]
 
-    config: Mapped[dict[str, object]] = mapped_column(JSON)
-    onnx_model: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
-    data: Mapped[dict[str, object]] = mapped_column(JSON)
+    config: Mapped[dict[str, Any]] = mapped_column(JSON)
+    onnx_model: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
     versions: Mapped[dict[str, str]] = mapped_column(JSON)
     accuracy: Mapped[dict[str, float] | None] = mapped_column(JSON(none_as_null=True))
     serve: Mapped[dict[str, str] | None] = mapped_column(JSON(none_as_null=True))
     warnings: Mapped[list[str]] = mapped_column(JSON)
-    findings: Mapped[list[dict[str, object]]] = mapped_column(
+    findings: Mapped[list[dict[str, Any]]] = mapped_column(
         JSON, default=list, server_default=text("'[]'")
     )
 
-    model_scores: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
-    verdicts: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
-    baselines: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
-    mislabelled: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    model_scores: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    verdicts: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    baselines: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    mislabelled: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
     artifacts: Mapped[list[Artifact]] = relationship(
         lazy="raise",
@@ -67,3 +69,18 @@ class Calibration(Job, Base):
         order_by=lambda: [Artifact.role, Artifact.position],
         passive_deletes="all",
     )
+
+
+class CalibrationName(Base):
+    """A name under which versions are counted; it outlives them, so that none is ever reused."""
+
+    __tablename__ = "calibration_name"
+    __table_args__ = (
+        CheckConstraint("last_version >= 1", name="last_version"),
+        CheckConstraint("promoted_version BETWEEN 1 AND last_version", name="promoted_version"),
+    )
+
+    tenant_id: Mapped[UUID] = mapped_column(ForeignKey("tenant.id"), primary_key=True)
+    name: Mapped[str] = mapped_column(String(100), primary_key=True)
+    last_version: Mapped[int]
+    promoted_version: Mapped[int | None]

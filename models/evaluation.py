@@ -1,5 +1,6 @@
 """Evaluations: further sets on which a finished calibration is judged, each a job of its own."""
 
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, ForeignKeyConstraint, String, UniqueConstraint
@@ -29,8 +30,8 @@ class Evaluation(Job, Base):
     name: Mapped[str] = mapped_column(String(100))
     labelled: Mapped[bool]
 
-    data: Mapped[dict[str, object]] = mapped_column(JSON)
-    result: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    data: Mapped[dict[str, Any]] = mapped_column(JSON)
+    result: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
     artifacts: Mapped[list[Artifact]] = relationship(
         lazy="raise",

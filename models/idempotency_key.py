@@ -6,8 +6,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.base import Base
-from models.clock import database_now
+from models.base import Base, database_now
 
 
 class IdempotencyKey(Base):

@@ -1,15 +1,14 @@
 """Jobs: work that one owner at a time does under a lease; the row of the work is its own job."""
 
 from datetime import datetime
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 from uuid import UUID
 
 from sqlalchemy import JSON, CheckConstraint, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.schema import SchemaItem
 
-from models.clock import database_now
-from models.one_of import one_of
+from models.base import database_now, one_of
 
 JobStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 UNFINISHED: tuple[JobStatus, ...] = ("queued", "running")
@@ -38,7 +37,7 @@ class Job:
     started_at: Mapped[datetime | None]
     claimed_at: Mapped[datetime | None]
     finished_at: Mapped[datetime | None]
-    error: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    error: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
 
 
 def job_rules() -> tuple[SchemaItem, ...]:

@@ -1,13 +1,13 @@
 """Operating points: which threshold somebody chose for a calibration, and why."""
 
 from datetime import datetime
+from typing import Any
 from uuid import UUID
 
 from sqlalchemy import JSON, CheckConstraint, ForeignKeyConstraint, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.base import Base
-from models.clock import database_now
+from models.base import Base, database_now
 
 
 class OperatingPoint(Base):
@@ -34,8 +34,8 @@ class OperatingPoint(Base):
     number: Mapped[int] = mapped_column(primary_key=True)
     name: Mapped[str | None] = mapped_column(String(64))
     threshold: Mapped[float | None]
-    chosen_by: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
-    consequences: Mapped[dict[str, object] | None] = mapped_column(JSON(none_as_null=True))
+    chosen_by: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
+    consequences: Mapped[dict[str, Any] | None] = mapped_column(JSON(none_as_null=True))
     author: Mapped[str] = mapped_column(String(100))
     reason: Mapped[str] = mapped_column(Text)
     created_at: Mapped[datetime] = mapped_column(default=database_now())

@@ -6,8 +6,7 @@ from uuid import UUID
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, String
 from sqlalchemy.orm import Mapped, mapped_column
 
-from models.base import Base
-from models.one_of import one_of
+from models.base import Base, one_of
 
 SubjectKind: TypeAlias = Literal["measure", "baseline", "oracle"]
 ScorePhase: TypeAlias = Literal["cross_validation", "evaluation"]

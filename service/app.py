@@ -10,32 +10,39 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from service import api, web
-from service.api.access.sites import Sites
-from service.api.hot.front import HotFront
-from service.api.hot.limits import ConnectionLimits
-from service.api.hot.prediction_app import PredictionApp
-from service.api.job_watch import JobWatch
-from service.api.lane import Lane, Lanes
-from service.api.multipart import UploadLimits
-from service.api.request_log import RequestLog
-from service.api.upload_room import UploadRooms
-from service.metrics import Metrics
-from service.operations.api_keys import Doorkeeper, find_pepper
-from service.operations.followed_jobs import look_at
-from service.operations.oip.statistics import Statistics
-from service.operations.predicting import Predicting
-from service.operations.tenants import TenantLimits
-from service.operations.workspace import Workspace
-from service.runner import BatchLimits, QueueBounds, ServedModels, ServingRoom
+from service import routes
+from service.access.api_keys import find_pepper
+from service.access.authenticator import Authenticator
+from service.access.origins import AllowedOrigins
+from service.access.rate_limits import TenantLimits
+from service.http.connection_context import ConnectionContext
+from service.http.connection_limits import ConnectionLimits
+from service.http.job_events import JobWatch, look_at
+from service.http.request_record import RequestLog
+from service.http.upload_quota import UploadQuotas
+from service.http.uploads import UploadLimits
+from service.http.worker_threads import Lane, Lanes
+from service.metrics.metrics import Metrics
+from service.predictions.oip_statistics import Statistics
+from service.predictions.prediction_app import PredictionApp
+from service.predictions.service import Predicting
+from service.reports.charts.drawing import Renderer
+from service.runner.predict_requests import BatchLimits
+from service.runner.process import RunnerProcess
+from service.runner.queue_bounds import QueueBounds
+from service.runner.served_models import ServedModels, ServingRoom
+from service.runner.spawner import StartChild
 from service.settings import Settings
 from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.tenants import default_tenant_id
-from service.web.charts.renderer import Renderer
-from service.web.saved_report import saved_report
+from service.web import routes as web_routes
+from service.web.report import saved_report
+from service.workspace import Workspace
 
 UPLOAD_QUEUE = 256
+# Each of them holds a body.
+SETS_QUEUE = 64
 DESCRIPTION = """\
 Upload an ONNX classifier and a labelled calibration set; get back, with every prediction, the
 calibrated probability that it is right, with an interval.
@@ -43,7 +50,11 @@ calibrated probability that it is right, with an interval.
 
 
 def create_app(
-    settings: Settings, *, on_ready: Callable[[], None] | None = None, keyless: bool = False
+    settings: Settings,
+    *,
+    on_ready: Callable[[], None] | None = None,
+    keyless: bool = False,
+    start_child: StartChild = RunnerProcess.start,
 ) -> FastAPI:
     """Build the service; nothing is opened before it starts.
 
@@ -54,20 +65,24 @@ def create_app(
         Called once the service can answer.
     keyless : bool
         Whether no API key is asked for: whoever reaches it can reach the database.
+    start_child : callable
+        Starts a process that runs ONNX models, as `RunnerPool` does.
     """
     metrics = Metrics()
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        workspace, workers = await run_in_threadpool(start, settings, metrics)
+        workspace, workers = await run_in_threadpool(
+            start, settings, metrics, start_child=start_child
+        )
         app.state.workspace = workspace
-        doorkeeper = await run_in_threadpool(
+        authenticator = await run_in_threadpool(
             _doorkeeper, settings, workspace.database, keyless=keyless
         )
-        doorkeeper.start()
-        app.state.doorkeeper = doorkeeper
+        authenticator.start()
+        app.state.authenticator = authenticator
         predicting = _predicting(settings, app, workspace, metrics)
-        hot.open(predicting, doorkeeper)
+        hot.open(predicting, authenticator)
         watch = app.state.job_watch = JobWatch(
             partial(look_at, workspace),
             places=settings.max_event_streams,
@@ -80,7 +95,7 @@ def create_app(
         finally:
             await watch.close()
             await predicting.close()
-            await doorkeeper.close()
+            await authenticator.close()
             await run_in_threadpool(app.state.charts.close)
             await run_in_threadpool(stop, workspace, workers)
 
@@ -97,27 +112,29 @@ def create_app(
         max_model_data_bytes=settings.max_model_data_bytes,
         max_dataset_bytes=settings.max_dataset_bytes,
     )
-    app.state.upload_rooms = UploadRooms()
+    app.state.upload_rooms = UploadQuotas()
     app.state.max_wait_seconds = settings.max_wait_seconds
     app.state.metrics = metrics
     app.state.request_log = RequestLog(settings.log_requests)
     is_local = settings.is_loopback() and not keyless
-    app.state.sites = Sites(settings.host_names(), local=settings.host if is_local else "")
+    app.state.allowed_origins = AllowedOrigins(
+        settings.host_names(), local=settings.host if is_local else ""
+    )
     app.state.lanes = _lanes(settings, metrics)
     app.state.charts = Renderer()
     app.state.saved_report = partial(saved_report, app.state.charts)
     app.state.oip_statistics = Statistics()
     # Set by the server when it begins to shut down.
     app.state.stopping = asyncio.Event()
-    hot = PredictionApp(
+    hot = app.state.predictions = PredictionApp(
         metrics.requests,
         request_log=app.state.request_log,
-        sites=app.state.sites,
+        allowed_origins=app.state.allowed_origins,
         max_body_bytes=settings.max_predict_bytes,
         timeout_seconds=settings.predict_timeout_seconds,
     )
-    app.state.front = HotFront(
-        hot,
+    app.state.front = ConnectionContext(
+        predictions=hot,
         stopping=app.state.stopping,
         request_log=app.state.request_log,
         # One body of any size that is allowed is received, whatever may wait.
@@ -130,10 +147,10 @@ def create_app(
             max_connections=settings.max_connections,
         ),
     )
-    web.add_routes(app)
+    web_routes.add_routes(app)
     # Around what answers unexpected failures; the envelope of each answer comes around it.
-    web.add_refusals(app)
-    api.install(app)
+    web_routes.add_refusals(app)
+    routes.install(app)
     return app
 
 
@@ -160,23 +177,18 @@ def _predicting(
     )
     app.state.models = models
     metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
-    metrics.lanes.watch("predict", _Predictions(lanes.predict, models))
+    metrics.lanes.watch("predict", _Predictions(lanes.sets, models))
     return Predicting(
         workspace,
         models,
         statistics=app.state.oip_statistics,
-        in_thread=lanes.predict.run,
+        in_thread=lanes.sets.run,
     )
 
 
 def _lanes(settings: Settings, metrics: Metrics) -> Lanes:
     lanes = Lanes(
-        predict=Lane(
-            "predictions",
-            threads=settings.predict_threads,
-            queue=settings.predict_queue,
-            waited=metrics.lanes.waited("predict"),
-        ),
+        sets=Lane("sets to predict", threads=settings.upload_threads, queue=SETS_QUEUE),
         upload=Lane(
             "uploads",
             threads=settings.upload_threads,
@@ -190,24 +202,24 @@ def _lanes(settings: Settings, metrics: Metrics) -> Lanes:
 
 @dataclass(frozen=True)
 class _Predictions:
-    """Requests for predictions, whether or not they run a model."""
+    """Requests for predictions: sets that are read, and what waits for a model or is run."""
 
-    scores: Lane
+    sets: Lane
     models: ServedModels
 
     @property
     def pending(self) -> int:
-        return self.scores.pending + self.models.pending()
+        return self.sets.pending + self.models.pending()
 
     @property
     def running(self) -> int:
-        return self.scores.running + self.models.running()
+        return self.sets.running + self.models.running()
 
 
-def _doorkeeper(settings: Settings, database: Database, *, keyless: bool) -> Doorkeeper:
+def _doorkeeper(settings: Settings, database: Database, *, keyless: bool) -> Authenticator:
     with database.reading() as session:
         tenant_id = default_tenant_id(session)
-    found = Doorkeeper(
+    found = Authenticator(
         database,
         tenant_id=tenant_id,
         pepper=partial(find_pepper, settings.key_pepper, settings.data_dir),

@@ -45,9 +45,68 @@ the nearest known ancestor to a status.
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from typing import Self
 
-from service.model_rules import ModelRule
+
+class ModelRule(StrEnum):
+    """One rule that a model has to keep."""
+
+    # The file.
+    NOT_ONNX = "not-onnx"
+    ORT_FORMAT = "ort-format"
+    NOT_TEXT = "not-text"
+    TOO_MANY_PARTS = "too-many-parts"
+    TOO_DEEP = "too-deep"
+    FILE_TOO_LARGE = "file-too-large"
+    # Its versions.
+    IR_TOO_NEW = "ir-too-new"
+    OPSET_TOO_NEW = "opset-too-new"
+    OPSET_TOO_OLD = "opset-too-old"
+    # Its nodes and functions.
+    NAME_TWICE = "name-twice"
+    OPERATOR_NOT_ALLOWED = "operator-not-allowed"
+    TOO_MANY_NODES = "too-many-nodes"
+    FUNCTION_TWICE = "function-twice"
+    FUNCTION_CALLS_ITSELF = "function-calls-itself"
+    FUNCTION_TAKES_GRAPH = "function-takes-graph"
+    FUNCTION_NOT_INLINED = "function-not-inlined"
+    # Weights in files beside it.
+    EXTERNAL_PATH = "external-path"
+    EXTERNAL_REFERENCE = "external-reference"
+    EXTERNAL_MISSING = "external-missing"
+    EXTERNAL_BOUNDS = "external-bounds"
+    EXTERNAL_TOO_LARGE = "external-too-large"
+    # What it takes.
+    NAMES_TOO_LONG = "names-too-long"
+    NO_INPUT = "no-input"
+    INPUT_TYPE = "input-type"
+    INPUT_SHAPE = "input-shape"
+    RESERVED_NAME = "reserved-name"
+    # What it gives.
+    NO_OUTPUT = "no-output"
+    NO_SCORES = "no-scores"
+    SEVERAL_SCORES = "several-scores"
+    # ONNX Runtime takes it.
+    NOT_LOADED = "not-loaded"
+    NOT_IMPLEMENTED = "not-implemented"
+    TOO_MUCH_MEMORY = "too-much-memory"
+    TOO_SLOW = "too-slow"
+    CRASHED = "crashed"
+    # It answers the first rows.
+    RUN_FAILED = "run-failed"
+    OUTPUT_SHAPE = "output-shape"
+    OUTPUT_ROWS = "output-rows"
+    TOO_MANY_CLASSES = "too-many-classes"
+    NOT_FINITE = "not-finite"
+    NOT_A_DISTRIBUTION = "not-a-distribution"
+    ANSWERS_DIFFER = "answers-differ"
+    ROWS_MIXED = "rows-mixed"
+    RANDOM = "random"
+    # It suits the measures that run it with noise, and the other members of an ensemble.
+    NOISE = "noise"
+    MEMBERS_DIFFER = "members-differ"
+
 
 SHOWN_CHARACTERS = 120
 
@@ -283,3 +342,31 @@ class ProviderMismatch(InferenceFailed):
 def shown(text: str) -> str:
     """Return a caller's text as it may stand in a message: quoted, escaped, not too long."""
     return ascii(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
+
+
+def problem(
+    code: str, title: str, detail: str, violations: Sequence[Violation] = ()
+) -> dict[str, object]:
+    """Return a problem; HTTP adds its status."""
+    return {
+        "type": f"urn:howsure:problem:{code}",
+        "title": title,
+        "detail": detail,
+        "errors": [_entry(found) for found in violations],
+    }
+
+
+def _entry(found: Violation) -> dict[str, str]:
+    entry = {"location": found.location, "message": found.message}
+    return entry if found.rule is None else {**entry, "rule": found.rule.value}
+
+
+def problem_of(error: Exception) -> dict[str, object]:
+    """Return the problem that an exception is: no traceback, no path of this machine."""
+    if isinstance(error, ServiceError):
+        return problem(error.code(), error.title(), error.message, error.violations)
+    return problem(
+        "internal-error",
+        "Internal error",
+        "The service failed in a way it should not; its log holds the reason.",
+    )

@@ -145,11 +145,16 @@ class Settings(BaseSettings):
     run_timeout_seconds: float = Field(
         60.0, gt=0, description="Time an ONNX model may take for one batch."
     )
+    read_timeout_seconds: float = Field(
+        300.0,
+        gt=0,
+        description="Time to open the sets of an upload, and to read each shard of them.",
+    )
     allow_unsandboxed: bool = Field(
         default=False,
         description=(
-            "Run ONNX models also where the kernel cannot lock their processes in, for want of "
-            "Landlock or seccomp; false: they are refused there."
+            "Run ONNX models and read sets also where the kernel cannot lock their processes in, "
+            "for want of Landlock or seccomp; false: both are refused there."
         ),
     )
     max_process_memory: int = Field(
@@ -218,15 +223,6 @@ class Settings(BaseSettings):
         4096,
         ge=1,
         description="Connections held by a server process; of more, idle ones are ended first.",
-    )
-    predict_threads: int = Field(
-        16,
-        ge=1,
-        le=1024,
-        description="Requests worked on at a time of calibrations without an ONNX model.",
-    )
-    predict_queue: int = Field(
-        64, ge=0, description="Further ones of those that may wait; the next is answered 503."
     )
     upload_threads: int = Field(
         4, ge=1, le=1024, description="Received uploads checked at a time; up to 256 more wait."

@@ -2,11 +2,11 @@
 
 from functools import cache
 
-from service.metrics import Metrics
-from service.operations.record_files import StoredRecords
-from service.operations.record_shard import ShardTask, ShardTools, record_shard
+from service.jobs.cluster_worker import open_shard_tools
+from service.jobs.recording import ShardTask, ShardTools, record_shard
+from service.metrics.metrics import Metrics
 from service.settings import Settings
-from service.shard_tools import open_shard_tools
+from service.storage.shards import StoredRecords
 
 
 def record_shard_here(task: ShardTask) -> StoredRecords:

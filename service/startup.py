@@ -1,26 +1,93 @@
-"""What every process of the service has, whether it answers requests, runs jobs or both."""
+"""Logging, workspace and workers of a process, whether it serves requests, runs jobs or both."""
 
+import logging
 import os
 import socket
 import uuid
 
-from service.bodies.limits import BodyLimits
-from service.jobs.worker import Workers
-from service.metrics import Metrics
-from service.operations.dask_shards import DaskShards
-from service.operations.record_shard import ShardTools
-from service.operations.shard_runner import ShardRunner, ThreadShards
-from service.operations.workspace import Limits, Workspace
+import structlog
+
+import models
+from service.calibrations.run import run_calibration
+from service.child.requests.limits import BodyLimits
+from service.evaluations.run import run_evaluation
+from service.jobs.cluster_worker import open_shard_tools
+from service.jobs.recording import ShardTools
+from service.jobs.shards import DaskShards, ShardRunner, ThreadShards
+from service.jobs.worker import JobKind, Workers
+from service.metrics.metrics import Metrics
+from service.runner.process import RunnerProcess
+from service.runner.spawner import StartChild
 from service.settings import Settings
-from service.shard_tools import open_shard_tools
 from service.shard_worker import record_shard_here
 from service.storage.database import open_database
-from service.storage.owner_lock import OwnerLock
+from service.storage.file_locks import OwnerLock, SpoolFolder
 from service.storage.schema import upgrade
-from service.storage.spool_folder import SpoolFolder
+from service.workspace import Limits, Workspace
+
+OURS = "service"
+HANDLER = "howsure"
+STDERR = 2
+# It warns of every malformed upload, which the caller is told of already.
+QUIET = {"python_multipart": logging.ERROR}
 
 
-def start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
+JOB_KINDS = (
+    JobKind("calibration", models.Calibration, run_calibration),
+    JobKind("evaluation", models.Evaluation, run_evaluation),
+)
+
+
+def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
+    """Write log lines to standard error: ours of at least this level, libraries' warnings.
+
+    Structlog's events, and what libraries say through `logging` and `warnings`, take the same way:
+    one JSON object a line where ``log_format`` is ``json``.
+    """
+    shared: list[structlog.typing.Processor] = [
+        structlog.contextvars.merge_contextvars,
+        structlog.stdlib.add_log_level,
+        structlog.stdlib.add_logger_name,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+    ]
+    structlog.configure(
+        processors=[*shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        wrapper_class=structlog.make_filtering_bound_logger(level),
+        logger_factory=structlog.stdlib.LoggerFactory(),
+    )
+    # The descriptor, not `sys.stderr`: that may be replaced, and closed, by whoever runs us.
+    handler = logging.StreamHandler(os.fdopen(STDERR, "w", closefd=False))
+    handler.name = HANDLER
+    handler.setFormatter(
+        structlog.stdlib.ProcessorFormatter(
+            foreign_pre_chain=[*shared, structlog.stdlib.PositionalArgumentsFormatter()],
+            processors=[
+                structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+                *_renderers(log_format),
+            ],
+        )
+    )
+    root = logging.getLogger()
+    for known in [found for found in root.handlers if found.name == HANDLER]:
+        root.removeHandler(known)
+    root.addHandler(handler)
+    logging.getLogger(OURS).setLevel(level)
+    for name, least in QUIET.items():
+        logging.getLogger(name).setLevel(least)
+    logging.captureWarnings(capture=True)
+
+
+def _renderers(log_format: str) -> list[structlog.typing.Processor]:
+    if log_format == "json":
+        return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
+    # Not the default one, which shows the values of variables: rows of users, keys of stores.
+    formatter = structlog.dev.plain_traceback
+    return [structlog.dev.ConsoleRenderer(colors=os.isatty(STDERR), exception_formatter=formatter)]
+
+
+def start(
+    settings: Settings, metrics: Metrics, *, start_child: StartChild = RunnerProcess.start
+) -> tuple[Workspace, Workers]:
     """Open all that the settings name, and start the worker threads."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     url = settings.resolved_database_url()
@@ -28,7 +95,7 @@ def start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
     database = open_database(url)
     owner_lock = OwnerLock.beside(database)
     spool = SpoolFolder.within(settings.data_dir / "spool")
-    tools = open_shard_tools(settings, metrics, copies=spool.path)
+    tools = open_shard_tools(settings, metrics, copies=spool.path, start_child=start_child)
     workspace = Workspace(
         database=database,
         artifacts=tools.artifacts,
@@ -48,6 +115,7 @@ def start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
     )
     workers = Workers(
         workspace,
+        JOB_KINDS,
         count=settings.workers,
         owner=f"{socket.gethostname()}/{os.getpid()}/{uuid.uuid4().hex[:8]}",
         owner_lock=owner_lock,
@@ -58,9 +126,9 @@ def start(settings: Settings, metrics: Metrics) -> tuple[Workspace, Workers]:
 
 
 def stop(workspace: Workspace, workers: Workers) -> None:
-    """Hand jobs back and close it all."""
+    """Queue unfinished jobs again and close everything."""
     workers.stop()
-    # Jobs still at a model are let go by the end of its process.
+    # A job that waits for its model ends when the model's process does.
     workspace.shards.close()
     workspace.runners.close()
     workers.finish()

@@ -8,12 +8,12 @@ from importlib.metadata import version
 from fastapi import FastAPI
 from starlette.concurrency import run_in_threadpool
 
-from service.api import envelope, errors, health, metrics
-from service.api.hot.front import Front
-from service.api.hot.limits import ConnectionLimits
-from service.api.request_log import RequestLog
-from service.api.request_meter import RequestMeter
-from service.metrics import Metrics
+from service.http import health, problems, request_record
+from service.http.connection_context import ConnectionContext
+from service.http.connection_limits import ConnectionLimits
+from service.http.request_record import RequestLog
+from service.metrics import route
+from service.metrics.metrics import Metrics
 from service.settings import Settings
 from service.startup import start, stop
 
@@ -50,13 +50,12 @@ def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None
         openapi_url=None,
     )
     app.state.stopping = asyncio.Event()
-    app.state.front = Front(
+    app.state.front = ConnectionContext(
         stopping=app.state.stopping,
         limits=ConnectionLimits(keep_alive_seconds=settings.keep_alive_seconds),
     )
-    errors.install(app)
-    app.add_middleware(RequestMeter, metrics=counted, request_log=RequestLog(settings.log_requests))
-    envelope.install(app)
-    for resource in (health, metrics):
+    problems.install(app)
+    request_record.install(app, metrics=counted, request_log=RequestLog(settings.log_requests))
+    for resource in (health, route):
         app.include_router(resource.router)
     return app

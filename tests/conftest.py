@@ -1,21 +1,61 @@
 """Fixtures of the whole suite, and how hypothesis searches."""
 
-import os
-import shutil
+import multiprocessing.util
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import hypothesis
 import pytest
-from databases import DIALECTS, MigratedSchemas, scratch_database, scratch_schema
+from databases import (
+    MigratedSchemas,
+    migrated_sqlite,
+    put_sqlite_file,
+    scratch_database,
+    scratch_schema,
+)
+from forked_children import SERVER
 
 from service.storage.database import Database, open_database
-from service.storage.schema import upgrade
 
 # Examples are slow on a busy machine for reasons that are not the example's: no deadline.
-hypothesis.settings.register_profile("dev", deadline=None, max_examples=50)
-hypothesis.settings.register_profile("ci", deadline=None, max_examples=100, print_blob=True)
-hypothesis.settings.load_profile("ci" if os.environ.get("CI") else "dev")
+hypothesis.settings.register_profile("quick", deadline=None, max_examples=25, print_blob=True)
+hypothesis.settings.register_profile("long", deadline=None, max_examples=100, print_blob=True)
+# `--hypothesis-profile=long` is for `make test-slow` and `make test-all`.
+hypothesis.settings.load_profile("quick")
+SLOW_SECONDS = 600
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give slow tests more time before they count as hanging."""
+    for item in items:
+        if item.get_closest_marker("slow") and not item.get_closest_marker("timeout"):
+            item.add_marker(pytest.mark.timeout(SLOW_SECONDS))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def temporary_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Give each worker temporary files of its own: tests look for what is left of them."""
+    # These two outlive the tests, and so stay elsewhere.
+    tmp_path_factory.getbasetemp()
+    multiprocessing.util.get_temp_dir()
+    prefix = "howsure-tests-"
+    with (
+        tempfile.TemporaryDirectory(prefix=prefix, ignore_cleanup_errors=True) as folder,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        Path(folder).chmod(0o1777)  # a PostgreSQL server runs as somebody else
+        patch.setenv("TMPDIR", folder)
+        patch.setattr(tempfile, "tempdir", folder)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def forked_children(temporary_folder: None) -> Iterator[None]:
+    """End the process that forks children of the runner."""
+    yield
+    SERVER.close()
 
 
 @pytest.fixture(scope="session")
@@ -29,7 +69,7 @@ def postgresql_database_url() -> Iterator[str]:
 def migrated_sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A SQLite file with the schema, to copy."""
     path = tmp_path_factory.mktemp("sqlite") / "migrated.sqlite3"
-    upgrade(f"sqlite:///{path}")
+    path.write_bytes(migrated_sqlite())
     return path
 
 
@@ -41,10 +81,10 @@ def migrated_schemas(postgresql_database_url: str) -> Iterator[MigratedSchemas]:
     schemas.close()
 
 
-@pytest.fixture(params=DIALECTS)
-def dialect(request: pytest.FixtureRequest) -> str:
-    """SQLite and then PostgreSQL."""
-    return request.param
+@pytest.fixture
+def dialect() -> str:
+    """SQLite. Tests of SQL and of transactions ask for both databases."""
+    return "sqlite"
 
 
 @pytest.fixture
@@ -63,9 +103,9 @@ def empty_database_url(
 def database_url(dialect: str, request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
     """A database with the schema."""
     if dialect == "sqlite":
-        path = tmp_path / "howsure.sqlite3"
-        shutil.copy(request.getfixturevalue("migrated_sqlite_file"), path)
-        yield f"sqlite:///{path}"
+        url = f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
+        put_sqlite_file(url)
+        yield url
     else:
         with request.getfixturevalue("migrated_schemas").lend() as url:
             yield url

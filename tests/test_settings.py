@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from service.runner.device import requested_devices
+from service.runner.devices import requested_devices
 from service.settings import Settings
 
 NUMBERS = ("0", "1", "7", "10", "9999")

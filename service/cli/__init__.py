@@ -4,32 +4,21 @@ import sys
 from importlib.metadata import version
 from typing import Annotated
 
-import httpx
 import typer
 from rich.console import Console
 
 from service.cli import (
-    audit,
-    bins,
+    access,
+    backup,
     calibrate,
-    compare,
-    database,
-    delete,
+    calibrations,
     demo,
     evaluate,
-    export,
-    import_bins,
-    keys,
-    list_,
     predict,
-    promote,
-    refit,
     report,
     serve,
-    tenants,
-    worker,
 )
-from service.cli.failure import CommandFailed
+from service.cli.failure import CommandFailed, one_sentence
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -37,24 +26,24 @@ app = typer.Typer(
     help="Calibrated probabilities, with intervals, for the answers of an ONNX classifier.",
 )
 app.command("serve")(serve.serve)
-app.command("worker")(worker.worker)
+app.command("worker")(serve.worker)
 app.command("calibrate")(calibrate.calibrate)
 app.command("predict")(predict.predict)
 app.command("report")(report.report)
 app.command("evaluate")(evaluate.evaluate)
-app.command("refit")(refit.refit)
-app.command("export")(export.export)
-app.command("promote")(promote.promote)
-app.command("compare")(compare.compare)
-app.command("bins")(bins.bins)
-app.command("import")(import_bins.import_bins)
-app.command("list")(list_.list_calibrations)
-app.command("delete")(delete.delete)
+app.command("refit")(calibrations.refit)
+app.command("export")(calibrations.export)
+app.command("promote")(calibrations.promote)
+app.command("compare")(report.compare)
+app.command("bins")(calibrations.bins)
+app.command("import")(calibrations.import_bins)
+app.command("list")(calibrations.list_calibrations)
+app.command("delete")(calibrations.delete)
 app.command("demo")(demo.demo)
-app.add_typer(database.app, name="db")
-app.add_typer(keys.app, name="keys")
-app.command("audit")(audit.audit)
-app.add_typer(tenants.app, name="tenants")
+app.add_typer(backup.app, name="db")
+app.add_typer(access.app, name="keys")
+app.command("audit")(access.audit)
+app.add_typer(access.tenants, name="tenants")
 
 
 def _print_version(value: bool) -> None:
@@ -77,15 +66,9 @@ def _root(
 
 def main() -> None:
     """Run the command; a failure ends in one sentence and exit status 1."""
-    console = Console(stderr=True)
     try:
-        app()
+        with one_sentence():
+            app()
     except CommandFailed as error:
-        console.print(str(error), style="red", markup=False, highlight=False)
-        sys.exit(1)
-    except httpx.InvalidURL as error:
-        console.print(f"--url: {error}", style="red", markup=False)
-        sys.exit(1)
-    except httpx.TransportError as error:
-        console.print(f"no answer from the service: {error}", style="red", markup=False)
+        Console(stderr=True).print(str(error), style="red", markup=False, highlight=False)
         sys.exit(1)

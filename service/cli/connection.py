@@ -9,22 +9,54 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import httpx
 
+from howsure.client import Client
+from howsure.client.request import Answer, Request
+from howsure.client.transport import TIMEOUT_SECONDS, headers_of, run_blocking
 from service.cli.failure import CommandFailed
-from service.cli.given_settings import given_settings, prepare
-from service.cli.server import Server
-from service.client.connection import headers_of
-from service.log_lines import configure_logging
+from service.cli.local import load_settings, prepare
 from service.settings import Settings
 
-TIMEOUT_SECONDS = 60.0
+if TYPE_CHECKING:
+    from service.cli.server import Server
+    from service.runner.spawner import StartChild
+
 START_SECONDS = 60.0
 
 
+class ServiceClient(Client):
+    """A client that also sends requests and saves bodies, for commands that show more of them."""
+
+    def send(self, request: Request) -> Answer:
+        """Send a request and return its answer."""
+        return run_blocking(self._methods.sender.send(request))
+
+    def download(self, request: Request, to: Path | None) -> tuple[Path, Answer]:
+        """Write a body to a file, by default of the name that the service gives it."""
+        return run_blocking(self._methods.sender.download(request, to))
+
+
 @contextmanager
-def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[httpx.Client]:
+def service_client(url: str | None) -> Iterator[ServiceClient]:
+    """Yield a client of the service at ``url``, or of one embedded in this process.
+
+    Raises
+    ------
+    CommandFailed
+        If an argument is one that the client refuses, such as a folder without files.
+    """
+    with connect(url) as http:
+        try:
+            yield ServiceClient(http=http, retries=0)
+        except ValueError as error:
+            raise CommandFailed(str(error)) from error
+
+
+@contextmanager
+def connect(url: str | None) -> Iterator[httpx.Client]:
     """Yield a client of the service at ``url``, or of one embedded in this process.
 
     The embedded one works on the same database and files as `howsure serve` would from here, and
@@ -36,7 +68,9 @@ def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[ht
         ) as client:
             yield client
         return
-    settings = settings or given_settings()
+    from service.startup import configure_logging
+
+    settings = load_settings()
     prepare(settings)
     configure_logging(settings.log_format, level=logging.WARNING)
     folder = Path(tempfile.mkdtemp(prefix="howsure-"))
@@ -58,13 +92,20 @@ def connect(url: str | None, *, settings: Settings | None = None) -> Iterator[ht
 
 @contextmanager
 def running(
-    settings: Settings, *, uds: str | None = None, sockets: list[socket.socket] | None = None
+    settings: Settings,
+    *,
+    uds: str | None = None,
+    sockets: list[socket.socket] | None = None,
+    start_child: "StartChild | None" = None,
 ) -> Iterator[None]:
     """Run the service in a thread of this process until the block ends."""
-    from service.app import create_app  # noqa: PLC0415 - takes a second
+    from service.app import create_app
+    from service.cli.server import Server
+    from service.runner.process import RunnerProcess
 
-    # Who talks to it ends it: nobody else has to be waited for.
-    app = create_app(settings, keyless=uds is not None)
+    start_child = start_child or RunnerProcess.start
+    app = create_app(settings, keyless=uds is not None, start_child=start_child)
+    # The only client ends the service, so no other client needs time to drain.
     server = Server(app, uds=uds, drain_seconds=0.0)
     failures: list[BaseException] = []
 
@@ -85,11 +126,13 @@ def running(
 
 
 def _wait_until_started(
-    server: Server, thread: threading.Thread, failures: list[BaseException]
+    server: "Server", thread: threading.Thread, failures: list[BaseException]
 ) -> None:
     until = time.monotonic() + START_SECONDS
     while not server.started:
         if not thread.is_alive() or time.monotonic() > until:
-            reason = failures[0] if failures else "see the log above"
+            # uvicorn logs why an application does not start, and exits.
+            is_said = failures and not isinstance(failures[0], SystemExit)
+            reason = failures[0] if is_said else "see the log above"
             raise CommandFailed(f"the service did not start: {reason}")
         time.sleep(0.01)

@@ -8,20 +8,17 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-import httpx
 import typer
 from rich.console import Console
 
-from service.cli.calibrate import upload_and_wait
-from service.cli.connection import running
-from service.cli.failure import CommandFailed, check
-from service.cli.given_settings import given_settings, prepare
-from service.cli.listener import bind
-from service.cli.open_doors import require_keys
-from service.cli.score_table import print_scores
-from service.cli.upload import Upload
-from service.client.connection import headers_of
-from service.log_lines import configure_logging
+from howsure.client.request import json_request
+from service.cli.connection import ServiceClient, running
+from service.cli.console import job_progress, print_warnings
+from service.cli.failure import CommandFailed
+from service.cli.local import load_settings, prepare
+from service.cli.report import print_scores
+from service.cli.serve import require_api_key
+from service.cli.server import bind
 
 PACKAGED = "demo_files"
 IN_CHECKOUT = Path("examples") / "digits"
@@ -37,11 +34,13 @@ def demo(
     ] = None,
 ) -> None:
     """Calibrate a digit classifier, predict with it, and print its scores and the address."""
+    from service.startup import configure_logging
+
     stay = sys.stdout.isatty() if stay is None else stay
     folder = demo_folder()
-    settings = given_settings()
+    settings = load_settings()
     prepare(settings)
-    require_keys(settings)
+    require_api_key(settings)
     configure_logging(settings.log_format, level=logging.WARNING)
     try:
         listener = bind(settings.host, settings.port)
@@ -50,28 +49,25 @@ def demo(
     address = f"http://{settings.host}:{listener.getsockname()[1]}"
     console = Console(highlight=False, soft_wrap=True)
     started = time.monotonic()
-    with (
-        running(settings, sockets=[listener]),
-        httpx.Client(base_url=address, headers=headers_of(None)) as client,
-    ):
-        resource = upload_and_wait(
-            client,
-            Upload(
-                onnx_models=[folder / "model.onnx"],
-                calibration=folder / "calibration.npz",
+    with running(settings, sockets=[listener]), ServiceClient(address) as client:
+        with job_progress() as show:
+            made = client.calibrate(
+                folder / "model.onnx",
+                folder / "calibration.npz",
                 evaluation=folder / "evaluation.npz",
-                config={"name": "digits"},
-            ),
-        )
+                name="digits",
+                on_progress=show,
+                cancel_on_interrupt=True,
+            )
+        print_warnings(made.resource)
         console.print(
-            f"\nCalibrated [bold]digits@{resource['version']}[/bold]: "
-            f"{resource['data']['samples']} labelled samples, "
+            f"\nCalibrated [bold]{made.reference}[/bold]: "
+            f"{made.resource['data']['samples']} labelled samples, "
             f"{time.monotonic() - started:.1f} s\n"
         )
-        scores = client.get("/report", params={"calibration": resource["id"]})
-        print_scores(console, check(scores).json())
+        print_scores(console, client.report(made))
         body = json.loads((folder / "request.json").read_text(encoding="utf-8"))
-        answer = check(client.post("/predict", json=body)).json()
+        answer = client.send(json_request("/predict", body, headers={})).json()
         for row, prediction in enumerate(answer["predictions"]):
             top1 = prediction["top1"]
             lower, upper = top1["interval"]

@@ -1,31 +1,51 @@
 """Failures that end a command with one sentence."""
 
-from http import HTTPStatus
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import httpx
+
+from howsure.client import HowsureError, ServiceUnreachable
+from service.errors import ServiceError
+
+if TYPE_CHECKING:
+    from sqlalchemy.exc import SQLAlchemyError
 
 
 class CommandFailed(Exception):
     """The command could not do its work; the message says why and what to do."""
 
 
-def check(response: httpx.Response) -> httpx.Response:
-    """Return the response, or raise its problem in words.
-
-    Raises
-    ------
-    CommandFailed
-        If the service refused.
-    """
-    if response.status_code < HTTPStatus.BAD_REQUEST:
-        return response
-    response.read()
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn the failures of the service, its database and its files into `CommandFailed`."""
     try:
-        problem = response.json()
-        lines = [f"{problem['title']}: {problem['detail']}"]
-        found = problem.get("errors", [])
-        if len(found) > 1:
-            lines += [f"  {entry['location']}: {entry['message']}" for entry in found]
-    except (ValueError, KeyError, TypeError):
-        lines = [f"the service answered {response.status_code} {response.reason_phrase}"]
-    raise CommandFailed("\n".join(lines))
+        yield
+    except ServiceError as error:
+        raise CommandFailed(error.message) from error
+    except (ServiceUnreachable, httpx.TransportError) as error:
+        raise CommandFailed(f"no answer from the service: {error.__cause__ or error}") from error
+    except HowsureError as error:
+        lines = [f"  {entry['location']}: {entry['message']}" for entry in error.errors]
+        more = lines if len(lines) > 1 else []
+        raise CommandFailed("\n".join([str(error), *more])) from error
+    except httpx.InvalidURL as error:
+        raise CommandFailed(f"--url: {error}") from error
+    except OSError as error:
+        raise CommandFailed(f"{error.filename or 'file'}: {error.strerror or error}") from error
+    except CommandFailed:
+        raise
+    except Exception as error:
+        from sqlalchemy.exc import SQLAlchemyError
+
+        if not isinstance(error, SQLAlchemyError):
+            raise
+        raise CommandFailed(
+            f"the database: {reason_of(error)}; see HOWSURE_DATABASE_URL"
+        ) from error
+
+
+def reason_of(error: "SQLAlchemyError") -> str:
+    """Return the first line of the database driver's message."""
+    return str(getattr(error, "orig", None) or error).strip().splitlines()[0]

@@ -1,18 +1,115 @@
 """``howsure report``: the scores of a calibration."""
 
 import enum
+import os
+import sys
+import webbrowser
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import httpx
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
-from service.cli.connection import connect
-from service.cli.failure import CommandFailed, check
-from service.cli.options import UrlOption
-from service.cli.score_table import print_scores
-from service.cli.shown_file import show_file
+from howsure.client import Calibration, Client
+from howsure.client.request import Request
+from service.cli.connection import service_client
+from service.cli.console import UrlOption, add_row, number, wide_console
+from service.cli.failure import CommandFailed
+
+# One of them is set if there is a screen; BROWSER may name a browser without one.
+_SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write a file.
+
+    Raises
+    ------
+    CommandFailed
+        If it cannot be written.
+    """
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise CommandFailed(f"cannot write {path}: {error.strerror}") from error
+
+
+def show_file(path: Path) -> None:
+    """Say where a file is, and open it in a browser if there is one to be seen."""
+    typer.echo(str(path))
+    if _is_screen() and not webbrowser.open(path.resolve().as_uri()):
+        typer.echo("No browser was found to show it.", err=True)
+
+
+def _is_screen() -> bool:
+    """Tell whether a browser would be seen: without a screen one of text takes the terminal."""
+    return sys.platform in ("darwin", "win32") or any(map(os.environ.get, _SCREENS))
+
+
+SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
+INSTEAD = {"ece": "ece_15"}
+
+
+def print_calibration(console: Console, client: Client, made: Calibration) -> None:
+    """Print the name of a calibration and its scores."""
+    console.print(
+        Text.assemble((made.reference, "bold"), f"  {made.id}"), highlight=False, soft_wrap=True
+    )
+    print_scores(console, client.report(made.id))
+
+
+def print_scores(console: Console, report: dict[str, Any]) -> None:
+    """Print one table an event, measures first, then baselines; and which of them is best.
+
+    A measure's ``ece`` is over its own bins; a baseline has none, and shows that of 15 equal
+    ranges (``ece_15``).
+    """
+    for k, event in report["events"].items():
+        table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
+        table.add_column("", no_wrap=True)
+        table.add_column("bins", justify="right")
+        for score in SHOWN:
+            table.add_column(score, justify="right")
+        for name, found in event["measures"].items():
+            served = name == event["served"]
+            add_row(
+                table,
+                f"{name} *" if served else name,
+                str(len(found["bins"])),
+                *_cells(found),
+                style="bold" if served else "",
+            )
+        table.add_section()
+        for name, found in event["baselines"].items():
+            add_row(table, name, "", *_cells(found), style="dim")
+        console.print(table)
+        if event["verdict"] is not None:
+            sentence = event["verdict"]["sentence"]
+            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+            console.print()
+    console.print("* answers /predict; the ece of a baseline is over 15 equal ranges", style="dim")
+
+
+def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
+    data = report["provenance"]["data"]
+    judged = data.get("evaluation_samples")
+    source = f"{judged} evaluation samples" if judged else "cross-validation"
+    return f"Top-{k}: right {event['accuracy']:.4f} of the time; scores on {source}"
+
+
+def _cells(found: dict[str, Any]) -> list[str]:
+    cells = []
+    for column in SHOWN:
+        score = column if column in found["scores"] else INSTEAD.get(column, column)
+        if found["evaluation"] is not None:
+            value = found["evaluation"].get(score)
+        else:
+            value = (found["scores"].get(score) or {}).get("mean")
+        cells.append(number(value))
+    return cells
 
 
 class ReportFormat(enum.StrEnum):
@@ -48,28 +145,64 @@ def report(
     if opened and chosen is not ReportFormat.HTML:
         raise CommandFailed(f"--open shows html, and not {chosen.value}")
     asked = "json" if chosen is ReportFormat.TABLE else chosen.value
-    with connect(url) as client:
-        answer = check(client.get("/report", params={"calibration": calibration, "format": asked}))
+    with service_client(url) as client:
+        params = {"calibration": calibration, "format": asked}
+        answer = client.send(Request("GET", "/report", params))
     if opened:
-        path = output or Path(_name_of(answer))
-        _write(path, answer.text)
+        path = output or Path(answer.file_name)
+        write_file(path, answer.content)
         show_file(path)
     elif output is not None:
-        _write(output, answer.text)
+        write_file(output, answer.content)
     elif chosen is ReportFormat.TABLE:
         print_scores(Console(), answer.json())
     else:
-        typer.echo(answer.text)
+        typer.echo(answer.content.decode())
 
 
-def _name_of(answer: httpx.Response) -> str:
-    """Return what the service calls the file, and no more than a name."""
-    found = answer.headers["Content-Disposition"].partition('filename="')[2].rstrip('"')
-    return Path(found).name
+COMPARED_SCORES = ("ece", "brier", "nll")
 
 
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise CommandFailed(f"cannot write {path}: {error.strerror}") from error
+def compare(
+    first: Annotated[str, typer.Argument(help="Calibration to compare the others with.")],
+    others: Annotated[list[str], typer.Argument(help="Ids, names, or name@version.")],
+    url: UrlOption = None,
+) -> None:
+    """Set the served scores of calibrations side by side, and say which is better."""
+    with service_client(url) as client:
+        params = {"calibration": [first, *others]}
+        answer = client.send(Request("GET", "/report", params)).json()
+    console = wide_console()
+    reports = answer["calibrations"]
+    for k in dict.fromkeys(k for report in reports for k in report["events"]):
+        console.print(_table(k, [report for report in reports if k in report["events"]]))
+    for comparison in answer["comparisons"]:
+        console.print(f"On {comparison['on']}:", style="dim")
+        for sentence in comparison["sentences"]:
+            console.print(sentence, markup=False, highlight=False, soft_wrap=True)
+
+
+def _table(k: str, reports: list[dict[str, Any]]) -> Table:
+    table = Table(title=f"Top-{k}", title_justify="left", box=SIMPLE_HEAD)
+    for column in ("calibration", "served by", "scores on"):
+        table.add_column(column, no_wrap=True)
+    for column in ("accuracy", *COMPARED_SCORES):
+        table.add_column(column, justify="right")
+    for report in reports:
+        event, found = report["events"][k], report["calibration"]
+        served = event["measures"][event["served"]]
+        if served["evaluation"] is not None:
+            source, scores = "evaluation", served["evaluation"]
+            accuracy = report["model_scores"]["evaluation"]["accuracy"][k]
+        else:
+            source, accuracy = "cross-validation", event["accuracy"]
+            scores = {name: fold["mean"] for name, fold in served["scores"].items()}
+        values = [accuracy, *(scores.get(score) for score in COMPARED_SCORES)]
+        add_row(
+            table,
+            f"{found['name']}@{found['version']}",
+            event["served"],
+            source,
+            *map(number, values),
+        )
+    return table

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import GraphProto, TensorProto, helper, numpy_helper
 
-from service.graph.names import PREFIX
-from service.graph.output import Precision
+from service.graph.description import OutputChoice, Precision
+from service.graph.proto import PREFIX
 
 # Axes are an attribute of an operator before, an input since.
 SUM_AXES_INPUT_SINCE = 13
@@ -116,3 +116,35 @@ class GraphBuilder:
         if key not in self._constants:
             self._constants[key] = self.constant(values)
         return self._constants[key]
+
+
+def log1p(build: GraphBuilder, y: str) -> str:
+    """Return log(1 + y) for y >= 0, exact to a few units in the last place.
+
+    ``u = 1 + y`` is rounded, and ``(y - (u - 1)) / u`` makes good for it, to first order: what it
+    leaves out is less than the square of the rounding. ``Softplus`` will not do in its place: on
+    CUDA it is ``log(exp(a) + 1)``, zero below 1e-7.
+    """
+    one = build.number(1)
+    u = build.add("Add", y, one)
+    lost = build.add("Sub", y, build.add("Sub", u, one))
+    return build.add("Add", build.add("Log", u), build.add("Div", lost, u))
+
+
+def class_scores(build: GraphBuilder, tensor: str, choice: OutputChoice) -> str:
+    """Return the scores, shape (n, n_classes), in the head's precision.
+
+    Float16 goes up to float32 first. Flatten takes (n,), (n, 1), (n, K) and (n, K, 1, 1) alike.
+    Of a binary model's one column, a probability p becomes (1 - p, p) and a logit z (0, z).
+    """
+    scores = build.add("Flatten", build.add("Cast", tensor, to=build.element_type), axis=1)
+    if choice.positive_column is None:
+        return scores
+    positive = build.columns(scores, choice.positive_column, choice.positive_column + 1)
+    if choice.kind == "probabilities":
+        other = build.add("Sub", build.number(1), positive)
+    else:
+        # Zeros of the same shape; 0 * z would be NaN at an infinite z.
+        nowhere = build.add("Less", positive, positive)
+        other = build.add("Cast", nowhere, to=build.element_type)
+    return build.add("Concat", other, positive, axis=1)

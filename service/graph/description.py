@@ -1,10 +1,22 @@
-"""What an ONNX model says of itself."""
+"""What the service knows of an ONNX model without importing onnx."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
-from service.graph.quote import quote
+MAX_LENGTH = 80
+
+
+def quote(name: str) -> str:
+    """Return the name in quotes, escaped and of bounded length."""
+    return repr(name if len(name) <= MAX_LENGTH else f"{name[:MAX_LENGTH]}…")
+
+
+def quote_all(names: list[str], *, at_most: int = 10) -> str:
+    """Return the names in quotes, separated by commas, the rest counted."""
+    shown = ", ".join(quote(name) for name in names[:at_most])
+    more = len(names) - at_most
+    return f"{shown} and {more} more" if more > 0 else shown
 
 
 @dataclass(frozen=True)
@@ -71,3 +83,91 @@ def _tensor_spec(values: Mapping[str, Any]) -> TensorSpec:
         dtype=values["dtype"],
         shape=None if shape is None else tuple(shape),
     )
+
+
+Kind: TypeAlias = Literal["logits", "probabilities"]
+# In `inferred` where the caller says logits and the values say otherwise.
+LIKE_PROBABILITIES = "no value is negative and every row sums to 1, as probabilities do"
+Precision: TypeAlias = Literal["float32", "float64"]
+
+
+@dataclass(frozen=True)
+class OutputChoice:
+    """The tensor that the uncertainty head reads.
+
+    Attributes
+    ----------
+    name : str
+        The graph output that was chosen, by the caller or by us.
+    kind : {"logits", "probabilities"}
+        What ``tensor`` holds; it may differ from what the output holds.
+    tensor : str
+        The tensor the head reads: the output itself, or the logits from which a proven softmax or
+        sigmoid makes that output, because their tails keep more digits.
+    inferred : str
+        One sentence: what was inferred and from what, or what the caller said.
+    n_classes : int
+        Number of classes, at least 2.
+    positive_column : int or None
+        Where a binary model has one score, the column of ``tensor`` that holds the score of class
+        1: class 0 has the complement (probabilities) or the logit 0. None: a column per class.
+    raw : bool
+        The classifier node that makes ``tensor`` (``ai.onnx.ml``) is to leave out its softmax or
+        logistic function.
+    precision : {"float32", "float64"}
+        What the head computes in: float64 for models in double precision.
+    """
+
+    name: str
+    kind: Kind
+    tensor: str
+    inferred: str
+    n_classes: int
+    positive_column: int | None = None
+    raw: bool = False
+    precision: Precision = "float32"
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON."""
+        return asdict(self)
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> "OutputChoice":
+        """Rebuild what ``as_dict`` gave."""
+        return cls(**values)
+
+
+NoiseKind: TypeAlias = Literal["keep", "normal", "uniform"]
+
+
+@dataclass(frozen=True)
+class NoiseSite:
+    """A graph input that stands in the place of what would be drawn at random.
+
+    Attributes
+    ----------
+    name : str
+        The input, float32 of no declared shape: fed in a shape that broadcasts to the site's.
+    kind : {"keep", "normal", "uniform"}
+        What belongs there: 0 or ``1 / (1 - rate)``, which activations are multiplied by; standard
+        normal numbers; numbers of [0, 1).
+    rate : float
+        Chance of a 0, for "keep".
+    shape_output : str
+        A graph output, int64 (rank,): the site's shape for the rows that are fed, whatever the
+        shape of the noise.
+    of_rows : bool
+        The shape comes from the rows that are fed; otherwise it is that of a weight, say, and the
+        same for all batches.
+    """
+
+    name: str
+    kind: NoiseKind
+    rate: float
+    shape_output: str
+    of_rows: bool = True
+
+    @property
+    def quiet(self) -> float:
+        """Return what, fed in shape (1,), leaves the model without noise."""
+        return {"keep": 1.0, "normal": 0.0, "uniform": 0.5}[self.kind]

@@ -1,23 +1,141 @@
 """The calibrated model as one file: the caller's model, the head, and the bin tables."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import GraphProto, ModelProto, ValueInfoProto, helper
+from onnx import GraphProto, ModelProto, TensorProto, ValueInfoProto, helper
 
 from service.graph.builder import GraphBuilder
-from service.graph.edit import drop_dead_nodes
-from service.graph.export_answers import Answer, add_answers
+from service.graph.description import OutputChoice
 from service.graph.export_spec import ExportSpec
+from service.graph.gate.versions import lower_ir_version
+from service.graph.head import HeadTensors
 from service.graph.inline import inline_functions
-from service.graph.last_layer import MEASURE as LAST_LAYER
-from service.graph.last_layer_dropout import add_last_layer_dropout
-from service.graph.names import PREFIX, output_names_as_sent, rename_values, value_names
-from service.graph.output import OutputChoice
-from service.graph.scalars import pass_through
-from service.graph.serving import put_head
-from service.graph.versions import lower_ir_version
+from service.graph.lookup import add_lookup
+from service.graph.measure_outputs import pass_through
+from service.graph.noise.last_layer import MEASURE as LAST_LAYER
+from service.graph.noise.last_layer_dropout import add_last_layer_dropout
+from service.graph.proto import (
+    PREFIX,
+    drop_dead_nodes,
+    output_names_as_sent,
+    rename_values,
+    value_names,
+)
+from service.graph.serving import append_head
+
+NO_CLASS = -1
+LARGEST = float(np.finfo(np.float32).max)
+
+
+@dataclass(frozen=True)
+class ExportOutput:
+    """A tensor to give out, a row a sample; ``columns`` is None for one number each."""
+
+    tensor: str
+    element_type: int
+    columns: int | None = None
+
+
+def add_answers(
+    build: GraphBuilder, head: HeadTensors, columns: Mapping[str, str], spec: ExportSpec
+) -> dict[str, ExportOutput]:
+    """Append the answers, and return them by name, in the order of the file.
+
+    Parameters
+    ----------
+    build
+        Of float32.
+    columns
+        Measures of one number a row, shape (n, 1), by column.
+
+    Raises
+    ------
+    ValueError
+        If an event has a column that there is not.
+    """
+    used = list(dict.fromkeys(event.column for event in spec.events))
+    missing = sorted(set(used) - columns.keys())
+    if missing:
+        raise ValueError(f"there is no measure {missing}; there are {sorted(columns)}")
+    scores = _first(build, build.add("Cast", head.top_scores, to=TensorProto.FLOAT), head, spec)
+    measured = {name: build.add("Cast", columns[name], to=TensorProto.FLOAT) for name in used}
+    proofs = list(measured.values())
+    if not head.measures.keys() & used:
+        proofs.append(build.columns(scores, 0, 1))
+    is_finite = _all_finite(build, proofs)
+    shown = {name: _or_nan(build, values, is_finite) for name, values in measured.items()}
+    flat = {name: build.add("Reshape", v, build.integers([-1])) for name, v in shown.items()}
+    answers = _classes(build, _first(build, head.top_classes, head, spec), is_finite, spec.n_top)
+    scores = _or_nan(build, scores, is_finite)
+    answers["topk_score"] = ExportOutput(scores, TensorProto.FLOAT, spec.n_top)
+    for event in sorted(spec.events, key=lambda event: event.k):
+        uncertainty = flat[event.column]
+        found = add_lookup(build, event.table, uncertainty, shown[event.column])
+        for name in ("probability", "lower", "upper"):
+            answers[f"top{event.k}_{name}"] = ExportOutput(getattr(found, name), TensorProto.FLOAT)
+        answers[f"top{event.k}_uncertainty"] = ExportOutput(uncertainty, TensorProto.FLOAT)
+        answers[f"top{event.k}_bin"] = ExportOutput(found.bin, TensorProto.INT64)
+    for event in spec.events:
+        if event.k == 1:
+            answers |= _flags(build, measured[event.column], is_finite, spec)
+    return answers
+
+
+def _first(build: GraphBuilder, ranked: str, head: HeadTensors, spec: ExportSpec) -> str:
+    """Return the columns of the classes that are shown."""
+    return ranked if head.n_top == spec.n_top else build.columns(ranked, 0, spec.n_top)
+
+
+def _or_nan(build: GraphBuilder, values: str, is_finite: str) -> str:
+    return build.add("Where", is_finite, values, build.number(np.nan))
+
+
+def _classes(
+    build: GraphBuilder, ranked: str, is_finite: str, n_top: int
+) -> dict[str, ExportOutput]:
+    shown = build.add("Where", is_finite, ranked, build.integers([NO_CLASS]))
+    first = build.add("Gather", shown, build.constant(np.array(0)), axis=1)
+    return {
+        "class": ExportOutput(first, TensorProto.INT64),
+        "topk_class": ExportOutput(shown, TensorProto.INT64, n_top),
+    }
+
+
+def _flags(
+    build: GraphBuilder, column: str, is_finite: str, spec: ExportSpec
+) -> dict[str, ExportOutput]:
+    """Return which rows lie beyond a threshold, which itself lies within; all where it is None."""
+    endless = build.add("Where", is_finite, column, build.number(np.inf))
+    uncertainty = build.add("Reshape", endless, build.integers([-1]))
+
+    def beyond(threshold: float | None) -> ExportOutput:
+        # Below infinity, which stands for the rows that are not finite: they are beyond any.
+        limit = -np.inf if threshold is None else min(threshold, LARGEST)
+        return ExportOutput(
+            build.add("Greater", uncertainty, build.number(limit)), TensorProto.BOOL
+        )
+
+    flags = {}
+    if spec.ood_threshold is not None:
+        flags["out_of_distribution"] = beyond(spec.ood_threshold)
+    risks = {f"abstain_{risk}": beyond(at) for risk, at in spec.accept_thresholds}
+    if risks:
+        flags["abstain"] = next(iter(risks.values()))
+    return flags | risks
+
+
+def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:
+    """Return which rows are finite in all columns: no comparison with NaN is true."""
+    endless = build.number(np.inf)
+    found = [build.add("Less", build.add("Abs", column), endless) for column in columns]
+    both = found[0]
+    for other in found[1:]:
+        both = build.add("And", both, other)
+    return both
+
 
 METADATA = "howsure."
 
@@ -62,9 +180,9 @@ def build_export_graph(
     n_own = len(graph.node)
     sent = output_names_as_sent(graph)
     taken = {*value_names(graph), *sent.values()}
-    build, scores, head = put_head(model, choice, spec.head_top_k)
+    build, scores, head = append_head(model, choice, spec.head_top_k)
     # ONNX cannot tell the rank of what a tree ensemble gives; ours follow from it.
-    known = Answer(scores, build.element_type, choice.n_classes)
+    known = ExportOutput(scores, build.element_type, choice.n_classes)
     graph.value_info.append(_declared(scores, known, _rows(graph)))
     columns = {**head.measures, **_passed_through(build, scalars)}
     if last_layer_masks is not None:
@@ -74,7 +192,7 @@ def build_export_graph(
     answers = add_answers(after, head, columns, spec)
     prefix = _free_prefix(answers, taken)
     _give_out(graph, {prefix + name: answer for name, answer in answers.items()}, since=n_own)
-    _call_as_sent(graph, sent)
+    _restore_output_names(graph, sent)
     _set_metadata(model, {**spec.metadata, f"{METADATA}prefix": prefix})
     lower_ir_version(model)
     return model
@@ -88,7 +206,7 @@ def _passed_through(build: GraphBuilder, scalars: Mapping[str, str]) -> dict[str
     return {column: build.add("Reshape", name, shape) for column, name in names.items()}
 
 
-def _free_prefix(names: Mapping[str, Answer], taken: set[str]) -> str:
+def _free_prefix(names: Mapping[str, ExportOutput], taken: set[str]) -> str:
     """Return what to put before the names so that the model has none of them."""
     prefix, count = "", 1
     while any(prefix + name in taken for name in names):
@@ -97,7 +215,7 @@ def _free_prefix(names: Mapping[str, Answer], taken: set[str]) -> str:
     return prefix
 
 
-def _give_out(graph: GraphProto, answers: Mapping[str, Answer], *, since: int) -> None:
+def _give_out(graph: GraphProto, answers: Mapping[str, ExportOutput], *, since: int) -> None:
     """Make outputs of the answers, in place, under their names; drop what none of them needs.
 
     The nodes from ``since`` on are ours; the model's own stay, needed or not.
@@ -114,7 +232,7 @@ def _give_out(graph: GraphProto, answers: Mapping[str, Answer], *, since: int) -
     drop_dead_nodes(graph, since=since)
 
 
-def _declared(name: str, answer: Answer, rows: int | str) -> ValueInfoProto:
+def _declared(name: str, answer: ExportOutput, rows: int | str) -> ValueInfoProto:
     shape = [rows] if answer.columns is None else [rows, answer.columns]
     return helper.make_tensor_value_info(name, answer.element_type, shape)
 
@@ -132,7 +250,7 @@ def _rows(graph: GraphProto) -> int | str:
     return size if size > 0 else [*names, "N"][0]
 
 
-def _call_as_sent(graph: GraphProto, names: Mapping[str, str]) -> None:
+def _restore_output_names(graph: GraphProto, names: Mapping[str, str]) -> None:
     taken = set(value_names(graph))
     free = {name: sent for name, sent in names.items() if sent not in taken}
     if free:

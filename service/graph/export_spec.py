@@ -2,18 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-Floats: TypeAlias = NDArray[np.float64]
-Lookup: TypeAlias = Literal["step", "interpolated"]
-
-TABLES = ("probability", "lower", "upper", "mean_uncertainty")
+from howsure.statistics.bins.lookup import LookupTable
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class ExportEvent:
     """One event's bin table, as it answers.
 
@@ -22,40 +16,12 @@ class ExportEvent:
     k : int
     column : str
         The measure's column: of the head, of a scalar output, or of last-layer dropout.
-    inner_edges : ndarray of float32, shape (n_bins - 1,)
-        Strictly ascending and finite; bin ``i`` holds what lies above ``i`` of them.
-    probability, lower, upper : ndarray of float64, shape (n_bins,)
-    mean_uncertainty : ndarray of float64, shape (n_bins,)
-        Where the interpolated lookup takes the bin's probability: strictly ascending there.
-    lookup : {"step", "interpolated"}
-
-    Raises
-    ------
-    ValueError
-        If shapes disagree, edges or means do not ascend, or the lookup is unknown.
+    table : LookupTable
     """
 
     k: int
     column: str
-    inner_edges: NDArray[np.float32]
-    probability: Floats
-    lower: Floats
-    upper: Floats
-    mean_uncertainty: Floats
-    lookup: Lookup = "step"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "inner_edges", np.asarray(self.inner_edges, dtype=np.float32))
-        for name in TABLES:
-            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=np.float64))
-            if getattr(self, name).shape != (len(self.inner_edges) + 1,):
-                raise ValueError(f"{name} must have one value per bin")
-        if not np.isfinite(self.inner_edges).all() or (np.diff(self.inner_edges) <= 0).any():
-            raise ValueError("inner_edges must be finite and ascend strictly")
-        if self.lookup not in get_args(Lookup):
-            raise ValueError(f"lookup must be one of {get_args(Lookup)}, not {self.lookup!r}")
-        if self.lookup == "interpolated" and (np.diff(self.mean_uncertainty) <= 0).any():
-            raise ValueError("mean_uncertainty must ascend in an interpolated table")
+    table: LookupTable
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -110,7 +76,7 @@ class ExportSpec:
         """Return plain values, ready for JSON, which keeps every bit of the numbers."""
         return {
             **{name: getattr(self, name) for name in ("n_top", "ood_threshold")},
-            "events": [_plain_event(event) for event in self.events],
+            "events": [[event.k, event.column, event.table.to_dict()] for event in self.events],
             "accept_thresholds": [list(pair) for pair in self.accept_thresholds],
             "metadata": dict(self.metadata),
             "top_k": list(self.top_k),
@@ -120,15 +86,13 @@ class ExportSpec:
     def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
         """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
         return cls(
-            events=tuple(ExportEvent(**event) for event in values["events"]),
+            events=tuple(
+                ExportEvent(k, column, LookupTable.from_dict(table))
+                for k, column, table in values["events"]
+            ),
             n_top=values["n_top"],
             ood_threshold=values["ood_threshold"],
             accept_thresholds=tuple((risk, at) for risk, at in values["accept_thresholds"]),
             metadata=dict(values["metadata"]),
             top_k=tuple(values["top_k"]),
         )
-
-
-def _plain_event(event: ExportEvent) -> dict[str, Any]:
-    arrays = {name: getattr(event, name).tolist() for name in ("inner_edges", *TABLES)}
-    return {"k": event.k, "column": event.column, **arrays, "lookup": event.lookup}

@@ -8,9 +8,8 @@ top, U_k = -log(top-k mass) = log1p(rest / top-k sum), never -log(1 - tiny).
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from service.graph.builder import GraphBuilder
-from service.graph.log1p import log1p
-from service.graph.output import Kind
+from service.graph.builder import GraphBuilder, log1p
+from service.graph.description import Kind
 
 # exp() of less is 0 in float32; a bound keeps e * log(e) from being 0 * inf at a logit of -inf.
 LEAST_LOG_RATIO = -200.0

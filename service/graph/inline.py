@@ -1,17 +1,21 @@
-"""Putting a model's own functions in the place of their calls, where what they hold matters."""
+"""Inline the functions of a model."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from onnx import FunctionProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, inliner
 
-from service.errors import InvalidOnnxModel
-from service.graph.names import PREFIX, rename_values, value_names
-from service.graph.versions import DEFAULT_DOMAINS
-from service.graph.walk import subgraphs, used_names
-from service.model_rules import ModelRule
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.proto import (
+    DEFAULT_DOMAINS,
+    PREFIX,
+    rename_values,
+    subgraphs,
+    used_names,
+    value_names,
+)
 
 
-def inline_functions(model: ModelProto, *, holding: Iterable[str] | None = None) -> None:
+def inline_functions(model: ModelProto, *, holding: Collection[str] | None = None) -> None:
     """Inline, in place, the functions that hold one of these standard operators, or all.
 
     Weights of the main graph stay where they are: its constants are not handed to the inliner.
@@ -21,12 +25,16 @@ def inline_functions(model: ModelProto, *, holding: Iterable[str] | None = None)
     InvalidOnnxModel
         If a function cannot be inlined.
     """
-    wanted = _functions_holding(model, None if holding is None else frozenset(holding))
+    wanted = (
+        {_key(function) for function in model.functions}
+        if holding is None
+        else functions_holding(model, holding)
+    )
     if not wanted:
         return
     scratch = _without_weights(model)
     try:
-        inlined = inliner.inline_selected_functions(scratch, wanted)
+        inlined = inliner.inline_selected_functions(scratch, sorted(wanted))
     except (RuntimeError, ValueError) as error:
         raise InvalidOnnxModel.because(
             ModelRule.FUNCTION_NOT_INLINED,
@@ -50,12 +58,8 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
             yield from all_nodes(subgraph.node)
 
 
-def _functions_holding(
-    model: ModelProto, operators: frozenset[str] | None
-) -> list[tuple[str, str]]:
+def functions_holding(model: ModelProto, operators: Collection[str]) -> set[tuple[str, str]]:
     """Return the functions that hold an operator, themselves or in one that they call."""
-    if operators is None:
-        return sorted({_key(function) for function in model.functions})
     found: set[tuple[str, str]] = set()
     grown = True
     while grown:
@@ -67,10 +71,10 @@ def _functions_holding(
         }
         grown = held != found
         found = held
-    return sorted(found)
+    return found
 
 
-def _is_one(node: NodeProto, operators: frozenset[str]) -> bool:
+def _is_one(node: NodeProto, operators: Collection[str]) -> bool:
     return node.domain in DEFAULT_DOMAINS and node.op_type in operators
 
 
@@ -90,7 +94,7 @@ def _without_weights(model: ModelProto) -> ModelProto:
 
 
 def _is_constant(node: NodeProto) -> bool:
-    return _is_one(node, frozenset(("Constant",)))
+    return _is_one(node, ("Constant",))
 
 
 def _free_reserved_names(graph: GraphProto, *, known: set[str]) -> None:

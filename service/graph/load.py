@@ -1,16 +1,14 @@
-"""From the bytes of a file to a model that can be edited."""
+"""Parse, check and normalise the bytes of an ONNX file."""
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
-from service.graph.gate.file_kind import not_onnx, refuse_ort_format
-from service.graph.gate.names_once import check_names_once
-from service.graph.gate.nodes import MAX_NODES, check_nodes
-from service.graph.gate.operators import check_operators
-from service.graph.gate.parts import check_parts
-from service.graph.gate.text import check_text
-from service.graph.names import free_reserved_names
-from service.graph.versions import check_versions, normalise_opset
+from service.graph.gate.file import check_text, not_onnx, refuse_ort_format
+from service.graph.gate.functions import MAX_NODES, check_nodes
+from service.graph.gate.rules import check_names_once, check_operators
+from service.graph.gate.size import check_parts
+from service.graph.gate.versions import check_versions, normalise_opset
+from service.graph.proto import free_reserved_names
 
 
 def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:

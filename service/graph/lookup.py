@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from howsure.statistics.bins.lookup import LookupTable
 from service.graph.builder import GraphBuilder
-from service.graph.export_spec import ExportEvent
 
 
 @dataclass(frozen=True)
@@ -28,9 +28,9 @@ class LookupTensors:
 
 
 def add_lookup(
-    build: GraphBuilder, event: ExportEvent, uncertainty: str, column: str
+    build: GraphBuilder, table: LookupTable, uncertainty: str, column: str
 ) -> LookupTensors:
-    """Append what `service.core.bins.table.BinTable.look_up` does.
+    """Append what `howsure.statistics.bins.lookup.LookupTable.look_up` does.
 
     Parameters
     ----------
@@ -39,15 +39,13 @@ def add_lookup(
     uncertainty, column
         The same values, finite or NaN, of shape (n,) and (n, 1), float32.
     """
-    places = _count_below(build, event.inner_edges, column)
+    places = _count_below(build, table.edges[1:-1], column)
     bins = build.add("Sub", places, build.integers([1]))
-    if event.lookup == "interpolated":
-        probability = _interpolated(build, event, uncertainty, column)
-        return LookupTensors(bins, probability, *_widened(build, event, places, probability))
-    lower = np.minimum(event.lower, event.probability)
-    upper = np.maximum(event.upper, event.probability)
-    tables = (event.probability, lower, upper)
-    return LookupTensors(bins, *(_look_up(build, table, places, np.float32) for table in tables))
+    if table.lookup == "interpolated":
+        probability = _interpolated(build, table, uncertainty, column)
+        return LookupTensors(bins, probability, *_widened(build, table, places, probability))
+    rates = (table.probability, table.lower, table.upper)
+    return LookupTensors(bins, *(_look_up(build, values, places, np.float32) for values in rates))
 
 
 def _count_below(build: GraphBuilder, thresholds: NDArray[np.float32], column: str) -> str:
@@ -63,20 +61,20 @@ def _count_below(build: GraphBuilder, thresholds: NDArray[np.float32], column: s
 
 def _look_up(
     build: GraphBuilder,
-    table: NDArray[np.float64],
+    values: NDArray[np.float64],
     places: str,
     dtype: type[np.float32] | type[np.float64],
 ) -> str:
-    entries = np.concatenate([[np.nan], table]).astype(dtype)
+    entries = np.concatenate([[np.nan], values]).astype(dtype)
     return build.add("Gather", build.constant(entries), places)
 
 
-def _interpolated(build: GraphBuilder, event: ExportEvent, uncertainty: str, column: str) -> str:
+def _interpolated(build: GraphBuilder, table: LookupTable, uncertainty: str, column: str) -> str:
     """Return the line between the bins' means, in float64: steep ones need its digits.
 
     Left of the first mean and right of the last the slope is 0.
     """
-    knots, values = event.mean_uncertainty, event.probability
+    knots, values = table.mean_uncertainty, table.probability
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
     lines = (np.append(knots[:1], knots), np.append(values[:1], values), slopes)
     segments = _count_below(build, _greatest_below(knots), column)
@@ -93,10 +91,10 @@ def _greatest_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
 
 
 def _widened(
-    build: GraphBuilder, event: ExportEvent, places: str, probability: str
+    build: GraphBuilder, table: LookupTable, places: str, probability: str
 ) -> tuple[str, str]:
     """Return the interval of the bin, widened where needed to hold the probability."""
-    lower, upper = (_look_up(build, t, places, np.float32) for t in (event.lower, event.upper))
+    lower, upper = (_look_up(build, t, places, np.float32) for t in (table.lower, table.upper))
     is_below = build.add("Less", probability, lower)
     is_above = build.add("Greater", probability, upper)
     return (

@@ -6,23 +6,20 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import ModelProto, TensorProto, ValueInfoProto, helper
 
-from service.graph.builder import GraphBuilder
-from service.graph.class_scores import class_scores
-from service.graph.edit import keep_outputs
+from service.graph.builder import GraphBuilder, class_scores
+from service.graph.description import NoiseSite, OutputChoice
+from service.graph.gate.versions import default_opset
 from service.graph.head import HeadTensors, add_head
 from service.graph.inline import inline_functions
-from service.graph.last_layer_dropout import LastLayerTensors, add_last_layer_dropout
-from service.graph.names import PREFIX
-from service.graph.noise_site import NoiseSite
-from service.graph.output import OutputChoice
-from service.graph.probe import raw_scores
-from service.graph.scalars import pass_through
-from service.graph.versions import default_opset
+from service.graph.measure_outputs import pass_through
+from service.graph.noise.last_layer_dropout import LastLayerTensors, add_last_layer_dropout
+from service.graph.output.plan import raw_scores
+from service.graph.proto import PREFIX, keep_outputs
 
 TOP_CLASSES = f"{PREFIX}top_classes"
 TOP_SCORES = f"{PREFIX}top_scores"
 SCORES = f"{PREFIX}scores"
-WORDS = f"{PREFIX}words"
+PACKED_OUTPUT = f"{PREFIX}words"
 LAST_LAYER_VARIANCE = f"{PREFIX}last_layer_dropout_variance"
 LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
 LEAST_TOP = 5
@@ -76,7 +73,7 @@ def build_serving_graph(
     if last_layer_masks is not None:
         inline_functions(model)
     graph = model.graph
-    build, scores, head = put_head(model, choice, top_k)
+    build, scores, head = append_head(model, choice, top_k)
 
     outputs = _head_outputs(build, head, columns)
     passed = {PREFIX + column: name for column, name in (scalars or {}).items()}
@@ -93,7 +90,7 @@ def build_serving_graph(
     return model
 
 
-def build_one_output_graph(
+def build_packed_graph(
     model: ModelProto, choice: OutputChoice, *, top_k: Sequence[int], columns: Sequence[str]
 ) -> ModelProto:
     """Put the head on the model, in place, as its only output: ``howsure_words``.
@@ -106,18 +103,18 @@ def build_one_output_graph(
     ValueError
         If a k is out of range.
     """
-    build, _, head = put_head(model, choice, top_k)
+    build, _, head = append_head(model, choice, top_k)
     measures = [head.measures[name] for name in columns]
     parts = [
         build.add("Cast", part, to=TensorProto.FLOAT)
         for part in (head.top_classes, head.top_scores, *measures)
     ]
-    build.add("Concat", *parts, axis=1, output=WORDS)
-    keep_outputs(model.graph, [_output(WORDS, TensorProto.FLOAT, 2)])
+    build.add("Concat", *parts, axis=1, output=PACKED_OUTPUT)
+    keep_outputs(model.graph, [_output(PACKED_OUTPUT, TensorProto.FLOAT, 2)])
     return model
 
 
-def put_head(
+def append_head(
     model: ModelProto, choice: OutputChoice, top_k: Sequence[int]
 ) -> tuple[GraphBuilder, str, HeadTensors]:
     """Append the head to the model, in place; return its builder, the class scores, its tensors.

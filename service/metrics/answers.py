@@ -1,8 +1,8 @@
-"""What was answered, by calibration: where drift of the rows shows first."""
+"""Predictions by calibration and bin, where drift of the rows shows first."""
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,14 +74,34 @@ class AnswerCounts(Collector):
 
     def collect(self) -> Iterable[Metric]:
         """Return the counters as they are now."""
+        by = ["calibration", "version"]
         total = CounterMetricFamily("howsure_predict_rows", "Rows answered.")
-        families = _families()
+        rows = CounterMetricFamily(
+            "howsure_calibration_rows", "Rows that a calibration answered.", labels=by
+        )
+        answers = CounterMetricFamily(
+            "howsure_answers", "The same by event and bin.", labels=[*by, "event", "bin"]
+        )
+        unlike = CounterMetricFamily(
+            "howsure_out_of_distribution", "Of those, rows unlike the calibration set.", labels=by
+        )
+        abstain = CounterMetricFamily(
+            "howsure_abstain",
+            "Of those, rows to be left to somebody else, by the risk to be kept to.",
+            labels=[*by, "max_risk"],
+        )
         with self._lock:
             total.add_metric([], self._rows)
             for labels, found in self._kept.items():
-                for name, more, value in _samples(found):
-                    families[name].add_metric([*labels, *more], value)
-        return [total, *families.values()]
+                rows.add_metric(labels, found.rows)
+                for k, counts in found.bins.items():
+                    for index, count in enumerate(counts):
+                        answers.add_metric([*labels, f"top{k}", str(index)], count)
+                if found.out_of_distribution is not None:
+                    unlike.add_metric(labels, found.out_of_distribution)
+                for risk, count in found.abstained.items():
+                    abstain.add_metric([*labels, risk], count)
+        return [total, rows, answers, unlike, abstain]
 
     def _of(self, *labels: str) -> _Answered:
         found = self._kept.setdefault((labels[0], labels[1]), _Answered())
@@ -89,35 +109,3 @@ class AnswerCounts(Collector):
         while len(self._kept) > self._most:
             self._kept.popitem(last=False)
         return found
-
-
-def _families() -> dict[str, CounterMetricFamily]:
-    by = ["calibration", "version"]
-    return {
-        "rows": CounterMetricFamily(
-            "howsure_calibration_rows", "Rows that a calibration answered.", labels=by
-        ),
-        "answers": CounterMetricFamily(
-            "howsure_answers", "The same by event and bin.", labels=[*by, "event", "bin"]
-        ),
-        "out_of_distribution": CounterMetricFamily(
-            "howsure_out_of_distribution", "Of those, rows unlike the calibration set.", labels=by
-        ),
-        "abstained": CounterMetricFamily(
-            "howsure_abstain",
-            "Of those, rows to be left to somebody else, by the risk to be kept to.",
-            labels=[*by, "max_risk"],
-        ),
-    }
-
-
-def _samples(found: _Answered) -> Iterator[tuple[str, list[str], float]]:
-    """Return family, further labels and value of each sample."""
-    yield "rows", [], found.rows
-    for k, counts in found.bins.items():
-        for index, count in enumerate(counts):
-            yield "answers", [f"top{k}", str(index)], count
-    if found.out_of_distribution is not None:
-        yield "out_of_distribution", [], found.out_of_distribution
-    for risk, count in found.abstained.items():
-        yield "abstained", [risk], count

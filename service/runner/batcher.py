@@ -5,19 +5,20 @@ from collections import deque
 from collections.abc import Callable
 
 from service.errors import DeadlineExceeded, ServiceError
-from service.runner.answers import Expected
-from service.runner.asked_batch import (
+from service.runner.child_connection import LoadedChild
+from service.runner.messages.frames import FrameError
+from service.runner.messages.onnx_models import FieldError
+from service.runner.model_output import Expected
+from service.runner.predict_requests import (
+    Answer,
     BatchLimits,
+    BatchRequest,
+    ReportedBatch,
     asked_batch,
     batch_seconds,
     most_report_bytes,
 )
-from service.runner.batch_request import Answer, BatchRequest
-from service.runner.fields import FieldError
-from service.runner.frames import FrameError
-from service.runner.loaded_child import LoadedChild
 from service.runner.queue_bounds import QueueBounds
-from service.runner.reported_batch import ReportedBatch
 
 MAX_REQUESTS = 256
 MAX_SENT_BYTES = 8 * 2**20

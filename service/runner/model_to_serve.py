@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal, TypeAlias
 
-from service.runner.answers import Expected, expected_of
-from service.runner.description import HeadOutputs, OnnxModelFiles
-from service.runner.frames import Array
+from service.errors import ServiceError
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import HeadOutputs, NoFiles, OnnxModelFiles
+from service.runner.model_output import Expected, expected_of
 
 
 @dataclass(frozen=True)
@@ -39,7 +40,7 @@ class ModelToServe:
     but ``apart`` are loaded each for itself: their rehearsals are not each other's.
     """
 
-    files: OnnxModelFiles
+    files: OnnxModelFiles | NoFiles
     resolved: Mapping[str, Any]
     name: str
     rehearse: Rehearse = lambda _run, _provider: NOT_NEEDED
@@ -54,3 +55,27 @@ class ModelToServe:
     def expected(self) -> Expected:
         """What its answers look like."""
         return expected_of(self.resolved)
+
+
+Status: TypeAlias = Literal["loaded", "loading", "failed", "unloaded"]
+
+
+@dataclass(frozen=True)
+class ServedModelState:
+    """A model that is held: loaded, or asked for before.
+
+    It is ``unloaded`` after its process died and while nobody asks for it; ``error`` says why it
+    ``failed``. What is known of a loaded one alone is None, or 0, of others.
+    """
+
+    name: str
+    sha256: str
+    status: Status
+    error: ServiceError | None
+    provider: str | None
+    device: str | None
+    memory_bytes: int
+    pid: int | None
+    pending: int
+    seconds_unused: float
+    parity: ProviderParity | None

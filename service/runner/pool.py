@@ -1,31 +1,44 @@
 """Child processes that keep ONNX models loaded, for all threads of the service."""
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from functools import partial
 from typing import Any, Self, TypeVar
 
-from service.core.records import Records, concatenate
+from howsure.statistics.records.records import Records, concatenate
 from service.errors import InvalidDataset, InvalidInput
-from service.pictures.preprocessing import Preprocessing
-from service.runner.answers import expected_of
-from service.runner.arrays import RECORDED_ROWS, check_inputs, check_labels, chunks
-from service.runner.asked_batch import BatchLimits
-from service.runner.asking import Question
-from service.runner.cpus import usable_cpus
-from service.runner.description import HeadOutputs, LoadedOnnxModel, OnnxModelFiles
-from service.runner.device import Device, DeviceFinder
-from service.runner.exported import ExportedOnnxModel, read_exported
-from service.runner.frames import Array
-from service.runner.kept_models import Answered, KeptModels
-from service.runner.pass_plan import PassPlan
-from service.runner.patience import Patience
-from service.runner.placement import LatePlacement
-from service.runner.planned_passes import check_planned
-from service.runner.questions import Questions
+from service.runner.devices import Device, DeviceFinder, LatePlacement, usable_cpus
+from service.runner.loaded_models import Answered, KeptModels
+from service.runner.messages.frames import Array
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.onnx_models import (
+    ExportedOnnxModel,
+    HeadOutputs,
+    LoadedOnnxModel,
+    OnnxModelFiles,
+    PassPlan,
+    read_exported,
+)
+from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
+from service.runner.messages.set_messages import SetToRead
+from service.runner.model_output import check_planned, expected_of
+from service.runner.predict_requests import BatchLimits
+from service.runner.process import RunnerProcess
+from service.runner.questions import (
+    RECORDED_ROWS,
+    Question,
+    Questions,
+    check_inputs,
+    check_labels,
+    chunks,
+)
 from service.runner.queue_bounds import QueueBounds
-from service.runner.sandbox import DEFAULT_RULES, SandboxRules
 from service.runner.served_models import ServedModels, ServingRoom
-from service.runner.spawner import Spawner
+from service.runner.set_reader import SetReader, UploadedSet
+from service.runner.slots import Patience
+from service.runner.spawner import Spawner, StartChild
 
 TRIAL_ROWS = 256
 
@@ -52,6 +65,8 @@ class RunnerPool:
         For each batch of rows (256, or the model's fixed batch).
     queue_timeout_s
         For getting hold of a child, which others may be using.
+    read_timeout_s
+        For opening the sets of an upload, and for reading each shard of them.
     max_classes
         Most classes of a model.
     max_nodes
@@ -60,6 +75,8 @@ class RunnerPool:
         What the process of a model may do.
     answered
         Told of each answer of a child: what was asked, of how many rows, the seconds it took.
+    start_child
+        Starts a child process.
     """
 
     def __init__(  # noqa: PLR0913 - what an operator may set
@@ -71,10 +88,12 @@ class RunnerPool:
         load_timeout_s: float = 120.0,
         run_timeout_s: float = 30.0,
         queue_timeout_s: float = 60.0,
+        read_timeout_s: float = 300.0,
         max_classes: int = 100_000,
         max_nodes: int = 50_000,
         sandbox: SandboxRules = DEFAULT_RULES,
         answered: Answered = lambda *_: None,
+        start_child: StartChild = RunnerProcess.start,
     ) -> None:
         self._questions = Questions(
             load_timeout=load_timeout_s,
@@ -85,11 +104,17 @@ class RunnerPool:
             sandbox=sandbox,
         )
         self._answered = answered
-        self._spawner = Spawner()
+        self._spawner = Spawner(start_child)
         self._kept = KeptModels(
             self._spawner, size=max_processes, queue_timeout=queue_timeout_s, answered=answered
         )
         self._finder = DeviceFinder(device, self._spawner)
+        self._reader = SetReader(
+            self._spawner,
+            sandbox=sandbox,
+            timeout=read_timeout_s,
+            threads=usable_cpus(),
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -126,6 +151,24 @@ class RunnerPool:
             bounds=bounds,
             answered=self._answered,
         )
+
+    def read_sets(
+        self, sets: Sequence[SetToRead], limits: DatasetLimits, *, seconds: float = math.inf
+    ) -> AbstractContextManager[list[UploadedSet]]:
+        """Open the sets of one upload in a process of its own, which lives as long as the block.
+
+        Each of its answers may take ``seconds``, at most those of the pool.
+
+        Raises
+        ------
+        InvalidInput
+            If a set breaks a rule, or its file ends or exhausts the process that reads it.
+        SandboxUnavailable
+            If processes cannot be locked in here.
+        Overloaded
+            If no process can be started at this time.
+        """
+        return self._reader.read(sets, limits, seconds=seconds)
 
     def count_loaded(self) -> int:
         """Return how many models are loaded at this time."""

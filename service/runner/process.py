@@ -5,16 +5,20 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any
 
+import service
 from service.errors import DeadlineExceeded, OnnxModelCrashed
-from service.runner.channel import Channel, ChannelClosed
-from service.runner.frames import (
+from service.runner.messages.channel import Channel, ChannelClosed
+from service.runner.messages.frames import (
     MAX_FIELDS_BYTES,
     MAX_TENSOR_BYTES,
     SMALL_FIELDS_BYTES,
@@ -26,8 +30,146 @@ from service.runner.frames import (
     Status,
     encode,
 )
-from service.runner.launch import describe_exit, launch
-from service.runner.processor_time import ProcessorTime
+
+# One request to the kernel serves all questions of so long.
+RENEWED_SECONDS = 60.0
+# The kernel's number of a process's clock of processor time, from its id.
+CLOCK_OF_PROCESS = 2
+
+
+class ProcessorTime:
+    """A limit a little ahead of what a child can use before its parent must have acted.
+
+    The clock on the wall ends what takes too long, by its parent's hand. This ends a child that
+    computes while its parent does nothing, because that was stopped or is stuck: the kernel
+    kills it (SIGXCPU), and the lock-down lets no child move the limit.
+    """
+
+    def __init__(self, pid: int, *, renewed_seconds: float = RENEWED_SECONDS) -> None:
+        self._pid = pid
+        self._renewed_seconds = renewed_seconds
+        self._enough_until = 0.0
+
+    def allow(self, seconds: float) -> None:
+        """Let the child compute for so long from now on, on every processor there is.
+
+        To be called while the child is not yet reaped: its id may be another's then.
+        """
+        now = time.monotonic()
+        if now + seconds <= self._enough_until or sys.platform != "linux":
+            return
+        # Linux alone has it.
+        import resource  # noqa: PLC0415
+
+        span = seconds + self._renewed_seconds
+        # One that died just now is none of our business here.
+        with suppress(OSError):
+            used = time.clock_gettime((~self._pid << 3) | CLOCK_OF_PROCESS)
+            most = int(used + span * (os.cpu_count() or 1)) + 1
+            _, hard = resource.prlimit(self._pid, resource.RLIMIT_CPU)
+            if hard == resource.RLIM_INFINITY or most < hard:
+                resource.prlimit(self._pid, resource.RLIMIT_CPU, (most, hard))
+            self._enough_until = now + span
+
+
+def process_memory(pid: int) -> int:
+    """Return the bytes that are the process's share; 0 where the system does not tell."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0
+
+
+# What CUDA needs to be found and told apart; everything else in the environment may be a secret.
+PASSED_ON = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
+
+
+def launch(fd: int) -> subprocess.Popen[bytes]:
+    """Start the child with ``fd`` as its only channel; what it prints can be read from a pipe.
+
+    Raises
+    ------
+    OSError
+        If the operating system refuses.
+    """
+    with removed_folder() as folder:
+        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            [sys.executable, "-P", "-m", "service.child", str(fd), str(os.getpid())],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            cwd=folder,
+            env=environment(),
+            pass_fds=[fd],
+            start_new_session=True,
+        )
+
+
+@contextmanager
+def removed_folder() -> Iterator[str]:
+    """Yield a path to a folder that is there no more.
+
+    Nothing can be read or written there, and nothing is left behind however this process or the
+    child ends: to start one takes long enough to be killed in the midst of it.
+    """
+    folder = tempfile.mkdtemp(prefix="howsure-runner-", dir=_temporary())
+    if sys.platform != "linux":
+        try:
+            yield folder
+        finally:
+            Path(folder).rmdir()
+        return
+    try:
+        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    finally:
+        Path(folder).rmdir()
+    try:
+        yield f"/proc/self/fd/{opened}"
+    finally:
+        os.close(opened)
+
+
+def _temporary() -> str | None:
+    """Return the folder for temporary ones, or None to let Python look for one.
+
+    Python tries by writing a file, which stays if the process is killed at that moment.
+    """
+    usual = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - mkdtemp makes a folder of its own
+    return usual if os.access(usual, os.W_OK | os.X_OK) else None
+
+
+def environment() -> dict[str, str]:
+    """Return the child's whole environment: where its libraries are, and no secrets."""
+    own = str(Path(service.__file__ or "").resolve().parent.parent)
+    elsewhere = [path for path in sys.path if path != own and Path(path).is_absolute()]
+    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    return environment | {
+        "PYTHONPATH": os.pathsep.join([own, *elsewhere]),
+        "PYTHONUTF8": "1",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        # pyarrow's allocator would start a thread as it is loaded; with threads running no process
+        # can be locked in.
+        "JE_ARROW_MALLOC_CONF": "background_thread:false",
+        "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
+        # It would tell its maker of each model, by a thread that is there before any is locked in.
+        "ORT_DISABLE_TELEMETRY": "1",
+    }
+
+
+def describe_exit(code: int) -> str:
+    """Return how a process ended, by `subprocess`'s return code."""
+    if code >= 0:
+        return f"exit status {code}"
+    try:
+        return f"killed by {signal.Signals(-code).name}"
+    except ValueError:
+        return f"killed by signal {-code}"
+
 
 GRACE_SECONDS = 2.0
 REAP_SECONDS = 10.0
@@ -185,8 +327,10 @@ class RunnerProcess:
                 f"The ONNX model did not answer within {timeout:g} s and was stopped."
             ) from error
         except ChannelClosed as error:
+            cause = self.cause_of_death()
             raise OnnxModelCrashed(
-                f"The process that ran the ONNX model died: {self.cause_of_death()}."
+                f"The process that ran the ONNX model died: {cause}.",
+                is_from_outside=cause == describe_exit(-signal.SIGKILL) and not self._killed,
             ) from error
         except FrameError as error:
             raise self.condemn(str(error)) from error

@@ -1,20 +1,172 @@
 """What the pool asks its children, and in which time they are to answer."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
-from service.core.arrays import Labels
-from service.errors import InvalidDataset, InvalidInput
-from service.pictures.preprocessing import Preprocessing
-from service.runner.answers import Expected
-from service.runner.arrays import CHUNK_ROWS
-from service.runner.asking import Question
-from service.runner.description import OnnxModelFiles
-from service.runner.exported import MAX_ADDED_BYTES, MAX_EXPORTED_ROW_BYTES
-from service.runner.frames import LABELS, Array, Kind
-from service.runner.pass_plan import PassPlan
-from service.runner.sandbox import DEFAULT_RULES, SandboxRules
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Labels
+from service.errors import InvalidDataset, InvalidInput, TooLarge
+from service.runner.messages.frames import (
+    LABELS,
+    MAX_RANK,
+    MAX_TENSOR_BYTES,
+    Array,
+    Frame,
+    FrameError,
+    Kind,
+    Status,
+    code_of,
+)
+from service.runner.messages.onnx_models import (
+    MAX_ADDED_BYTES,
+    MAX_EXPORTED_ROW_BYTES,
+    FieldError,
+    OnnxModelFiles,
+    PassPlan,
+)
+from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
+from service.runner.model_output import Expected, raise_failure
+from service.runner.process import RunnerProcess
+
+CHUNK_ROWS = 256
+# Of rows to be recorded: some runs of the model, each made records of during the next.
+RECORDED_ROWS = 2048
+
+
+def check_inputs(inputs: Mapping[str, Array], location: str, invalid: type[InvalidInput]) -> None:
+    """Refuse arrays that cannot be cut into rows of numbers; the rest is for the child to say.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no array or no row, an array holds something else than numbers, or the numbers
+        of rows differ.
+    """
+    if not inputs:
+        raise invalid.at(location, "expected at least one array")
+    for name, array in inputs.items():
+        place = f"{location}.{name}"
+        if code_of(array.dtype) is None:
+            raise invalid.at(place, f"expected numbers, got {array.dtype}")
+        if not 1 <= array.ndim <= MAX_RANK or not len(array):
+            raise invalid.at(place, f"expected at least one row, got shape {list(array.shape)}")
+    lengths = {name: len(array) for name, array in inputs.items()}
+    if len(set(lengths.values())) > 1:
+        counts = ", ".join(f"{name!r} {rows}" for name, rows in lengths.items())
+        raise invalid.at(location, f"every input needs the same number of rows: {counts}")
+
+
+def check_labels(
+    labels: Array, *, n_rows: int, n_classes: int, location: str, start: int
+) -> NDArray[np.int64]:
+    """Return the labels as int64; ``start`` is the number of the first row.
+
+    Raises
+    ------
+    InvalidDataset
+        If they are not one class index per row.
+    """
+    place = f"{location}.labels"
+    if labels.shape != (n_rows,) or labels.dtype.kind not in "iu":
+        raise InvalidDataset.at(
+            place,
+            f"expected {n_rows} integers, one per row, got {labels.dtype} of shape "
+            f"{list(labels.shape)}",
+        )
+    bad = (labels < 0) | (labels >= n_classes)
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataset.at(
+            f"{place}[{start + row}]",
+            f"expected an integer from 0 to {n_classes - 1}, got {int(labels[row])}",
+        )
+    return labels.astype(np.int64, copy=False)
+
+
+def chunks(
+    inputs: Mapping[str, Array],
+    *,
+    fixed_batch: int | None,
+    start: int,
+    at_a_time: int = CHUNK_ROWS,
+) -> Iterator[tuple[slice, dict[str, Array]]]:
+    """Yield rows and their part of the arrays: a few at a time, so that others get their turn.
+
+    The cuts fall on the same rows of a set however it is divided between calls, ``start`` being
+    the number of the first row here: there the child's batches end as well.
+    """
+    n_rows = len(next(iter(inputs.values())))
+    batch = fixed_batch or 1
+    size = batch * -(-at_a_time // batch)
+    first = 0
+    while first < n_rows:
+        rows = slice(first, min(first + size - (start + first) % size, n_rows))
+        yield rows, {name: array[rows] for name, array in inputs.items()}
+        first = rows.stop
+
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What is asked. ``location`` and ``invalid`` are what the arrays are called in errors."""
+
+    kind: Kind
+    fields: Mapping[str, Any]
+    tensors: Mapping[str, Array]
+    location: str
+    invalid: type[InvalidInput]
+    timeout: float
+    max_answer_bytes: int
+
+    @property
+    def operation(self) -> str:
+        """What is asked for, in a word."""
+        return self.kind.name.lower()
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows go with it."""
+        return len(next(iter(self.tensors.values()), ()))
+
+
+def ask(process: RunnerProcess, question: Question, read: Callable[[Frame], T]) -> T:
+    """Ask, and return what ``read`` makes of the answer.
+
+    A child whose answer ``read`` refuses (by `FieldError`) is killed.
+
+    Raises
+    ------
+    InvalidInput, InferenceFailed
+        What the child reports, or what became of it.
+    TooLarge
+        If the arrays do not fit one request.
+    """
+    fields = {**question.fields, "location": question.location}
+    try:
+        answer = process.call(
+            question.kind,
+            fields,
+            question.tensors,
+            timeout=question.timeout,
+            max_tensor_bytes=question.max_answer_bytes,
+        )
+    except FrameError as error:
+        raise TooLarge.at(
+            question.location,
+            f"expected at most {MAX_TENSOR_BYTES} bytes in a batch of rows",
+        ) from error
+    try:
+        if answer.status is Status.FAILED:
+            raise_failure(answer, invalid=question.invalid)
+        return read(answer)
+    except FieldError as error:
+        raise process.condemn(str(error)) from error
 
 
 @dataclass(frozen=True)
@@ -56,6 +208,11 @@ class Questions:
         """Load a model whose output was chosen before."""
         fields = self._load_fields(files, resolved["top_k"], device)
         fields |= {"output": {}, "scalar_outputs": [], "passes": [], "resolved": dict(resolved)}
+        return self._loading(fields, {}, "model")
+
+    def load_scores(self, resolved: Mapping[str, Any]) -> Question:
+        """Get ready to answer for a calibration without a model."""
+        fields = {"scores": resolved["scores"], "sandbox": self.sandbox.as_dict(), "members": []}
         return self._loading(fields, {}, "model")
 
     def export(

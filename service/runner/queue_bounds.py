@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 
 from service.errors import QueueShareTaken, TooManyRequests
-from service.runner.batch_request import BatchRequest
+from service.runner.predict_requests import BatchRequest
 
 LONGEST_RETRY_SECONDS = 60
 # Of the rate of answers, how much the last second counts.

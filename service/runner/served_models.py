@@ -2,26 +2,102 @@
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Callable, Hashable
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Protocol, TypeVar
 
-from service.errors import InferenceFailed, Overloaded, ServiceError
-from service.runner.asked_batch import BatchLimits
-from service.runner.batch_request import BatchRequest
+from service.errors import (
+    DeadlineExceeded,
+    InferenceFailed,
+    OnnxModelCrashed,
+    OnnxModelQuarantined,
+    Overloaded,
+    ServiceError,
+)
 from service.runner.batcher import Batcher
-from service.runner.loaded_child import LoadedChild
-from service.runner.model_opener import ModelOpener, OpenedModel
-from service.runner.model_to_serve import ModelToServe, ProviderParity
-from service.runner.placement import LatePlacement
-from service.runner.quarantine import COOL_DOWN_SECONDS, Ends
+from service.runner.child_connection import LoadedChild
+from service.runner.devices import LatePlacement
+from service.runner.model_loading import ModelOpener, OpenedModel
+from service.runner.model_to_serve import ModelToServe, ProviderParity, ServedModelState, Status
+from service.runner.predict_requests import BatchLimits, BatchRequest
 from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
-from service.runner.served_model_state import ServedModelState, Status
 from service.runner.slots import ALL_BUSY, CLOSED
 from service.runner.spawner import Spawner
-from service.runner.tenant_turns import next_wanting, who_gives_way
+
+MOST_ENDS = 3
+WITHIN_SECONDS = 180.0
+COOL_DOWN_SECONDS = 120.0
+
+
+class Ends:
+    """When a model's processes died, answered nonsense or had to be killed for their time."""
+
+    def __init__(self) -> None:
+        self._times: deque[float] = deque(maxlen=MOST_ENDS)
+
+    def ended(self, error: ServiceError, now: float) -> OnnxModelQuarantined | None:
+        """Note an end; return why the model is to be left alone, if it is."""
+        if not isinstance(error, OnnxModelCrashed | DeadlineExceeded):
+            return None
+        if isinstance(error, OnnxModelCrashed) and error.is_from_outside:
+            return None
+        self._times.append(now)
+        if len(self._times) < MOST_ENDS or now - self._times[0] > WITHIN_SECONDS:
+            return None
+        self._times.clear()
+        return OnnxModelQuarantined(
+            f"This ONNX model is left alone for a while: its process ended {MOST_ENDS} times "
+            f"within {WITHIN_SECONDS:g} s. The last time: {error.message}",
+            retry_after=int(COOL_DOWN_SECONDS),
+        )
+
+
+class Placed(Protocol):
+    """A model, and its queue."""
+
+    model: ModelToServe
+    batcher: Batcher
+
+
+Found = TypeVar("Found", bound=Placed)
+
+
+def next_wanting(wanting: Sequence[Found], all_models: Iterable[Placed]) -> Found:
+    """Return the model of the tenant that has the fewest loaded; of equals, who has waited most."""
+    counts = _loaded(all_models)
+    return min(wanting, key=lambda placed: counts[_tenant(placed)])
+
+
+def who_gives_way(wanting: Placed, all_models: Sequence[Found]) -> Found | None:
+    """Return a busy model of the tenant that has most loaded, for one of a tenant with fewer.
+
+    None if nobody has at least two more, for then both would only take the place from each other;
+    or if one gives way by now. It is the model that was longest not asked for.
+    """
+    if any(placed.batcher.is_giving_way for placed in all_models):
+        return None
+    counts = _loaded(all_models)
+    least = counts[_tenant(wanting)] + 2
+    with_most = max(counts.values(), default=0)
+    if with_most < least:
+        return None
+    return next(
+        placed
+        for placed in all_models
+        if placed.batcher.child is not None and counts[_tenant(placed)] == with_most
+    )
+
+
+def _loaded(all_models: Iterable[Placed]) -> Counter[str]:
+    return Counter(_tenant(placed) for placed in all_models if placed.batcher.child is not None)
+
+
+def _tenant(placed: Placed) -> str:
+    return placed.model.files.tenant
+
 
 # A model that does not load is not tried again for so long.
 FIRST_BACK_OFF_SECONDS = 1.0

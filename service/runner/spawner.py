@@ -1,15 +1,64 @@
 """Starts child processes, keeps one in reserve, and does not try for ever."""
 
 import logging
+import queue
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import CancelledError
+from concurrent.futures import CancelledError, Future
+from typing import Any, TypeVar
 
 from service.errors import Overloaded
-from service.runner.long_lived_thread import LongLivedThread
 from service.runner.process import RunnerProcess, RunnerStartFailed
 from service.runner.slots import CLOSED
+
+T = TypeVar("T")
+
+
+class LongLivedThread:
+    """Runs functions one after the other on one thread, until it is closed.
+
+    `concurrent.futures` would end its thread as soon as the main thread ends, while others may
+    still be at work; this one goes on until the process itself ends.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._waiting: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._lock = threading.Lock()
+        self._closed = False
+
+    def submit(self, function: Callable[[], T]) -> "Future[T]":
+        """Run the function when those before it are done; a closed thread cancels it."""
+        future: Future[T] = Future()
+        with self._lock:
+            if self._closed:
+                future.cancel()
+                return future
+            if self._thread.ident is None:
+                self._thread.start()
+            self._waiting.put(lambda: _fulfil(future, function))
+        return future
+
+    def close(self) -> None:
+        """Finish what was submitted and end the thread."""
+        with self._lock:
+            self._closed = True
+            self._waiting.put(None)
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        while (task := self._waiting.get()) is not None:
+            task()
+
+
+def _fulfil(future: "Future[Any]", function: Callable[[], Any]) -> None:
+    try:
+        future.set_result(function())
+    except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
+        future.set_exception(error)
+
 
 START_SECONDS = 60.0
 FIRST_BACK_OFF_SECONDS = 0.5
@@ -18,6 +67,9 @@ UNAVAILABLE = (
     "ONNX models cannot be run at this time: the process that runs them does not start; "
     "the service's log says why."
 )
+
+# Starts a child process without waiting until it is ready.
+StartChild = Callable[[], RunnerProcess]
 
 log = logging.getLogger(__name__)
 
@@ -32,12 +84,14 @@ class Spawner:
 
     def __init__(
         self,
-        start: Callable[[], RunnerProcess] = RunnerProcess.start,
+        start: StartChild = RunnerProcess.start,
         *,
         start_timeout: float = START_SECONDS,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._start = start
         self._start_timeout = start_timeout
+        self._clock = clock
         self._thread = LongLivedThread("runner-spawner")
         self._lock = threading.Lock()
         self._spare: RunnerProcess | None = None
@@ -82,7 +136,7 @@ class Spawner:
     def _refuse(self) -> None:
         if self._closed:
             raise Overloaded(CLOSED)
-        if time.monotonic() < self._not_before:
+        if self._clock() < self._not_before:
             raise Overloaded(UNAVAILABLE)
 
     def _is_ready(self, spare: RunnerProcess) -> bool:
@@ -126,7 +180,7 @@ class Spawner:
         with self._lock:
             wait = min(FIRST_BACK_OFF_SECONDS * 2.0**self._failures, LONGEST_BACK_OFF_SECONDS)
             self._failures += 1
-            self._not_before = time.monotonic() + wait
+            self._not_before = self._clock() + wait
         log.error("a child process did not start (%s); next try in %g s", error, wait)
 
     def _refill(self) -> None:

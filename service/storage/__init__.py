@@ -1,1 +1,1 @@
-"""Where calibrations are kept: the database, the artifacts, the queue."""
+"""The database and the artifact stores."""

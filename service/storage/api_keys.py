@@ -1,6 +1,6 @@
 """API keys of all tenants: every query of theirs. They are the operator's, not a tenant's."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from uuid import UUID
@@ -13,27 +13,14 @@ from service.errors import NotFound, shown
 
 
 @dataclass(frozen=True)
-class LiveKey:
-    """What is needed to know a key that is neither revoked nor expired."""
+class ActiveKey:
+    """The values that identify a key that is neither revoked nor expired."""
 
     id: str
     tenant_id: UUID
     digest: str
     pepper_id: str
     scopes: frozenset[str]
-
-
-@dataclass(frozen=True)
-class NewKey:
-    """A key to keep; its days count from now, by the database's clock."""
-
-    id: str
-    tenant_id: UUID
-    name: str
-    digest: str
-    pepper_id: str
-    scopes: Sequence[str]
-    lifetime_days: int
 
 
 @dataclass(frozen=True)
@@ -46,11 +33,11 @@ class ListedKey:
 
 
 def any_keys(session: Session) -> bool:
-    """Tell whether there is a key, or ever was one: none is deleted."""
+    """Return whether any key was ever created; keys are never deleted."""
     return bool(session.scalar(select(exists().select_from(ApiKey))))
 
 
-def live_keys(session: Session) -> list[LiveKey]:
+def active_keys(session: Session) -> list[ActiveKey]:
     """Return all keys that are neither revoked nor expired, in the order of their ids."""
     columns = (ApiKey.id, ApiKey.tenant_id, ApiKey.digest, ApiKey.pepper_id, ApiKey.scopes)
     rows = session.execute(
@@ -59,25 +46,15 @@ def live_keys(session: Session) -> list[LiveKey]:
         .order_by(ApiKey.id)
     )
     return [
-        LiveKey(row.id, row.tenant_id, row.digest, row.pepper_id, frozenset(row.scopes))
+        ActiveKey(row.id, row.tenant_id, row.digest, row.pepper_id, frozenset(row.scopes))
         for row in rows
     ]
 
 
-def add_key(session: Session, new: NewKey) -> ApiKey:
-    """Keep a key."""
-    now = _now(session)
-    row = ApiKey(
-        id=new.id,
-        tenant_id=new.tenant_id,
-        name=new.name,
-        digest=new.digest,
-        pepper_id=new.pepper_id,
-        scopes=sorted(new.scopes),
-        lifetime_days=new.lifetime_days,
-        created_at=now,
-        expires_at=now + timedelta(days=new.lifetime_days),
-    )
+def add_key(session: Session, row: ApiKey) -> ApiKey:
+    """Keep a key; its days count from now, by the database's clock."""
+    row.created_at = _now(session)
+    row.expires_at = row.created_at + timedelta(days=row.lifetime_days)
     session.add(row)
     session.flush()
     return row
@@ -105,7 +82,7 @@ def find_key(session: Session, key_id: str) -> ApiKey:
     """
     row = session.get(ApiKey, key_id, with_for_update=True)
     if row is None:
-        raise NotFound(f"there is no key {shown(key_id)}; `howsure keys list` tells their ids")
+        raise NotFound(f"there is no key {shown(key_id)}; see `howsure keys list`")
     return row
 
 
@@ -120,7 +97,7 @@ def revoke_key(session: Session, row: ApiKey) -> None:
         row.revoked_at = _now(session)
 
 
-def let_expire(session: Session, row: ApiKey, after: timedelta) -> None:
+def expire_after(session: Session, row: ApiKey, after: timedelta) -> None:
     """Have a key end so much later, unless it does earlier."""
     row.expires_at = min(row.expires_at, _now(session) + after)
 

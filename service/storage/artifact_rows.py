@@ -1,4 +1,4 @@
-"""The database's side of artifacts: which file belongs to what."""
+"""Rows of artifacts: which file belongs to which calibration or evaluation."""
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
@@ -6,15 +6,16 @@ from typing import Self, get_args
 from uuid import UUID
 
 from sqlalchemy import delete, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from models import Artifact, ArtifactRole
+from models import Artifact, ArtifactRole, Export
 from service.errors import InvalidInput
 from service.storage.artifact_keys import keys_of
 
 MAX_LABEL_CHARACTERS = 255
 KEYS_PER_QUERY = 500
-# A set that was uploaded, in shards: what a job reads and nobody after it.
+# The shards of an uploaded set; only the job reads them.
 SET_ROLES: tuple[ArtifactRole, ...] = ("calibration", "evaluation")
 # An export is of one calibration, which it names.
 SHARED_ROLES = tuple(role for role in get_args(ArtifactRole) if role != "export")
@@ -36,7 +37,7 @@ class NewArtifact:
 
     @classmethod
     def of(cls, row: Artifact) -> Self:
-        """Return what a row says, without the row."""
+        """Return the values of a row."""
         return cls(row.role, row.position, row.label, row.key, row.sha256, row.size)
 
     def row(
@@ -84,25 +85,13 @@ def shared_copies(
             Artifact.role.in_(roles),
         )
     )
-    return [
-        Artifact(
-            tenant_id=tenant_id,
-            calibration_id=calibration_id,
-            role=file.role,
-            position=file.position,
-            label=file.label,
-            key=file.key,
-            sha256=file.sha256,
-            size=file.size,
-        )
-        for file in files
-    ]
+    return [NewArtifact.of(file).row(tenant_id, calibration_id) for file in files]
 
 
-def unshared_keys(
+def exclusive_keys(
     session: Session, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
 ) -> list[str]:
-    """Return the keys that no other calibration refers to, and keep others from changing that.
+    """Return the keys that no other calibration refers to, and lock the rows that share them.
 
     Those of the calibration and all evaluations of it, or of the one evaluation that is named:
     within a calibration each row has a key of its own.
@@ -126,8 +115,10 @@ def unshared_keys(
     return sorted({row.key for row in rows} - shared)
 
 
-def forget_sets(session: Session, calibration_id: UUID, evaluation_id: UUID | None = None) -> None:
-    """Delete the rows of the sets that a job was given; their files are its own to remove.
+def delete_input_rows(
+    session: Session, calibration_id: UUID, evaluation_id: UUID | None = None
+) -> None:
+    """Delete the rows of the sets that a job has read; the job deletes their files.
 
     Those that a refit shares with its source, which kept them, were not given to it.
     """
@@ -143,7 +134,7 @@ def forget_sets(session: Session, calibration_id: UUID, evaluation_id: UUID | No
     )
 
 
-def named_keys(session: Session, tenant_id: UUID, keys: Sequence[str]) -> set[str]:
+def referenced_keys(session: Session, tenant_id: UUID, keys: Sequence[str]) -> set[str]:
     """Return those of the keys that a row of the tenant names."""
     named: set[str] = set()
     for start in range(0, len(keys), KEYS_PER_QUERY):
@@ -151,3 +142,52 @@ def named_keys(session: Session, tenant_id: UUID, keys: Sequence[str]) -> set[st
         query = select(Artifact.key).where(Artifact.tenant_id == tenant_id, Artifact.key.in_(some))
         named.update(session.scalars(query))
     return named
+
+
+@dataclass(frozen=True)
+class KeptExport:
+    """The stored file of an export and how it was compared."""
+
+    key: str
+    sha256: str
+    size: int
+    parity: Export
+
+
+class ExportRepository:
+    """The exports of a tenant, within one session. Others' exports are not found."""
+
+    def __init__(self, session: Session, tenant_id: UUID) -> None:
+        self._session = session
+        self._tenant_id = tenant_id
+
+    def find(self, calibration_id: UUID) -> KeptExport | None:
+        """Return the export of a calibration, if it was made."""
+        found = self._session.execute(
+            select(Export, Artifact)
+            .join(
+                Artifact,
+                (Artifact.tenant_id == Export.tenant_id)
+                & (Artifact.calibration_id == Export.calibration_id),
+            )
+            .where(
+                Export.tenant_id == self._tenant_id,
+                Export.calibration_id == calibration_id,
+                Artifact.role == "export",
+                Artifact.evaluation_id.is_(None),
+            )
+        ).one_or_none()
+        if found is None:
+            return None
+        parity, artifact = found
+        return KeptExport(artifact.key, artifact.sha256, artifact.size, parity)
+
+    def add(self, export: Export, artifact: NewArtifact) -> bool:
+        """Add an export; return False if the calibration already has one or was deleted."""
+        try:
+            with self._session.begin_nested():
+                self._session.add(export)
+                self._session.add(artifact.row(self._tenant_id, export.calibration_id))
+        except IntegrityError:
+            return False
+        return True

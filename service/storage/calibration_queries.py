@@ -1,19 +1,119 @@
 """Queries of calibrations: which one a reference means, and those that a page lists."""
 
+import re
 from collections.abc import Mapping
-from typing import TypeVarTuple, get_args
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Select, and_, bindparam, case, false, or_, select
-from sqlalchemy.orm import defer, selectinload
+from sqlalchemy import Select, bindparam, case, false, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session, defer
 
 from models import Calibration, CalibrationName, JobStatus
-from service.storage.cursors import Cursor
-from service.storage.references import Reference, ReferenceKind
+from service.errors import NotFound, shown
 
-_Columns = TypeVarTuple("_Columns")
+_ID = re.compile(r"[0-9a-fA-F]{8}-?(?:[0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}")
+_NAME = re.compile(r"(?P<name>[^@]{1,100})(?:@(?P<version>[1-9][0-9]{0,8}))?")
+
+
+ReferenceKind: TypeAlias = Literal["id", "version", "name"]
+
+
+@dataclass(frozen=True)
+class CalibrationRef:
+    """The calibration that a response names."""
+
+    id: UUID
+    name: str
+    version: int
+
+
+@dataclass(frozen=True)
+class Reference:
+    """An id, a name with a version, or only a name."""
+
+    text: str
+    id: UUID | None = None
+    name: str | None = None
+    version: int | None = None
+
+    @property
+    def kind(self) -> ReferenceKind:
+        """Which of the three it is."""
+        if self.id is not None:
+            return "id"
+        return "name" if self.version is None else "version"
+
+    def not_found(self) -> NotFound:
+        """Return the error that there is no such calibration."""
+        return NotFound.at("calibration", f"there is no calibration {shown(self.text)}")
+
+
+def parse_reference(text: str) -> Reference:
+    """Tell which kind of reference a text is.
+
+    Raises
+    ------
+    NotFound
+        If it is none; no database is asked, for not every text can be sent to one.
+    """
+    if _ID.fullmatch(text):
+        return Reference(text, id=UUID(text))
+    found = _NAME.fullmatch(text)
+    if found is None or not text.isprintable():
+        raise Reference(text).not_found()
+    version = found["version"]
+    return Reference(text, name=found["name"], version=None if version is None else int(version))
+
+
+def next_version(session: Session, tenant_id: UUID, name: str) -> int:
+    """Return a version of the name that was never given out before.
+
+    The name's row stays locked until the transaction ends, so nobody else counts meanwhile; what
+    it holds is read in a second statement because older SQLite knows no RETURNING.
+    """
+    on_sqlite = session.get_bind().dialect.name == "sqlite"
+    insert = sqlite.insert if on_sqlite else postgresql.insert
+    session.execute(
+        insert(CalibrationName)
+        .values(tenant_id=tenant_id, name=name, last_version=1)
+        .on_conflict_do_update(
+            index_elements=[CalibrationName.tenant_id, CalibrationName.name],
+            set_={"last_version": CalibrationName.last_version + 1},
+        )
+    )
+    return session.scalars(
+        select(CalibrationName.last_version).where(
+            CalibrationName.tenant_id == tenant_id, CalibrationName.name == name
+        )
+    ).one()
+
+
+def promote(session: Session, tenant_id: UUID, name: str, version: int) -> None:
+    """Let the name mean this version."""
+    session.execute(
+        update(CalibrationName)
+        .where(CalibrationName.tenant_id == tenant_id, CalibrationName.name == name)
+        .values(promoted_version=version)
+    )
+
+
+def withdraw_promotion(session: Session, tenant_id: UUID, name: str, version: int) -> None:
+    """Let the name mean its newest version again, if it was promoted to this one."""
+    session.execute(
+        update(CalibrationName)
+        .where(
+            CalibrationName.tenant_id == tenant_id,
+            CalibrationName.name == name,
+            CalibrationName.promoted_version == version,
+        )
+        .values(promoted_version=None)
+    )
+
+
 _TENANT_ID = bindparam("tenant_id", type_=Calibration.tenant_id.type)
-_NAME = bindparam("name", type_=Calibration.name.type)
+_NAME_PARAMETER = bindparam("name", type_=Calibration.name.type)
 _LONG = (
     Calibration.model_scores,
     Calibration.verdicts,
@@ -22,19 +122,18 @@ _LONG = (
 )
 
 
-def _meant(query: Select[*_Columns], kind: ReferenceKind) -> Select[*_Columns]:
-    """Narrow the query to what a reference of this kind means, the calibration meant first.
-
-    Which reference it is, `meaning` says when the query runs.
-    """
-    query = query.where(Calibration.tenant_id == _TENANT_ID)
+def _matching(kind: ReferenceKind) -> Select[UUID, str, int, JobStatus]:
+    """Return the query for references of this kind; its first row is the calibration meant."""
+    query = select(Calibration.id, Calibration.name, Calibration.version, Calibration.status).where(
+        Calibration.tenant_id == _TENANT_ID
+    )
     if kind == "id":
         return query.where(Calibration.id == bindparam("id"))
-    query = query.where(Calibration.name == _NAME)
+    query = query.where(Calibration.name == _NAME_PARAMETER)
     if kind == "version":
         return query.where(Calibration.version == bindparam("version"))
     promoted = select(CalibrationName.promoted_version).where(
-        CalibrationName.tenant_id == _TENANT_ID, CalibrationName.name == _NAME
+        CalibrationName.tenant_id == _TENANT_ID, CalibrationName.name == _NAME_PARAMETER
     )
     preference = case(
         (Calibration.version == promoted.scalar_subquery(), 0),
@@ -44,47 +143,26 @@ def _meant(query: Select[*_Columns], kind: ReferenceKind) -> Select[*_Columns]:
     return query.order_by(preference, Calibration.version.desc()).limit(1)
 
 
-def _by_kind(query: Select[*_Columns]) -> Mapping[ReferenceKind, Select[*_Columns]]:
-    """Return the query narrowed to each kind of reference."""
-    return {kind: _meant(query, kind) for kind in get_args(ReferenceKind)}
-
-
 # Building a query takes longer than running it: each is built once, here.
-REFS = _by_kind(select(Calibration.id, Calibration.name, Calibration.version, Calibration.status))
-WHOLE = _by_kind(select(Calibration).options(selectinload(Calibration.artifacts)))
-# A large set has thousands of files.
-WITHOUT_FILES = _by_kind(select(Calibration))
-LOCKED = (
-    _meant(select(Calibration), "id").with_for_update().execution_options(populate_existing=True)
-)
+REFS: Mapping[ReferenceKind, Select[UUID, str, int, JobStatus]] = {
+    kind: _matching(kind) for kind in get_args(ReferenceKind)
+}
 
 
-def meaning(tenant_id: UUID, reference: Reference) -> dict[str, object]:
-    """Return the parameters of `REFS`, `WHOLE`, `WITHOUT_FILES` and `LOCKED`."""
+def reference_params(tenant_id: UUID, reference: Reference) -> dict[str, object]:
+    """Return the parameters of `REFS`."""
     named = {"id": reference.id, "name": reference.name, "version": reference.version}
     return {"tenant_id": tenant_id} | {key: one for key, one in named.items() if one is not None}
 
 
-def listed(
-    tenant_id: UUID, *, after: Cursor | None, name: str | None, status: JobStatus | None
-) -> Select[Calibration]:
-    """Return the query of a tenant's calibrations, newest first, without their long columns."""
+def listed(tenant_id: UUID, *, name: str | None, status: JobStatus | None) -> Select[Calibration]:
+    """Return the query of a tenant's calibrations, without their long columns."""
     query = (
         select(Calibration)
         .where(Calibration.tenant_id == tenant_id)
-        .order_by(Calibration.created_at.desc(), Calibration.id.desc())
         .options(*(defer(column, raiseload=True) for column in _LONG))
     )
-    if after is not None:
-        query = query.where(_older_than(after))
     if name is not None:
         # A database refuses some texts that no calibration is called.
         query = query.where(Calibration.name == name if name.isprintable() else false())
     return query if status is None else query.where(Calibration.status == status)
-
-
-def _older_than(cursor: Cursor) -> ColumnElement[bool]:
-    return or_(
-        Calibration.created_at < cursor.created_at,
-        and_(Calibration.created_at == cursor.created_at, Calibration.id < cursor.id),
-    )

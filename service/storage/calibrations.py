@@ -1,21 +1,44 @@
 """Calibrations of one tenant: every query of theirs, except those of the queue."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
 
-from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Select, delete, select
+from sqlalchemy.orm import Session, selectinload
 
-from models import Calibration, CalibrationName, JobStatus
-from service.storage.artifact_rows import NewArtifact, forget_sets, shared_copies, unshared_keys
-from service.storage.calibration_names import next_version, promote, withdraw_promotion
-from service.storage.calibration_queries import LOCKED, REFS, WHOLE, WITHOUT_FILES, listed, meaning
-from service.storage.cursors import Cursor, decode_cursor
+from models import (
+    Artifact,
+    ArtifactRole,
+    Base,
+    Calibration,
+    CalibrationName,
+    JobStatus,
+    database_now,
+)
+from service.storage.artifact_rows import (
+    NewArtifact,
+    delete_input_rows,
+    exclusive_keys,
+    shared_copies,
+)
+from service.storage.audit_log import newest_first
+from service.storage.calibration_queries import (
+    REFS,
+    CalibrationRef,
+    Reference,
+    listed,
+    next_version,
+    parse_reference,
+    promote,
+    reference_params,
+    withdraw_promotion,
+)
 from service.storage.evaluations import require_evaluations_finished
 from service.storage.job_states import request_end, require_finished, require_succeeded
-from service.storage.references import CalibrationRef, Reference, parse_reference
 
 __all__ = ["CalibrationRef", "CalibrationRepository", "NewArtifact"]
+
+_FILES = (selectinload(Calibration.artifacts),)
 
 
 class CalibrationRepository:
@@ -25,34 +48,15 @@ class CalibrationRepository:
         self._session = session
         self._tenant_id = tenant_id
 
-    def create(  # noqa: PLR0913 - the row has that many columns
-        self,
-        calibration_id: UUID,
-        *,
-        name: str,
-        config: Mapping[str, object],
-        data: Mapping[str, object],
-        onnx_model: Mapping[str, object] | None,
-        versions: Mapping[str, str],
-        artifacts: Sequence[NewArtifact],
-        warnings: Sequence[str],
-        findings: Sequence[Mapping[str, object]] = (),
-    ) -> Calibration:
-        """Queue a calibration under the next version of its name."""
-        row = Calibration(
-            id=calibration_id,
-            tenant_id=self._tenant_id,
-            name=name,
-            version=next_version(self._session, self._tenant_id, name),
-            config=dict(config),
-            data=dict(data),
-            onnx_model=None if onnx_model is None else dict(onnx_model),
-            versions=dict(versions),
-            warnings=list(warnings),
-            findings=[dict(finding) for finding in findings],
-            artifacts=[artifact.row(self._tenant_id, calibration_id) for artifact in artifacts],
-        )
-        return self._add(row)
+    def add(self, row: Calibration, artifacts: Sequence[NewArtifact] = ()) -> Calibration:
+        """Add a calibration as the next version of its name, queued unless its status is given."""
+        row.tenant_id = self._tenant_id
+        row.version = next_version(self._session, self._tenant_id, row.name)
+        row.artifacts += [artifact.row(self._tenant_id, row.id) for artifact in artifacts]
+        self._session.add(row)
+        self._session.flush()
+        self._session.refresh(row, ["created_at"])
+        return row
 
     def get(self, calibration_id: UUID) -> Calibration:
         """Return the calibration of this id.
@@ -62,10 +66,10 @@ class CalibrationRepository:
         NotFound
             If the tenant has none.
         """
-        return self._one(Reference(str(calibration_id), id=calibration_id))
+        return self._one(calibration_id, select(Calibration).options(*_FILES))
 
     def find(self, reference: str, *, with_files: bool = True) -> Calibration:
-        """Return what an id, ``name@version`` or a name means, whatever its status.
+        """Return the calibration of an id, ``name@version`` or name, whatever its status.
 
         A name means its promoted version, else its newest that succeeded, else its newest. Its
         ``artifacts`` can be read only if it was found with its files.
@@ -75,10 +79,17 @@ class CalibrationRepository:
         NotFound
             If there is none.
         """
-        return self._one(parse_reference(reference), with_files=with_files)
+        parsed = parse_reference(reference)
+        found = self._session.execute(
+            REFS[parsed.kind], reference_params(self._tenant_id, parsed)
+        ).first()
+        if found is None:
+            raise parsed.not_found()
+        # A large set has thousands of files.
+        return self._one(found.id, select(Calibration).options(*_FILES if with_files else ()))
 
     def find_ready(self, reference: str) -> Calibration:
-        """Return what the reference means, provided that it succeeded.
+        """Return the calibration of a reference if it succeeded.
 
         Raises
         ------
@@ -110,12 +121,29 @@ class CalibrationRepository:
         parsed = parse_reference(reference)
         # Every request asks this: past the session, whose own share is a quarter of the time.
         connection = self._session.connection()
-        found = connection.execute(REFS[parsed.kind], meaning(self._tenant_id, parsed)).first()
+        found = connection.execute(
+            REFS[parsed.kind], reference_params(self._tenant_id, parsed)
+        ).first()
         if found is None:
             raise parsed.not_found()
         ref = CalibrationRef(found.id, found.name, found.version)
         require_succeeded(found.status, _title(ref.name, ref.version))
         return ref
+
+    def states(
+        self, *, name: str | None = None, status: JobStatus | None = None
+    ) -> list[tuple[CalibrationRef, JobStatus]]:
+        """Return every calibration with its status, by name and version, and nothing else of it."""
+        query = select(
+            Calibration.id, Calibration.name, Calibration.version, Calibration.status
+        ).where(Calibration.tenant_id == self._tenant_id)
+        if name is not None:
+            query = query.where(Calibration.name == name)
+        if status is not None:
+            query = query.where(Calibration.status == status)
+        # Sorted here: databases order names each in their own way.
+        rows = sorted(self._session.execute(query), key=lambda row: (row.name, row.version))
+        return [(CalibrationRef(row.id, row.name, row.version), row.status) for row in rows]
 
     def page(
         self,
@@ -134,16 +162,11 @@ class CalibrationRepository:
         InvalidInput
             If the cursor is none of ours.
         """
-        start = None if cursor is None else decode_cursor(cursor)
-        query = listed(self._tenant_id, after=start, name=name, status=status)
-        rows = self._session.scalars(query.limit(limit + 1)).all()
-        if len(rows) <= limit:
-            return rows, None
-        last = rows[limit - 1]
-        return rows[:limit], Cursor(last.created_at, last.id).encode()
+        query = listed(self._tenant_id, name=name, status=status)
+        return newest_first(self._session, query, Calibration, cursor=cursor, limit=limit)
 
     def request_cancel(self, calibration_id: UUID) -> Calibration:
-        """Cancel what is queued; ask the owner of what is running to stop.
+        """Cancel a queued calibration, or request a running one to stop.
 
         Raises
         ------
@@ -155,7 +178,7 @@ class CalibrationRepository:
         row = self._locked(calibration_id)
         request_end(self._session, row, _title(row.name, row.version))
         if row.status == "cancelled":
-            forget_sets(self._session, row.id)
+            delete_input_rows(self._session, row.id)
         return row
 
     def promote(self, calibration_id: UUID) -> Calibration:
@@ -173,7 +196,7 @@ class CalibrationRepository:
         return row
 
     def promoted_versions(self, names: Iterable[str]) -> dict[str, int]:
-        """Return which version each of the names was promoted to; those that were to none lack."""
+        """Return the promoted versions by name, without names that have none."""
         found = self._session.execute(
             select(CalibrationName.name, CalibrationName.promoted_version).where(
                 CalibrationName.tenant_id == self._tenant_id,
@@ -183,16 +206,8 @@ class CalibrationRepository:
         )
         return {row.name: row.promoted_version for row in found}
 
-    def create_refit(
-        self,
-        source_id: UUID,
-        new_id: UUID,
-        *,
-        config: Mapping[str, object],
-        warnings: Sequence[str],
-        findings: Sequence[Mapping[str, object]] = (),
-    ) -> Calibration:
-        """Queue a calibration that fits the records of another anew: the next version of its name.
+    def add_refit(self, source_id: UUID, row: Calibration) -> Calibration:
+        """Queue a refit of a calibration from its records, as the next version of its name.
 
         It refers to the same files, its records among them, so that it outlives the other.
 
@@ -204,21 +219,10 @@ class CalibrationRepository:
             If it has not succeeded.
         """
         source = self.lock_ready(source_id)
-        row = Calibration(
-            id=new_id,
-            tenant_id=self._tenant_id,
-            name=source.name,
-            version=next_version(self._session, self._tenant_id, source.name),
-            refit_of=source_id,
-            config=dict(config),
-            data=source.data,
-            onnx_model=source.onnx_model,
-            versions=source.versions,
-            warnings=list(warnings),
-            findings=[dict(finding) for finding in findings],
-            artifacts=shared_copies(self._session, self._tenant_id, source_id, new_id),
-        )
-        return self._add(row)
+        row.name, row.refit_of = source.name, source_id
+        row.data, row.onnx_model, row.versions = source.data, source.onnx_model, source.versions
+        row.artifacts = shared_copies(self._session, self._tenant_id, source_id, row.id)
+        return self.add(row)
 
     def delete(self, calibration_id: UUID) -> list[str]:
         """Delete a finished calibration; return the artifact keys that nothing refers to any more.
@@ -236,33 +240,75 @@ class CalibrationRepository:
         title = _title(row.name, row.version)
         require_finished(row.status, title)
         require_evaluations_finished(self._session, self._tenant_id, calibration_id, title)
-        keys = unshared_keys(self._session, self._tenant_id, calibration_id)
+        keys = exclusive_keys(self._session, self._tenant_id, calibration_id)
         withdraw_promotion(self._session, self._tenant_id, row.name, row.version)
         self._session.expunge(row)
         self._session.execute(delete(Calibration).where(Calibration.id == calibration_id))
         return keys
 
-    def _add(self, row: Calibration) -> Calibration:
-        self._session.add(row)
-        self._session.flush()
-        self._session.refresh(row, ["created_at"])
-        return row
-
-    def _one(self, reference: Reference, *, with_files: bool = True) -> Calibration:
-        values = meaning(self._tenant_id, reference)
-        queries = WHOLE if with_files else WITHOUT_FILES
-        row = self._session.scalars(queries[reference.kind], values).first()
+    def _one(self, calibration_id: UUID, query: Select[Calibration]) -> Calibration:
+        of_tenant = Calibration.tenant_id == self._tenant_id
+        row = self._session.scalars(
+            query.where(of_tenant, Calibration.id == calibration_id)
+        ).first()
         if row is None:
-            raise reference.not_found()
+            raise Reference(str(calibration_id)).not_found()
         return row
 
     def _locked(self, calibration_id: UUID) -> Calibration:
-        reference = Reference(str(calibration_id), id=calibration_id)
-        row = self._session.scalars(LOCKED, meaning(self._tenant_id, reference)).first()
-        if row is None:
-            raise reference.not_found()
-        return row
+        query = select(Calibration).with_for_update().execution_options(populate_existing=True)
+        return self._one(calibration_id, query)
 
 
 def _title(name: str, version: int) -> str:
     return f"Calibration {name}@{version}"
+
+
+MODEL_ROLES: tuple[ArtifactRole, ...] = ("model", "model_data")
+
+
+def calibrations_of_model(session: Session, tenant_id: UUID, sha256: str) -> Iterator[Calibration]:
+    """Yield the tenant's succeeded calibrations of an ONNX model, the newest first.
+
+    Those that were yielded stay until the transaction ends.
+    """
+    of_model = (
+        select(Artifact.calibration_id)
+        .where(Artifact.tenant_id == tenant_id, Artifact.evaluation_id.is_(None))
+        .where(Artifact.role == "model", Artifact.position == 0, Artifact.sha256 == sha256)
+    )
+    ids = session.scalars(
+        select(Calibration.id)
+        .where(Calibration.tenant_id == tenant_id, Calibration.status == "succeeded")
+        .where(Calibration.id.in_(of_model))
+        .order_by(Calibration.created_at.desc(), Calibration.id.desc())
+    ).all()
+    for calibration_id in ids:
+        query = select(Calibration).where(Calibration.id == calibration_id)
+        row = session.scalars(
+            query.options(selectinload(Calibration.artifacts)).with_for_update()
+        ).one_or_none()
+        # None: it was deleted between the two statements.
+        if row is not None:
+            yield row
+
+
+def add_imported(
+    session: Session,
+    tenant_id: UUID,
+    row: Calibration,
+    *,
+    source: Calibration | None,
+    tables: Sequence[Base],
+) -> None:
+    """Add a calibration that has succeeded, under the next version of its name, and its tables.
+
+    It refers to the files of the model of ``source``, which outlive that, and to nothing else of
+    it; ``source`` must be locked.
+    """
+    row.status, row.finished_at = "succeeded", database_now()
+    if source is not None:
+        row.onnx_model = source.onnx_model
+        row.artifacts = shared_copies(session, tenant_id, source.id, row.id, roles=MODEL_ROLES)
+    CalibrationRepository(session, tenant_id).add(row)
+    session.add_all(tables)

@@ -8,9 +8,9 @@ from sqlalchemy.orm import Session, selectinload
 
 from models import UNFINISHED, Calibration, Evaluation
 from service.errors import Conflict, InvalidInput, NotFound, shown
-from service.storage.artifact_rows import NewArtifact, forget_sets, unshared_keys
+from service.storage.artifact_rows import NewArtifact, delete_input_rows, exclusive_keys
+from service.storage.calibration_queries import Reference
 from service.storage.job_states import request_end, require_finished, require_succeeded
-from service.storage.references import Reference
 
 MAX_NAME_CHARACTERS = 100
 EVENTS = "/events"
@@ -44,16 +44,8 @@ class EvaluationRepository:
         Conflict
             If the calibration has not succeeded, or has an evaluation of this name.
         """
-        if not _is_name(name):
-            raise InvalidInput.at(
-                "name",
-                f"expected 1 to {MAX_NAME_CHARACTERS} printable characters, without {EVENTS} at "
-                "the end",
-            )
         title = self._lock_calibration(calibration_id, must_have_succeeded=True)
-        taken = self._of(calibration_id, name).with_only_columns(Evaluation.id)
-        if self._session.execute(taken).first() is not None:
-            raise Conflict(f"{title} already has an evaluation {shown(name)}.")
+        self.require_free(calibration_id, name, title)
         row = Evaluation(
             id=evaluation_id,
             tenant_id=self._tenant_id,
@@ -70,6 +62,26 @@ class EvaluationRepository:
         self._session.flush()
         self._session.refresh(row, ["created_at"])
         return row
+
+    def require_free(self, calibration_id: UUID, name: str, title: str) -> None:
+        """Refuse a name that a new evaluation of the calibration ``title`` cannot have.
+
+        Raises
+        ------
+        InvalidInput
+            If the name is empty, too long, or has characters that cannot be shown.
+        Conflict
+            If the calibration has an evaluation of this name.
+        """
+        if not _is_name(name):
+            raise InvalidInput.at(
+                "name",
+                f"expected 1 to {MAX_NAME_CHARACTERS} printable characters, without {EVENTS} at "
+                "the end",
+            )
+        taken = self._of(calibration_id, name).with_only_columns(Evaluation.id)
+        if self._session.execute(taken).first() is not None:
+            raise Conflict(f"{title} already has an evaluation {shown(name)}.")
 
     def get(self, calibration_id: UUID, name: str) -> Evaluation:
         """Return the evaluation of this name, whatever its status.
@@ -88,7 +100,7 @@ class EvaluationRepository:
         return row
 
     def of_calibration(self, calibration_id: UUID) -> Sequence[Evaluation]:
-        """Return the evaluations of a calibration, oldest first; none if there is none such."""
+        """Return the evaluations of a calibration, oldest first; empty if it does not exist."""
         return self._session.scalars(
             self._of(calibration_id).order_by(Evaluation.created_at, Evaluation.id)
         ).all()
@@ -111,7 +123,7 @@ class EvaluationRepository:
         return row
 
     def request_cancel(self, calibration_id: UUID, name: str) -> Evaluation:
-        """Cancel what is queued; ask the owner of what is running to stop.
+        """Cancel a queued evaluation, or request a running one to stop.
 
         Raises
         ------
@@ -123,7 +135,7 @@ class EvaluationRepository:
         row = self._locked(calibration_id, name)
         request_end(self._session, row, _title(name))
         if row.status == "cancelled":
-            forget_sets(self._session, calibration_id, row.id)
+            delete_input_rows(self._session, calibration_id, row.id)
         return row
 
     def delete(self, calibration_id: UUID, name: str) -> list[str]:
@@ -138,17 +150,17 @@ class EvaluationRepository:
         Conflict
             If it is queued or running.
         """
-        # The calibration first, as who deletes that does: the other order could end in a deadlock.
+        # The calibration first, as in its deletion: another order could end in a deadlock.
         self._lock_calibration(calibration_id)
         row = self._locked(calibration_id, name)
         require_finished(row.status, _title(name))
-        keys = unshared_keys(self._session, self._tenant_id, calibration_id, row.id)
+        keys = exclusive_keys(self._session, self._tenant_id, calibration_id, row.id)
         self._session.expunge(row)
         self._session.execute(delete(Evaluation).where(Evaluation.id == row.id))
         return keys
 
     def _lock_calibration(self, calibration_id: UUID, *, must_have_succeeded: bool = False) -> str:
-        """Keep the calibration, and its set of evaluations, as they are; return what it is called.
+        """Lock the calibration and its list of evaluations; return its title.
 
         Its key is left to those who publish an evaluation of it: they refer to it, and hold the
         evaluation that is waited for next.

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from sqlalchemy import select
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
 from models import IdempotencyKey
@@ -15,18 +15,18 @@ HEADER = "Idempotency-Key"
 
 @dataclass(frozen=True)
 class KeyedRequest:
-    """A request that its client may repeat: the key it gave, and a digest of all it asks for."""
+    """A request that its client may repeat: its key and a digest of its content."""
 
     key: str
     digest: str
 
 
 class KeyTaken(Exception):
-    """The same key was kept at the same time, for another calibration."""
+    """Another request stored the same key at the same time."""
 
 
 def made_before(session: Session, tenant_id: UUID, request: KeyedRequest) -> UUID | None:
-    """Return the calibration that this request has made, or None if it made none.
+    """Return the calibration that this request created, or None.
 
     Raises
     ------
@@ -48,7 +48,7 @@ def made_before(session: Session, tenant_id: UUID, request: KeyedRequest) -> UUI
     return made
 
 
-def is_kept(session: Session, tenant_id: UUID, key: str) -> bool:
+def is_committed(session: Session, tenant_id: UUID, key: str) -> bool:
     """Tell whether a request of this key has made something, whatever its content was."""
     found = select(IdempotencyKey.key).where(
         IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.key == key
@@ -59,10 +59,9 @@ def is_kept(session: Session, tenant_id: UUID, key: str) -> bool:
 def keep_key(
     session: Session, tenant_id: UUID, request: KeyedRequest | None, calibration_id: UUID
 ) -> None:
-    """Keep the key of the request, if it has one, with the calibration that it makes.
+    """Store the key of the request, if it has one, with the calibration that it creates.
 
-    Whoever keeps the same key at the same time waits here for the first to end; older SQLite knows
-    no RETURNING, so a second statement tells who was first.
+    Whoever keeps the same key at the same time waits here for the first to end.
 
     Raises
     ------
@@ -71,22 +70,16 @@ def keep_key(
     """
     if request is None:
         return
-    on_sqlite = session.get_bind().dialect.name == "sqlite"
-    insert = sqlite.insert if on_sqlite else postgresql.insert
-    session.execute(
-        insert(IdempotencyKey)
-        .values(
+    session.flush()  # so that what fails next is the key
+    session.add(
+        IdempotencyKey(
             tenant_id=tenant_id,
             key=request.key,
             digest=request.digest,
             calibration_id=calibration_id,
         )
-        .on_conflict_do_nothing(index_elements=[IdempotencyKey.tenant_id, IdempotencyKey.key])
     )
-    kept_for = session.scalars(
-        select(IdempotencyKey.calibration_id).where(
-            IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.key == request.key
-        )
-    ).one_or_none()
-    if kept_for != calibration_id:
-        raise KeyTaken
+    try:
+        session.flush()
+    except IntegrityError as error:
+        raise KeyTaken from error

@@ -1,4 +1,4 @@
-"""What the status of a job allows: to ask for its end, to delete it, to use what it made."""
+"""Checks of a job's status before it is cancelled, deleted or used."""
 
 from sqlalchemy.orm import Session
 
@@ -7,7 +7,7 @@ from service.errors import Conflict
 
 
 def request_end(session: Session, row: Job, title: str) -> None:
-    """Cancel what is queued; ask the owner of what is running to stop. The row must be locked.
+    """Cancel a queued job, or request a running one to stop. The row must be locked.
 
     Raises
     ------
@@ -25,7 +25,7 @@ def request_end(session: Session, row: Job, title: str) -> None:
 
 
 def require_finished(status: JobStatus, title: str) -> None:
-    """Refuse what is still to come to an end.
+    """Refuse a job that is queued or running.
 
     Raises
     ------
@@ -37,7 +37,7 @@ def require_finished(status: JobStatus, title: str) -> None:
 
 
 def require_succeeded(status: JobStatus, title: str) -> None:
-    """Refuse what has not succeeded.
+    """Refuse a job that has not succeeded.
 
     Raises
     ------

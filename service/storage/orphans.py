@@ -1,25 +1,24 @@
-"""Orphans: files that nothing refers to and no job is about to."""
+"""Orphans: files that no row names and no unfinished job may publish."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from itertools import chain, islice
+from itertools import islice
 from uuid import UUID
 
 from sqlalchemy import select, union_all
 
 from models import UNFINISHED, Artifact, Calibration, Evaluation, Tenant, database_now
 from service.storage.artifact_keys import calibration_of, keys_of
-from service.storage.artifacts import ArtifactStore
+from service.storage.artifact_store import ArtifactStore, StoredFile
 from service.storage.database import Database
-from service.storage.stored_files import StoredFile
 
 PAGE = 1000
 
 
 @dataclass(frozen=True)
 class Swept:
-    """How many files there were, and how many of them are gone."""
+    """How many files the store had, and how many of them were deleted."""
 
     files: int
     removed: int
@@ -32,25 +31,26 @@ def remove_orphans(
     older_than: timedelta,
     go_on: Callable[[], bool] = lambda: True,
 ) -> Swept:
-    """Delete the files that no row of any tenant refers to, of calibrations that are quiet.
+    """Delete the files that no row of any tenant names, of calibrations without recent files.
 
-    A file is written before its row: a process that dies in between leaves such files, and so
-    does one that dies while it deletes, or a job that was lost and writes on. Those of a
-    calibration are left alone for as long as it may publish, or an evaluation of it may, and until
-    nothing has been written for it for ``older_than``: it may be about to be created.
+    A file is written before its row. Files without a row remain if a process dies in between or
+    while it deletes, or if a worker that lost its job goes on writing. The files of a calibration
+    stay while it or one of its evaluations may still publish, and until its newest file is older
+    than ``older_than``: its row may be about to be created.
 
-    Nothing of the store is kept in mind but a page of it. Of two that sweep at once each deletes
-    what the other has not yet.
+    Memory holds a page of files and the files of one calibration. Several processes may do this at
+    the same time.
     """
     sweep = _Sweep(database, artifacts, _time(database) - older_than)
     files = removed = 0
-    handled: UUID | None = None
+    swept: UUID | None = None
     for page in _pages(artifacts.files()):
         files += len(page)
-        suspects = sweep.suspects(page)
-        # A large one fills many pages, which come one after the other.
-        removed += sweep.clear(found for found in suspects if found != handled)
-        handled = suspects[-1] if suspects else None
+        for calibration_id in sweep.suspects(page):
+            # The files of a large calibration fill several consecutive pages.
+            if calibration_id != swept:
+                removed += sweep.clear(calibration_id)
+                swept = calibration_id
         if not go_on():
             break
     return Swept(files, removed)
@@ -63,36 +63,24 @@ class _Sweep:
     latest: datetime
 
     def suspects(self, page: Collection[StoredFile]) -> list[UUID]:
-        """Return whose files may be orphans, in the order of the page."""
+        """Return the calibrations that may have orphans on the page, in its order."""
         old = [file.key for file in page if file.modified <= self.latest]
-        return list(dict.fromkeys(calibration_of(key) for key in self._unreferred(old)))
+        return list(dict.fromkeys(map(calibration_of, self._without_row(old))))
 
-    def clear(self, calibration_ids: Iterable[UUID]) -> int:
-        """Delete the orphans of those calibrations that are quiet; return how many there were."""
-        removed = 0
-        for page in _pages(chain.from_iterable(map(self._if_quiet, calibration_ids))):
-            orphans = self._unreferred([file.key for file in page])
-            self.artifacts.delete(orphans)
-            removed += len(orphans)
-        return removed
+    def clear(self, calibration_id: UUID) -> int:
+        """Delete the orphans of a calibration without recent files; return how many there were."""
+        files = list(self.artifacts.files(keys_of(calibration_id)))
+        if any(file.modified > self.latest for file in files):
+            return 0
+        orphans = [key for page in _pages(files) for key in self._without_row(_keys(page))]
+        self.artifacts.delete(orphans)
+        return len(orphans)
 
-    def _if_quiet(self, calibration_id: UUID) -> Iterable[StoredFile]:
-        """Return the files of a calibration if nothing was written for it of late, else none.
+    def _without_row(self, keys: Collection[str]) -> list[str]:
+        """Return the keys that no row names, except those of calibrations that may still publish.
 
-        They are listed anew: of one that spreads over pages, each page shows a part.
-        """
-        prefix = keys_of(calibration_id)
-        files = self.artifacts.files(prefix)
-        first = list(islice(files, PAGE))
-        if any(file.modified > self.latest for file in chain(first, files)):
-            return ()
-        return first if len(first) < PAGE else self.artifacts.files(prefix)
-
-    def _unreferred(self, keys: Collection[str]) -> list[str]:
-        """Return the keys that have no row, but for those of calibrations that may publish.
-
-        Both in one state of the database: a job that ends between two would be finished in one and
-        have no files in the other.
+        Both are read in one snapshot: a job may end between two, and would then be finished in one
+        and without files in the other.
         """
         ids = {calibration_of(key) for key in keys}
         with self.database.reading() as session:
@@ -108,7 +96,7 @@ class _Sweep:
                     )
                 )
             )
-            # The tenants are named for the index, which begins with them.
+            # The condition on tenants makes the index usable, which begins with the tenant.
             named = set(
                 session.scalars(
                     select(Artifact.key).where(
@@ -122,6 +110,10 @@ class _Sweep:
 def _time(database: Database) -> datetime:
     with database.reading() as session:
         return session.scalars(select(database_now())).one()
+
+
+def _keys(files: Iterable[StoredFile]) -> list[str]:
+    return [file.key for file in files]
 
 
 def _pages(files: Iterable[StoredFile]) -> Iterator[list[StoredFile]]:

@@ -1,23 +1,61 @@
-"""What a tenant has at a glance: its names, and the jobs under way."""
+"""Overview of a tenant: its names and its unfinished jobs."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any
+from typing import Any, get_args
 from uuid import UUID
 
-from sqlalchemy import Select, and_, case, func, select
+from sqlalchemy import SQLColumnExpression, and_, case, func, literal, null, select, union_all
 from sqlalchemy.orm import Session
 
-from models import (
-    UNFINISHED,
-    Calibration,
-    CalibrationName,
-    Evaluation,
-    Job,
-    JobStatus,
-    Score,
+from models import UNFINISHED, Calibration, CalibrationName, Evaluation, Job, JobStatus, Score
+
+_KINDS: Mapping[str, type[Calibration | Evaluation]] = {
+    "calibration": Calibration,
+    "evaluation": Evaluation,
+}
+_COUNTS = union_all(
+    *(
+        select(literal(kind), table.status, func.count()).group_by(table.status)
+        for kind, table in _KINDS.items()
+    )
 )
+
+
+def job_counts(session: Session) -> dict[tuple[str, str], int]:
+    """Return the number of jobs of all tenants by kind and status, including zeros."""
+    counts = {(kind, status): 0 for kind in _KINDS for status in get_args(JobStatus)}
+    for kind, status, count in session.execute(_COUNTS):
+        counts[kind, status] = count
+    return counts
+
+
+@dataclass(frozen=True)
+class JobView:
+    """Where a job stands, and how far it is."""
+
+    status: JobStatus
+    progress_stage: str | None
+    progress_done: int
+    progress_total: int
+    progress_rate: float | None
+
+
+_COLUMNS = tuple(field.name for field in fields(JobView))
+
+
+def job_views(session: Session, table: type[Job], ids: Collection[UUID]) -> Mapping[UUID, JobView]:
+    """Return the jobs of these ids, without those that are deleted."""
+    columns = (getattr(table, name) for name in _COLUMNS)
+    found = session.execute(select(table.id, *columns).where(table.id.in_(ids)))
+    return {row.id: JobView(*row[1:]) for row in found}
+
+
+def view_of(row: Job) -> JobView:
+    """Return the same of a job that was read as a whole."""
+    return JobView(*(getattr(row, name) for name in _COLUMNS))
+
 
 # Of the scores by which names are compared at a glance.
 RAW = "raw_softmax"
@@ -146,50 +184,32 @@ def _errors(
 
 def job_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[JobRow]:
     """Return up to ``limit`` jobs that wait or run, the oldest first."""
-    calibrations = session.execute(
-        _jobs(Calibration)
-        .add_columns(Calibration.id.label("calibration_id"))
-        .add_columns(Calibration.name, Calibration.version)
-        .where(Calibration.tenant_id == tenant_id, Calibration.status.in_(UNFINISHED))
-        .order_by(Calibration.created_at, Calibration.id)
-        .limit(limit)
-    ).all()
-    evaluations = session.execute(
-        _jobs(Evaluation)
-        .add_columns(Evaluation.calibration_id, Evaluation.name.label("evaluation"))
-        .add_columns(Calibration.name, Calibration.version)
-        .join(
-            Calibration,
-            and_(
-                Calibration.tenant_id == Evaluation.tenant_id,
-                Calibration.id == Evaluation.calibration_id,
-            ),
-        )
-        .where(Evaluation.tenant_id == tenant_id, Evaluation.status.in_(UNFINISHED))
-        .order_by(Evaluation.created_at, Evaluation.id)
-        .limit(limit)
-    ).all()
+    calibration = (Calibration.name, Calibration.version)
+    calibrations = select(Calibration.id, *calibration, null(), *_progress(Calibration))
+    evaluations = select(
+        Evaluation.calibration_id, *calibration, Evaluation.name, *_progress(Evaluation)
+    ).join(
+        Calibration,
+        and_(
+            Calibration.tenant_id == Evaluation.tenant_id,
+            Calibration.id == Evaluation.calibration_id,
+        ),
+    )
     found = [
-        JobRow(
-            calibration_id=row.calibration_id,
-            name=row.name,
-            version=row.version,
-            evaluation=getattr(row, "evaluation", None),
-            status=row.status,
-            is_to_stop=row.cancel_requested,
-            stage=row.progress_stage,
-            done=row.progress_done,
-            total=row.progress_total,
-            rate=row.progress_rate,
-            created_at=row.created_at,
+        JobRow(*row)
+        for query, table in ((calibrations, Calibration), (evaluations, Evaluation))
+        for row in session.execute(
+            query.where(table.tenant_id == tenant_id, table.status.in_(UNFINISHED))
+            .order_by(table.created_at, table.id)
+            .limit(limit)
         )
-        for row in (*calibrations, *evaluations)
     ]
     return sorted(found, key=lambda job: job.created_at)[:limit]
 
 
-def _jobs(table: type[Job]) -> Select[*tuple[Any, ...]]:
-    return select(
+def _progress(table: type[Job]) -> tuple[SQLColumnExpression[Any], ...]:
+    """Return the columns of a `JobRow` from its status on."""
+    return (
         table.status,
         table.cancel_requested,
         table.progress_stage,

@@ -11,8 +11,7 @@ from sqlalchemy import Connection
 
 import migrations
 from service.errors import Conflict
-from service.storage.database import Database
-from service.storage.engine import READ_ONLY
+from service.storage.database import READ_ONLY, Database
 
 
 def migration_config(url: str) -> Config:
@@ -28,7 +27,7 @@ def migration_config(url: str) -> Config:
 
 
 def upgrade(url: str) -> None:
-    """Bring the database up to date; processes that do so at once wait for one another.
+    """Upgrade the schema; processes that do so at the same time wait for each other.
 
     It is done in one transaction: a process that dies meanwhile has changed nothing.
 
@@ -90,7 +89,7 @@ def is_current(database: Database) -> bool:
 
 
 def require_current(database: Database) -> None:
-    """Refuse a database whose schema is another than this code's.
+    """Refuse a database whose schema differs from this code's.
 
     Raises
     ------
@@ -105,7 +104,7 @@ def require_current(database: Database) -> None:
 
 
 def _revision(database: Database) -> str | None:
-    # Without the lock of those who write, for which it would wait.
+    # Read-only, so that it does not wait for the lock of a writer.
     reading = database.engine.execution_options(**{READ_ONLY: True})
     with reading.connect() as connection:
         return revision_of(connection)

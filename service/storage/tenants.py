@@ -1,19 +1,28 @@
-"""Tenants, and what they may use."""
+"""Tenants and their limits."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from uuid import UUID, uuid4
 
-from sqlalchemy import select
+from sqlalchemy import func, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from models import DEFAULT_TENANT, Tenant, TenantLimit
+from models import (
+    DEFAULT_TENANT,
+    UNFINISHED,
+    Artifact,
+    Calibration,
+    Evaluation,
+    Tenant,
+    TenantLimit,
+)
 from service.errors import NotFound, shown
 
 
 @dataclass(frozen=True)
 class OwnLimits:
-    """Limits of one tenant alone: None is what the settings say, 0 is none."""
+    """Limits of one tenant: None takes the value of the settings, 0 means unlimited."""
 
     requests_per_second: int | None = None
     rows_per_minute: int | None = None
@@ -27,14 +36,17 @@ def default_tenant_id(session: Session) -> UUID:
 
 
 def tenant_named(session: Session, name: str) -> UUID:
-    """Return the tenant of this name, which is made if there is none yet."""
-    found = session.scalars(select(Tenant.id).where(Tenant.name == name)).one_or_none()
-    if found is not None:
-        return found
-    tenant = Tenant(id=uuid4(), name=name)
-    session.add(tenant)
-    session.flush()
-    return tenant.id
+    """Return the tenant of this name; create it if it does not exist."""
+    of_name = select(Tenant.id).where(Tenant.name == name)
+    found = session.scalars(of_name).one_or_none()
+    if found is None:
+        try:
+            with session.begin_nested():
+                session.add(Tenant(id=uuid4(), name=name))
+        except IntegrityError:  # another process has made it since
+            pass
+        found = session.scalars(of_name).one()
+    return found
 
 
 def tenants_with_limits(session: Session) -> list[tuple[UUID, str, OwnLimits]]:
@@ -61,7 +73,7 @@ def set_limits(session: Session, name: str, changes: Mapping[str, int | None]) -
     locked = select(Tenant).where(Tenant.name == name).with_for_update(key_share=True)
     tenant = session.scalars(locked).one_or_none()
     if tenant is None:
-        raise NotFound(f"there is no tenant {shown(name)}; `howsure tenants list` tells them")
+        raise NotFound(f"there is no tenant {shown(name)}; see `howsure tenants list`")
     row = session.get(TenantLimit, tenant.id)
     if row is None:
         row = TenantLimit(tenant_id=tenant.id)
@@ -74,3 +86,35 @@ def _limits(row: TenantLimit | None) -> OwnLimits:
     if row is None:
         return OwnLimits()
     return OwnLimits(**{name: getattr(row, name) for name in asdict(OwnLimits())})
+
+
+def lock_usage(session: Session, tenant_id: UUID) -> None:
+    """Lock the tenant: other transactions of the tenant wait here until this one ends.
+
+    What is counted afterwards holds all that they have committed. On SQLite one transaction writes
+    at a time. It is taken last of all locks, so that whoever waits for it holds nothing that its
+    owner still wants; rows that refer to a tenant are not kept waiting.
+    """
+    session.execute(
+        select(Tenant.id).where(Tenant.id == tenant_id).with_for_update(key_share=True)
+    ).one()
+
+
+def stored_bytes(session: Session, tenant_id: UUID) -> int:
+    """Return the bytes of all files of a tenant, those that calibrations share once."""
+    files = select(Artifact.key, Artifact.size).where(Artifact.tenant_id == tenant_id).distinct()
+    total = session.scalar(select(func.sum(files.subquery().c.size)))
+    return int(total or 0)
+
+
+def unfinished_jobs(session: Session, tenant_id: UUID) -> int:
+    """Return how many calibrations and evaluations of a tenant are queued or running."""
+    return sum(
+        session.scalar(
+            select(func.count())
+            .select_from(table)
+            .where(table.status.in_(UNFINISHED), table.tenant_id == tenant_id)
+        )
+        or 0
+        for table in (Calibration, Evaluation)
+    )

@@ -8,16 +8,74 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.operations.compare import compare_calibrations
-from service.web.asker import charts_of, tenant_of, workspace_of
-from service.web.charts.drawn import draw_charts
-from service.web.compared_events import compared_events
+from service.reports.charts.registry import render_figures
+from service.reports.comparison import compare_calibrations
+from service.reports.located import Located, value_of
+from service.web.measures import verdict_of
 from service.web.page import page
-from service.web.pointed import Pointed
-
-DIGITS = 12  # of a digest: they tell the files of one page apart
+from service.web.page_route import charts_of, tenant_of, workspace_of
 
 Json = Mapping[str, Any]
+
+# Of what is compared, its heading, and the score that explains it.
+DIFFERENCES = {
+    "nll": "Negative log-likelihood",
+    "brier": "Brier score",
+    "accuracy": "Share that is right",
+}
+
+
+def compared_events(found: Json) -> list[dict[str, Any]]:
+    """Return them in the order of k: an event of one calibration is shown, if not of all."""
+    ks = {k for report in found["calibrations"] for k in report["events"]}
+    return [_event(k, found) for k in sorted(ks, key=int)]
+
+
+def _event(k: str, found: Json) -> dict[str, Any]:
+    reports, comparisons = Located(found)["calibrations"], Located(found)["comparisons"]
+    columns = [_column(k, report) for report in reports]
+    compared = [comparison["events"].get(k) for comparison in found["comparisons"]]
+    return {
+        "k": k,
+        "columns": columns,
+        "is_judged": any(column and column["evaluation"] for column in columns),
+        "differences": [
+            (heading, [_difference(at["events"][k], score) for at in comparisons])
+            for score, heading in DIFFERENCES.items()
+            if any(event and score in event["differences"] for event in compared)
+        ],
+    }
+
+
+def _column(k: str, report: Located) -> dict[str, Any] | None:
+    event = report["events"][k]
+    if not event:
+        return None
+    table = event["measures"][event["served"]]
+    return {
+        "figures": event["figures"],
+        "served": event["served"],
+        "cost": next(row for row in event["comparison"] if row["served"]),
+        "bins": table["quantile_bins"],
+        "nll": table["scores"]["nll"],
+        "evaluation": table["evaluation"] or None,
+        "right": report["model_scores"]["evaluation"]["accuracy"][k],
+    }
+
+
+def _difference(event: Located, score: str) -> dict[str, Any] | None:
+    """Return a difference from the first calibration, and its verdict."""
+    found = event["differences"][score]
+    if not found:
+        return None
+    return {
+        "at": found,
+        "verdict": verdict_of(value_of(found), score),
+        "of": "samples" if event["paired"] else "folds",
+    }
+
+
+DIGITS = 12  # of a digest: they tell the files of one page apart
 
 
 async def compare(request: Request, references: Sequence[str]) -> Response:
@@ -25,14 +83,17 @@ async def compare(request: Request, references: Sequence[str]) -> Response:
     found = await run_in_threadpool(
         compare_calibrations, workspace_of(request), tenant_of(request), references
     )
-    chart = await run_in_threadpool(draw_charts, charts_of(request), found, ("comparison",))
+    charts = charts_of(request)
+    chart = await charts.in_thread(render_figures, charts, found, ("comparison",))
     reports = found["calibrations"]
     ids = [report["calibration"]["id"] for report in reports]
     return page(
         request,
         "compare.html",
-        shown=Pointed(found),
-        columns=[_column(at, report, ids) for at, report in enumerate(reports)],
+        columns=[
+            _heading(report, Located(found)["calibrations"][at], at, ids)
+            for at, report in enumerate(reports)
+        ],
         against=[_against(at, found) for at in range(len(found["comparisons"]))],
         events=compared_events(found),
         json=f"{_address(ids)}&format=json",
@@ -45,10 +106,11 @@ def _address(ids: Sequence[str]) -> str:
     return f"/report?{urlencode([('calibration', found) for found in ids])}"
 
 
-def _column(at: int, report: Json, ids: Sequence[str]) -> dict[str, Any]:
+def _heading(report: Json, shown: Located, at: int, ids: Sequence[str]) -> dict[str, Any]:
     data, onnx_model = report["provenance"]["data"], report["provenance"]["model"]
     return {
-        "at": ("calibrations", at),
+        "at": shown,
+        "is_first": at == 0,
         "about": report["calibration"],
         "as_first": _address([ids[at], *ids[:at], *ids[at + 1 :]]),
         "model": None if onnx_model is None else _digest(onnx_model["sha256"]),

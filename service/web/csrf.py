@@ -8,8 +8,8 @@ import secrets
 
 from starlette.requests import Request
 
+from service.access.page_session import SESSION
 from service.errors import Forbidden
-from service.operations.api_keys.page_session import SESSION
 
 FIELD = "csrf"
 HEADER = "x-csrf-token"

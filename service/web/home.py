@@ -6,13 +6,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.calibrations.findings import with_docs
+from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
-from service.operations.findings_of_records import with_docs
-from service.operations.manage_calibrations import get_calibration
-from service.operations.overview import overview
-from service.web.asker import charts_of, may_write, tenant_of, workspace_of
 from service.web.page import page
-from service.web.page_route import PageRoute
+from service.web.page_route import PageRoute, charts_of, may_write, tenant_of, workspace_of
 
 
 async def home(request: Request) -> Response:
@@ -54,3 +52,15 @@ def _made(request: Request) -> dict[str, Any] | None:
 
 
 ROUTES = (PageRoute("/", home),)
+
+
+async def jobs(request: Request) -> Response:
+    """Show the jobs; when the last one has ended, have the page loaded anew."""
+    found = await run_in_threadpool(jobs_under_way, workspace_of(request), tenant_of(request))
+    response = page(request, "jobs.html", whole=False, jobs=found, may_write=may_write(request))
+    if not found:
+        response.headers["HX-Refresh"] = "true"
+    return response
+
+
+JOBS_ROUTES = (PageRoute("/pages/jobs", jobs),)

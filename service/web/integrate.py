@@ -4,13 +4,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.operations.integration import describe_integration
-from service.web.asker import needs_key, tenant_of, workspace_of
-from service.web.calibration_page import calibration_page
-from service.web.page_route import PageRoute
-from service.web.pointed import Pointed
-from service.web.snippets import Asking, snippets_of
-from service.web.snippets.snippet import KEY
+from service.reports.located import Located
+from service.web.integration import describe_integration
+from service.web.page import calibration_page
+from service.web.page_route import PageRoute, needs_key, tenant_of, workspace_of
+from service.web.snippets import KEY, SnippetContext, snippets_of
 
 
 async def integrate(request: Request) -> Response:
@@ -21,7 +19,7 @@ async def integrate(request: Request) -> Response:
         tenant_of(request),
         request.path_params["calibration_id"],
     )
-    asking = Asking(
+    context = SnippetContext(
         found, origin=f"{request.url.scheme}://{request.url.netloc}", keyed=needs_key(request)
     )
     return calibration_page(
@@ -30,9 +28,9 @@ async def integrate(request: Request) -> Response:
         "integrate",
         {"id": found.id, "name": found.name, "version": found.version},
         found=found,
-        shown=Pointed({"provenance": {"model": found.onnx_model}}),
-        snippets=snippets_of(asking),
-        key=KEY if asking.keyed else None,
+        shown=Located(found.onnx_model, "/provenance/model"),
+        snippets=snippets_of(context),
+        key=KEY if context.keyed else None,
     )
 
 

@@ -1,5 +1,6 @@
 """Pages as they are sent: a template, in the frame that all have."""
 
+from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -8,11 +9,11 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from service.operations.api_keys import Doorkeeper
-from service.operations.api_keys.page_session import SESSION, PageSession, session_cookie
-from service.web import words
-from service.web.assets import asset
+from service.access.authenticator import Authenticator
+from service.access.page_session import SESSION, PageSession, session_cookie
+from service.reports.located import LOCATED_FILTERS, present
 from service.web.csrf import new_nonce, nonce_of, token_of, visit_cookie
+from service.web.static_files import asset
 
 # Scripts and styles are files of this service, and nothing is asked of another.
 SECURITY = (
@@ -32,7 +33,8 @@ TEMPLATES = Environment(
     lstrip_blocks=True,
 )
 TEMPLATES.globals |= {"asset": asset, "version": version("howsure")}
-TEMPLATES.filters |= words.FILTERS
+TEMPLATES.filters |= LOCATED_FILTERS
+TEMPLATES.tests["present"] = present
 
 
 def page(
@@ -64,9 +66,9 @@ def page(
 
 def set_session(request: Request, response: Response, session: PageSession) -> None:
     """Have the browser keep the session."""
-    doorkeeper: Doorkeeper = request.app.state.doorkeeper
+    authenticator: Authenticator = request.app.state.authenticator
     name = session_cookie(secure=request.url.scheme == "https")
-    value = session.written(doorkeeper.ring.session_secret)
+    value = session.written(authenticator.ring.session_secret)
     set_cookie(request, response, name, value, max_age=session.seconds_left())
 
 
@@ -78,3 +80,43 @@ def set_cookie(
     response.set_cookie(
         name, value, max_age=max_age, secure=is_secure, httponly=True, samesite="lax", path="/"
     )
+
+
+# What each is about, by the last word of its address; the report has an address of its own.
+TABS: Mapping[str, str] = {
+    "report": "Report",
+    "operating-point": "Operating point",
+    "measures": "Measures",
+    "samples": "Samples",
+    "try": "Try",
+    "integrate": "Integrate",
+}
+
+
+def calibration_page(
+    request: Request,
+    template: str,
+    tab: str,
+    about: Mapping[str, Any],
+    *,
+    status: int = 200,
+    **context: Any,  # noqa: ANN401 - whatever the template names
+) -> HTMLResponse:
+    """Render a page in the frame that all about one calibration have.
+
+    Parameters
+    ----------
+    tab : str
+        Which of `TABS` it is.
+    about : mapping
+        ``calibration`` of the report: its id, name and version.
+    """
+    tabs = [(name == tab, tab_address(about["id"], name), label) for name, label in TABS.items()]
+    return page(request, template, status=status, about=about, tabs=tabs, **context)
+
+
+def tab_address(calibration_id: str, tab: str) -> str:
+    """Return where a page of a calibration is."""
+    if tab == "report":
+        return f"/report?calibration={calibration_id}"
+    return f"/pages/calibrations/{calibration_id}/{tab}"

@@ -7,14 +7,34 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from service.errors import InvalidInput
-from service.operations.list_samples import list_samples
-from service.operations.missed_samples import MOST, Kind
-from service.operations.sample_picture import sample_picture
-from service.web.asker import may_predict, tenant_of, workspace_of
-from service.web.calibration_page import calibration_page
-from service.web.page_route import PageRoute
-from service.web.pointed import Pointed
+from service.errors import InvalidInput, NotFound
+from service.reports.error_samples import MOST, Kind
+from service.reports.located import Located
+from service.reports.samples import list_samples
+from service.web.page import calibration_page
+from service.web.page_route import PageRoute, may_predict, tenant_of, workspace_of
+from service.web.sample_rows import draw_sample, row_number, sample_picture
+
+MOST_SIDE = 512
+
+
+async def sample_file(request: Request) -> Response:
+    """Send it; what is kept never changes."""
+    named = request.path_params
+    png = await run_in_threadpool(_picture, request, named["calibration_id"], named["row"])
+    return Response(png, media_type="image/png")
+
+
+def _picture(request: Request, reference: str, row: str) -> bytes:
+    drawn = draw_sample(workspace_of(request), tenant_of(request), reference, row_number(row))
+    png = sample_picture(drawn.sample, most=MOST_SIDE)
+    if png is None:
+        raise NotFound("This sample is no picture.")
+    return png
+
+
+ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/samples/{row}.png", sample_file),)
+
 
 SHOWN = 24
 # As wide as they are shown: two dozen of them are part of the page, for they lie in one file.
@@ -34,7 +54,7 @@ async def samples(request: Request) -> Response:
         "samples",
         about,
         listed=found,
-        shown=Pointed(found),
+        shown=Located(found),
         kinds=KINDS,
         pictures=pictures,
         may_predict=may_predict(request),
@@ -73,4 +93,4 @@ def _address(png: bytes | None) -> str | None:
     return None if png is None else f"data:image/png;base64,{base64.b64encode(png).decode()}"
 
 
-ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/samples", samples),)
+SAMPLES_ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/samples", samples),)

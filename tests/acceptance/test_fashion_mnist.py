@@ -11,9 +11,13 @@ import scipy
 from running_service import calibrate
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="no copy of Fashion-MNIST; test_digits.py is the smaller equivalent"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not DATA.is_dir(),
+        reason="no copy of Fashion-MNIST; test_digits.py is the smaller equivalent",
+    ),
+]
 TEN_BINS = '{"name": "fashion", "bins": 10}'
 
 

@@ -1,6 +1,6 @@
 """Decisions on a real network: what to accept, which labels to doubt, which sets are shifted.
 
-The smaller equivalents on simulated samples are tests/core/test_selective_simulated.py,
+The smaller equivalents on simulated samples are tests/statistics/test_selective_simulated.py,
 test_mislabelled.py and test_further_set.py.
 """
 
@@ -11,19 +11,22 @@ import onnxruntime
 import pytest
 from scipy.ndimage import rotate, shift
 
-from service.core.bins.fit_table import fit_bin_table
-from service.core.further_set import judge_further_set
-from service.core.measures import column
-from service.core.mislabelled import mislabelled_candidates
-from service.core.population_shift import population_shift
-from service.core.records import Records, build_records, concatenate
-from service.core.selective import SelectiveTarget, fit_selective
-from service.core.tie_keys import tie_keys
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.error_samples import mislabelled_candidates
+from howsure.statistics.measures import column
+from howsure.statistics.ranking import ranking_of
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import Records, concatenate
+from howsure.statistics.selective import SelectiveTarget, fit_selective
+from howsure.statistics.shift.evaluation import evaluate_set
+from howsure.statistics.shift.population import population_shift
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="no copy of Fashion-MNIST; tests/core has the smaller equivalents"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="no copy of Fashion-MNIST; see tests/statistics"),
+]
 SERVED = {1: "neg_log_pmax", 5: "neg_log_topk_mass"}
 MEASURES = ("entropy", "neg_log_pmax", "margin")
 ANGLES, PIXELS = (15, 30, 45, 60), (2, 4)
@@ -75,7 +78,7 @@ def test_selective_prediction_is_useful(halves, measure, max_risk, least) -> Non
     records = records_of(*halves["evaluation"])
     target = SelectiveTarget(max_risk, 0.05)
 
-    found = fit_selective(records.uncertainty[measure], records.hits(1), target)
+    found = fit_selective(ranking_of(records.uncertainty[measure], records.hits(1)), target)
     assert found.coverage >= least
     assert found.n_errors / found.n_accepted <= max_risk
 
@@ -85,7 +88,7 @@ def test_selective_prediction_is_useful(halves, measure, max_risk, least) -> Non
 def test_selective_threshold_holds_on_the_other_half(halves, measure, max_risk) -> None:
     ours, theirs = (records_of(*halves[half]) for half in ("calibration", "evaluation"))
     target = SelectiveTarget(max_risk, 0.05)
-    threshold = fit_selective(ours.uncertainty[measure], ours.hits(1), target).threshold
+    threshold = fit_selective(ranking_of(ours.uncertainty[measure], ours.hits(1)), target).threshold
 
     accepted = theirs.uncertainty[measure] <= np.float32(threshold)
     assert (~theirs.hits(1)[accepted]).mean() <= max_risk
@@ -97,7 +100,8 @@ def test_selective_prediction_survives_wrong_labels(halves, seed) -> None:
     records = records_of(logits, with_flips(labels, 0.004, seed)[0])
 
     found = fit_selective(
-        records.uncertainty["neg_log_pmax"], records.hits(1), SelectiveTarget(0.05, 0.05)
+        ranking_of(records.uncertainty["neg_log_pmax"], records.hits(1)),
+        SelectiveTarget(0.05, 0.05),
     )
     assert found.coverage >= 0.85
 
@@ -128,7 +132,7 @@ def tables_of(records: Records) -> dict:
 
 
 def judged_by(calibration: Records, further: Records, *, labelled: bool, seed: int = 0):
-    return judge_further_set(
+    return evaluate_set(
         tables_of(calibration),
         calibration,
         further,

@@ -13,12 +13,16 @@ import pytest
 from faulty_uploads import clean_uploads, faulty_uploads, of
 from running_service import calibrate
 
-from service.core.findings import FINDINGS
+from howsure.statistics.findings import FINDINGS
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="no copy of Fashion-MNIST; test_digits_findings.py is the equivalent"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not DATA.is_dir(),
+        reason="no copy of Fashion-MNIST; test_digits_findings.py is the equivalent",
+    ),
+]
 QUICK = json.dumps({"top_k": [1], "measures": ["margin"], "folds": 2, "bins": 5})
 N_SAMPLES = 1500
 

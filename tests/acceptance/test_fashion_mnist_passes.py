@@ -8,17 +8,20 @@ import pytest
 from running_service import calibrate
 from scipy.stats import spearmanr
 
-from service.runner import OnnxModelFiles, PassPlan, RunnerPool
-from service.runner.child.load_options import LoadOptions
-from service.runner.child.loading import load, read_files
-from service.runner.child.single_model import SingleModel
-from service.runner.child.watchdog import Watchdog
+from service.child.onnx.loading import load, read_files
+from service.child.onnx.single_model import SingleModel
+from service.child.onnx.watchdog import Watchdog
+from service.runner.messages.onnx_models import LoadOptions, OnnxModelFiles, PassPlan
+from service.runner.pool import RunnerPool
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(),
-    reason="no copy of Fashion-MNIST; runner/test_passes.py is the smaller equivalent",
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        not DATA.is_dir(),
+        reason="no copy of Fashion-MNIST; runner/test_passes.py is the smaller equivalent",
+    ),
+]
 FULL, LAST = "dropout_variance", "last_layer_dropout_variance"
 
 

@@ -1,6 +1,6 @@
 """The statistics on real networks: fitted on one half of the images, judged on the other.
 
-The smaller equivalents on simulated samples are tests/core/test_fit_simulated.py and
+The smaller equivalents on simulated samples are tests/statistics/fit/test_fit_simulated.py and
 test_consistency.py.
 """
 
@@ -11,16 +11,20 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from service.core.fit import EventFit, FitOptions, fit_calibration
-from service.core.records import Records, build_records
-from service.core.scores import Judged, judge
-from service.core.scores.adaptive import adaptive_cuts
-from service.core.tie_keys import tie_keys
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import EventFit
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import Records
+from howsure.statistics.scores import Predictions, compute_scores
+from howsure.statistics.scores.binned_error import adaptive_cuts
 
 DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = pytest.mark.skipif(
-    not DATA.is_dir(), reason="no copy of Fashion-MNIST; tests/core has the smaller equivalents"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(not DATA.is_dir(), reason="no copy of Fashion-MNIST; see tests/statistics"),
+]
 MODELS = ("model", "model_overconfident")
 EACH_MODEL = pytest.mark.parametrize("model", MODELS)
 MODERATE_BINS = (10, 12, 15, 18, 20)
@@ -59,16 +63,16 @@ def served(event: EventFit):
 def test_adaptive_errors_are_those_of_the_authors_tool(model, average, largest):
     """Ding et al.'s tool gives these on the raw softmax, but for its slip in the last bin."""
     records = records_of(model, "evaluation")
-    judged = Judged(
+    judged = Predictions(
         uncertainty=records.uncertainty["neg_log_pmax"],
         hits=records.hits(1),
         probability=records.raw_probability(1),
         log_floor=1e-4,
     )
-    found = judge(judged)
+    found = compute_scores(judged)
     assert found["aece"] == pytest.approx(average, rel=0.1)
     assert found["amce"] == pytest.approx(largest, rel=0.1)
-    assert len(adaptive_cuts(judged.confidence_order)) - 1 == 10
+    assert len(adaptive_cuts(judged.by_confidence)) - 1 == 10
 
 
 @EACH_MODEL

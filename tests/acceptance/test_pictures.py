@@ -21,9 +21,12 @@ from picture_models import N_CLASSES, probed, residual_network
 from predict_bodies import NPZ, npz, send
 from running_service import calibrate
 
-from service.datasets import DatasetLimits, Reading, open_dataset
-from service.pictures.preprocessing import PRESETS
-from service.pictures.values import model_values
+from service.child.pictures.values import model_values
+from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.runner.messages.preprocessing import PRESETS
+
+pytestmark = pytest.mark.slow
+
 
 N = int(os.environ.get("PICTURES", "500"))
 N_BINS = 8

@@ -230,7 +230,7 @@ def test_without_a_model(client, outputs, change, location: str, says: str) -> N
         (b'{"schema": "howsure.bins/1"}', "application/json", 422),
         (b'{"schema": {"a": NaN}}', "application/json", 400),
         (b"{}", "text/csv", 415),
-        (b" " * (32 * 1024**2 + 1), "application/json", 413),
+        (b" " * (8 * 1024**2 + 1), "application/json", 413),
     ],
 )
 def test_bodies_that_are_no_document(client, content: bytes, media_type: str, status: int) -> None:

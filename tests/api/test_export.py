@@ -73,14 +73,20 @@ def check_equal(found: dict, answers: list[dict]) -> None:
 @pytest.mark.parametrize(
     ("name", "model", "config"),
     [
-        ("step", "small_cnn.onnx", {}),
+        pytest.param("step", "small_cnn.onnx", {}, marks=pytest.mark.slow),
         ("line", "small_cnn.onnx", {"lookup": "interpolated", "monotone": True}),
-        (
+        pytest.param(
             "named",
             "small_cnn.onnx",
             {"serve": {"1": "margin", "5": "energy"}, "measures": ["margin", "energy"]},
+            marks=pytest.mark.slow,
         ),
-        ("last", "small_cnn.onnx", {"measures": ["last_layer_dropout_variance"]}),
+        pytest.param(
+            "last",
+            "small_cnn.onnx",
+            {"measures": ["last_layer_dropout_variance"]},
+            marks=pytest.mark.slow,
+        ),
         (
             "cut",
             "squeezenet_like.onnx",
@@ -89,7 +95,12 @@ def check_equal(found: dict, answers: list[dict]) -> None:
                 "serve": {"1": "last_layer_dropout_variance"},
             },
         ),
-        ("words", "hidden_dropout_cnn.onnx", {"classes": [f"digit {i}" for i in range(10)]}),
+        pytest.param(
+            "words",
+            "hidden_dropout_cnn.onnx",
+            {"classes": [f"digit {i}" for i in range(10)]},
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_the_file_answers_as_the_service_does(client, name, model, config) -> None:

@@ -8,9 +8,6 @@ from job_workspaces import logits_set
 from running_service import calibrate, kept_files
 from storage_threads import at_once
 
-from service.cli.calibrate import upload_and_wait
-from service.cli.upload import Upload
-
 CREATED, REFUSED = httpx.codes.CREATED, httpx.codes.UNPROCESSABLE_ENTITY
 REPLAYED = "idempotency-replayed"
 LOGITS = logits_set(40)
@@ -144,22 +141,3 @@ def test_what_is_a_key_is_taken(client, key: str) -> None:
         "/calibrations/none/refit", json={"bins": 5}, headers={"Idempotency-Key": key}
     )
     assert answer.status_code == httpx.codes.NOT_FOUND
-
-
-def test_the_command_line_gives_each_upload_a_key_of_its_own(client, tmp_path) -> None:
-    path = tmp_path / "set.npz"
-    path.write_bytes(LOGITS)
-    upload = Upload(path, config=QUICK | {"name": "cli"})
-    keys: list[str] = []
-
-    def listen(request: httpx.Request) -> None:
-        if request.url.path == "/calibrate":
-            keys.append(request.headers["idempotency-key"])
-
-    client.event_hooks = {"request": [listen]}
-    try:
-        made = [upload_and_wait(client, upload)["version"] for _ in range(2)]
-    finally:
-        client.event_hooks = {}
-    assert made == [1, 2]
-    assert len(set(keys)) == 2

@@ -1,15 +1,15 @@
 """``GET /metrics`` says what happened, as seen by whoever made it happen."""
 
 import re
-from concurrent.futures import ThreadPoolExecutor
+import time
 from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
-from job_workspaces import TOO_LARGE, inputs_set, logits_set
+from busy_service import QUICK_ROWS, busy_service_on
+from job_workspaces import logits_set
 from runner_children import wait_until
-from runner_models import endless_above, rows
 from running_service import DIGITS, calibrate, service_on
 from scraped import scrape
 
@@ -94,23 +94,31 @@ def test_requests_are_counted_by_status_and_reason(client, ask, changes, status,
     assert failed == ([] if reason is None else [reason])
 
 
+def routes(client) -> set[str]:
+    return {labels["route"] for labels in scrape(client).labels("requests_total")}
+
+
 def test_routes_are_counted_as_they_were_declared(client, digits_calibration) -> None:
     client.get("/calibrations/digits")
     client.get(f"/calibrations/{digits_calibration['id']}/bins")
-    known = {labels["route"] for labels in scrape(client).labels("requests_total")}
-    assert known >= {
+    client.post("/calibrate")
+    expected = {
         "/calibrate",
         "/calibrations/{calibration_id}",
         "/calibrations/{calibration_id}/bins",
     }
-    before = {labels["route"] for labels in scrape(client).labels("requests_total")} | {"other"}
+    # A request is counted after its response was sent.
+    assert wait_until(lambda: routes(client) >= expected)
+    before = routes(client) | {"other"}
     for i in range(20):
         assert client.get(f"/nothing-{i}").status_code == httpx.codes.NOT_FOUND
         client.get(f"/calibrations/nobody-{i}")
-    assert {labels["route"] for labels in scrape(client).labels("requests_total")} == before
+    assert wait_until(lambda: "other" in routes(client))
+    assert routes(client) == before
 
 
-def test_jobs_are_counted_as_the_list_has_them(client, digits_calibration) -> None:
+def test_jobs_are_counted_as_the_list_has_them(client, ask) -> None:
+    ask()
     found = scrape(client)
     for status in ("queued", "running", "succeeded", "failed", "cancelled"):
         listed = client.get("/calibrations", params={"status": status, "limit": 200}).json()
@@ -151,33 +159,30 @@ def test_without_top_1_no_row_is_flagged(client) -> None:
     assert events == {"top5"}
 
 
-def test_who_waits_for_a_model_is_pending(tmp_path) -> None:
-    with service_on(tmp_path, run_timeout_seconds=2.0) as client:
-        calibrate(
-            client,
-            model=endless_above(1000.0).SerializeToString(),
-            calibration=inputs_set(),
-            config='{"name": "slow", "bins": 5}',
-        )
-        body = {"calibration": "slow", "inputs": (rows(1) + TOO_LARGE).tolist()}
-        with ThreadPoolExecutor(3) as threads:
-            asked = [threads.submit(client.post, "/predict", json=body)]
+def test_requests_that_wait_for_a_model_are_pending(tmp_path) -> None:
+    with busy_service_on(tmp_path) as service:
+        before = scrape(service.client)
+        with service.occupied():
+            waiting = [service.begin(QUICK_ROWS) for _ in range(2)]
+            service.wait_for(running=1, pending=2)
+            time.sleep(0.5)
+        assert all(future.result().status_code == httpx.codes.OK for future in waiting)
+        service.wait_for(running=0, pending=0)
+        after = scrape(service.client)
 
-            def state() -> tuple[float, float]:
-                found = scrape(client)
-                lane = {"lane": "predict"}
-                return found("running_requests", **lane), found("pending_requests", **lane)
+        def grown(name: str) -> float:
+            return after(name, lane="predict") - before(name, lane="predict")
 
-            assert wait_until(lambda: state() == (1, 0))
-            asked += [threads.submit(client.post, "/predict", json=body) for _ in range(2)]
-            assert wait_until(lambda: state() == (1, 2))
-            assert all(future.result().is_server_error for future in asked)
-        assert state() == (0, 0)
-        found = scrape(client)
+        assert grown("queue_wait_seconds_count") == 3
+        assert grown("queue_wait_seconds_sum") >= 2 * 0.5
+
+
+def test_requests_that_take_too_long_are_failures(tmp_path) -> None:
+    with busy_service_on(tmp_path) as service, service.held():
+        asked = [service.begin(QUICK_ROWS, Timeout="0.2") for _ in range(3)]
+        assert all(future.result().status_code == 504 for future in asked)
+        found = scrape(service.client)
         assert found("failures_total", **PREDICT, reason="deadline-exceeded") == 3
-        # The second and the third waited for the first one's deadline, and then ran together.
-        assert found("queue_wait_seconds_count", lane="predict") == 3
-        assert found("queue_wait_seconds_sum", lane="predict") > 2 * 1.0
 
 
 def test_every_metric_is_documented_with_its_labels(client, ask) -> None:

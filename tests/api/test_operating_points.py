@@ -169,7 +169,7 @@ def test_a_risk_that_cannot_be_kept_says_how_many_labels_are_missing(client, add
     (error,) = answer.json()["errors"]
     assert error["location"] == "max_risk"
     if seen["labels_missing"] is not None:
-        assert f"about {seen['labels_missing']} more labelled samples" in error["message"]
+        assert f"Add about {seen['labels_missing']} labelled samples" in error["message"]
     assert client.get(address).json() == {"operating_points": []}
 
 

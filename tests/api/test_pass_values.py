@@ -20,7 +20,7 @@ from pass_service import (
     uncertainties,
 )
 
-from service.core.passes.noise import keep_mask
+from howsure.statistics.measures.noise import keep_mask
 
 SETS = labelled_sets()
 ROWS = SETS["evaluation_inputs"][:40]

@@ -15,12 +15,13 @@ from pass_service import (
     started,
     uncertainties,
 )
+from slow_cases import quick
 
 SETS = labelled_sets()
 ROWS = SETS["evaluation_inputs"][:40]
 
 
-@pytest.fixture(scope="module", params=CASES.values(), ids=CASES.keys())
+@pytest.fixture(scope="module", params=quick(CASES, "dropout", "gradient"))
 def made(request, client) -> tuple[Case, dict[str, Any]]:
     return request.param, started(client, request.param)
 
@@ -185,7 +186,10 @@ def test_further_sets_are_measured_too(client, made) -> None:
     assert passes == report["model_scores"]["evaluation"]["passes"][case.measure]
 
 
-@pytest.mark.parametrize("name", ["dropout", "last layer", "variational", "gradient"])
+@pytest.mark.parametrize(
+    "name",
+    quick({name: name for name in ("dropout", "last layer", "variational", "gradient")}, "dropout"),
+)
 def test_the_seed_is_that_of_the_noise(client, name: str) -> None:
     case = CASES[name]
     first, same, other = (started(client, case, seed=seed) for seed in (3, 3, 4))

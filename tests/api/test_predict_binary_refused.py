@@ -84,7 +84,7 @@ NPZ_BODIES = [
         "more than a body may hold",
         413,
         "body",
-        "bytes of arrays",
+        "bytes when unpacked",
         npz(compressed=True, inputs=np.zeros((9_000, 64, 64), np.uint8)),
     ),
     ("NaN", 422, "inputs[2][5]", "nan", npz(inputs=with_value(np.nan))),

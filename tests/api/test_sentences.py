@@ -9,8 +9,8 @@ import pytest
 from running_service import calibrate, digits
 
 from service import errors
+from service.calibrations.config import CalibrationConfig, parse_config
 from service.errors import InvalidConfig
-from service.operations.config import CalibrationConfig, parse_config
 
 OUTPUTS = digits("calibration_logits.csv")
 

@@ -41,7 +41,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(tmp_path) -> None:
     (tmp_path / "other.json").write_text('{"schema": "howsure.bins/9"}')
     for arguments, says in (
         (("bins", "nobody"), "nobody"),
-        (("bins", "nobody", "--format", "parquet"), "-o bins.parquet"),
+        (("bins", "nobody", "--format", "parquet"), "use --output FILE"),
         (("import", tmp_path / "other.json"), "howsure.bins/1"),
     ):
         failed = howsure(*arguments, folder=tmp_path)

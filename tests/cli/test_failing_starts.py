@@ -3,7 +3,7 @@
 import pytest
 
 from service.cli.failure import CommandFailed
-from service.cli.given_settings import given_settings, prepare
+from service.cli.local import load_settings, prepare
 
 SECRET = "hunter2-hunter2"  # noqa: S105 - nobody's
 DATABASE = f"postgresql+psycopg://user:{SECRET}@127.0.0.1"
@@ -27,7 +27,7 @@ def test_no_secret_is_printed(given, tmp_path, monkeypatch, capfd) -> None:
     monkeypatch.setenv(name, *given.values())
     monkeypatch.setenv("HOWSURE_DATA_DIR", str(tmp_path))
     with pytest.raises(CommandFailed) as failed:
-        prepare(given_settings())
+        prepare(load_settings())
     # The command prints the one, and whatever is logged meanwhile.
     told = str(failed.value) + "".join(capfd.readouterr())
     assert name in told

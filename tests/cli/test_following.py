@@ -2,7 +2,8 @@
 
 import pytest
 
-from service.cli.following import pace
+from howsure.client import Progress
+from service.cli.console import pace
 
 
 @pytest.mark.parametrize(
@@ -17,8 +18,9 @@ from service.cli.following import pace
     ],
 )
 def test_the_pace_of_a_stage_is_said_as_far_as_it_is_known(rate, eta, said) -> None:
-    assert pace({"stage": "fit", "rows_per_second": rate, "eta_seconds": eta}) == said
+    progress = Progress("running", "fit", 1, 2, rows_per_second=rate, eta_seconds=eta)
+    assert pace(progress) == said
 
 
 def test_a_service_that_does_not_tell_its_pace_is_followed_all_the_same() -> None:
-    assert pace({"stage": "fit", "done": 1, "total": 2}) == ""
+    assert pace(Progress.of({"status": "running", "progress": {"stage": "fit"}})) == ""

@@ -4,7 +4,6 @@ import re
 import time
 from pathlib import Path
 
-import howsure as client
 import httpx
 import numpy as np
 import pytest
@@ -12,10 +11,12 @@ from howsure_command import howsure
 from keyed_service import keyed_service, logits_of
 from served_process import ServedProcess
 
-from service.client.errors import HowsureError
+import howsure as client
+from howsure.client.errors import HowsureError
 
 KEY = re.compile(r"cal_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\n")
-WITHIN_SECONDS = 5.0
+# A guard against hanging.
+WITHIN_SECONDS = 60.0
 
 
 def create(folder: Path, *arguments: str, **settings: str) -> str:
@@ -73,7 +74,7 @@ def test_nothing_is_served_to_others_without_a_key(tmp_path, host) -> None:
     done = howsure("serve", "--host", host, "--port", "0", folder=tmp_path)
     assert done.returncode == 1
     said = " ".join(done.stderr.split())
-    assert said.startswith(f"others can reach {host}, and there is no API key")
+    assert said.startswith(f"{host} is reachable from other machines and there is no API key")
     for way in ("howsure keys create", "127.0.0.1", "HOWSURE_ALLOW_ANONYMOUS=1"):
         assert way in said
 

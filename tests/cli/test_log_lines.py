@@ -12,7 +12,7 @@ from served_process import ServedProcess
 WRITER = """
 import asyncio, logging, sys, warnings
 import structlog
-from service.log_lines import configure_logging
+from service.startup import configure_logging
 configure_logging(sys.argv[1])
 log = structlog.get_logger("service.test")
 log.info("ours", number=1)
@@ -75,7 +75,7 @@ def test_all_that_write_go_one_way(tmp_path, log_format: str) -> None:
 
 
 def test_a_second_start_adds_no_second_handler() -> None:
-    from service.log_lines import HANDLER, configure_logging  # noqa: PLC0415 - used here alone
+    from service.startup import HANDLER, configure_logging  # noqa: PLC0415 - used here alone
 
     before = logging.getLogger().handlers[:]
     try:

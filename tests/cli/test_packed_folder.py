@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from picture_sets import class_folders, opened, plain_png, shades_and_labels
 
+from service.cli.calibrate import packed_folder
 from service.cli.failure import CommandFailed
-from service.cli.packed_folder import packed_folder
 
 
 def write(folder: Path, files: dict[str, bytes]) -> Path:

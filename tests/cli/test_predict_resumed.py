@@ -21,7 +21,7 @@ from served_process import ServedProcess
 from severed_address import SeveredAddress
 
 from service.cli.failure import CommandFailed
-from service.cli.scoring import Scoring, score_file
+from service.cli.scoring.score_file import Scoring, score_file
 
 CONFIG = '{"name": "digits", "measures": ["entropy"], "bins": 5, "folds": 2}'
 ROWS_PER_PART = 128

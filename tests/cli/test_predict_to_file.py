@@ -19,7 +19,7 @@ from running_service import DIGITS, calibrate, service_on
 from running_service import digits as digits_file
 
 from service.cli.failure import CommandFailed
-from service.cli.scoring import Scoring, score_file
+from service.cli.scoring.score_file import Scoring, score_file
 
 QUICK = '"measures": ["entropy"], "bins": 5, "folds": 2'
 ENDINGS = (".csv", ".parquet", ".npz")

@@ -5,8 +5,9 @@ from urllib.parse import unquote
 import httpx
 import pytest
 
+from howsure.client.request import address_of
+from service.cli.console import require_version
 from service.cli.failure import CommandFailed
-from service.cli.references import address_of, require_version
 
 
 @pytest.mark.parametrize("name", ["digits#2", "a?b", "a/b", "50 %41", "a%2Fb", "é", "digits@3"])
@@ -27,7 +28,7 @@ def test_every_character_arrives(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", ".."])
 def test_what_no_path_can_hold_is_refused(name: str) -> None:
-    with pytest.raises(CommandFailed, match="names nothing"):
+    with pytest.raises(ValueError, match="names nothing"):
         address_of(name)
 
 

@@ -6,7 +6,7 @@ import pytest
 from running_service import DIGITS
 from served_process import ServedProcess
 
-from service.client import Client
+from howsure.client import Client
 
 # As little work as a calibration can be.
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}

@@ -15,11 +15,11 @@ from running_service import DIGITS
 from scripted_server import scripted
 from severed_address import SeveredAddress
 
-from service.client import CalibrationFailed, Client, HowsureError, ServiceUnreachable
+from howsure.client import CalibrationFailed, Client, HowsureError, ServiceUnreachable
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
-# A second or more of a model at work.
-TURNS = 1_000_000
+# Some seconds of a model at work.
+TURNS = 3_000_000
 JSON = {"Content-Type": "application/json"}
 LATER = (503, {"Retry-After": "0"}, b"")
 PAGE = (200, JSON, b'{"calibrations": [], "next_cursor": null}')
@@ -216,7 +216,7 @@ def test_a_wait_may_end_before_the_calibration(url) -> None:
             wait=0.3,
             **QUICK,
         )
-        assert 0.3 <= time.monotonic() - began < 30
+        assert time.monotonic() - began >= 0.3
         assert not made.is_finished
         assert client.cancel(made).id == made.id
 

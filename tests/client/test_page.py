@@ -9,18 +9,18 @@ import numpy as np
 import pytest
 from running_service import DIGITS
 
-import service.client
-from service.client import AsyncClient, Client, Predictions
+import howsure
+from howsure.client import AsyncClient, Client, Predictions
 
 PAGE = (Path(__file__).parents[2] / "docs" / "client.md").read_text(encoding="utf-8")
-METHODS = {name for name in vars(Client) if not name.startswith("_")}
+METHODS = {name for name in dir(Client) if not name.startswith("_")}
 
 
 def test_both_clients_have_the_methods_of_the_page() -> None:
     table = PAGE[PAGE.index("## Methods") : PAGE.index("### What is calibrated")]
     documented = set(re.findall(r"`(\w+)\(", table)) | {"close"}
     assert documented == METHODS
-    assert {name for name in vars(AsyncClient) if not name.startswith("_")} == METHODS
+    assert {name for name in dir(AsyncClient) if not name.startswith("_")} == METHODS
 
 
 def test_both_clients_have_the_same_arguments() -> None:
@@ -31,7 +31,7 @@ def test_both_clients_have_the_same_arguments() -> None:
 
 
 def test_every_exported_name_and_attribute_is_documented() -> None:
-    for name in service.client.__all__:
+    for name in howsure.__all__:
         assert name == "EventPredictions" or re.search(rf"`{name}\b", PAGE), name
     for name in vars(Predictions):
         if not name.startswith("_") and name not in {"event", "joined"}:
@@ -48,6 +48,6 @@ def test_the_first_example_runs(url, tmp_path, monkeypatch: pytest.MonkeyPatch, 
         images = archive["inputs"][:2]
 
     code = example.replace("import howsure\n", "").replace("http://127.0.0.1:8000", url)
-    exec(compile(code, "client.md", "exec"), {"howsure": service.client, "images": images})  # noqa: S102 - our own page
+    exec(compile(code, "client.md", "exec"), {"howsure": howsure, "images": images})  # noqa: S102 - our own page
 
     assert capsys.readouterr().out.startswith("['")

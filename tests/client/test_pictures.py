@@ -14,9 +14,9 @@ from picture_sets import write_tar, write_zip
 from PIL import Image
 from running_service import service_on
 
-from service.cli.scoring import Scoring, score_file
-from service.client import Client, HowsureError
-from service.client.packed_folder import pack_folder
+from howsure.client import Client, HowsureError
+from howsure.client.uploads import pack_folder
+from service.cli.scoring.score_file import Scoring, score_file
 
 SIDE, N_CLASSES = 4, 3
 CLASSES = ("cat", "dog", "owl")

@@ -11,7 +11,7 @@ import pytest
 from both_clients import KINDS, client_of
 from running_service import DIGITS
 
-from service.client import Calibration, Client, HowsureError
+from howsure.client import Calibration, Client, HowsureError
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
 

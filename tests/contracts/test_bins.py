@@ -8,7 +8,7 @@ from core_strategies import judged_uncertainties, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.bins.fit_table import fit_bin_table
+from howsure.statistics.bins.fit import fit_bin_table
 
 WAYS = pytest.mark.parametrize(
     ("lookup", "monotone"), [("step", False), ("step", True), ("interpolated", True)]

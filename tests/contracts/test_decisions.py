@@ -8,20 +8,22 @@ from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.coarse import fit_coarse_table
-from service.core.curves import fit_curves
-from service.core.out_of_distribution import ood_thresholds
-from service.core.plain_data import as_plain
-from service.core.rank_grid import fit_rank_grid
-from service.core.selective import SelectiveTarget, fit_selective
+from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.diagnostics.curves import fit_curves
+from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
+from howsure.statistics.plain import to_plain
+from howsure.statistics.ranking import ood_thresholds, ranking_of
+from howsure.statistics.selective import SelectiveTarget, fit_selective
 
 DECISIONS = {
-    "coarse": lambda u, h, _keys: fit_coarse_table(u, h, targets=(0.9, 0.5)),
-    "curves": lambda u, h, _keys: fit_curves(u, h),
-    "ood_thresholds": lambda u, _hits, _keys: ood_thresholds(u),
+    "coarse": lambda u, h, _keys: fit_coarse_table(ranking_of(u, h), targets=(0.9, 0.5)),
+    "curves": lambda u, h, _keys: fit_curves(ranking_of(u, h)),
+    "ood_thresholds": lambda u, _hits, _keys: ood_thresholds(ranking_of(u)),
     "rank_grid": lambda u, _hits, keys: fit_rank_grid(u, keys, n_bins=7),
-    "selective": lambda u, h, _keys: fit_selective(u, h, SelectiveTarget(0.4, 0.5)),
-    "selective_by_default": lambda u, h, _keys: fit_selective(u, h, SelectiveTarget(0.05)),
+    "selective": lambda u, h, _keys: fit_selective(ranking_of(u, h), SelectiveTarget(0.4, 0.5)),
+    "selective_by_default": lambda u, h, _keys: fit_selective(
+        ranking_of(u, h), SelectiveTarget(0.05)
+    ),
 }
 
 
@@ -35,7 +37,7 @@ def test_result_is_plain_and_finite(name, sample):
     uncertainty, hits = sample
     found = DECISIONS[name](uncertainty, hits, keys_of(uncertainty))
 
-    plain = as_plain(found)
+    plain = to_plain(found)
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
 
 
@@ -49,7 +51,7 @@ def test_order_of_the_samples_does_not_show(name, sample, random):
 
     one = DECISIONS[name](uncertainty, hits, keys)
     other = DECISIONS[name](uncertainty[order], hits[order], keys[order])
-    assert as_plain(one) == as_plain(other)
+    assert to_plain(one) == to_plain(other)
 
 
 @pytest.mark.parametrize("name", DECISIONS)

@@ -6,17 +6,17 @@ from core_strategies import binomial_counts, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.bins.fit_table import fit_bin_table
-from service.core.bins.prior import BetaPrior, posterior_mean
-from service.core.intervals import INTERVALS, BinomialSample, IntervalOptions
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions, binomial_interval
+from howsure.statistics.bins.prior import BetaPrior, posterior_mean
 
 METHODS = pytest.mark.parametrize("method", sorted(INTERVALS))
 LEVELS = st.sampled_from([0.5, 0.8, 0.95, 0.999, 1 - 1e-9])
 
 
 def bounds(method, hits, counts, level, prior=None):
-    sample = BinomialSample(np.asarray(hits), np.asarray(counts), prior or BetaPrior(0.5))
-    return INTERVALS[method](sample, level)
+    options = IntervalOptions(method, level)
+    return binomial_interval(np.asarray(hits), np.asarray(counts), prior or BetaPrior(0.5), options)
 
 
 @METHODS

@@ -6,34 +6,38 @@ from core_strategies import logit_blocks, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.measures import (
+from howsure.statistics.measures import (
     DEFAULT_MEASURES,
-    MEASURES,
+    SINGLE_PASS_MEASURES,
     check_measures,
     column,
     columns,
-    is_supplied,
+    output_names,
+    parse_measure,
+    supplied_names,
 )
-from service.core.ranked import rank_scores
+from howsure.statistics.softmax import rank_scores
 
 EVENTS = [
     (name, k)
-    for name, measure in MEASURES.items()
+    for name, measure in SINGLE_PASS_MEASURES.items()
     for k in ((1, 2, 5) if measure.per_event else (1,))
 ]
 EACH = pytest.mark.parametrize(("name", "k"), EVENTS)
 OF_SOFTMAX = pytest.mark.parametrize(
-    ("name", "k"), [(name, k) for name, k in EVENTS if not MEASURES[name].needs_logits]
+    ("name", "k"), [(name, k) for name, k in EVENTS if not SINGLE_PASS_MEASURES[name].needs_logits]
 )
 OF_LOGITS = pytest.mark.parametrize(
-    ("name", "k"), [(name, k) for name, k in EVENTS if MEASURES[name].needs_logits]
+    ("name", "k"), [(name, k) for name, k in EVENTS if SINGLE_PASS_MEASURES[name].needs_logits]
 )
 
 
 def measure(name, logits, k):
     """Compute a measure of the largest event up to k that these logits have."""
     n_classes = logits.shape[1]
-    return MEASURES[name].compute(rank_scores(logits, n_top=n_classes), min(k, n_classes))
+    return SINGLE_PASS_MEASURES[name].compute(
+        rank_scores(logits, n_top=n_classes), min(k, n_classes)
+    )
 
 
 @OF_SOFTMAX
@@ -121,9 +125,9 @@ def test_a_sample_does_not_depend_on_the_samples_beside_it(name, k, logits):
 
 @EACH
 def test_its_column_is_named_after_it_and_its_event(name, k):
-    expected = f"{name}_{k}" if MEASURES[name].per_event else name
+    expected = f"{name}_{k}" if SINGLE_PASS_MEASURES[name].per_event else name
     assert column(name, k) == expected
-    assert MEASURES[name].name == name
+    assert SINGLE_PASS_MEASURES[name].name == name
 
 
 def test_each_column_is_made_once():
@@ -158,9 +162,16 @@ def test_what_needs_logits_is_finite_and_never_minus_zero(name, k, logits):
 
 def test_a_supplied_measure_has_a_column_of_its_own():
     assert column("supplied:learned", 1) == column("supplied:learned", 5) == "supplied_learned"
-    assert is_supplied("supplied:learned")
-    assert not is_supplied("supplied:")
-    assert not is_supplied("entropy")
+    assert parse_measure("supplied:learned").kind == "supplied"
+    assert parse_measure("entropy").kind == "single_pass"
+    with pytest.raises(ValueError, match="measure must be one of"):
+        parse_measure("supplied:")
+
+
+def test_the_supplied_ones_are_named_once_in_their_order():
+    measures = ("supplied:b", "entropy", "output:c", "supplied:a", "supplied:b")
+    assert supplied_names(measures) == ("b", "a")
+    assert output_names(measures) == ("c",)
 
 
 def test_measures_that_need_logits_are_refused_for_probabilities():

@@ -7,31 +7,29 @@ import pytest
 from pass_strategies import drawn_passes
 from score_strategies import simulated_records
 
-from service.core.fit import FitOptions, fit_calibration
-from service.core.further_set import judge_further_set
-from service.core.measures import (
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.measures import (
     DEFAULT_MEASURES,
-    MEASURES,
-    PERTURBATIONS,
+    MULTI_PASS_MEASURES,
+    SINGLE_PASS_MEASURES,
     check_measures,
     column,
     columns,
-    is_known,
-    is_output,
-    is_perturbation,
-    is_supplied,
+    parse_measure,
     prefix_column,
 )
-from service.core.passes.pass_records import averaged_columns, column_names, gradient_columns
-from service.core.records import build_records
+from howsure.statistics.measures.passes import averaged_columns, column_names, gradient_columns
+from howsure.statistics.records.build import build_records
+from howsure.statistics.shift.evaluation import evaluate_set
 
-EACH = pytest.mark.parametrize("name", PERTURBATIONS)
+EACH = pytest.mark.parametrize("name", MULTI_PASS_MEASURES)
 N_PASSES = 12
 
 
 def made(name, log_p, labels):
     """Columns of a measure, from passes or from as many slopes."""
-    if PERTURBATIONS[name].averages:
+    if MULTI_PASS_MEASURES[name].has_mean_prediction:
         return averaged_columns(name, log_p, labels)
     return gradient_columns(log_p[:, :, 0], exact=False)
 
@@ -47,7 +45,7 @@ def with_passes(name, n_samples, *, seed):
 
 
 def test_they_are_those_of_the_papers_in_their_order():
-    assert list(PERTURBATIONS) == [
+    assert list(MULTI_PASS_MEASURES) == [
         "dropout_variance",
         "last_layer_dropout_variance",
         "ensemble_variance",
@@ -57,18 +55,16 @@ def test_they_are_those_of_the_papers_in_their_order():
 
 @EACH
 def test_it_is_known_by_its_own_name_and_kept_under_it_whatever_the_event(name):
-    assert PERTURBATIONS[name].name == name
-    assert is_known(name)
-    assert is_perturbation(name)
-    assert not is_supplied(name)
-    assert not is_output(name)
+    assert MULTI_PASS_MEASURES[name].name == name
+    assert parse_measure(name).kind == "multi_pass"
+    assert parse_measure(name).needs_model
     assert column(name, 1) == column(name, 5) == name
     assert prefix_column(name, 5) == f"{name}@5"
 
 
 @EACH
 def test_it_is_not_made_from_scores_nor_asked_for_by_default(name):
-    assert name not in MEASURES
+    assert name not in SINGLE_PASS_MEASURES
     assert name not in DEFAULT_MEASURES
     assert name not in {found for found, _, _ in columns((1, 5), logits=True)}
     check_measures([name], logits=False)
@@ -77,10 +73,9 @@ def test_it_is_not_made_from_scores_nor_asked_for_by_default(name):
 @EACH
 def test_what_only_resembles_its_name_is_unknown(name):
     for other in (f"{name}@5", f"{name}_1", name.upper(), f" {name}"):
-        assert not is_known(other)
         with pytest.raises(ValueError, match=f"measure must be one of entropy.*{name}"):
             column(other, 1)
-        with pytest.raises(ValueError, match=f"measures must be among entropy.*{name}"):
+        with pytest.raises(ValueError, match=f"measure must be one of entropy.*{name}"):
             FitOptions(measures=(other,))
 
 
@@ -92,7 +87,7 @@ def test_its_columns_have_the_names_foretold(name, n_passes):
     assert tuple(found.uncertainty) == (name, *uncertainty)
     assert tuple(found.mean_log_probability) == means
     assert tuple(found.mean_label_rank) == means
-    assert bool(means) is PERTURBATIONS[name].averages
+    assert bool(means) is MULTI_PASS_MEASURES[name].has_mean_prediction
 
 
 @EACH
@@ -182,7 +177,7 @@ def test_it_serves_where_it_is_named_and_judges_further_sets(name):
     event = fit_calibration(records, options=options).events[1]
     assert event.served == name
     tables = {1: {measure: found.table for measure, found in event.measures.items()}}
-    further = judge_further_set(
+    further = evaluate_set(
         tables,
         records,
         with_passes(name, 200, seed=4),

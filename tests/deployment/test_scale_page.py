@@ -9,8 +9,8 @@ import yaml
 from deployed_commands import check_command, check_settings, commands_of_page
 from scipy.stats import beta
 
-from service.datasets.dataset import ArrayInfo, DatasetInfo
-from service.datasets.shards import shard_rows
+from service.runner.messages.dataset import ArrayInfo, DatasetInfo
+from service.storage.shards import shard_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from service.core.bins.prior import BetaPrior
-from service.core.calibrators import CALIBRATORS
-from service.core.intervals import INTERVALS, BinomialSample
-from service.core.measures import MEASURES, PERTURBATIONS
-from service.core.scores import SCORES
+from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions, binomial_interval
+from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.fit.baselines import BASELINES
+from howsure.statistics.measures import MEASURE_NAMES
+from howsure.statistics.scores import SCORES
 
 PAGE = Path(__file__).parents[2] / "docs" / "statistics.md"
-REGISTERED = (*MEASURES, *PERTURBATIONS, *INTERVALS, *SCORES, *CALIBRATORS)
+REGISTERED = (*MEASURE_NAMES, *INTERVALS, *SCORES, *BASELINES)
 
 
 def examples(text: str) -> list[doctest.Example]:
@@ -68,8 +68,8 @@ def test_least_coverage_is_the_one_stated(name: str) -> None:
     (stated,) = re.findall(r"falls to (0\.\d\d)", section)
     hits = np.arange(61)
     truth = np.linspace(0.5, 0.9995, 20_001)[:, np.newaxis]
-    sample = BinomialSample(hits, np.full(61, 60), BetaPrior(0.9))
-    lower, upper = INTERVALS[name](sample, 0.95)
+    options = IntervalOptions(name, 0.95)
+    lower, upper = binomial_interval(hits, np.full(61, 60), BetaPrior(0.9), options)
     covers = (lower <= truth) & (truth <= upper)
 
     coverage = (binom.pmf(hits, 60, truth) * covers).sum(axis=1)

@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
 from serve.cancellations import cancellations
+
+pytestmark = pytest.mark.slow
+
 
 LEAVERS = 50
 

@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
 from serve.deaths import deaths
+
+pytestmark = pytest.mark.slow
+
 
 KILLS = 5
 

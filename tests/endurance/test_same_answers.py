@@ -2,7 +2,11 @@
 
 import asyncio
 
+import pytest
 from serve.same_answers import same_answers
+
+pytestmark = pytest.mark.slow
+
 
 ROWS = 400
 MANY_BINS = 10

@@ -10,7 +10,7 @@ import pytest
 from faulty_uploads import clean_uploads, faulty_uploads, with_factor
 from running_service import DIGITS, calibrate, service_on
 
-from service.core.findings import FINDINGS
+from howsure.statistics.findings import FINDINGS
 
 BINS = 5
 QUICK = {"top_k": [1], "measures": ["margin"], "folds": 2}

@@ -37,6 +37,7 @@ def test_it_is_kept_without_outputs(name) -> None:
     assert all(cell.outputs == [] and cell.execution_count is None for cell in cells)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SAID)
 def test_it_runs(name, url, tmp_path) -> None:
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)

@@ -8,9 +8,9 @@ import os
 
 import pytest
 
+from service.child.onnx.watchdog import Watchdog
 from service.errors import InferenceFailed
-from service.runner import RunnerPool
-from service.runner.child.watchdog import Watchdog
+from service.runner.pool import RunnerPool
 
 
 def usable(requested):

@@ -7,9 +7,9 @@ from graph_models import passthrough, reference
 from onnx import TensorProto
 from scipy.special import logsumexp
 
-from service.core.measures import columns
+from howsure.statistics.measures import columns
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 SCALES = (1e-20, 1e-3, 1, 10, 50, 1e3, 1e6, 1e30)
 DTYPES = {

@@ -9,9 +9,9 @@ from device_sessions import assert_same_classes
 from onnx import TensorProto
 from runner_models import linear, rows, save, weights
 
-from service.runner import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 TOP_K = (1, 5)
 PASSES = Path(__file__).parents[1] / "data" / "passes"

@@ -19,13 +19,19 @@ from runner_models import (
     weights,
 )
 
+from service.child.onnx.session import (
+    CPU,
+    CUDA,
+    bound_run,
+    preload_cuda,
+    providers,
+    session_options,
+)
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, InvalidOnnxModel
-from service.runner import RunnerPool
-from service.runner.child.bound_run import bound_run
-from service.runner.child.onnx_session import CPU, CUDA, preload_cuda, providers, session_options
+from service.runner.pool import RunnerPool
 from service.runner.process import GRACE_SECONDS
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 TOP_K = (1, 5)
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")

@@ -6,9 +6,9 @@ import pytest
 from device_sessions import head_on
 from graph_models import constant, make_model, node, value
 
-from service.runner.child.onnx_session import CUDA, preload_cuda, session_options
+from service.child.onnx.session import CUDA, preload_cuda, session_options
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 SIZE = 64
 LOST_BY_TF32 = 1e-4  # of each number below: half of its last bit there is 2**-12

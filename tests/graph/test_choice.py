@@ -19,7 +19,7 @@ from graph_models import (
 from scipy.special import log_softmax, softmax
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.output import OutputChoice
+from service.graph.description import OutputChoice
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
 

@@ -3,8 +3,7 @@ import pytest
 from graph_models import FLOAT, constant, make_model, node, value
 from onnx import TensorProto, helper, numpy_helper
 
-from service.graph.class_labels import class_labels
-from service.graph.describe import describe_onnx_model
+from service.graph.describe import class_labels, describe_onnx_model
 
 INT64, STRING = TensorProto.INT64, TensorProto.STRING
 

@@ -17,8 +17,8 @@ from graph_noise import (
 )
 from onnx import TensorProto, helper
 
-from service.graph.dropout import expose_dropout
-from service.graph.noise_site import NoiseSite
+from service.graph.description import NoiseSite
+from service.graph.noise.dropout import expose_dropout
 
 
 def two_dropouts(*ratios, opset=17, **others):

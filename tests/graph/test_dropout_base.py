@@ -5,15 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from graph_models import constant, make_model, node, run_session, value
-from graph_noise import (
-    dropout,
-    load,
-    logits_choice,
-    quiet,
-    run_sites,
-)
+from graph_noise import dropout, load, logits_choice, quiet, run_sites
 
-from service.graph.dropout import expose_dropout
+from service.graph.noise.dropout import expose_dropout
 
 PASSES = Path(__file__).parents[1] / "data" / "passes"
 

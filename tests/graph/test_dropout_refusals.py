@@ -6,7 +6,7 @@ from graph_noise import N_CLASSES, N_INPUTS, dropout, load, network
 from onnx import TensorProto, helper
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.dropout import expose_dropout
+from service.graph.noise.dropout import expose_dropout
 
 
 def refused(kind, model, *, rate=None):

@@ -11,11 +11,11 @@ from graph_models import FLOAT, constant, make_model, node, passthrough, value
 from onnx import TensorProto
 from sklearn.datasets import load_digits
 
-from service.core.passes.noise import keep_mask
+from howsure.statistics.measures.noise import keep_mask
+from service.graph.description import OutputChoice
 from service.graph.export import build_export_graph
-from service.graph.last_layer_dropout import expose_features
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
+from service.graph.noise.last_layer_dropout import expose_features
 
 PASSES = Path(__file__).parents[1] / "data" / "passes"
 LOGITS = (3 * np.random.default_rng(0).normal(size=(4000, 10))).astype(np.float32)

@@ -5,9 +5,9 @@ import pytest
 from calibrated_files import Model, assert_answers, calibrate, write
 from graph_models import make_model, node, value
 
-from service.core.bins.fit_table import fit_bin_table
-from service.core.bins.table import BinTable
-from service.graph.output import OutputChoice
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.table import BinTable
+from service.graph.description import OutputChoice
 
 ENDLESS = np.float32(np.inf)
 LARGEST = np.finfo(np.float32).max

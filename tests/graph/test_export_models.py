@@ -7,7 +7,7 @@ from calibrated_files import Model, assert_answers, calibrate
 from classifier_files import FILES
 from onnx import TypeProto, shape_inference
 
-from service.graph.names import PREFIX
+from service.graph.proto import PREFIX
 
 N_ROWS = 5000
 

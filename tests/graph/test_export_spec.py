@@ -3,6 +3,7 @@ import json
 import numpy as np
 import pytest
 
+from howsure.statistics.bins.lookup import LookupTable
 from service.graph.export_spec import ExportEvent, ExportSpec
 
 RNG = np.random.default_rng(0)
@@ -10,16 +11,16 @@ RNG = np.random.default_rng(0)
 
 def event(k=1, n_bins=4, **others):
     arrays = {name: RNG.random(n_bins) for name in ("probability", "lower", "upper")}
-    return ExportEvent(
+    inner = others.pop("inner_edges", np.sort(RNG.random(n_bins - 1)))
+    table = LookupTable(
         **{
-            "k": k,
-            "column": "entropy",
-            "inner_edges": np.sort(RNG.random(n_bins - 1)).astype(np.float32),
+            "edges": np.concatenate([[-np.inf], inner, [np.inf]]),
             "mean_uncertainty": np.sort(RNG.random(n_bins)),
             **arrays,
             **others,
         }
     )
+    return ExportEvent(k, "entropy", table)
 
 
 def spec(**others):
@@ -43,9 +44,9 @@ def test_every_bit_survives_json(threshold, top_k):
     for name in ("n_top", "ood_threshold", "accept_thresholds", "metadata", "top_k"):
         assert getattr(found, name) == getattr(sent, name)
     for one, other in zip(found.events, sent.events, strict=True):
-        assert (one.k, one.column, one.lookup) == (other.k, other.column, other.lookup)
-        for name in ("inner_edges", "probability", "lower", "upper", "mean_uncertainty"):
-            left, right = getattr(one, name), getattr(other, name)
+        assert (one.k, one.column, one.table.lookup) == (other.k, other.column, other.table.lookup)
+        for name in ("edges", "probability", "lower", "upper", "mean_uncertainty"):
+            left, right = getattr(one.table, name), getattr(other.table, name)
             assert left.dtype == right.dtype
             np.testing.assert_array_equal(left, right)
 
@@ -60,7 +61,7 @@ def test_the_head_measures_the_events_and_what_else_it_served():
     [
         ({"probability": [0.5]}, "probability must have one value per bin"),
         ({"inner_edges": [1, 1, 2]}, "ascend"),
-        ({"inner_edges": [0, 1, np.inf]}, "finite"),
+        ({"inner_edges": [0, 1, np.inf]}, "ascend strictly from -inf to inf"),
         ({"lookup": "cubic"}, "lookup must be one of"),
         ({"lookup": "interpolated", "mean_uncertainty": [0, 1, 1, 2]}, "must ascend"),
     ],

@@ -11,7 +11,7 @@ from graph_models import constant, make_model, node, run_session, value
 from onnx import TensorProto, helper
 
 from service.graph.describe import describe_onnx_model
-from service.graph.external import attach_external_data, external_files
+from service.graph.gate.external_weights import attach_external_data, external_files
 from service.graph.load import load_onnx_model
 
 X = np.random.default_rng(1).normal(size=(3, 40)).astype(np.float32)

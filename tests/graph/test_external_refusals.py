@@ -9,7 +9,11 @@ from onnx import TensorProto
 
 from service.errors import InvalidOnnxModel
 from service.graph.describe import describe_onnx_model
-from service.graph.external import MAX_EMBEDDED_BYTES, attach_external_data, external_files
+from service.graph.gate.external_weights import (
+    MAX_EMBEDDED_BYTES,
+    attach_external_data,
+    external_files,
+)
 
 
 def test_training_information_cannot_hide_a_reference():

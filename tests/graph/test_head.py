@@ -6,7 +6,7 @@ from graph_models import OPSETS, make_model, node, passthrough, reference, serve
 from onnx import TensorProto
 from scipy.special import logsumexp
 
-from service.core.records import score_uncertainty
+from howsure.statistics.records.build import score_uncertainty
 
 COLUMNS = (
     "entropy",

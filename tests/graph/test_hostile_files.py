@@ -9,11 +9,10 @@ from onnx import helper
 
 from service.errors import ServiceError
 from service.graph.describe import describe_onnx_model
-from service.graph.external import attach_external_data
+from service.graph.description import OutputChoice
+from service.graph.gate.external_weights import attach_external_data
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
-from service.graph.plan import plan_output
-from service.graph.probe import probe_graph
+from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import build_serving_graph
 
 FOLDER = Path(__file__).parents[1] / "data" / "onnx"

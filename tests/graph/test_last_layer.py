@@ -10,7 +10,8 @@ from graph_noise import N_CLASSES, N_INPUTS, dropout, load, network
 from onnx import TensorProto, helper
 from sklearn.neural_network import MLPClassifier
 
-from service.graph.last_layer import find_last_layer
+from service.errors import InvalidConfig
+from service.graph.noise.last_layer import find_last_layer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its own imports are deprecated
@@ -147,3 +148,12 @@ def test_scikit_learns_network(layers):
     assert layer.operator == "MatMul"
     (maker,) = (step for step in graph.node if layer.features in step.output)
     assert maker.op_type == "Relu"
+
+
+def test_thousands_of_layers_are_counted_from_one_index():
+    """With an index for each layer, 4,000 of them take a minute."""
+    names = [f"p{i}" for i in range(4000)]
+    layers = (node("Conv", ["h", "K"], [name]) for name in names)
+    model = images(*layers, node("Concat", names, ["y"], axis=1))
+    with pytest.raises(InvalidConfig, match="they come from 4000 such layers"):
+        find_last_layer(model.graph, "y")

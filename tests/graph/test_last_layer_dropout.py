@@ -26,8 +26,8 @@ from onnx import ModelProto, TensorProto, helper
 from scipy.special import log_softmax
 
 from service.errors import InvalidConfig
-from service.graph.dropout import expose_dropout
-from service.graph.last_layer_dropout import expose_features
+from service.graph.noise.dropout import expose_dropout
+from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.serving import build_serving_graph
 
 PASSES = Path(__file__).parents[1] / "data" / "passes"

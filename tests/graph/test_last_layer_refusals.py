@@ -13,7 +13,7 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from service.errors import InvalidConfig
-from service.graph.last_layer import find_last_layer
+from service.graph.noise.last_layer import find_last_layer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its own imports are deprecated

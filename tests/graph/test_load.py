@@ -4,8 +4,8 @@ from graph_models import OPSETS, constant, make_model, node, passthrough, refere
 from onnx import helper
 
 from service.errors import InvalidOnnxModel
+from service.graph.gate.versions import MAX_IR_VERSION, MAX_OPSET, default_opset
 from service.graph.load import load_onnx_model
-from service.graph.versions import MAX_IR_VERSION, MAX_OPSET, default_opset
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
 

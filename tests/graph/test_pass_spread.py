@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
 from service.graph.builder import GraphBuilder
-from service.graph.pass_spread import covariance_norm, n_squarings
+from service.graph.noise.covariance import covariance_norm, n_squarings
 
 TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 

@@ -6,7 +6,7 @@ from graph_models import FLOAT, constant, make_model, node, resolve, serve, valu
 from onnx import TensorProto, helper
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.plan import plan_output
+from service.graph.output.plan import plan_output
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
 CONFIDENT = (60 * np.random.default_rng(1).normal(size=(12, 6))).astype(np.float32)

@@ -21,8 +21,8 @@ from graph_noise import (
 from onnx import AttributeProto, ModelProto, TensorProto, helper
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.noise_site import NoiseSite
-from service.graph.random_operators import expose_random, has_random
+from service.graph.description import NoiseSite
+from service.graph.noise.random_operators import expose_random, has_random
 
 PASSES = Path(__file__).parents[1] / "data" / "passes"
 OPSETS = (11, 15, 17, 21, 22, 26)

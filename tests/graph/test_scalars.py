@@ -9,11 +9,10 @@ from sklearn.datasets import make_classification
 from sklearn.linear_model import LogisticRegression
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.choose import choose_output
 from service.graph.describe import describe_onnx_model
 from service.graph.load import load_onnx_model
-from service.graph.plan import plan_output
-from service.graph.probe import probe_graph
+from service.graph.output.choose import choose_output
+from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)

@@ -18,11 +18,10 @@ from graph_models import (
 from onnx import TensorProto, helper
 
 from service.graph.describe import describe_onnx_model
+from service.graph.description import OutputChoice
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
-from service.graph.plan import plan_output
-from service.graph.probe import probe_graph
-from service.graph.serving import build_one_output_graph, build_serving_graph
+from service.graph.output.plan import plan_output, probe_graph
+from service.graph.serving import build_packed_graph, build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)
 CHOICE = OutputChoice("y", "logits", "y", "a test", n_classes=10)
@@ -56,7 +55,7 @@ def test_one_output_holds_what_several_hold_in_the_order_asked_for(opset, column
         return passthrough(opset=opset, ir_version=13)
 
     several = run_session(build_serving_graph(model(), CHOICE, top_k=(1, 5)), {"x": LOGITS})
-    one = build_one_output_graph(model(), CHOICE, top_k=(1, 5), columns=columns)
+    one = build_packed_graph(model(), CHOICE, top_k=(1, 5), columns=columns)
     onnx.checker.check_model(one, full_check=True)
     (words,) = run_session(one, {"x": LOGITS}).values()
     parts = [several["howsure_top_classes"], several["howsure_top_scores"]]

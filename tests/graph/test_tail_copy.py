@@ -12,8 +12,8 @@ from onnx import helper
 from scipy.special import logit
 from sklearn.neural_network import MLPClassifier
 
-from service.graph.last_layer_dropout import expose_features
-from service.graph.output import OutputChoice
+from service.graph.description import OutputChoice
+from service.graph.noise.last_layer_dropout import expose_features
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # its own imports are deprecated

@@ -7,12 +7,11 @@ import onnxruntime
 import pytest
 from graph_models import reference, run_session, serve
 
-from service.graph.choose import choose_output
 from service.graph.describe import describe_onnx_model
-from service.graph.external import attach_external_data
+from service.graph.gate.external_weights import attach_external_data
 from service.graph.load import load_onnx_model
-from service.graph.plan import plan_output
-from service.graph.probe import probe_graph
+from service.graph.output.choose import choose_output
+from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import build_serving_graph
 
 FOLDER = Path(__file__).parents[1] / "data" / "onnx"

@@ -2,17 +2,13 @@
 
 import dataclasses
 import json
-import os
-import signal
-import time
 from collections.abc import Callable
-from pathlib import Path
 
 import httpx
 import pytest
 from hostile_case import Attacker, HostileCase
-from hostile_service import GOOD_SECONDS, HostileService
-from own_time import Stopwatch, stolen_seconds
+from hostile_service import HostileService
+from keyed_service import logits_of
 
 NOT_FOUND = 404
 
@@ -72,8 +68,8 @@ def test_a_telltale_fails(hostile, detail: str) -> None:
     fails(hostile, telling(detail=detail), "re.Match|characters")
 
 
-def test_a_hang_fails(hostile) -> None:
-    fails(hostile, lambda _: time.sleep(1), "no answer within", seconds=0.1)
+def test_too_much_computing_fails(hostile) -> None:
+    fails(hostile, refused, "it computed for", seconds=-1)
 
 
 def test_a_file_left_behind_fails(hostile, hostile_process: HostileService, monkeypatch) -> None:
@@ -91,38 +87,19 @@ def test_a_file_left_behind_fails(hostile, hostile_process: HostileService, monk
             left.unlink()
 
 
-def test_a_neighbour_who_waits_fails(
-    hostile, hostile_process: HostileService, tmp_path: Path, monkeypatch
-) -> None:
-    monkeypatch.setattr("own_time.STAT", tmp_path / "none")  # the host may take some of it
-    pid = hostile_process.process.pid
+def test_computing_while_a_neighbour_waits_fails(hostile, hostile_process: HostileService) -> None:
+    """Each of its seconds counts as a thousand here."""
 
     def send(attacker: Attacker) -> httpx.Response:
-        os.kill(pid, signal.SIGSTOP)
-        time.sleep(GOOD_SECONDS + 0.2)
-        os.kill(pid, signal.SIGCONT)
+        made = attacker.calibrate(logits_of(n=300))
+        assert made.status_code == httpx.codes.CREATED, made.text
         return refused(attacker)
 
-    fails(hostile, send, r"\d\.\d")
-
-
-def test_only_what_the_host_took_is_not_counted(tmp_path: Path, monkeypatch) -> None:
-    """The most of one processor, and nothing where none was taken."""
-    stat, ticks = tmp_path / "stat", os.sysconf("SC_CLK_TCK")
-    monkeypatch.setattr("own_time.STAT", stat)
-
-    def taken(*seconds: float) -> None:
-        steal = [f"cpu{at} 1 1 1 1 1 1 1 {int(of * ticks)} 0 0" for at, of in enumerate(seconds)]
-        stat.write_text("\n".join([f"cpu 1 1 1 1 1 1 1 {9 * ticks} 0 0", *steal, "intr 1"]))
-
-    taken(5.0, 7.0)
-    began, watch = time.monotonic(), Stopwatch()
-    time.sleep(0.3)
-    assert watch.seconds() >= 0.3
-    taken(5.05, 7.2)
-    assert 0.1 - 1e-3 <= watch.seconds() <= time.monotonic() - began - 0.2 + 1e-3
-    stat.unlink()
-    assert stolen_seconds() == {}
+    slowed = HostileService.processor_seconds
+    assert hostile_process.processor_seconds() > 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(HostileService, "processor_seconds", lambda self: 1e3 * slowed(self))
+        fails(hostile, send, "the neighbour waited")
 
 
 @pytest.mark.parametrize("part", ["listed", "report", "prediction"])

@@ -19,11 +19,11 @@ from job_workspaces import (
 )
 from runner_models import linear, rows, undefined_below_zero, weights
 
-from service.operations.manage_calibrations import cancel_calibration
-from service.operations.open_models import OpenModels
-from service.operations.record_shard import BATCH_SAMPLES, ShardTools
-from service.operations.shard_runner import THREADS_PER_DEVICE, ThreadShards
-from service.storage.job_files import JobFiles, recorded
+from service.calibrations.manage import cancel_calibration
+from service.jobs.recording import BATCH_SAMPLES, ShardTools
+from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
+from service.runner.model_files import OpenModels
+from service.storage.artifact_keys import JobFiles, recorded
 
 SHARD = 4096
 # Little to fit: the records are what it is about.
@@ -61,15 +61,15 @@ class WatchedShards(ThreadShards):
         super().__init__(ShardTools(artifacts, workspace.runners, OpenModels(artifacts), limits))
         self.told = threading.Event()
 
-    def run(self, tasks, *, beat, done):
+    def run(self, tasks, *, on_poll, on_rows):
         def watched() -> None:
             try:
-                beat()
+                on_poll()
             except BaseException:
                 self.told.set()
                 raise
 
-        return super().run(tasks, beat=watched, done=done)
+        return super().run(tasks, on_poll=watched, on_rows=on_rows)
 
 
 @pytest.fixture

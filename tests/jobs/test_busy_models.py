@@ -1,9 +1,11 @@
 """A job waits for a model's process as long as it takes, and hears what it is told meanwhile."""
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+import numpy as np
 import pytest
 from job_workspaces import (
     calibrate,
@@ -15,36 +17,40 @@ from job_workspaces import (
     working,
     workspace_on,
 )
-from runner_models import endless_above, linear, rows, save
+from runner_models import linear, rows, save
 
-from service.errors import DeadlineExceeded
-from service.operations.further_sets import cancel_evaluation
-from service.operations.manage_calibrations import cancel_calibration
+from service.calibrations.manage import cancel_calibration
+from service.evaluations.evaluations import cancel_evaluation
 
 LINEAR = linear().SerializeToString()
-BUSY_SECONDS = 2.5
-SHORTER = 0.3
+BRIEFLY = 0.3
 
 
 @contextmanager
-def busy(workspace, folder) -> Iterator[None]:
-    """Keep the only process at another model, until its time is up."""
-    files = save(folder, endless_above(1000.0), name="busy.onnx")
+def busy(workspace, folder) -> Iterator[threading.Event]:
+    """Keep the only process for another model until the event is set, or the block ends."""
+    files = save(folder, linear(), name="busy.onnx")
     trial = rows(20)
     resolved = workspace.runners.inspect(files, top_k=(1,), trial={"x": trial}).resolved
-    ready = threading.Event()
+    held, released = threading.Event(), threading.Event()
 
-    def endlessly() -> None:
-        ready.set()
-        with pytest.raises(DeadlineExceeded):
-            workspace.runners.predict(files, resolved, {"x": trial + 1e6})
+    def hold() -> None:
+        held.set()
+        released.wait()
 
-    thread = threading.Thread(target=endlessly)
+    labels = np.zeros(len(trial), dtype=int)
+    thread = threading.Thread(
+        target=workspace.runners.record,
+        args=(files, resolved, {"x": trial}, labels),
+        # Called once the process is held, before each part of the rows.
+        kwargs={"seed": 0, "while_waiting": hold},
+    )
     thread.start()
-    ready.wait(10)
     try:
-        yield
+        assert held.wait(60)
+        yield released
     finally:
+        released.set()
         thread.join()
 
 
@@ -71,29 +77,27 @@ KINDS = pytest.mark.parametrize("kind", ["calibration", "evaluation"])
 
 
 @KINDS
-def test_a_busy_pool_fails_no_job(database, tmp_path, kind) -> None:
-    with workspace_on(
-        database,
-        tmp_path,
-        max_processes=1,
-        run_timeout_s=BUSY_SECONDS,
-        queue_timeout_s=SHORTER,
-    ) as workspace:
+def test_a_job_waits_for_a_busy_process_longer_than_a_request(database, tmp_path, kind) -> None:
+    with workspace_on(database, tmp_path, max_processes=1, queue_timeout_s=BRIEFLY) as workspace:
         job = queued_job(workspace, kind)
-        with busy(workspace, tmp_path), working(workspace):
-            wait_for(workspace, job, lambda row: row.status == "running")
+        with busy(workspace, tmp_path) as released, working(workspace):
+            wait_for(workspace, job, lambda row: row.progress_stage is not None)
+            time.sleep(2 * BRIEFLY)
+            assert reread(workspace, job).status == "running"
+            released.set()
             row = wait_for(workspace, job, ended)
             assert (row.status, row.error, row.attempt) == ("succeeded", None, 1)
 
 
 @KINDS
 def test_a_running_job_that_waits_is_cancelled(database, tmp_path, kind) -> None:
-    with workspace_on(database, tmp_path, max_processes=1, run_timeout_s=BUSY_SECONDS) as workspace:
+    with workspace_on(database, tmp_path, max_processes=1) as workspace:
         job = queued_job(workspace, kind)
-        with busy(workspace, tmp_path), working(workspace):
+        with busy(workspace, tmp_path) as released, working(workspace):
             wait_for(workspace, job, lambda row: row.progress_stage is not None)
             assert cancel(workspace, job).status == "running"
-            row = wait_for(workspace, job, ended, seconds=BUSY_SECONDS - 1)
+            row = wait_for(workspace, job, ended)
+            assert not released.is_set()
             assert (row.status, row.error) == ("cancelled", None)
             assert row.finished_at is not None
 

@@ -8,6 +8,9 @@ from dataset_files import write_npz
 from runner_models import linear, rows, weights
 from running_service import calibrate, service_on
 
+pytestmark = pytest.mark.slow
+
+
 SHARDS = 6
 N_ROWS = 4096 * (SHARDS - 1) + 100
 

@@ -5,14 +5,15 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import pytest
+from databases import BOTH_DIALECTS
 from job_workspaces import calibrate, ended, inputs_set, logits_set, wait_for, working, workspace_on
 from runner_models import endless_above, undefined_below_zero, weights
 from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
 
 from service.errors import Overloaded
-from service.operations.workspace import Workspace
-from service.storage.job_queue import JobQueue
+from service.jobs.queue import JobQueue
+from service.workspace import Workspace
 
 AWAY = {
     "translated": lambda: Overloaded("The database does not answer."),
@@ -109,8 +110,9 @@ def test_while_it_renews(database, tmp_path) -> None:
         assert made.away["renew"] == 0
 
 
+@BOTH_DIALECTS
 def test_while_it_publishes(database, tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("service.jobs.endings.PAUSE_SECONDS", 0.1)
+    monkeypatch.setattr("service.jobs.worker.PAUSE_SECONDS", 0.1)
     with workspace_on(database, tmp_path, kind=AwayWorkspace) as made:
         made.error.append(AWAY["translated"])
         made.away.update(publish=1, release=1)

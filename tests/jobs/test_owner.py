@@ -9,9 +9,10 @@ from job_workspaces import calibrate, ended, logits_set, wait_for, workspace_on
 from runner_children import wait_until
 
 from service.jobs.worker import Workers
-from service.storage.owner_lock import OwnerLock
+from service.startup import JOB_KINDS
+from service.storage.file_locks import OwnerLock
 
-WAITS, GOES_ON = "waiting_to_run_jobs", "runs_jobs_from_now_on"
+WAITS, GOES_ON = "waiting_to_run_jobs", "runs_jobs_now"
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_one_that_waits_says_so_once_and_goes_on_when_the_owner_ends(
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, logits_set())
         lock = OwnerLock(tmp_path / "owner")
-        workers = Workers(workspace, count=2, owner="two", owner_lock=lock)
+        workers = Workers(workspace, JOB_KINDS, count=2, owner="two", owner_lock=lock)
         workers.start()
         try:
             assert wait_until(lambda: said(lines) == [WAITS], seconds=30)

@@ -1,17 +1,17 @@
 """A stop hands jobs back, and no attempt is counted."""
 
-import time
+import threading
 
 from job_workspaces import calibrate, ended, inputs_set, logits_set, wait_for, working, workspace_on
-from own_time import Stopwatch
+from runner_children import busiest
 from runner_models import endless_above
 
+from service.jobs.progress import Progress
 from service.jobs.worker import Workers
-from service.operations.job_progress import JobProgress
-from service.storage.owner_lock import OwnerLock
+from service.startup import JOB_KINDS
+from service.storage.file_locks import OwnerLock
 
 ENDLESS = endless_above(1000.0).SerializeToString()
-SOON = 8.0
 
 
 def is_at_the_model(row) -> bool:
@@ -21,33 +21,31 @@ def is_at_the_model(row) -> bool:
 def test_a_job_in_an_endless_batch_is_handed_back(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, inputs_set(ends=False), onnx_model=ENDLESS)
-        workers = Workers(workspace, count=1, owner="one", owner_lock=None)
+        workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=None)
         workers.start()
         wait_for(workspace, job, is_at_the_model)
-        time.sleep(0.3)  # the model runs by now
+        busiest()
 
-        watch = Stopwatch()
         workers.stop(0.3)
         assert is_at_the_model(wait_for(workspace, job, lambda _: True))
         workspace.runners.close()
         workers.finish()
 
-        assert watch.seconds() < SOON
         row = wait_for(workspace, job, lambda _: True)
         assert (row.status, row.attempt, row.error) == ("queued", 0, None)
         assert not any(thread.is_alive() for thread in workers._threads)
 
 
 def test_a_job_that_does_not_look_up_is_cut_off(database, tmp_path, monkeypatch) -> None:
-    computing = 1.0
+    is_over = threading.Event()
 
     def deaf(self, *_, **__) -> None:
-        time.sleep(computing)
+        is_over.wait()
 
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, logits_set())
-        workers = Workers(workspace, count=1, owner="one", owner_lock=None)
-        monkeypatch.setattr(JobProgress, "say", deaf)
+        workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=None)
+        monkeypatch.setattr(Progress, "report", deaf)
         workers.start()
         wait_for(workspace, job, lambda row: row.status == "running")
         workers.stop(0.1)
@@ -55,8 +53,9 @@ def test_a_job_that_does_not_look_up_is_cut_off(database, tmp_path, monkeypatch)
 
         row = wait_for(workspace, job, lambda _: True)
         assert (row.status, row.attempt) == ("queued", 0)
+        is_over.set()
         for thread in workers._threads:
-            thread.join(20)
+            thread.join()
         row = wait_for(workspace, job, lambda _: True)
         assert (row.status, row.attempt, row.accuracy) == ("queued", 0, None)
 
@@ -69,7 +68,7 @@ def test_the_owner_of_a_file_lets_it_go_when_its_jobs_are_handed_back(database, 
     lock, next_lock = OwnerLock(tmp_path / "owner"), OwnerLock(tmp_path / "owner")
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, inputs_set(ends=False), onnx_model=ENDLESS)
-        workers = Workers(workspace, count=1, owner="one", owner_lock=lock)
+        workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=lock)
         workers.start()
         wait_for(workspace, job, is_at_the_model)
         workers.stop(0.1)

@@ -9,19 +9,19 @@ from contextlib import contextmanager
 
 import pytest
 from job_workspaces import working, workspace_on
+from wrapped_store import WrappedStore
 
 from service.errors import Overloaded
-from service.jobs.sweeper import Sweeper
-from service.storage.artifacts import ArtifactStore
+from service.jobs.cleanup import sweep_until
 
 WAIT_SECONDS = 60
 
 
-class WatchedStore(ArtifactStore):
+class WatchedStore(WrappedStore):
     """A store that tells when something is deleted; it is away for the first listings."""
 
     def __init__(self, store, *, away=0):
-        super().__init__(store._store)
+        super().__init__(store)
         self.deleted = threading.Semaphore(0)
         self._away = away
 
@@ -59,7 +59,8 @@ def let_lie(folder):
 @contextmanager
 def sweeping(workspace):
     stopping = threading.Event()
-    sweeper = Sweeper(workspace, stopping, shortest_period=0.01, orphan_seconds=0.01)
+    options = {"shortest_period": 0.01, "orphan_seconds": 0.01}
+    sweeper = threading.Thread(target=sweep_until, args=(stopping, workspace), kwargs=options)
     sweeper.start()
     try:
         yield

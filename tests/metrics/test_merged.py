@@ -1,14 +1,18 @@
 """What several processes count is merged as if one had counted it."""
 
+import os
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from scraped import Scraped
 
-from service.metrics import Metrics, Tally
+from service.errors import Overloaded
 from service.metrics.families import as_text, families_of
-from service.metrics.merged import fallen, merged
+from service.metrics.metrics import Metrics
+from service.metrics.shared import SharedMetrics, counts_of, merged
 
 BUCKETS = (1.0, 2.0, 5.0)
 Observed = list[tuple[str, float]]
@@ -92,69 +96,76 @@ def test_jobs_are_left_out_while_the_database_is_away_from_who_is_asked() -> Non
     assert not found.labels("jobs")
 
 
-@given(observations, observations)
-def test_only_what_began_anew_has_fallen(before: Observed, more: Observed) -> None:
-    told = OneProcess(before).families()
+@given(observations)
+def test_a_restart_loses_no_count_and_keeps_no_gauge(seen: Observed) -> None:
+    process = OneProcess(seen).families()
 
-    assert fallen(told, OneProcess(before + more).families()) == []
-    lost = samples(fallen(told, []))
-    assert lost == {
-        series: value
-        for series, value in samples(told).items()
-        if value > 0 and series[0] != "howsure_now"
+    assert samples(counts_of(process)) == {
+        series: value for series, value in samples(process).items() if series[0] != "howsure_now"
     }
 
 
-@given(st.lists(st.tuples(st.integers(0, 2), observations), min_size=1, max_size=6))
-def test_no_count_falls_when_processes_die(lives: list[tuple[int, Observed]]) -> None:
-    tally = Tally()
-    asking = 99
-    tally.tell(asking, OneProcess().families())
-    seen: Observed = []
-    for process, found in lives:  # each dies when the next takes its place
-        tally.end(process)
-        tally.tell(process, OneProcess(found).families())
-        seen += found
-    now = Scraped(tally.text(asking).decode())
-    expected = Scraped(as_text(OneProcess(seen).families()).decode())
-
-    for name in ("seen_total", "seconds_count", "seconds_sum"):
-        for labels in expected.labels(name):
-            assert now(name, **labels) == expected(name, **labels)
+def test_processes_exchange_their_metrics_by_files(tmp_path: Path) -> None:
+    first, second = Metrics(), Metrics()
+    of_first = SharedMetrics(first, tmp_path / "1")
+    of_second = SharedMetrics(second, tmp_path / "2")
+    of_second.write()
+    for metrics in (first, second, second):
+        count_rows(metrics, "digits", rows=5)
+    assert rows_of(of_first) == {"digits": 5}  # the second has not written since
+    assert rows_of(of_second) == {"digits": 15}
+    assert rows_of(of_first) == {"digits": 15}
 
 
-def answered(*names: str, rows: int = 1) -> list:
+def test_a_process_continues_the_counts_of_its_predecessor(tmp_path: Path) -> None:
+    shared = SharedMetrics(Metrics(), tmp_path / "1")
+    for _ in range(3):
+        metrics = Metrics()
+        shared = SharedMetrics(metrics, tmp_path / "1")
+        count_rows(metrics, "digits", rows=5)
+        shared.write()
+    assert rows_of(shared) == {"digits": 15}
+
+
+def test_gauges_of_a_process_that_is_gone_are_left_out(tmp_path: Path) -> None:
+    here, gone = Metrics(), Metrics()
+    for metrics in (here, gone):
+        metrics.runs.watch(lambda: 2)
+    count_rows(gone, "digits", rows=5)
+    SharedMetrics(gone, tmp_path / "2").write()
+    os.utime(tmp_path / "2", (0, 0))
+    shared = SharedMetrics(here, tmp_path / "1")
+
+    assert Scraped(shared.text().decode())("models_loaded") == 2
+    assert rows_of(shared) == {"digits": 5}
+
+
+@pytest.mark.parametrize("most", [1, 2])
+def test_a_restart_keeps_so_many_calibrations(most: int) -> None:
     metrics = Metrics()
-    for name in names:
-        metrics.answers.count(name, 1, rows=rows, bins={}, out_of_distribution=None, abstained={})
-    return metrics.families()
+    for name in ("first", "second", "third"):
+        count_rows(metrics, name, rows=1)
+    kept = {
+        dict(labels)["calibration"]
+        for series, labels in samples(counts_of(metrics.families(), most))
+        if series == "howsure_calibration_rows_total"
+    }
+    assert kept == ({"first", "second"} if most == 2 else {"first"})
 
 
-def rows_of(tally: Tally, asking: int) -> dict[str, float]:
-    found = Scraped(tally.text(asking).decode())
+def test_a_folder_that_is_gone_is_an_answer_to_the_scraper(tmp_path: Path) -> None:
+    shared = SharedMetrics(Metrics(), tmp_path / "none" / "1")
+    with pytest.raises(Overloaded, match="cannot be exchanged"):
+        shared.text()
+
+
+def count_rows(metrics: Metrics, name: str, *, rows: int) -> None:
+    metrics.answers.count(name, 1, rows=rows, bins={}, out_of_distribution=None, abstained={})
+
+
+def rows_of(shared: SharedMetrics) -> dict[str, float]:
+    found = Scraped(shared.text().decode())
     return {
         labels["calibration"]: found("calibration_rows_total", **labels)
         for labels in found.labels("calibration_rows_total")
     }
-
-
-def test_a_calibration_that_one_process_dropped_is_still_counted_whole() -> None:
-    tally = Tally()
-    tally.tell(1, answered("old", rows=5))
-    tally.tell(2, answered("old", rows=7))
-    tally.tell(1, answered("new"))
-
-    assert rows_of(tally, 2) == {"old": 12, "new": 1}
-
-
-@pytest.mark.parametrize("most", [1, 2])
-def test_of_calibrations_that_nobody_tells_of_the_last_are_kept(most: int) -> None:
-    tally = Tally(most)
-    tally.tell(1, answered("held"))
-    for process, name in enumerate(("first", "held", "second", "third"), start=2):
-        tally.tell(process, answered(name))
-        tally.end(process)
-
-    kept = {"third", "second"} if most == 2 else {"third"}
-    assert rows_of(tally, 1) == dict.fromkeys(kept, 1) | {"held": 2}
-    assert Scraped(tally.text(1).decode())("predict_rows_total") == 5

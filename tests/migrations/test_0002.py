@@ -9,7 +9,7 @@ from alembic import command
 from sqlalchemy import inspect, select
 
 import models
-from service.storage.engine import make_engine
+from service.storage.database import make_engine
 from service.storage.schema import migration_config
 
 TENANT_ID = uuid.UUID("00000000-0000-4000-8000-000000000001")

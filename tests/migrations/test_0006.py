@@ -4,7 +4,7 @@ import sqlalchemy as sa
 from alembic import command
 from schema_rows import fill
 
-from service.storage.engine import make_engine
+from service.storage.database import make_engine
 from service.storage.schema import migration_config
 
 

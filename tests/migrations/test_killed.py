@@ -58,6 +58,16 @@ def status(process):
     return process.exitcode
 
 
+@pytest.mark.parametrize("place", [1, 30])
+def test_a_kill_before_this_statement_changes_nothing(url, place):
+    before = held(url)
+    assert status(begun(url, place)) == KILLED
+    assert held(url) == before
+    upgrade(url)
+    assert revision(url) == head()
+
+
+@pytest.mark.slow
 def test_a_kill_before_a_statement_changes_nothing_and_the_next_one_finishes(url):
     before = held(url)
     died = 0

@@ -10,8 +10,7 @@ from sqlalchemy import CheckConstraint, create_engine, inspect, select, text
 
 import migrations
 import models
-from service.storage.database import open_database
-from service.storage.engine import make_engine
+from service.storage.database import make_engine, open_database
 from service.storage.schema import is_current, migration_config, upgrade
 
 

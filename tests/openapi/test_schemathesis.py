@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import httpx
+import pytest
 from howsure_command import howsure
 from keyed_service import logits_of
 from served_process import ServedProcess
@@ -16,6 +17,8 @@ from served_process import ServedProcess
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sys.prefix) / "outside" / "bin" / "schemathesis"
 EXAMPLES = os.environ.get("OPENAPI_EXAMPLES")
+# The guard against hanging is for so many requests as the short form sends.
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(600 if EXAMPLES is None else 0)]
 SCOPES = ("predict", "read", "write", "admin")
 
 
@@ -26,7 +29,7 @@ def upload(client: httpx.Client, path: str, **parts: tuple) -> None:
 
 def tried(address: str, key: str, folder: Path, *words: str) -> None:
     """Let schemathesis try the service, and fail with what it says if a check does."""
-    assert SCHEMATHESIS.exists(), "`make test` and `make openapi` put it there"
+    assert SCHEMATHESIS.exists(), "`make test-slow` and `make openapi` put it there"
     command = [SCHEMATHESIS, "--config-file", HERE / "schemathesis.toml", "--no-color", "run"]
     found = subprocess.run(
         [*command, f"{address}/openapi.json", "--seed", "1", *words],

@@ -14,8 +14,9 @@ from sklearn.metrics import average_precision_score
 from sklearn.metrics import precision_recall_curve as their_precision_recall
 from sklearn.metrics import roc_curve as their_roc
 
-from service.core.bins.edges import UNDERFLOW
-from service.core.curves import fit_curves
+from howsure.statistics.bins.edges import UNDERFLOW
+from howsure.statistics.diagnostics.curves import fit_curves
+from howsure.statistics.ranking import ranking_of
 
 
 def as_one_underflow(uncertainty):
@@ -26,7 +27,7 @@ def as_one_underflow(uncertainty):
 def test_roc(sample):
     uncertainty, hits = sample
     assume(hits.any() and not hits.all())
-    curve = fit_curves(uncertainty, hits).roc
+    curve = fit_curves(ranking_of(uncertainty, hits)).roc
 
     false, true, _ = their_roc(~hits, as_one_underflow(uncertainty), drop_intermediate=False)
     assert curve.false_positive_rate == pytest.approx(false, abs=1e-12)
@@ -37,7 +38,7 @@ def test_roc(sample):
 def test_precision_recall(sample):
     uncertainty, hits = sample
     assume(not hits.all())
-    curve = fit_curves(uncertainty, hits).precision_recall
+    curve = fit_curves(ranking_of(uncertainty, hits)).precision_recall
     score = as_one_underflow(uncertainty)
 
     precision, recall, _ = their_precision_recall(~hits, score, drop_intermediate=False)

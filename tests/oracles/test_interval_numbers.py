@@ -7,14 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from service.core.bins.prior import BetaPrior
-from service.core.intervals import INTERVALS, BinomialSample
+from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
+from howsure.statistics.bins.prior import BetaPrior
 
 PRIOR = BetaPrior(0.8, 1.0)
 
 
 def bounds(method, hits, counts, level):
-    return INTERVALS[method](BinomialSample(np.asarray(hits), np.asarray(counts), PRIOR), level)
+    return binomial_interval(
+        np.asarray(hits), np.asarray(counts), PRIOR, IntervalOptions(method, level)
+    )
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from core_strategies import logit_blocks, quick
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.records import build_records
+from howsure.statistics.records.build import build_records
 
 
 @quick

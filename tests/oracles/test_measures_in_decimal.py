@@ -6,9 +6,9 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from service.core.measures import MEASURES, columns
-from service.core.ranked import rank_scores, recorded_classes
-from service.core.records import score_uncertainty
+from howsure.statistics.measures import SINGLE_PASS_MEASURES, columns
+from howsure.statistics.records.build import score_uncertainty
+from howsure.statistics.softmax import n_recorded_classes, rank_scores
 
 DIGITS = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
@@ -38,7 +38,7 @@ def exact_measures(logits, top_k):
 def test_measures_agree_with_exact_arithmetic(n_classes, n_samples, top_k, scale):
     logits = np.random.default_rng(n_classes).normal(scale=scale, size=(n_samples, n_classes))
     exact = [exact_measures(row, top_k) for row in logits]
-    ranked = rank_scores(logits, n_top=recorded_classes(n_classes, top_k))
+    ranked = rank_scores(logits, n_top=n_recorded_classes(n_classes, top_k))
     stored = score_uncertainty(logits, top_k=top_k, logits=True)
     for name, measure, k in columns(top_k, logits=True):
         expected = np.array([row[name] for row in exact])
@@ -52,14 +52,14 @@ def test_the_naive_form_would_have_failed():
     logits = np.array([[0.0, -40.0]])
     p = np.exp(logits) / np.exp(logits).sum()
     assert -np.log(p.max()) == 0
-    value = MEASURES["neg_log_pmax"].compute(rank_scores(logits, n_top=2), 1)
+    value = SINGLE_PASS_MEASURES["neg_log_pmax"].compute(rank_scores(logits, n_top=2), 1)
     assert value == pytest.approx(np.exp(-40.0), rel=1e-14)
 
 
 @pytest.mark.parametrize("n_classes", [2, 10, 10_000])
 def test_a_uniform_answer_has_the_known_values(n_classes):
     ranked = rank_scores(np.zeros((1, n_classes)), n_top=min(5, n_classes))
-    values = {name: measure.compute(ranked, 1)[0] for name, measure in MEASURES.items()}
+    values = {name: measure.compute(ranked, 1)[0] for name, measure in SINGLE_PASS_MEASURES.items()}
     assert values == pytest.approx(
         {
             "entropy": np.log(n_classes),

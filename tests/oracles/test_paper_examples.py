@@ -6,12 +6,11 @@ Four-digit numbers are compared to half a unit in their last digit.
 import numpy as np
 import pytest
 
-from service.core.bins.odds import odds_ratio
-from service.core.scores.auroc import auroc
-from service.core.scores.conditional_entropy import conditional_entropy
-from service.core.scores.eor import expected_odds_ratio
-from service.core.scores.equal_range import equal_range_ece
-from service.core.scores.judged import Judged
+from howsure.statistics.bins.prior import odds_ratio
+from howsure.statistics.scores.binned_error import equal_range_ece
+from howsure.statistics.scores.information import conditional_entropy, expected_odds_ratio
+from howsure.statistics.scores.predictions import Predictions
+from howsure.statistics.scores.ranking import auroc
 
 
 def equal(n_bins):
@@ -80,19 +79,15 @@ def test_a_model_of_larger_eor_and_smaller_auroc(probability, eor, area):
 )
 def test_eor_against_conditional_entropy(probability, eor, bits):
     assert eor_of(probability) == pytest.approx(eor[0], abs=eor[1])
-    assert conditional_entropy(equal(2), np.array(probability)) == pytest.approx(bits, abs=5e-5)
-
-
-def test_weights_that_are_no_distribution_are_refused():
-    weights, probability = np.array([0.3, 0.5, 0.3]), np.array([0.999, 0.94, 0.9])
-    with pytest.raises(ValueError, match=r"weights .* must sum to 1, not to 1\.1"):
-        expected_odds_ratio(weights, probability, 0.95)
-    with pytest.raises(ValueError, match=r"weights .* must sum to 1, not to 1\.1"):
-        conditional_entropy(weights, probability)
+    rank = np.tile(np.arange(1000), 2)
+    bins = np.repeat([0, 1], 1000)
+    hits = rank < 1000 * np.take(probability, bins)
+    judged = Predictions(uncertainty=rank, hits=hits, probability=np.full(2000, 0.5), bins=bins)
+    assert conditional_entropy(judged) == pytest.approx(bits, abs=5e-5)
 
 
 def test_a_confidence_of_exactly_one_belongs_to_the_last_bin():
-    judged = Judged(
+    judged = Predictions(
         uncertainty=np.array([1.0, 0.0]),
         hits=np.array([True, False]),
         probability=np.array([0.95, 1.0]),

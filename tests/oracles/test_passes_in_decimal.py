@@ -6,8 +6,8 @@ from decimal import Decimal
 import numpy as np
 import pytest
 
-from service.core.passes.covariance_norm import covariance_norm
-from service.core.passes.gradient import slopes
+from howsure.statistics.measures.gradient import slopes
+from howsure.statistics.measures.passes import covariance_norm
 
 DIGITS = decimal.Context(prec=400, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import ks_2samp, mannwhitneyu
 
-from service.core.cut_points import merge_underflow
-from service.core.population_shift import population_shift
+from howsure.statistics.ranking import merge_underflow
+from howsure.statistics.shift.population import population_shift
 
 
 # scipy's p-value, which is not looked at here, divides by a distance of 0.

@@ -4,17 +4,16 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.core.curves import fit_curves
-from service.core.cut_points import cut_points
-from service.core.precision_recall import precision_recall_curve
-from service.core.scores import SCORES, Judged
+from howsure.statistics.diagnostics.curves import fit_curves, precision_recall_curve
+from howsure.statistics.ranking import ranking_of
+from howsure.statistics.scores import SCORES, Predictions
 
 M = (0, 20, 100, 300)
 
 
 def curves_of(hits_by_certainty):
     hits = np.array(hits_by_certainty, dtype=bool)
-    return fit_curves(np.arange(len(hits), dtype=np.float32), hits)
+    return fit_curves(ranking_of(np.arange(len(hits), dtype=np.float32), hits))
 
 
 def roc_dominates(ours, theirs):
@@ -86,10 +85,10 @@ def test_densenet_m_of_table_1():
     aurc, auroc, aupr = [], [], []
     for m in M:
         uncertainty, hits = densenet(m)
-        judged = Judged(uncertainty=uncertainty, hits=hits, probability=np.exp(-uncertainty))
+        judged = Predictions(uncertainty=uncertainty, hits=hits, probability=np.exp(-uncertainty))
         aurc.append(SCORES["aurc"].compute(judged))
         auroc.append(SCORES["auroc"].compute(judged))
-        curve = precision_recall_curve(cut_points(uncertainty, hits))
+        curve = precision_recall_curve(ranking_of(uncertainty, hits))
         aupr.append(np.diff(curve.recall, prepend=0.0) @ curve.precision)
 
     assert 0.87 < auroc[0] < 0.93

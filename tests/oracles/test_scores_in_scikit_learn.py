@@ -10,14 +10,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from score_strategies import judged_by_table, judged_without_bins
-from sklearn.metrics import (
-    average_precision_score,
-    brier_score_loss,
-    log_loss,
-    roc_auc_score,
-)
+from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
-from service.core.scores import SCORES
+from howsure.statistics.scores import SCORES
 
 
 @given(judged_by_table() | judged_without_bins())

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from service.core.records import build_records
+from howsure.statistics.records.build import build_records
 from service.errors import (
     DeadlineExceeded,
     InferenceFailed,
@@ -11,17 +11,15 @@ from service.errors import (
     InvalidDataset,
     InvalidInput,
     InvalidOnnxModel,
+    ModelRule,
     ServiceError,
     TooLarge,
     Violation,
 )
-from service.graph.description import OnnxModelDescription, TensorSpec
-from service.graph.output import OutputChoice
-from service.model_rules import ModelRule
-from service.runner.answers import Expected, raise_failure
-from service.runner.description import LoadedOnnxModel, read_choice
-from service.runner.fields import FieldError
-from service.runner.frames import HEADER, Frame, Kind, Status, encode, parse_header
+from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
+from service.runner.messages.frames import HEADER, Frame, Kind, Status, encode, parse_header
+from service.runner.messages.onnx_models import FieldError, LoadedOnnxModel, read_choice
+from service.runner.model_output import Expected, raise_failure
 
 CHOICE = OutputChoice("y", "logits", "y", "said", 4)
 LOADED = LoadedOnnxModel(

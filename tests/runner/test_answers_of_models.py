@@ -16,7 +16,7 @@ from runner_models import (
 )
 from scipy.special import log_softmax
 
-from service.core.tie_keys import tie_keys
+from howsure.statistics.records.order import tie_keys
 from service.errors import InvalidDataset, InvalidInput
 
 TOP_K = (1, 5)

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.bodies.oip.wanted import Wanted
-from service.runner.batch_messages import (
+from service.runner.messages.frames import HEADER, FrameError, Kind, parse_header
+from service.runner.messages.open_inference import Wanted
+from service.runner.messages.predict_batches import (
     Batch,
     Beginning,
     Part,
@@ -19,7 +20,6 @@ from service.runner.batch_messages import (
     encode_batch,
     encode_report,
 )
-from service.runner.frames import HEADER, FrameError, Kind, parse_header
 
 TEXTS = st.text(max_size=20)
 NUMBERS = st.integers(0, 2**63)

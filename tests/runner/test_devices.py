@@ -8,8 +8,8 @@ import probed_child
 import pytest
 
 from service.errors import InferenceFailed
-from service.runner.channel import Channel
-from service.runner.device import DeviceFinder, requested_devices
+from service.runner.devices import DeviceFinder, requested_devices
+from service.runner.messages.channel import Channel
 from service.runner.process import RunnerProcess
 from service.runner.spawner import Spawner
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from service.runner.frames import (
+from service.runner.messages.frames import (
     ALIGNMENT,
     DTYPES,
     HEADER,

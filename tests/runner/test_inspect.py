@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from forked_children import SERVER
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from runner_models import (
@@ -21,7 +22,8 @@ from service.errors import (
     InvalidOnnxModel,
     TooLarge,
 )
-from service.runner import OnnxModelFiles, RunnerPool
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.pool import RunnerPool
 
 
 def inspect(pool, files, trial=None, *, top_k=(1, 5), **options):
@@ -162,7 +164,9 @@ def test_a_number_an_integer_input_cannot_hold_is_named(pool, tmp_path):
 
 
 def test_a_model_with_too_many_classes_is_refused(tmp_path):
-    with RunnerPool(device="cpu", threads=1, max_classes=9) as small:
+    with RunnerPool(
+        device="cpu", threads=1, max_classes=9, start_child=SERVER.start_child
+    ) as small:
         with pytest.raises(TooLarge, match="at most 9 classes, got 10"):
             inspect(small, save(tmp_path, linear()))
         assert inspect(small, save(tmp_path, linear(weights(9)))).n_classes == 9

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from service.runner.long_lived_thread import LongLivedThread
+from service.runner.spawner import LongLivedThread
 
 AFTER_MAIN = """
 import threading, time
-from service.runner.long_lived_thread import LongLivedThread
+from service.runner.spawner import LongLivedThread
 
 thread = LongLivedThread("t")
 thread.submit(int).result()

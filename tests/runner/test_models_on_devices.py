@@ -6,22 +6,17 @@ import os
 import signal
 
 import pytest
+from forked_children import SERVER
 from runner_children import wait_until
 from runner_models import linear, rows, save, weights
 
-from service.runner import (
-    BatchLimits,
-    BatchRequest,
-    ModelToServe,
-    QueueBounds,
-    RunnerPool,
-    ServedModels,
-    ServingRoom,
-    body_kind,
-)
-from service.runner.device import Device
-from service.runner.placement import LatePlacement
+from service.runner.devices import Device, LatePlacement
+from service.runner.model_to_serve import ModelToServe
+from service.runner.pool import RunnerPool
+from service.runner.predict_requests import BatchLimits, BatchRequest, body_kind
 from service.runner.questions import Questions
+from service.runner.queue_bounds import QueueBounds
+from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import Spawner
 
 CPU = "CPUExecutionProvider"
@@ -46,7 +41,7 @@ class Asker:
 def models(tmp_path_factory) -> list[ModelToServe]:
     folder = tmp_path_factory.mktemp("models")
     made = []
-    with RunnerPool(device="cpu", threads=1) as pool:
+    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
         for seed in range(3):
             files = save(folder, linear(weights(seed=seed)), name=f"{seed}.onnx")
             found = pool.inspect(files, top_k=(1,), trial={"x": rows(20)})
@@ -58,7 +53,7 @@ def run(test, *, max_models: int = 4, devices=(FIRST, SECOND)) -> None:
     """Run a test on models that are served on two devices, at most so many of them."""
 
     async def with_models() -> None:
-        spawner = Spawner()
+        spawner = Spawner(SERVER.start_child)
         placement = LatePlacement(lambda: devices)
         served = ServedModels(
             spawner,

@@ -11,16 +11,21 @@ from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from runner_models import N_FEATURES, from_integers, linear, rows, save, softmax_of_two, weights
 
-from service.core.tie_keys import tie_keys
+from howsure.statistics.bins.lookup import LookupTable
+from howsure.statistics.records.order import tie_keys
+from service.child.onnx.model_inputs import ModelInputs
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
 from service.graph.description import TensorSpec
 from service.graph.export_spec import ExportEvent, ExportSpec
-from service.pictures.preprocessing import PRESETS, Preprocessing
-from service.runner import OnnxMember, OnnxModelFiles, PassPlan
-from service.runner.child.model_inputs import ModelInputs
-from service.runner.fields import FieldError
-from service.runner.planned_passes import check_planned
-from service.runner.preprocessing_fields import read_preprocessing
+from service.runner.messages.onnx_models import (
+    FieldError,
+    OnnxMember,
+    OnnxModelFiles,
+    PassPlan,
+    read_preprocessing,
+)
+from service.runner.messages.preprocessing import PRESETS, Preprocessing
+from service.runner.model_output import check_planned
 
 FOLDER = Path(__file__).parents[1] / "data" / "passes"
 DIGITS = np.load(FOLDER / "digits_passes.npz")
@@ -202,17 +207,16 @@ def test_an_exported_file_is_compared_on_pixels(pool):
     of_pixels = inspected(pool, files, trial={"pixels": PIXELS[:9]}, preprocessing=GREY).resolved
     of_values = inspected(pool, files, trial={"inputs": X[:9]}).resolved
     half = np.array([0.25, 0.75])
-    event = ExportEvent(
-        k=1,
-        column="entropy",
-        inner_edges=np.array([0.3], np.float32),
-        probability=half,
-        lower=half,
-        upper=half,
-        mean_uncertainty=half,
+    edges = np.float32([-np.inf, 0.3, np.inf])
+    table = LookupTable(
+        edges=edges, probability=half, lower=half, upper=half, mean_uncertainty=half
     )
     spec = ExportSpec(
-        events=(event,), n_top=5, ood_threshold=None, accept_thresholds=(), metadata={}
+        events=(ExportEvent(1, "entropy", table),),
+        n_top=5,
+        ood_threshold=None,
+        accept_thresholds=(),
+        metadata={},
     ).as_dict()
     n = 300  # more than are converted at a time
     found = pool.export(files, of_pixels, spec, {"pixels": PIXELS[:n]})

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from service.runner.device import Device
-from service.runner.placement import Placement
+from service.runner.devices import Device, Placement
 
 DEVICES = tuple(Device(f"cuda:{n}", "CUDAExecutionProvider", "it works") for n in range(3))
 KEYS = st.integers(0, 7)

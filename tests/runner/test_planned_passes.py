@@ -5,12 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from service.graph.description import OnnxModelDescription, TensorSpec
-from service.graph.output import OutputChoice
-from service.runner.description import LoadedOnnxModel
-from service.runner.fields import FieldError
-from service.runner.pass_plan import PassPlan
-from service.runner.planned_passes import check_planned
+from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
+from service.runner.messages.onnx_models import FieldError, LoadedOnnxModel, PassPlan
+from service.runner.model_output import check_planned
 
 CHOICE = OutputChoice("y", "logits", "y", "said", 4)
 ASKED = (

@@ -1,4 +1,6 @@
 import json
+import os
+import signal
 import subprocess
 import sys
 import threading
@@ -7,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from runner_children import busiest, children
+from forked_children import SERVER
+from runner_children import StartedChildren, wait_until
 from runner_models import (
     check_head,
-    endless_above,
     linear,
     rows,
     save,
@@ -19,7 +21,8 @@ from runner_models import (
 )
 
 from service.errors import Overloaded
-from service.runner import OnnxModelFiles, RunnerPool
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.pool import RunnerPool
 
 TOP_K = (1, 5)
 
@@ -31,7 +34,9 @@ def models(tmp_path, seeds):
 
 
 def test_many_threads_on_two_models_get_their_own_answers(tmp_path):
-    with RunnerPool(device="cpu", threads=1, max_processes=2) as pool:
+    with RunnerPool(
+        device="cpu", threads=1, max_processes=2, start_child=SERVER.start_child
+    ) as pool:
         files = models(tmp_path, (0, 1))
         resolved = [
             pool.inspect(file, top_k=TOP_K, trial={"x": rows(20)}).resolved for file in files
@@ -51,7 +56,10 @@ def test_many_threads_on_two_models_get_their_own_answers(tmp_path):
 
 
 def test_the_model_longest_unused_gives_way_and_comes_back(tmp_path):
-    with RunnerPool(device="cpu", threads=1, max_processes=2) as pool:
+    started = StartedChildren()
+    with RunnerPool(
+        device="cpu", threads=1, max_processes=2, start_child=started.start_child
+    ) as pool:
         files = models(tmp_path, range(4))
         resolved = [
             pool.inspect(file, top_k=TOP_K, trial={"x": rows(20)}).resolved for file in files
@@ -60,11 +68,11 @@ def test_the_model_longest_unused_gives_way_and_comes_back(tmp_path):
             x = rows(30, seed=which)
             outputs = pool.predict(files[which], resolved[which], {"x": x})
             check_head(outputs, x.astype(float) @ weights(10 + which, seed=which), TOP_K)
-        assert len(children()) <= 2 + 1
+        assert len(started.pids()) <= 2 + 1
 
 
 def test_a_model_stays_loaded_between_requests(tmp_path):
-    with RunnerPool(device="cpu", threads=1) as pool:
+    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
         files = save(tmp_path, linear())
         resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(20)}).resolved
         pool.predict(files, resolved, {"x": rows(1)})
@@ -75,9 +83,9 @@ def test_a_model_stays_loaded_between_requests(tmp_path):
 
 def test_a_stored_choice_serves_in_another_pool(tmp_path):
     files = save(tmp_path, linear())
-    with RunnerPool(device="cpu", threads=1) as pool:
+    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
         resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(20)}).resolved
-    with RunnerPool(device="cpu", threads=1) as pool:
+    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
         outputs = pool.predict(files, json.loads(json.dumps(resolved)), {"x": rows(20)})
         check_head(outputs, rows(20).astype(float) @ weights(), TOP_K)
 
@@ -85,7 +93,7 @@ def test_a_stored_choice_serves_in_another_pool(tmp_path):
 def test_the_same_file_with_other_companions_is_another_model(tmp_path):
     folders = [tmp_path / "a", tmp_path / "b"]
     found = []
-    with RunnerPool(device="cpu", threads=1) as pool:
+    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
         for seed, folder in enumerate(folders):
             folder.mkdir()
             given = with_external_weights(folder, weights(100, seed=seed))
@@ -114,23 +122,25 @@ def test_digests_not_paths_tell_models_apart():
 
 def test_waiting_for_a_busy_child_has_an_end(tmp_path):
     with RunnerPool(
-        device="cpu", threads=1, max_processes=1, run_timeout_s=6, queue_timeout_s=0.3
+        device="cpu",
+        threads=1,
+        max_processes=1,
+        queue_timeout_s=0.3,
+        start_child=SERVER.start_child,
     ) as pool:
-        files = save(tmp_path, endless_above(1000.0))
+        files = save(tmp_path, linear())
         other = save(tmp_path, linear(), name="other.onnx")
         resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(5)}).resolved
-
-        def occupy():
-            with pytest.raises(Exception, match="did not answer"):
-                pool.predict(files, resolved, {"x": rows(5) + 2000})
-
-        busy = threading.Thread(target=occupy)
+        (process,) = [slot.process for slot in pool._kept._slots._slots.values()]
+        os.kill(process.pid, signal.SIGSTOP)
+        busy = threading.Thread(target=pool.predict, args=(files, resolved, {"x": rows(5)}))
         busy.start()
-        busiest()
-        with pytest.raises(Overloaded):  # the model is busy
+        assert wait_until(process._lock.locked)
+        with pytest.raises(Overloaded, match="model is busy"):
             pool.predict(files, resolved, {"x": rows(5)})
-        with pytest.raises(Overloaded):  # every place is taken
+        with pytest.raises(Overloaded, match="Every process"):
             pool.inspect(other, top_k=TOP_K, trial={"x": rows(5)})
+        os.kill(process.pid, signal.SIGCONT)
         busy.join()
         assert pool.inspect(other, top_k=TOP_K, trial={"x": rows(5)}).n_classes == 10
 
@@ -139,7 +149,8 @@ WITHOUT_ONNX = """
 import sys
 from pathlib import Path
 import numpy as np
-from service.runner import OnnxModelFiles, RunnerPool
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.pool import RunnerPool
 
 with RunnerPool(device=sys.argv[2], threads=1) as pool:
     files = OnnxModelFiles(Path(sys.argv[1]))

@@ -8,8 +8,8 @@ import pytest
 from runner_children import children
 from runner_models import linear, rows, save
 
-from service.runner import RunnerPool
-from service.runner.processor_time import ProcessorTime
+from service.runner.pool import RunnerPool
+from service.runner.process import ProcessorTime
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel must be Linux")
 SPIN = "while True: pass"

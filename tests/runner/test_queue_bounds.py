@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import TooManyRequests
-from service.runner import QueueBounds
+from service.runner.queue_bounds import QueueBounds
 
 
 def requests(sizes):

@@ -5,9 +5,10 @@ import asyncio
 import pytest
 from batch_requests import Futures
 
-from service.api.hot.limits import BodyBudget
 from service.errors import QueueShareTaken, TooManyRequests
-from service.runner import QueueBounds, QueueShare
+from service.http.connection_limits import BodyBudget
+from service.runner.predict_requests import QueueShare
+from service.runner.queue_bounds import QueueBounds
 
 
 def fill(bounds: QueueBounds, share: QueueShare | None, *, n_rows: int = 1, size: int = 0) -> list:

@@ -7,10 +7,10 @@ import pytest
 from graph_models import constant, make_model, node, value
 from runner_models import N_FEATURES, check_uncertainty, linear, rows, save, weights
 
-from service.core.measures import column
+from howsure.statistics.measures import column
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput, InvalidOnnxModel
-from service.runner.answers import Expected
-from service.runner.fields import FieldError
+from service.runner.messages.onnx_models import FieldError
+from service.runner.model_output import Expected
 
 TOP_K = (1, 5)
 NAMES = ("own", "spread/of.it")

@@ -7,18 +7,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from batch_requests import Futures, json_body, outcome, outcomes, until
+from batch_requests import ChangedLimits, Futures, json_body, outcome, outcomes, until
 from graph_models import constant, make_model, node, value
 from models_at_work import Resolving, assert_alike, at_work, run_loop
 from runner_children import is_gone, processor_ticks, wait_until
 from runner_models import N_FEATURES, endless_above, linear, rows, save, weights
 
-from service.bodies import JSON
+from service.child.requests.media_types import JSON
 from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed
-from service.runner import BatchLimits, ModelToServe, OnnxMember, OnnxModelFiles, PassPlan, serving
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan, serving
+from service.runner.model_to_serve import ModelToServe
 
 PASSES = Path(__file__).parents[1] / "data" / "passes"
-IMPATIENT = BatchLimits(max_rows=1000, max_bytes=2**22, run_rows=8, run_seconds=0.3)
 
 
 @pytest.fixture(scope="module")
@@ -175,10 +175,12 @@ def test_who_waits_too_long_is_told_before_the_run(pool, endless):
 
 def test_who_runs_too_long_is_told_and_costs_those_beside_it_their_run_alone(pool, endless):
     async def body():
-        async with at_work(pool, limits=IMPATIENT) as work:
+        limits = ChangedLimits()
+        async with at_work(pool, limits=limits) as work:
             await outcome(work.ask(endless))
-            long = work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
+            with limits.impatient(0.3):
+                long = work.ask(endless, rows(1) + 2000)
+                await until(work.models.running)
             waiting = [work.ask(endless) for _ in range(3)]
             assert isinstance(await outcome(long), DeadlineExceeded)
             for answer in await outcomes(waiting):
@@ -189,9 +191,13 @@ def test_who_runs_too_long_is_told_and_costs_those_beside_it_their_run_alone(poo
 
 def test_a_request_that_runs_longer_than_it_may_is_dropped_from_its_child(pool, endless):
     async def body():
-        async with at_work(pool, limits=IMPATIENT) as work:
+        limits = ChangedLimits()
+        async with at_work(pool, limits=limits) as work:
             await outcome(work.ask(endless))
-            error = await outcome(work.ask(endless, rows(1) + 2000, timeout=0.05))
+            with limits.impatient(0.5):
+                asked = work.ask(endless, rows(1) + 2000, timeout=0.2)
+                await until(work.models.running)
+            error = await outcome(asked)
             assert "ran for longer" in error.message
             assert (await outcome(work.ask(endless))).order
 
@@ -244,11 +250,13 @@ def test_what_a_child_had_not_read_when_it_died_is_asked_of_the_next(pool, model
 
 def test_a_stopped_child_is_killed_after_its_time(pool, model):
     async def body():
-        async with at_work(pool, limits=IMPATIENT) as work:
+        limits = ChangedLimits()
+        async with at_work(pool, limits=limits) as work:
             await outcome(work.ask(model))
             pid = work.state(model).pid
             os.kill(pid, signal.SIGSTOP)
-            error = await outcome(work.ask(model))
+            with limits.impatient(0.3):
+                error = await outcome(work.ask(model))
             assert isinstance(error, DeadlineExceeded)
             await until(lambda: is_gone(pid))
             assert (await outcome(work.ask(model))).order

@@ -1,13 +1,20 @@
-"""The artifact stores of the tests: a folder, memory and a real S3 server."""
+"""Storage is tested on each database and on each artifact store, a real S3 server among them."""
 
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from databases import DIALECTS
 from s3_server import BUCKET, S3Server, s3_variables
 
-from service.storage.artifacts import ArtifactStore, open_artifact_store
+from service.storage.artifact_store import ArtifactStore, open_artifact_store
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Return the name of each supported database."""
+    return request.param
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,8 @@ import pytest
 from storage_threads import at_once
 
 from service.errors import ArtifactDamaged
-from service.storage.artifacts import CHUNK_BYTES, DELETED_AT_A_TIME, open_artifact_store
+from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
+from service.storage.remote_store import KEYS_PER_REQUEST
 
 CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
 KEY = f"calibrations/{CALIBRATION}/model-0"
@@ -127,7 +128,7 @@ def test_deleting_what_is_not_there_is_no_error(store):
 
 
 def test_any_number_of_keys_may_be_deleted(store):
-    keys = [f"calibrations/{CALIBRATION}/shards/{i}" for i in range(DELETED_AT_A_TIME + 1)]
+    keys = [f"calibrations/{CALIBRATION}/shards/{i}" for i in range(KEYS_PER_REQUEST + 1)]
     at_once([partial(_put_all, store, keys[i::8]) for i in range(8)])
     assert len(store.keys()) == len(keys)
     store.delete(iter(keys))

@@ -6,12 +6,14 @@ import resource
 import signal
 import subprocess
 import sys
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
+from own_process import run_apart
 
 from service.errors import ArtifactDamaged, Overloaded, StorageFull
-from service.storage.artifacts import CHUNK_BYTES, open_artifact_store
+from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
 
 CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
 KEY = f"calibrations/{CALIBRATION}/model-0"
@@ -86,7 +88,7 @@ def test_an_upload_that_breaks_off_leaves_no_file(store, folder):
 PUT_AND_DIE = """
 import os, signal, sys
 from pathlib import Path
-from service.storage.artifacts import open_artifact_store
+from service.storage.artifact_store import open_artifact_store
 
 class Deadly:
     def stat(self):
@@ -131,30 +133,46 @@ def test_what_a_put_did_not_finish_goes_with_its_folders(store, folder):
     assert list(folder.iterdir()) == []
 
 
+WITHOUT_PERMISSION = """
+import sys
+from pathlib import Path
+from without_privileges import drop_privileges
+from service.errors import Overloaded
+from service.storage.artifact_store import open_artifact_store
+
+drop_privileges()
+folder, key = Path(sys.argv[1]), sys.argv[2]
+store = open_artifact_store(str(folder))
+stored = store.put_bytes(key, b"content")
+(folder / key).parent.chmod(0o500)
+for use in (lambda: store.put_bytes(f"{key}.data", b"x"), lambda: store.delete([key])):
+    try:
+        use()
+    except Overloaded as error:
+        print(error.message)
+assert store.get_bytes(key, stored.sha256) == b"content"
+(folder / key).parent.chmod(0o700)
+"""
+
+
+def test_a_folder_without_write_permission_is_no_bug(folder):
+    told = run_apart(WITHOUT_PERMISSION, folder, KEY, folder=folder.parent)
+    assert told.count("The artifact store cannot be used (Permission denied)") == 2
+
+
 @pytest.fixture
-def small_folder(tmp_path):
-    """A file system of one mebibyte."""
-    folder = tmp_path / "small"
-    folder.mkdir()
-    mount = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(folder)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode != 0:
-        pytest.skip("mounting a small file system needs privileges")
-    yield folder
-    subprocess.run(["umount", str(folder)], check=True)
-
-
-def test_a_folder_that_may_not_be_written_is_no_bug(small_folder):
-    store = open_artifact_store(str(small_folder))
-    stored = store.put_bytes(KEY, b"content")
-    subprocess.run(["mount", "-o", "remount,ro", str(small_folder)], check=True)
-    for use in (lambda: store.put_bytes(f"{KEY}.data", b"x"), lambda: store.delete([KEY])):
-        with pytest.raises(Overloaded, match=r"cannot be used \(Read-only file system\)"):
-            use()
-    assert store.get_bytes(KEY, stored.sha256) == b"content"
+def uploads(tmp_path):
+    """Two files above one mebibyte."""
+    found = []
+    for name, size in (("upload", 3 * 2**20), ("large", CHUNK_BYTES + 1)):
+        found.append(tmp_path / name)
+        found[-1].touch()
+        os.truncate(found[-1], size)
+    return found
 
 
 @pytest.fixture
-def small_files(folder):
+def small_files(folder, uploads):
     """A folder in which no file of this process grows above one mebibyte."""
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, before[1]))
@@ -162,20 +180,13 @@ def small_files(folder):
     resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
-@pytest.mark.parametrize("kind", ["small_folder", "small_files"])
-def test_no_space_is_told_and_leaves_no_file(kind, request, tmp_path):
-    (tmp_path / "upload").touch()
-    os.truncate(tmp_path / "upload", 3 * 2**20)
-    (tmp_path / "large").touch()
-    os.truncate(tmp_path / "large", CHUNK_BYTES + 1)
-    folder = request.getfixturevalue(kind)
-    store = open_artifact_store(str(folder))
+def test_no_space_is_told_and_leaves_no_file(small_files, uploads):
+    store = open_artifact_store(str(small_files))
     for put in (
-        lambda: store.put_file(KEY, tmp_path / "upload"),
-        lambda: store.put_file(KEY, tmp_path / "large"),
+        *(partial(store.put_file, KEY, path) for path in uploads),
         lambda: store.put_bytes(KEY, bytes(3 * 2**20)),
     ):
         with pytest.raises(StorageFull):
             put()
-    assert files_below(folder) == []
+    assert files_below(small_files) == []
     store.put_bytes(KEY, b"a small one still fits")

@@ -10,15 +10,15 @@ from s3_server import BUCKET, S3Server, s3_variables
 from severed_address import SeveredAddress
 
 from service.cli.failure import CommandFailed
-from service.cli.given_settings import prepare
+from service.cli.local import prepare
 from service.errors import ArtifactDamaged, Overloaded, StorageFull
 from service.settings import Settings
-from service.storage.artifacts import CHUNK_BYTES, ArtifactStore, open_artifact_store
-from service.storage.object_stores import Patience, open_object_store
+from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
+from service.storage.remote_store import RetryPolicy, open_remote_store
 
 CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
 KEY = f"calibrations/{CALIBRATION}/model-0"
-BRIEF = Patience(first_pause_seconds=0.01, longest_pause_seconds=0.02)
+BRIEF = RetryPolicy(first_pause_seconds=0.01, longest_pause_seconds=0.02)
 ATTEMPTS = 1 + BRIEF.retries
 
 
@@ -32,7 +32,7 @@ def faulty(s3_server, s3_folder, monkeypatch):
 
 @pytest.fixture
 def store(faulty, s3_folder):
-    return ArtifactStore(open_object_store(f"s3://{BUCKET}/{s3_folder}", BRIEF))
+    return open_remote_store(f"s3://{BUCKET}/{s3_folder}", retry=BRIEF)
 
 
 def upload(tmp_path, size=3 * CHUNK_BYTES):
@@ -149,7 +149,7 @@ def test_a_server_may_end_and_come_back(tmp_path, monkeypatch):
     with S3Server(tmp_path / "s3") as server:
         for name, value in s3_variables(server.port).items():
             monkeypatch.setenv(name, value)
-        store = ArtifactStore(open_object_store(f"s3://{BUCKET}", BRIEF))
+        store = open_remote_store(f"s3://{BUCKET}", retry=BRIEF)
         stored = store.put_bytes(KEY, b"content")
         server.stop()
         with pytest.raises(Overloaded, match=r"does not answer \(no connection\)"):
@@ -165,7 +165,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, monk
         for name, value in s3_variables(address.port).items():
             monkeypatch.setenv(name, value)
         brief = dataclasses.replace(BRIEF, read_seconds=0.5)
-        store = ArtifactStore(open_object_store(f"s3://{BUCKET}/{s3_folder}", brief))
+        store = open_remote_store(f"s3://{BUCKET}/{s3_folder}", retry=brief)
         stored = store.put_bytes(KEY, b"content")
         address.silence()
         with pytest.raises(Overloaded, match=r"does not answer \(time is up\)"):

@@ -12,8 +12,8 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DatabaseError
 
 from models import AuditEntry
-from service.operations.audit import Act
-from service.storage.audit import audit_of_all, audit_page
+from service.access.audit_log import AuditEvent
+from service.storage.audit_log import audit_of_all, audit_page
 from service.storage.tenants import default_tenant_id, tenant_named
 
 
@@ -25,7 +25,7 @@ def tenant_id(database) -> uuid.UUID:
 
 def add(database, tenant_id, action="promote", subject="one", **options) -> None:
     with database.session() as session:
-        Act(tenant_id, action, **options).accepted(session, subject)
+        AuditEvent(tenant_id, action, **options).accepted(session, subject)
 
 
 def rows(database) -> list[tuple]:
@@ -111,16 +111,16 @@ def test_its_owner_prunes_it_as_the_document_says(database, tenant_id) -> None:
 
 
 def test_a_row_is_kept_with_what_it_tells_of_or_not_at_all(database, tenant_id) -> None:
-    act = Act(tenant_id, "delete")
+    act = AuditEvent(tenant_id, "delete")
     with suppress(RuntimeError), database.session() as session:
         act.accepted(session, "one")
         session.flush()
         raise RuntimeError
-    assert (rows(database), act.is_kept) == ([], False)
+    assert (rows(database), act.is_committed) == ([], False)
     with database.session() as session:
         act.accepted(session, "one")
-        assert not act.is_kept
-    assert act.is_kept
+        assert not act.is_committed
+    assert act.is_committed
 
 
 def test_pages_hold_each_row_once_newest_first(database, tenant_id) -> None:
@@ -155,7 +155,7 @@ def test_pages_hold_each_row_once_newest_first(database, tenant_id) -> None:
 def test_filters_narrow_what_is_shown(database, tenant_id, only, expected) -> None:
     add(database, tenant_id, subject="a")
     add(database, tenant_id, "refit", subject="b", key_id="0123456789Ab")
-    refused = Act(tenant_id, "promote", key_id="0123456789Ab")
+    refused = AuditEvent(tenant_id, "promote", key_id="0123456789Ab")
     refused.refused(database, "c", "forbidden")
     with database.reading() as session:
         page, _ = audit_page(session, tenant_id, limit=9, only=only)
@@ -168,7 +168,7 @@ def test_filters_narrow_what_is_shown(database, tenant_id, only, expected) -> No
 
 def test_what_a_path_names_is_shown_as_text(database, tenant_id) -> None:
     hostile = "a\x00b\n\x1b[31m\ud800\u202e" + "x" * 1000
-    Act(tenant_id, "promote").refused(database, hostile, "not-found")
+    AuditEvent(tenant_id, "promote").refused(database, hostile, "not-found")
     [row] = rows(database)
     assert row.subject.startswith("a?b??[31m??xxx")
     assert len(row.subject) == 300

@@ -3,9 +3,10 @@
 import pytest
 from stored_calibrations import Kept, assert_files_are_those_of_the_rows, fill_with_files, rows_of
 
+from service.backups.back_up import back_up
+from service.backups.restore import restore
 from service.errors import ArtifactDamaged
-from service.operations.backups import back_up, restore
-from service.storage.artifacts import open_artifact_store
+from service.storage.artifact_store import open_artifact_store
 
 
 @pytest.fixture

@@ -8,10 +8,10 @@ from sqlalchemy.exc import IntegrityError, InvalidRequestError, StatementError
 from storage_rows import add_tenant, queue_calibration, tenant_of
 
 import models
-from service.core.bins.prior import BetaPrior
-from service.core.bins.table import BinTable
-from service.core.intervals import IntervalOptions
-from service.storage.bin_tables import bin_table_row, core_table, served_tables, tables_of
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.bins.table import BinTable
+from service.storage.fit_results import bin_table_row, core_table, served_tables, tables_of
 
 ARRAYS = ("edges", "counts", "hits", "probability", "lower", "upper", "mean_uncertainty")
 PLAIN = ("prior", "requested_bins", "lookup", "monotone", "interval")

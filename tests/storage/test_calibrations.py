@@ -17,8 +17,10 @@ from storage_rows import (
 )
 from storage_threads import at_once
 
+import models
 from service.errors import Conflict, InvalidInput, NotFound
-from service.storage.calibrations import CalibrationRef, CalibrationRepository
+from service.storage.calibration_queries import CalibrationRef
+from service.storage.calibrations import CalibrationRepository
 from service.storage.database import open_database
 
 
@@ -349,15 +351,17 @@ def test_a_label_that_is_no_file_name_is_refused_and_leaves_no_row(database, lab
 
 def test_numbers_that_json_does_not_know_are_refused(database):
     with pytest.raises((ValueError, StatementError), match="JSON"), database.session() as session:
-        CalibrationRepository(session, tenant_of(database)).create(
-            uuid.uuid4(),
-            name="digits",
-            config={"level": float("nan")},
-            data={},
-            onnx_model=None,
-            versions={},
-            artifacts=[],
-            warnings=[],
+        CalibrationRepository(session, tenant_of(database)).add(
+            models.Calibration(
+                id=uuid.uuid4(),
+                name="digits",
+                config={"level": float("nan")},
+                data={},
+                onnx_model=None,
+                versions={},
+                warnings=[],
+            ),
+            [],
         )
     assert versions(database, "digits") == []
 

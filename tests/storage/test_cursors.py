@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import InvalidInput
-from service.storage.cursors import Cursor, decode_cursor
+from service.storage.audit_log import Cursor, decode_cursor
 
 
 @given(st.datetimes(timezones=st.just(UTC)), st.uuids())

@@ -17,9 +17,9 @@ from storage_rows import (
 from storage_threads import at_once, held_up
 
 from service.errors import Conflict, InvalidInput, NotFound
+from service.jobs.queue import JobSignal, LeaseLost
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.job_queue import JobSignal, LeaseLost
 
 NO_NAMES = ["", "x" * 101, "a\0b", "a\ud800", "a\nb"]
 

@@ -15,9 +15,10 @@ from storage_rows import (
     tenant_of,
 )
 
+import models
+from service.jobs.queue import MAX_ATTEMPTS, LeaseLost
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
-from service.storage.job_queue import MAX_ATTEMPTS, LeaseLost
 
 EXPIRED = -1.0
 GIVEN = [
@@ -149,8 +150,8 @@ def test_a_refit_that_ends_leaves_its_source_and_itself_what_was_kept(database) 
     queue.publish(claimed(queue), rows=[], artifacts=[], keep_sets=True)
     for end in ("publish", "cancel"):
         with database.session() as session:
-            row = CalibrationRepository(session, source.tenant_id).create_refit(
-                source.id, uuid.uuid4(), config={}, warnings=[]
+            row = CalibrationRepository(session, source.tenant_id).add_refit(
+                source.id, models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
             )
         if end == "publish":
             queue.publish(claimed(queue), rows=[], artifacts=[])

@@ -17,9 +17,10 @@ from storage_rows import (
     queue_of,
 )
 from storage_threads import at_once
+from wrapped_store import WrappedStore
 
-from service.storage.artifacts import ArtifactStore, open_artifact_store
-from service.storage.job_queue import LeaseLost
+from service.jobs.queue import LeaseLost
+from service.storage.artifact_store import open_artifact_store
 from service.storage.orphans import PAGE, Swept, remove_orphans
 
 HOUR = timedelta(hours=1)
@@ -139,11 +140,11 @@ def test_a_worker_that_lost_its_lease_writes_after_the_end(database):
     assert store.keys() == [records.key]
 
 
-class Interrupted(ArtifactStore):
+class Interrupted(WrappedStore):
     """A store in which something happens when the sweeper has listed it, before it deletes."""
 
     def __init__(self, store, happen):
-        super().__init__(store._store)
+        super().__init__(store)
         self._happen = happen
 
     def files(self, prefix="calibrations"):

@@ -22,7 +22,7 @@ from storage_threads import at_once, held_up
 
 import models
 from service.errors import Conflict, NotFound
-from service.storage.artifacts import open_artifact_store
+from service.storage.artifact_store import open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.orphans import remove_orphans
 from service.storage.tenants import default_tenant_id
@@ -44,8 +44,11 @@ def source_of(database, name="digits", roles=ROLES):
 
 def refits(source, new_id=None):
     def create(session):
-        return CalibrationRepository(session, source.tenant_id).create_refit(
-            source.id, new_id or uuid.uuid4(), config={"bins": 20}, warnings=["refitted"]
+        return CalibrationRepository(session, source.tenant_id).add_refit(
+            source.id,
+            models.Calibration(
+                id=new_id or uuid.uuid4(), config={"bins": 20}, warnings=["refitted"]
+            ),
         )
 
     return create
@@ -115,15 +118,17 @@ def test_what_came_with_an_onnx_model_keeps_it(database):
     made = uuid.uuid4()
     onnx_model = {"sha256": "0" * 64, "resolved": {"name": "logits"}}
     with database.session() as session:
-        source = CalibrationRepository(session, default_tenant_id(session)).create(
-            made,
-            name="digits",
-            config={},
-            data={"samples": 3},
-            onnx_model=onnx_model,
-            versions={"onnx": "1"},
-            artifacts=[],
-            warnings=["of the source"],
+        source = CalibrationRepository(session, default_tenant_id(session)).add(
+            models.Calibration(
+                id=made,
+                name="digits",
+                config={},
+                data={"samples": 3},
+                onnx_model=onnx_model,
+                versions={"onnx": "1"},
+                warnings=["of the source"],
+            ),
+            [],
         )
     queue = queue_of(database)
     queue.publish(claimed(queue), rows=[], artifacts=[])
@@ -167,8 +172,8 @@ def test_what_is_not_there_or_another_tenants_is_not_fitted_anew(database):
     source = source_of(database)
     other = add_tenant(database, "other")
     with pytest.raises(NotFound), database.session() as session:
-        CalibrationRepository(session, other).create_refit(
-            source.id, uuid.uuid4(), config={}, warnings=[]
+        CalibrationRepository(session, other).add_refit(
+            source.id, models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
         )
     delete(database, source)
     with pytest.raises(NotFound):

@@ -1,14 +1,14 @@
 import pytest
 from storage_rows import add_tenant, queue_calibration, tenant_of
 
-from service.core.crossval import FoldScore
-from service.core.fit_result import BaselineFit
-from service.core.paired import PairedDifference
-from service.storage.scores import score_rows, scores_of
+from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.fit.result import BaselineFit
+from service.storage.fit_results import score_rows, scores_of
 
 
 def judged(scores=None, evaluation=None):
-    return BaselineFit("any", 0.001, scores or {}, evaluation)
+    return BaselineFit(name="any", log_floor=0.001, scores=scores or {}, evaluation=evaluation)
 
 
 def keep(database, calibration, oracle=None, **events):
@@ -63,7 +63,9 @@ def test_scores_come_back_in_the_order_of_the_fit(database):
 def differing(**differences):
     scores = {name: FoldScore(0.1, 0.01, 10, 0.1) for name in ("nll", "brier", "ece")}
     evaluation = {"nll": 0.2, "brier": 0.3}
-    return BaselineFit("any", 0.001, scores, evaluation, **differences)
+    return BaselineFit(
+        name="any", log_floor=0.001, scores=scores, evaluation=evaluation, **differences
+    )
 
 
 def test_paired_differences_stand_beside_the_scores_they_are_of(database):
@@ -107,7 +109,7 @@ def test_a_difference_of_no_score_is_not_dropped_in_silence(database, field):
 def test_the_oracle_comes_last_and_is_no_baseline(database):
     calibration = queue_calibration(database)
     nll = FoldScore(0.1, 0.01, 10, 0.1)
-    oracle = BaselineFit("loss", 0.001, {"nll": nll}, {"nll": 0.2})
+    oracle = BaselineFit(name="loss", log_floor=0.001, scores={"nll": nll}, evaluation={"nll": 0.2})
     keep(database, calibration, oracle, k1=({"margin": judged({"nll": nll})}, {"loss": oracle}))
     found = [(row.subject_kind, row.subject, row.phase) for row in read(database, calibration)]
     assert found == [

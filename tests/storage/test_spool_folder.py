@@ -3,12 +3,12 @@
 import subprocess
 import sys
 
-from service.storage.spool_folder import SpoolFolder
+from service.storage.file_locks import SpoolFolder
 
 HOLD = """
 import sys
 from pathlib import Path
-from service.storage.spool_folder import SpoolFolder
+from service.storage.file_locks import SpoolFolder
 folder = SpoolFolder.within(Path(sys.argv[1]))
 (folder.path / "upload").write_bytes(b"x")
 print(folder.path, flush=True)

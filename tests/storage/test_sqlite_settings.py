@@ -3,9 +3,7 @@
 import pytest
 from sqlalchemy import Engine, event, text
 
-from service.storage.cut import cut
-from service.storage.database import open_database
-from service.storage.engine import SQLITE_BUSY_SECONDS
+from service.storage.database import SQLITE_BUSY_SECONDS, open_database, snapshot
 from service.storage.schema import upgrade
 
 FULL, ON, OFF = 2, 1, 0
@@ -49,7 +47,7 @@ def test_whoever_reads(database):
 
 def test_a_backup(database):
     for holding, query_only in ((False, ON), (True, OFF)):
-        with cut(database, holding_files=holding) as connection:
+        with snapshot(database, holding_files=holding) as connection:
             assert settings_of(connection) == expected(query_only=query_only)
 
 

@@ -4,10 +4,14 @@ from itertools import count
 
 from batch_requests import REFERENCE, infer_body
 
-from service.bodies import NPY
-from service.runner import BatchRequest, body_kind, serving
-from service.runner.answers import expected_of
-from service.runner.batch_messages import (
+from service.child.onnx.loading import load, read_files
+from service.child.onnx.predict_queue import BatchQueue
+from service.child.onnx.watchdog import Watchdog
+from service.child.requests.body_decoder import BodyDecoder
+from service.child.requests.media_types import NPY
+from service.runner.messages.frames import HEADER, parse_header
+from service.runner.messages.onnx_models import LoadOptions, serving
+from service.runner.messages.predict_batches import (
     Batch,
     Sent,
     decode_batch,
@@ -15,12 +19,8 @@ from service.runner.batch_messages import (
     encode_batch,
     encode_report,
 )
-from service.runner.child.batch_queue import BatchQueue
-from service.runner.child.load_options import LoadOptions
-from service.runner.child.loading import load, read_files
-from service.runner.child.watchdog import Watchdog
-from service.runner.frames import HEADER, parse_header
-from service.runner.reported_batch import ReportedBatch
+from service.runner.model_output import expected_of
+from service.runner.predict_requests import BatchRequest, ReportedBatch, body_kind
 
 WATCHDOG = Watchdog()
 
@@ -55,7 +55,7 @@ class AskedQueue:
     """Keeps what its parent would: requests, their answers and refusals, the rows of each run."""
 
     def __init__(self, model, *, run_rows=8, max_rows=1000, max_bytes=2**22):
-        self.queue = BatchQueue(model)
+        self.queue = BatchQueue(model, BodyDecoder(model.inputs))
         self.expected = expected_of(model.found.resolved)
         self.limits = {"max_rows": max_rows, "max_bytes": max_bytes, "run_rows": run_rows}
         self.sent, self.answers, self.refusals, self.runs = {}, {}, {}, []

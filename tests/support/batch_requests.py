@@ -2,15 +2,38 @@
 
 import asyncio
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
-from service.bodies import NPY
-from service.runner import BatchLimits, BatchRequest, HeadOutputs, body_kind
-from service.runner.batch_messages import SuppliedColumn
+from service.child.requests.media_types import NPY
+from service.runner.messages.onnx_models import HeadOutputs
+from service.runner.messages.predict_batches import SuppliedColumn
+from service.runner.predict_requests import BatchLimits, BatchRequest, body_kind
 
-LIMITS = BatchLimits(max_rows=1000, max_bytes=2**22, run_rows=8, run_seconds=20.0)
+PATIENT_SECONDS = 600.0
+LIMITS = BatchLimits(max_rows=1000, max_bytes=2**22, run_rows=8, run_seconds=PATIENT_SECONDS)
 REFERENCE = "demo"
 DATATYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64", "u1": "UINT8"}
+
+
+@dataclass
+class ChangedLimits:
+    """As `BatchLimits`; what a run may take can be changed between two requests."""
+
+    run_seconds: float = PATIENT_SECONDS
+    max_rows: int = LIMITS.max_rows
+    max_bytes: int = LIMITS.max_bytes
+    run_rows: int = LIMITS.run_rows
+
+    @contextmanager
+    def impatient(self, seconds: float) -> Iterator[None]:
+        """Give what is sent in the block so little time."""
+        self.run_seconds = seconds
+        try:
+            yield
+        finally:
+            self.run_seconds = PATIENT_SECONDS
 
 
 @dataclass(frozen=True)
@@ -78,18 +101,18 @@ def json_body(array, *, calibration=REFERENCE, **more):
     return json.dumps({"calibration": calibration, "inputs": array.tolist(), **more}).encode()
 
 
-async def outcome(request, *, seconds=30):
+async def outcome(request, *, seconds=60):
     """Wait for an answer or the error that stands in its place, and return it."""
     async with asyncio.timeout(seconds):
         await asyncio.wait([request.answered])
     return request.answered.exception() or request.answered.result()
 
 
-async def outcomes(requests, *, seconds=30):
+async def outcomes(requests, *, seconds=60):
     return [await outcome(request, seconds=seconds) for request in requests]
 
 
-async def until(condition, *, seconds=20):
+async def until(condition, *, seconds=60):
     """Let the loop turn until a condition comes true."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what is waited for tells nobody

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from service.client import AsyncClient, Client
+from howsure.client import AsyncClient, Client
 
 KINDS = ("sync", "async")
 

@@ -1,34 +1,62 @@
-"""A running service with a model that some rows keep busy for seconds, and some never do."""
+"""A running service whose model a test can hold: it answers nothing until it is released."""
 
+import os
+import signal
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
-from job_workspaces import TOO_LARGE, inputs_set
+from job_workspaces import inputs_set
 from mixed_requests import Sent
 from oip_service import in_json, infer
-from runner_children import wait_until
+from runner_children import children, wait_until
 from runner_models import endless_above, rows
 from running_service import calibrate, service_on
 from scraped import scrape
 
 NAME = "busy"
-# A few seconds of turns.
-TURNS = 2_000_000
-BUSY_ROWS = rows(1) + TOO_LARGE
+HELD_ROWS = rows(1)
 QUICK_ROWS = rows(2, seed=5)
 PATHS = ("predict", "infer")
 
 
 class BusyService:
-    """Asks the model by ``/predict`` or the Open Inference Protocol, and waits in threads."""
+    """Asks the model by ``/predict`` or the Open Inference Protocol, and waits in threads.
 
-    def __init__(self, client: httpx.Client, threads: ThreadPoolExecutor) -> None:
+    ``others`` are the runner's children that belong to somebody else.
+    """
+
+    def __init__(
+        self, client: httpx.Client, threads: ThreadPoolExecutor, others: list[int]
+    ) -> None:
         self.client = client
         self._threads = threads
+        self._others = set(others)
+
+    def hold(self) -> None:
+        """Stop the processes of models; requests reach them and are not answered."""
+        self._signal(signal.SIGSTOP)
+
+    def release(self) -> None:
+        """Let them go on."""
+        self._signal(signal.SIGCONT)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Hold the model until the block ends."""
+        self.hold()
+        try:
+            yield
+        finally:
+            self.release()
+
+    def _signal(self, number: int) -> None:
+        for pid in set(children()) - self._others:
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
 
     def ask(self, inputs: Any, *, path: str = "predict", **headers: str) -> httpx.Response:
         """Ask and wait."""
@@ -45,11 +73,15 @@ class BusyService:
         """Send any request and do not wait."""
         return self._threads.submit(sent.by, self.client)
 
-    def occupy(self) -> "Future[httpx.Response]":
-        """Keep the model busy; return once it is."""
-        asked = self.begin(BUSY_ROWS)
-        self.wait_for(running=1, pending=0)
-        return asked
+    @contextmanager
+    def occupied(self) -> Iterator["Future[httpx.Response]"]:
+        """Hold the model, with one request at it, until the block ends; it is answered then."""
+        with self.held():
+            asked = self.begin(HELD_ROWS)
+            self.wait_for(running=1, pending=0)
+            yield asked
+            assert not asked.done()
+        assert asked.result().status_code == httpx.codes.OK
 
     def wait_for(self, *, running: int, pending: int) -> None:
         """Wait until so many requests are at the model, and so many wait for it."""
@@ -62,8 +94,9 @@ class BusyService:
 
 
 @contextmanager
-def busy_service_on(folder: Path, *, turns: int = TURNS, **settings: Any) -> Iterator[BusyService]:
-    """Run the service with the model loaded."""
+def busy_service_on(folder: Path, *, turns: int = 0, **settings: Any) -> Iterator[BusyService]:
+    """Run the service with the model loaded; rows of large numbers run ``turns`` of a loop."""
+    others = children()
     with service_on(folder, **settings) as client, ThreadPoolExecutor(64) as threads:
         made = calibrate(
             client,
@@ -72,7 +105,7 @@ def busy_service_on(folder: Path, *, turns: int = TURNS, **settings: Any) -> Ite
             config=f'{{"name": "{NAME}", "bins": 5}}',
         )
         assert made.json()["status"] == "succeeded", made.text
-        service = BusyService(client, threads)
+        service = BusyService(client, threads, others)
         assert service.ask(QUICK_ROWS).status_code == httpx.codes.OK
         yield service
 

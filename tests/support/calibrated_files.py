@@ -8,15 +8,15 @@ import numpy as np
 import onnx
 import onnxruntime
 
-from service.core.bins.fit_table import fit_bin_table
-from service.core.bins.table import BinTable, Lookup
-from service.graph.choose import choose_output
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.bins.table import BinTable
+from service.graph.description import OutputChoice
 from service.graph.export import build_export_graph
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.graph.load import load_onnx_model
-from service.graph.output import OutputChoice
-from service.graph.plan import plan_output
-from service.graph.probe import probe_graph
+from service.graph.output.choose import choose_output
+from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import TOP_CLASSES, TOP_SCORES, build_serving_graph
 
 Rows = Mapping[str, np.ndarray]
@@ -192,16 +192,7 @@ def write(
 
 
 def export_event(k: int, column: str, table: BinTable) -> ExportEvent:
-    return ExportEvent(
-        k=k,
-        column=column,
-        inner_edges=table.edges[1:-1],
-        probability=table.probability,
-        lower=table.lower,
-        upper=table.upper,
-        mean_uncertainty=table.mean_uncertainty,
-        lookup=table.lookup,
-    )
+    return ExportEvent(k, column, table)
 
 
 def assert_answers(calibrated: Calibrated, rows: Rows, *, prefix: str = "") -> dict[str, Any]:

@@ -12,11 +12,11 @@ from storage_rows import queue_calibration, queue_evaluation, tenant_of
 
 import models
 from service.errors import Conflict, NotFound
+from service.jobs.queue import ClaimedJob, JobQueue
 from service.storage.artifact_rows import NewArtifact
-from service.storage.artifacts import ArtifactStore
+from service.storage.artifact_store import ArtifactStore
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
-from service.storage.job_queue import ClaimedJob, JobQueue
 
 NAMES = ("left", "right")
 N_SHARDS, N_RECORDS, N_BINS = 3, 2, 4
@@ -49,10 +49,12 @@ class UnderWay:
             while (job := queue.claim()) is not None:
                 self._publish(queue, job)
         newest = self._succeeded()
-        with suppress(NotFound, Conflict):
-            if self.turns % 3 == 0:
-                self._refit(newest[-1])
-            self._promote(newest[-1])
+        # Empty while the other thread still publishes the first version, which it has claimed.
+        if newest:
+            with suppress(NotFound, Conflict):
+                if self.turns % 3 == 0:
+                    self._refit(newest[-1])
+                self._promote(newest[-1])
         for row in newest[:-2]:
             with suppress(NotFound, Conflict):
                 self._delete(row)
@@ -95,8 +97,8 @@ class UnderWay:
 
     def _refit(self, source: models.Calibration) -> None:
         with self._database.session() as session:
-            CalibrationRepository(session, self._tenant_id).create_refit(
-                source.id, uuid.uuid4(), config={}, warnings=[]
+            CalibrationRepository(session, self._tenant_id).add_refit(
+                source.id, models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
             )
 
     def _promote(self, row: models.Calibration) -> None:

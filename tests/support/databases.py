@@ -1,9 +1,12 @@
 """Databases of the tests: a file per test on SQLite, a schema at a time on PostgreSQL."""
 
 import os
+import tempfile
 import uuid
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -16,7 +19,29 @@ import models
 from service.storage.schema import upgrade
 
 DIALECTS = ("sqlite", "postgresql")
+# For tests of folders where one dialect is enough for most.
+BOTH_DIALECTS = pytest.mark.parametrize("dialect", DIALECTS)
 Statement = tuple[str, Any]
+
+
+@cache
+def migrated_sqlite() -> bytes:
+    """Return a SQLite file that is up to date: to copy it is quicker than to migrate another."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "migrated.sqlite3")
+        upgrade(f"sqlite:///{path}")
+        return path.read_bytes()
+
+
+def put_sqlite_file(url: str) -> None:
+    """Write a file that is up to date where a service would make one; others stay as they are."""
+    parsed = make_url(url)
+    if parsed.get_backend_name() != "sqlite":
+        return
+    path = Path(parsed.database)
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(migrated_sqlite())
 
 
 @contextmanager

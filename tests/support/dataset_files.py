@@ -11,9 +11,9 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 
-from service.datasets import DatasetLimits, Reading, open_dataset
-from service.datasets.reading import AS_IT_IS
+from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
 from service.errors import InvalidInput
+from service.runner.messages.reading import AS_IT_IS
 
 LIMITS = DatasetLimits()
 

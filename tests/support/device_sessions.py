@@ -3,12 +3,12 @@
 import numpy as np
 from graph_models import resolve
 
+from service.child.onnx.session import OnnxSession
+from service.child.onnx.watchdog import Watchdog
 from service.graph.describe import describe_onnx_model
 from service.graph.load import load_onnx_model
-from service.graph.names import PREFIX
+from service.graph.proto import PREFIX
 from service.graph.serving import build_serving_graph
-from service.runner.child.onnx_session import OnnxSession
-from service.runner.child.watchdog import Watchdog
 
 
 def session_on(device, model, watchdog=None):

@@ -1,11 +1,11 @@
-"""Evidence for findings: samples of simulated models, clean and with a fault made to order."""
+"""Recorded sets for findings: samples of simulated models, clean and with a fault made to order."""
 
 import numpy as np
 from scipy.special import log_softmax
 
-from service.core.findings import Evidence, look_for_findings
-from service.core.records import build_records
-from service.core.tie_keys import tie_keys
+from howsure.statistics.findings import RecordedSet, run_checks
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
 
 
 def calibrated(n_samples, *, n_classes=10, seed=0, spread=3.0):
@@ -24,7 +24,7 @@ def records_of(scores, labels, *, inputs=None, top_k=(1,), logits=True):
 
 
 def evidence_of(scores, labels, *, inputs=None, n_first=None, probabilities=False, **others):
-    """Evidence of logits or, if so said, probabilities; of the first samples alone if asked."""
+    """Recorded set of logits or, if so said, probabilities; of the first samples alone if asked."""
     values = np.asarray(scores, dtype=np.float64)
     if probabilities:
         with np.errstate(divide="ignore"):
@@ -37,7 +37,7 @@ def evidence_of(scores, labels, *, inputs=None, n_first=None, probabilities=Fals
         inputs=None if inputs is None else inputs[first],
         logits=not probabilities,
     )
-    return Evidence(
+    return RecordedSet(
         records=records,
         class_counts=counts,
         probabilities=probabilities,
@@ -47,6 +47,6 @@ def evidence_of(scores, labels, *, inputs=None, n_first=None, probabilities=Fals
 
 def found_in(scores, labels, **others):
     """What is found, by code."""
-    found = look_for_findings(evidence_of(scores, labels, **others))
+    found = run_checks(evidence_of(scores, labels, **others))
     assert len({finding.code for finding in found}) == len(found)
     return {finding.code: finding for finding in found}

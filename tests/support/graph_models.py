@@ -6,14 +6,12 @@ import numpy as np
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
-from service.graph.choose import choose_output
 from service.graph.describe import describe_onnx_model
-from service.graph.description import OnnxModelDescription
+from service.graph.description import OnnxModelDescription, OutputChoice
 from service.graph.load import load_onnx_model
-from service.graph.names import PREFIX
-from service.graph.output import OutputChoice
-from service.graph.plan import plan_output
-from service.graph.probe import probe_graph
+from service.graph.output.choose import choose_output
+from service.graph.output.plan import plan_output, probe_graph
+from service.graph.proto import PREFIX
 from service.graph.serving import build_serving_graph
 
 OPSETS = (11, 12, 13, 17, 18, 21, 23, 26)

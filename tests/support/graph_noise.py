@@ -5,9 +5,9 @@ from graph_models import constant, make_model, node, run_session, value
 from onnx import TensorProto, helper
 from scipy.special import log_softmax
 
+from service.graph.description import OutputChoice
 from service.graph.load import load_onnx_model
-from service.graph.names import PREFIX
-from service.graph.output import OutputChoice
+from service.graph.proto import PREFIX
 from service.graph.serving import build_serving_graph
 
 ALL_OPSETS = range(11, 27)

@@ -106,7 +106,7 @@ class HostileCase:
     says : str
         What the detail has to hold: the part, the row, the column, the limit.
     seconds : float
-        How long it may take at most.
+        Processor time that the service and its children may take.
     memory : int
         By how many bytes the service may grow meanwhile.
     build : callable, optional

@@ -9,8 +9,8 @@ import httpx
 import numpy as np
 from graph_models import constant, make_model, node, value
 from hostile_case import Attacker, HostileCase
-from onnx import ModelProto, helper
-from runner_models import N_FEATURES, linear, rows, weights
+from onnx import ModelProto, TensorProto, helper
+from runner_models import ENDLESS, N_FEATURES, linear, rows, weights
 
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 CREATED = httpx.codes.CREATED
@@ -111,6 +111,35 @@ def classifier(*nodes: Any, outputs: Any = None, inputs: Any = None, **others: A
         initializers=initializers,
         **others,
     )
+
+
+def loop(start: str, *nodes: Any) -> ModelProto:
+    """Return a classifier with a loop that carries ``s`` to ``t`` and never ends by itself."""
+    body = helper.make_graph(
+        [node("Identity", ["keep"], ["kept"]), *nodes],
+        "body",
+        [value("i", (), TensorProto.INT64), value("keep", (), TensorProto.BOOL), value("s", None)],
+        [value("kept", (), TensorProto.BOOL), value("t", None)],
+    )
+    return classifier(
+        node("Loop", ["most", "go", start], ["huge"], body=body),
+        node("ReduceMax", ["huge"], ["top"], keepdims=0),
+        node("Add", ["z", "top"], ["y"]),
+        initializers=[
+            constant("most", ENDLESS, np.int64),
+            constant("go", True, np.bool_),
+            constant("one", [[1.0]]),
+        ],
+    )
+
+
+def served(attacker: Attacker, model: ModelProto, features: list[float]) -> httpx.Response:
+    """Calibrate on rows that do no harm, and ask about one that does."""
+    made = upload(attacker, model, inputs={"x": np.abs(samples()) + 1})
+    assert made.status_code == CREATED, made.text
+    assert made.json()["status"] == "succeeded", made.text
+    found = made.json()["id"]
+    return attacker.client.post("/predict", json={"calibration": found, "inputs": [features]})
 
 
 def good() -> ModelProto:

@@ -1,4 +1,4 @@
-"""The two fronts of the hot path, with an app of few words behind them, over real sockets."""
+"""Connections of the service over real sockets, with an app of few words behind them."""
 
 import asyncio
 import json
@@ -10,17 +10,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from fastapi import FastAPI, Request
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from without_socket_filters import refuse_socket_filters
 
-from service.api.errors import status_of
-from service.api.hot.dispatcher import HotDispatcher
-from service.api.hot.exchange import HotAnswer
-from service.api.hot.front import HotFront
-from service.api.hot.limits import ConnectionLimits
-from service.api.hot.protocol import protocol_of
+from service.access.rate_limits import UNLIMITED
 from service.cli.server import Server
-from service.errors import Unauthenticated
-from service.operations.tenants import UNMETERED
+from service.errors import ServiceError, Unauthenticated
+from service.http.connection_context import ConnectionContext
+from service.http.connection_limits import ConnectionLimits
+from service.http.prediction_exchange import HttpResponse
+from service.http.problems import status_of
 
 MAX_BODY_BYTES = 100_000
 JSON = (b"content-type", b"application/json")
@@ -44,10 +42,10 @@ class QueryApp:
         while self._begun.get(timeout=10) != query:
             pass
 
-    def admit(self, head):
+    def authenticate(self, head):
         if (b"authorization", b"nobody") in head.headers:
             raise Unauthenticated("nobody may")
-        return UNMETERED
+        return UNLIMITED
 
     def begin(self, request):
         self.n_begun += 1
@@ -61,7 +59,7 @@ class QueryApp:
             "bytes": len(request.body),
             "headers": sorted(name.decode() for name, _ in head.headers),
         }
-        answer = HotAnswer(200, json.dumps(found).encode(), [JSON])
+        answer = HttpResponse(200, json.dumps(found).encode(), [JSON])
         match head.query.split(b"="):
             case [b"never"]:
                 pass
@@ -76,20 +74,22 @@ class QueryApp:
                 reply(answer)
                 reply(answer)
             case [b"big", size]:
-                reply(HotAnswer(200, b"b" * int(size)))
+                reply(HttpResponse(200, b"b" * int(size)))
             case _:
                 reply(answer)
         return self.left.release if head.query == b"never" else lambda: None
 
-    def broke_off(self, head, *, arrived):
+    def client_disconnected(self, head, *, arrived, **_):
         assert arrived <= asyncio.get_running_loop().time()
         self.broken_off.put(head.route)
 
-    def refuse(self, head, error, *, arrived):
+    def refuse(self, head, error, *, arrived, **_):
         assert arrived <= asyncio.get_running_loop().time()
+        if not isinstance(error, ServiceError):
+            return HttpResponse(500, b"{}", [JSON])
         self.refused.append(error.code())
         body = json.dumps({"route": head.route, "refused": error.code(), "detail": error.message})
-        return HotAnswer(status_of(error), body.encode(), [JSON])
+        return HttpResponse(status_of(error), body.encode(), [JSON])
 
 
 @dataclass
@@ -154,7 +154,7 @@ class Connection:
 class Running:
     address: tuple[str, int]
     hot: QueryApp
-    front: HotFront
+    front: ConnectionContext
     server: Server
     thread: threading.Thread
 
@@ -167,13 +167,19 @@ class Running:
 
 
 @contextmanager
-def hot_front(kind: str, *, drain_seconds: float = 0.0, **limits) -> Iterator[Running]:
-    """Run one of the fronts, ``protocol`` or ``dispatcher``, until the block ends."""
+def hot_front(
+    *, drain_seconds: float = 0.0, socket_filters: bool = True, **limits
+) -> Iterator[Running]:
+    """Run a server with these limits of connections until the block ends.
+
+    With ``socket_filters=False`` the kernel refuses socket filters to the server.
+    """
     hot = QueryApp()
     app = FastAPI()
     app.state.stopping = asyncio.Event()
-    front = HotFront(hot, stopping=app.state.stopping, limits=ConnectionLimits(**limits))
-    app.add_middleware(HotDispatcher, hot=hot, budget=front.budget, limits=front.limits)
+    front = app.state.front = ConnectionContext(
+        predictions=hot, stopping=app.state.stopping, limits=ConnectionLimits(**limits)
+    )
 
     @app.api_route("/ordinary/{name}", methods=["GET", "POST"])
     async def ordinary(name: str, request: Request) -> dict:
@@ -183,10 +189,15 @@ def hot_front(kind: str, *, drain_seconds: float = 0.0, **limits) -> Iterator[Ru
     async def unread() -> dict:
         return {"ordinary": "unread"}
 
-    protocol = protocol_of(front) if kind == "protocol" else HttpToolsProtocol
-    server = Server(app, protocol=protocol, drain_seconds=drain_seconds)
+    server = Server(app, drain_seconds=drain_seconds)
     listener = socket.create_server(("127.0.0.1", 0))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
+
+    def serve() -> None:
+        if not socket_filters:
+            refuse_socket_filters()
+        server.run(sockets=[listener])
+
+    thread = threading.Thread(target=serve)
     thread.start()
     running = Running(listener.getsockname(), hot, front, server, thread)
     try:

@@ -14,7 +14,8 @@ from pathlib import Path
 
 TIMEOUT = 120
 FORKS = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["service.cli"])
+# `service.app` is half of the start of a command that serves.
+FORKS.set_forkserver_preload(["service.cli", "service.app"])
 
 Done = subprocess.CompletedProcess[str]
 

@@ -9,26 +9,29 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
+from forked_children import SERVER
 from runner_models import N_FEATURES, rows
 from storage_rows import tenant_of
 
 import models
-from service.bodies.limits import BodyLimits
-from service.datasets import DatasetLimits
+from service.calibrations.start import start_calibration
+from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
+from service.child.reading.open_set import DatasetLimits
+from service.child.requests.limits import BodyLimits
+from service.evaluations.evaluations import get_evaluation, start_evaluation
+from service.jobs.recording import ShardTools
+from service.jobs.samples import KeepInputs
+from service.jobs.shards import ThreadShards
 from service.jobs.worker import Workers
-from service.operations.further_sets import get_evaluation, start_evaluation
-from service.operations.kept_samples import KeepInputs
-from service.operations.open_models import OpenModels
-from service.operations.record_shard import ShardTools
-from service.operations.shard_runner import ThreadShards
-from service.operations.start_calibration import start_calibration
-from service.operations.uploads import CalibrationUpload, UploadedFile
-from service.operations.workspace import Limits, Workspace
-from service.runner import RunnerPool
-from service.storage.artifacts import open_artifact_store
+from service.runner.model_files import OpenModels
+from service.runner.pool import RunnerPool
+from service.runner.spawner import StartChild
+from service.startup import JOB_KINDS
+from service.storage.artifact_store import open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
-from service.storage.spool_folder import SpoolFolder
+from service.storage.file_locks import SpoolFolder
+from service.workspace import Limits, Workspace
 
 TOO_LARGE = 1e6
 TRIAL_ROWS = 256
@@ -46,6 +49,7 @@ def workspace_on(
     queue_timeout_s: float = 60.0,
     keep_inputs: KeepInputs = "some",
     answered: Callable[[str, int, float], None] = lambda *_: None,
+    start_child: StartChild = SERVER.start_child,
 ) -> Iterator[Workspace]:
     runners = RunnerPool(
         device="cpu",
@@ -54,6 +58,7 @@ def workspace_on(
         run_timeout_s=run_timeout_s,
         queue_timeout_s=queue_timeout_s,
         answered=answered,
+        start_child=start_child,
     )
     artifacts = open_artifact_store(str(folder / "artifacts"))
     limits = DatasetLimits()
@@ -74,7 +79,7 @@ def workspace_on(
 @contextmanager
 def working(workspace: Workspace, *, count: int = 1) -> Iterator[Workers]:
     """Run workers until the block ends; on SQLite nobody else is there to own the file."""
-    workers = Workers(workspace, count=count, owner=uuid.uuid4().hex, owner_lock=None)
+    workers = Workers(workspace, JOB_KINDS, count=count, owner=uuid.uuid4().hex, owner_lock=None)
     workers.start()
     try:
         yield workers

@@ -8,10 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from databases import put_sqlite_file
+from forked_children import SERVER
 
+from service.access.api_keys import SCOPES, MadeKey, create_key, make_pepper
 from service.cli.connection import running
-from service.operations.api_keys import SCOPES, make_pepper
-from service.operations.api_keys.manage import MadeKey, create_key
 from service.settings import Settings
 from service.storage.database import open_database
 from service.storage.schema import upgrade
@@ -55,13 +56,14 @@ def keyed_service(folder: Path, *, first: bool = True, **settings: Any) -> Itera
     """Run a service on loopback; with ``first`` there is a key before it starts, which it knows."""
     options = {"data_dir": folder, "device": "cpu", "_env_file": None, **settings}
     made = KeyedService(Settings(**options))
-    folder.mkdir(exist_ok=True)
+    made.settings.data_dir.mkdir(parents=True, exist_ok=True)
+    put_sqlite_file(made.settings.resolved_database_url())
     upgrade(made.settings.resolved_database_url())
     if first:
         made.first = made.make()
     with socket.create_server(("127.0.0.1", 0)) as listener:
         made.address = listener.getsockname()
-        with running(made.settings, sockets=[listener]):
+        with running(made.settings, sockets=[listener], start_child=SERVER.start_child):
             yield made
             for client in made.clients:
                 client.close()

@@ -16,11 +16,11 @@ import sys
 import threading
 from pathlib import Path
 
+from service.child import serve
+from service.child.lockdown import landlock, seccomp
+from service.child.lockdown.lock_down import lock_down
+from service.child.serve import serve as serve_serve
 from service.errors import InvalidOnnxModel
-from service.runner.child import requests
-from service.runner.child.lockdown import bpf, kernel, landlock, seccomp
-from service.runner.child.lockdown.lock_down import lock_down
-from service.runner.child.serve import serve
 
 PTRACE_ATTACH = 16
 CLONE3 = 435
@@ -142,19 +142,19 @@ def attack(*_):
 
 def pretend_without(call):
     """Have the kernel answer as one that does not know a call."""
-    kernel.gain_no_privileges()
-    unknown = [bpf.skip_unless_equal(call, 1), seccomp.UNKNOWN, seccomp.PASSED]
-    seccomp.install([bpf.load(bpf.NUMBER), *unknown])
+    landlock.gain_no_privileges()
+    unknown = [seccomp.skip_unless_equal(call, 1), seccomp.UNKNOWN, seccomp.PASSED]
+    seccomp.install([seccomp.load(seccomp.NUMBER), *unknown])
 
 
 if __name__ == "__main__":
     match sys.argv[3]:
         case "cuda":
-            requests.lock_down = lambda rules, **_: lock_down(rules, uses_cuda=True)
+            serve.lock_down = lambda rules, **_: lock_down(rules, uses_cuda=True)
         case "without Landlock":
             pretend_without(landlock.CREATE_RULESET)
         case "without seccomp":
-            pretend_without(seccomp.SECCOMP[kernel.machine()])
-    requests.load = attack
-    requests.Requests._predict = lambda *_: (FOUND, {})
-    serve(int(sys.argv[1]))
+            pretend_without(seccomp.SECCOMP[landlock.machine()])
+    serve.load = attack
+    serve.Requests._predict = lambda *_: (FOUND, {})
+    serve_serve(int(sys.argv[1]))

@@ -22,8 +22,10 @@ if __name__ == "__main__":
     runner.__path__ = [str(Path(service.__file__).parent / "runner")]
     sys.modules["service.runner"] = runner
 
-from service.bodies.oip.wanted import Wanted
-from service.runner.batch_messages import (
+from service.runner.messages.channel import Channel, ChannelClosed
+from service.runner.messages.frames import HEADER, MAGIC, Frame, Header, Kind, Status, encode
+from service.runner.messages.open_inference import Wanted
+from service.runner.messages.predict_batches import (
     Batch,
     Beginning,
     Part,
@@ -35,8 +37,6 @@ from service.runner.batch_messages import (
     encode_batch,
     encode_report,
 )
-from service.runner.channel import Channel, ChannelClosed
-from service.runner.frames import HEADER, MAGIC, Frame, Header, Kind, Status, encode
 
 FLOATS = np.zeros(1, np.float32).tobytes()
 

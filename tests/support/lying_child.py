@@ -6,8 +6,16 @@ import time
 
 import numpy as np
 
-from service.runner.channel import Channel, ChannelClosed
-from service.runner.frames import HEADER, MAGIC, MAX_TENSOR_BYTES, Frame, Kind, Status, encode
+from service.runner.messages.channel import Channel, ChannelClosed
+from service.runner.messages.frames import (
+    HEADER,
+    MAGIC,
+    MAX_TENSOR_BYTES,
+    Frame,
+    Kind,
+    Status,
+    encode,
+)
 
 
 def failure(request, fields, **tensors):

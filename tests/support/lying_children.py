@@ -4,9 +4,8 @@ import socket
 import subprocess
 import sys
 
-from service.runner.channel import Channel
-from service.runner.launch import environment
-from service.runner.process import RunnerProcess
+from service.runner.messages.channel import Channel
+from service.runner.process import RunnerProcess, environment
 
 
 def start_lying(script, *arguments):

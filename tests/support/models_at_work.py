@@ -5,10 +5,12 @@ import gc
 from contextlib import asynccontextmanager
 
 import numpy as np
-from batch_requests import LIMITS, Futures
+from batch_requests import LIMITS, PATIENT_SECONDS, Futures
 from runner_models import rows
 
-from service.runner import ModelToServe, QueueBounds, ServingRoom
+from service.runner.model_to_serve import ModelToServe
+from service.runner.queue_bounds import QueueBounds
+from service.runner.served_models import ServingRoom
 
 
 class AtWork:
@@ -24,12 +26,12 @@ class AtWork:
             bounds=self.bounds,
         )
 
-    def ask(self, model, array=None, *, timeout=30.0, name="x"):
+    def ask(self, model, array=None, *, timeout=PATIENT_SECONDS, name="x"):
         request = self.asker.of_rows(rows(1) if array is None else array, name=name)
         self.put(model, request, timeout=timeout)
         return request
 
-    def put(self, model, request, *, timeout=30.0):
+    def put(self, model, request, *, timeout=PATIENT_SECONDS):
         now = asyncio.get_running_loop().time()
         self._queues[request] = self.models.submit(model, request, timeout=timeout, now=now)
 
@@ -61,8 +63,20 @@ async def at_work(pool, **options):
         serving.hear()
 
 
+class MovedLoop(asyncio.SelectorEventLoop):
+    """An event loop whose time a test may move on."""
+
+    moved = 0.0
+
+    def time(self):
+        return super().time() + self.moved
+
+    def advance(self, seconds):
+        self.moved += seconds
+
+
 def run_loop(body):
-    """Run a test's coroutine; what its loop complains of is a failure."""
+    """Run a test's coroutine on a `MovedLoop`; what that complains of is a failure."""
     complaints = []
 
     async def listening():
@@ -72,7 +86,8 @@ def run_loop(body):
         gc.collect()
         await asyncio.sleep(0)
 
-    asyncio.run(listening())
+    with asyncio.Runner(loop_factory=MovedLoop) as runner:
+        runner.run(listening())
     assert complaints == []
 
 

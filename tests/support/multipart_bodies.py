@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from service.api.multipart import PartRule, SpooledUpload, UploadLimits, spool_multipart
+from service.http.uploads import PartRule, SpooledUpload, UploadLimits, spool_multipart
 
 BOUNDARY = b"a-boundary"
 CONTENT_TYPE = "multipart/form-data; boundary=a-boundary"

@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import numpy as np
 import tritonclient.http as triton
+from databases import put_sqlite_file
+from forked_children import SERVER
 from tritonclient.utils import np_to_triton_dtype
 
 from service.cli.connection import running
@@ -21,11 +23,12 @@ LENGTH = "Inference-Header-Content-Length"
 @contextmanager
 def oip_service_on(folder: Path, **settings: Any) -> Iterator[tuple[httpx.Client, str]]:
     """Run the service on a port of this machine; yield a client of it and its address."""
-    options = {"data_dir": folder, "device": "cpu", "_env_file": None, **settings}
+    options = Settings(**{"data_dir": folder, "device": "cpu", "_env_file": None, **settings})
+    put_sqlite_file(options.resolved_database_url())
     with socket.create_server(("127.0.0.1", 0)) as listening:
         address = f"127.0.0.1:{listening.getsockname()[1]}"
         with (
-            running(Settings(**options), sockets=[listening]),
+            running(options, sockets=[listening], start_child=SERVER.start_child),
             httpx.Client(base_url=f"http://{address}", timeout=60) as client,
         ):
             yield client, address

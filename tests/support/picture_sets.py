@@ -4,15 +4,16 @@ import io
 import tarfile
 import zipfile
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import numpy as np
 import pytest
 from picture_files import encoded
 
-from service.datasets import Dataset, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import Dataset, DatasetLimits, Reading, open_dataset
 from service.errors import InvalidInput
-from service.pictures.preprocessing import Preprocessing
+from service.runner.messages.preprocessing import Preprocessing
 
 LIMITS = DatasetLimits()
 AS_THEY_ARE = Reading(preprocessing=Preprocessing())
@@ -56,7 +57,9 @@ def write_tar(path: Path, members: Members, form: int = tarfile.PAX_FORMAT) -> P
 WRITERS = {"zip": write_zip, "tar": write_tar}
 
 
-def opened(path: Path, reading: Reading = AS_THEY_ARE, **options: object) -> Dataset:
+def opened(
+    path: Path, reading: Reading = AS_THEY_ARE, **options: object
+) -> AbstractContextManager[Dataset]:
     """Open a set as its part of a calibration."""
     return open_dataset(path, location="calibration", limits=LIMITS, reading=reading, **options)
 

@@ -11,15 +11,17 @@ from typing import Any
 
 from storage_rows import tenant_of
 
-from service.api.lane import Lane
-from service.operations.asked_prediction import AskedPrediction, PredictionTerms
-from service.operations.oip.statistics import Statistics
-from service.operations.predicting import Predicting
-from service.operations.workspace import Workspace
-from service.runner import BatchLimits, QueueBounds, ServedModels, ServingRoom
+from service.http.worker_threads import Lane
+from service.predictions.oip_statistics import Statistics
+from service.predictions.prediction_request import PredictionOptions, PredictionRequest
+from service.predictions.service import Predicting
+from service.runner.predict_requests import BatchLimits
+from service.runner.queue_bounds import QueueBounds
+from service.runner.served_models import ServedModels, ServingRoom
+from service.workspace import Workspace
 
 
-class FuturePrediction(AskedPrediction, eq=False, kw_only=True):
+class FuturePrediction(PredictionRequest, eq=False, kw_only=True):
     answered: Future
 
     def done(self, answer):
@@ -63,7 +65,7 @@ class Predictor:
                 body=body,
                 tenant_id=self._tenant_id,
                 arrived=self._loop.time(),
-                terms=PredictionTerms("application/json", None, "json", timeout),
+                terms=PredictionOptions("application/json", None, "json", timeout),
                 timeout=timeout,
                 answered=answered,
             )

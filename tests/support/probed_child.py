@@ -7,8 +7,8 @@ import socket
 import sys
 from pathlib import Path
 
-from service.runner.channel import Channel, ChannelClosed
-from service.runner.frames import Frame, Kind, encode
+from service.runner.messages.channel import Channel, ChannelClosed
+from service.runner.messages.frames import Frame, Kind, encode
 
 
 def main(fd, log, *there):

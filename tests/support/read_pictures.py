@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from service.datasets import DatasetLimits, Reading, open_dataset
-from service.pictures.preprocessing import Preprocessing
+from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.runner.messages.preprocessing import Preprocessing
 
 
 def main() -> None:

@@ -5,7 +5,9 @@ import tempfile
 import time
 from pathlib import Path
 
-MODULE = b"service.runner.child"
+from forked_children import NAME, SERVER
+
+MODULE = b"service.child"
 COMPUTING_TICKS = 100
 
 
@@ -19,9 +21,27 @@ def children(parent=None, module=MODULE):
             command = (folder / "cmdline").read_bytes()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if int(fields[1]) == parent and (fields[0] == "Z" or module in command):
+        if int(folder.name) == SERVER.pid:
+            continue
+        is_runner = module in command or (module == MODULE and NAME in command)
+        if int(fields[1]) == parent and (fields[0] == "Z" or is_runner):
             found.append(int(folder.name))
     return sorted(found)
+
+
+class StartedChildren:
+    """Starts children for one pool or service, and tells which of them are there."""
+
+    def __init__(self):
+        self._pids = []
+
+    def start_child(self):
+        child = SERVER.start_child()
+        self._pids.append(child.pid)
+        return child
+
+    def pids(self):
+        return [pid for pid in self._pids if not is_gone(pid)]
 
 
 def is_gone(pid):
@@ -36,12 +56,13 @@ def descriptors():
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def folders():
-    return sorted(Path(tempfile.gettempdir()).glob("howsure-runner-*"))
+def folders(below=None):
+    """Return the folders of children below a temporary folder, by default this process's."""
+    return sorted(Path(below or tempfile.gettempdir()).glob("howsure-runner-*"))
 
 
-def wait_until(condition, *, seconds=10.0):
-    """Wait for a condition; say whether it came true."""
+def wait_until(condition, *, seconds=60.0):
+    """Wait for a condition; say whether it came true. The time is a guard against hanging."""
     end = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > end:
@@ -61,7 +82,7 @@ def busiest(parent=None):
                 return pid
         return None
 
-    assert wait_until(computing, seconds=30)
+    assert wait_until(computing)
     return computing()
 
 

@@ -7,7 +7,7 @@ from graph_models import constant, make_model, node, value
 from onnx import TensorProto, helper
 from scipy.special import log_softmax, logsumexp, softmax
 
-from service.runner import OnnxModelFiles
+from service.runner.messages.onnx_models import OnnxModelFiles
 
 N_FEATURES = 6
 ENDLESS = np.iinfo(np.int64).max

@@ -1,24 +1,41 @@
 """A running service of its own for tests: real HTTP, real ONNX Runtime, a real database."""
 
+import logging
+import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
+from databases import put_sqlite_file
+from forked_children import SERVER
 
-from service.cli.connection import connect
+from service.cli.connection import running
+from service.runner.spawner import StartChild
 from service.settings import Settings
+from service.startup import configure_logging
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 
 
 @contextmanager
-def service_on(folder: Path, **settings: Any) -> Iterator[httpx.Client]:
+def service_on(
+    folder: Path, *, start_child: StartChild = SERVER.start_child, **settings: Any
+) -> Iterator[httpx.Client]:
     """Run the service on ``folder`` in this process and yield a client of it."""
-    options = {"data_dir": folder, "device": "cpu", "_env_file": None, **settings}
-    with connect(None, settings=Settings(**options)) as client:
-        yield client
+    options = Settings(**{"data_dir": folder, "device": "cpu", "_env_file": None, **settings})
+    put_sqlite_file(options.resolved_database_url())
+    configure_logging(options.log_format, level=logging.WARNING)
+    with tempfile.TemporaryDirectory(prefix="howsure-") as socket_folder:
+        address = f"{socket_folder}/http.sock"
+        with (
+            running(options, uds=address, start_child=start_child),
+            httpx.Client(
+                transport=httpx.HTTPTransport(uds=address), base_url="http://howsure", timeout=60
+            ) as client,
+        ):
+            yield client
 
 
 def calibrate(

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from alembic import command
 
 import models
-from service.storage.engine import make_engine
+from service.storage.database import make_engine
 from service.storage.schema import migration_config
 
 TENANT_ID = uuid.UUID("00000000-0000-4000-8000-000000000001")

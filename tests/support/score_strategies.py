@@ -5,12 +5,12 @@ from core_strategies import uncertainties
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from service.core.bins.fit_table import fit_bin_table
-from service.core.fit_measure import judge_table
-from service.core.measures import columns
-from service.core.records import build_records
-from service.core.scores import Judged
-from service.core.tie_keys import tie_keys
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.fit.cross_validation import predict_with_table
+from howsure.statistics.measures import columns
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.scores import Predictions
 
 
 @st.composite
@@ -26,7 +26,7 @@ def judged_by_table(draw, *, lookups=("step", "interpolated")):
         monotone=draw(st.booleans()),
     )
     judged = draw(uncertainties(max_samples=40))
-    return judge_table(table, judged, draw(npst.arrays(np.bool_, judged.shape)))
+    return predict_with_table(table, judged, draw(npst.arrays(np.bool_, judged.shape)))
 
 
 @st.composite
@@ -34,7 +34,7 @@ def judged_without_bins(draw):
     """Samples with any probabilities on [0, 1], many of them on the edges of equal ranges."""
     uncertainty = draw(uncertainties(max_samples=40))
     values = st.one_of(st.sampled_from([0.0, 0.2, 1.0 / 3.0, 0.5, 1.0]), st.floats(0.0, 1.0))
-    return Judged(
+    return Predictions(
         uncertainty=uncertainty,
         hits=draw(npst.arrays(np.bool_, uncertainty.shape)),
         probability=draw(npst.arrays(np.float64, uncertainty.shape, elements=values)),

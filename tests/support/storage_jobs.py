@@ -15,10 +15,10 @@ from storage_rows import (
 )
 
 import models
+from service.jobs.queue import ClaimedJob, JobQueue
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.evaluations import EvaluationRepository
-from service.storage.job_queue import ClaimedJob, JobQueue
 
 
 class CalibrationJobs:

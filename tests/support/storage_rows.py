@@ -7,10 +7,11 @@ from collections.abc import Sequence
 from sqlalchemy import select, update
 
 import models
-from service.storage.calibrations import CalibrationRepository, NewArtifact
+from service.jobs.queue import ClaimedJob, JobQueue
+from service.storage.artifact_rows import NewArtifact
+from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.evaluations import EvaluationRepository
-from service.storage.job_queue import ClaimedJob, JobQueue
 from service.storage.tenants import default_tenant_id
 
 
@@ -48,15 +49,17 @@ def queue_calibration(
 ) -> models.Calibration:
     with database.session() as session:
         tenant_id = tenant_id or default_tenant_id(session)
-        return CalibrationRepository(session, tenant_id).create(
-            calibration_id or uuid.uuid4(),
-            name=name,
-            config={"name": name, "bins": 10},
-            data={"samples": 100},
-            onnx_model=None,
-            versions={"numpy": "2"},
-            artifacts=artifacts,
-            warnings=[],
+        return CalibrationRepository(session, tenant_id).add(
+            models.Calibration(
+                id=calibration_id or uuid.uuid4(),
+                name=name,
+                config={"name": name, "bins": 10},
+                data={"samples": 100},
+                onnx_model=None,
+                versions={"numpy": "2"},
+                warnings=[],
+            ),
+            artifacts,
         )
 
 

@@ -8,7 +8,7 @@ import sqlalchemy as sa
 from schema_rows import HEAD_ROWS, in_order
 
 import models
-from service.storage.artifacts import ArtifactStore, open_artifact_store
+from service.storage.artifact_store import ArtifactStore, open_artifact_store
 from service.storage.database import Database, open_database
 from service.storage.schema import upgrade
 

@@ -13,8 +13,8 @@ from graph_models import constant, make_model, node, value
 from onnx import TensorProto
 from running_service import DIGITS
 
-from service.core.bins.table import BinTable
-from service.core.passes.noise import keep_mask
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.measures.noise import keep_mask
 
 N_ROWS = 200
 HOLE = 3  # a row with a NaN

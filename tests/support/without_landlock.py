@@ -9,14 +9,19 @@ from pathlib import Path
 
 from running_service import calibrate, digits, service_on
 
-from service.runner.child.lockdown import bpf, kernel, landlock, seccomp
+from service.child.lockdown import landlock, seccomp
+from service.runner.process import RunnerProcess
 
 
 def main(folder, *, allowed):
-    kernel.gain_no_privileges()
-    unknown = [bpf.skip_unless_equal(landlock.CREATE_RULESET, 1), seccomp.UNKNOWN, seccomp.PASSED]
-    seccomp.install([bpf.load(bpf.NUMBER), *unknown])
-    with service_on(folder, allow_unsandboxed=allowed) as client:
+    landlock.gain_no_privileges()
+    unknown = [
+        seccomp.skip_unless_equal(landlock.CREATE_RULESET, 1),
+        seccomp.UNKNOWN,
+        seccomp.PASSED,
+    ]
+    seccomp.install([seccomp.load(seccomp.NUMBER), *unknown])
+    with service_on(folder, allow_unsandboxed=allowed, start_child=RunnerProcess.start) as client:
         uploaded = calibrate(
             client, model=digits("model.onnx"), calibration=digits("calibration.npz"), config="{}"
         )

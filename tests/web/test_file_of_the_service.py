@@ -64,12 +64,14 @@ def names(answer: dict[str, Any]) -> list[tuple[int, str]]:
     return [(one["class"], one["label"]) for one in answer["classes"]]
 
 
+@pytest.mark.slow
 def test_node_answers_as_the_service(model: Path, predictions: list[dict[str, Any]]) -> None:
     require_node()
 
     check(predict_under_node(DIGITS / "request.json", [model]), predictions)
 
 
+@pytest.mark.slow
 def test_the_page_answers_as_the_service(
     model: Path, predictions: list[dict[str, Any]], page_address: str
 ) -> None:

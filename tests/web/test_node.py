@@ -9,6 +9,9 @@ import pytest
 from web_files import NOT_UNDER_NODE, WEB_FILES, WebFile
 from web_runtimes import predict_under_node, refused_under_node, require_node
 
+pytestmark = pytest.mark.slow
+
+
 Answers = dict[str, list[dict[str, Any]]]
 
 

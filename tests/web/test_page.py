@@ -9,6 +9,9 @@ import pytest
 from web_files import HOLE, LABEL, WebFile
 from web_runtimes import ROOT, require_browser, use_page, write_rows
 
+pytestmark = pytest.mark.slow
+
+
 Chosen = tuple[WebFile, Path, list[Path]]
 
 

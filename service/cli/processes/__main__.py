@@ -1,50 +1,46 @@
-"""``python -m service.cli.processes PARENT PLACE LISTENER CHANNEL TABLE``: one server process.
+"""``python -m service.cli.processes PARENT HOST PORT FILE``: one server process.
 
-It takes connections from the listening socket that it inherits, and belongs to its parent, which
-hands it the settings as environment variables.
+It listens on a port that the supervisor has reserved, and writes its metrics to the file. The
+settings are environment variables.
 """
 
+import asyncio
 import signal
-import socket
 import sys
+from pathlib import Path
 from types import FrameType
 
 from service.app import create_app
-from service.cli.given_settings import given_settings
-from service.cli.processes.link import SupervisorLink
-from service.cli.processes.open_connections import OpenConnections
-from service.cli.processes.sharing_server import SharingServer
-from service.log_lines import configure_logging
-from service.runner.child.belong_to_parent import die_with_parent
+from service.child.belong_to_parent import die_with_parent
+from service.cli.local import load_settings
+from service.cli.server import Server, bind, listen
+from service.metrics.shared import SharedMetrics
+from service.startup import configure_logging
 
 
-def main(parent: int, place: int, listener: int, channel: int, table: int) -> None:
-    """Answer requests until asked to end, then tell a last time what was counted."""
+def main(parent: int, host: str, port: int, file: Path) -> None:
+    """Serve until a signal, then write the metrics a last time."""
     die_with_parent(parent)
     # The server handles both while it runs, and raises them again when it has ended.
     signal.signal(signal.SIGTERM, _leave)
     signal.signal(signal.SIGINT, _leave)
-    settings = given_settings()
+    settings = load_settings()
     configure_logging(settings.log_format)
-    link = SupervisorLink(_inherited(channel))
-    app = create_app(settings, on_ready=link.ready)
-    link.share(app.state.metrics)
-    server = SharingServer(
-        app,
-        place=place,
-        table=OpenConnections(table),
-        drain_seconds=settings.drain_seconds,
-    )
+    listener = bind(host, port, shared=True)
+    tasks: list[asyncio.Task[None]] = []
+
+    def ready() -> None:
+        listen(listener)
+        shared.write()
+        tasks.append(asyncio.get_running_loop().create_task(shared.write_each_second()))
+
+    app = create_app(settings, on_ready=ready)
+    shared = SharedMetrics(app.state.metrics, file)
     try:
-        server.run(sockets=[_inherited(listener)])
+        Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
     finally:
-        link.tell()
-
-
-def _inherited(descriptor: int) -> socket.socket:
-    found = socket.socket(fileno=descriptor)
-    found.set_inheritable(False)  # not by the children that run models
-    return found
+        if tasks:
+            shared.write()
 
 
 def _leave(_number: int, _frame: FrameType | None) -> None:
@@ -52,4 +48,4 @@ def _leave(_number: int, _frame: FrameType | None) -> None:
 
 
 if __name__ == "__main__":
-    main(*map(int, sys.argv[1:]))
+    main(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))

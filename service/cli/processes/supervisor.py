@@ -1,134 +1,212 @@
-"""Starts server processes, starts again those that die, and ends with all of them."""
+"""The supervisor of several server processes: starts them, restarts them, and stops them."""
 
-import asyncio
+import os
 import signal
 import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
 from collections.abc import Callable
-from contextlib import suppress
+from pathlib import Path
+from types import FrameType
 
 import structlog
 
+import service
 from service.cli.failure import CommandFailed
-from service.cli.processes.counts import Counts
-from service.cli.processes.open_connections import OpenConnections
-from service.cli.processes.server_process import ServerProcess
-from service.runner.launch import describe_exit
+from service.runner.process import describe_exit
 from service.settings import Settings
 
-BACKLOG = 2048
+POLL_SECONDS = 0.05
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-# One that lived so long did not die of how it was started.
+# A process that ran for so long did not die of how it was started.
 STEADY_SECONDS = 60.0
-# Asked to end while it is still being started, a process ends by the signal itself.
+HUNG_SECONDS = 30.0
+# A process that gets SIGTERM while it starts is ended by the signal itself.
 AS_ASKED = (0, -signal.SIGTERM, -signal.SIGINT)
 
 log = structlog.get_logger(__name__)
 
 
 class Supervisor:
-    """Keeps ``settings.processes`` server processes alive on one listening socket.
+    """Keeps ``settings.processes`` server processes alive on one port.
+
+    Each process listens on a socket of its own (SO_REUSEPORT), and the kernel spreads connections
+    over them.
 
     Parameters
     ----------
     settings : Settings
-    listener : socket
-        Bound; taken over, and closed when the processes are asked to end.
+    reserved : socket
+        Bound to the port and not listening. Taken over.
     on_ready : callable
         Called once, when all processes answer.
+    hung_seconds : float
+        A process writes its metrics each second; without a write for so long it is replaced.
     """
 
     def __init__(
-        self, settings: Settings, listener: socket.socket, on_ready: Callable[[], None]
+        self,
+        settings: Settings,
+        reserved: socket.socket,
+        on_ready: Callable[[], None],
+        *,
+        hung_seconds: float = HUNG_SECONDS,
     ) -> None:
+        # Set after it was bound: a port that another program uses has been refused.
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._settings = settings
-        self._listener = listener
+        self._reserved = reserved
         self._on_ready = on_ready
-        self._processes: dict[int, ServerProcess] = {}
-        self._counts = Counts()
-        self._connections = OpenConnections.of(settings.processes)
-        self._stopping = asyncio.Event()
+        self._hung_seconds = hung_seconds
+        self._stopping = threading.Event()
+        self._signal = signal.SIGTERM
+        self._slots: list[_Slot] = []
         self._has_started = False
         self._failure: str | None = None
 
     def run(self) -> None:
-        """Run until SIGTERM or SIGINT, which is passed on to all processes, and they have ended.
+        """Run until SIGTERM or SIGINT, pass it on to all processes, and wait for them to end.
 
         Raises
         ------
         CommandFailed
             If a process could not start the first time, or did not end as it should.
         """
-        asyncio.run(self._run())
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._stop)
+        with tempfile.TemporaryDirectory(prefix="howsure-") as folder:
+            self._slots = [
+                _Slot(self._settings, self._reserved.getsockname(), Path(folder, f"{number}"))
+                for number in range(1, self._settings.processes + 1)
+            ]
+            while not self._stopping.wait(POLL_SECONDS):
+                for slot in self._slots:
+                    self._look_after(slot)
+                if not self._has_started and all(slot.is_ready for slot in self._slots):
+                    self._has_started = True
+                    self._on_ready()
+            self._reserved.close()
+            self._end()
         if self._failure is not None:
             raise CommandFailed(self._failure)
 
-    async def _run(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            loop.add_signal_handler(number, self._stop, number)
-        asking = asyncio.create_task(self._counts.ask_now_and_then())
-        await asyncio.gather(*(self._keep(place) for place in range(self._settings.processes)))
-        asking.cancel()
-
-    def _stop(self, number: signal.Signals) -> None:
+    def _stop(self, number: int, _frame: FrameType | None) -> None:
+        self._signal = signal.Signals(number)
+        if self._stopping.is_set():  # a second signal, of somebody who cannot wait
+            for slot in self._slots:
+                slot.send(self._signal)
         self._stopping.set()
-        # While the processes drain, who comes now is refused at once.
-        self._listener.close()
-        for process in self._processes.values():
-            process.signal(number)
 
-    async def _keep(self, place: int) -> None:
-        """Keep one process alive."""
-        loop = asyncio.get_running_loop()
-        pause = FIRST_PAUSE_SECONDS
-        while not self._stopping.is_set():
-            began = loop.time()
-            how, as_asked = await self._one_life(place)
-            if self._stopping.is_set():
-                if not as_asked:
-                    self._fail(place, f"did not end as it should ({how})")
-                return
-            if not self._has_started:
-                self._fail(place, f"did not start ({how}); the lines above say why")
-                self._stop(signal.SIGTERM)
-                return
-            if loop.time() - began > STEADY_SECONDS:
-                pause = FIRST_PAUSE_SECONDS
-            log.error("server_process_ended", process=place + 1, reason=how, next_start_in=pause)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(self._stopping.wait(), pause)
-            pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
-
-    async def _one_life(self, place: int) -> tuple[str, bool]:
-        """Start a process and follow it; return how it ended, and if that was as it was asked."""
-        try:
-            process = await ServerProcess.start(
-                self._settings, place, self._listener, self._connections
-            )
-        except OSError as error:
-            return f"it could not be launched: {error}", False
-        self._processes[process.pid] = process
-        if self._stopping.is_set():
-            process.signal(signal.SIGTERM)
-        async for message in process.heard():
-            self._counts.hear(process, message)
-            self._announce_once()
-        code = await process.end()
-        del self._processes[process.pid]
-        self._counts.end(process)
-        self._connections.leave(place)
-        return describe_exit(code), code in AS_ASKED
-
-    def _announce_once(self) -> None:
-        ready = [process for process in self._processes.values() if process.is_ready]
-        if self._has_started or self._stopping.is_set() or len(ready) < self._settings.processes:
+    def _look_after(self, slot: "_Slot") -> None:
+        how = slot.look(self._hung_seconds)
+        if how is None:
             return
-        self._has_started = True
-        # Processes do so a moment after they are ready; who reads the line may come at once.
-        self._listener.listen(BACKLOG)
-        self._on_ready()
+        if self._has_started:
+            pause = slot.restart_later()
+            log.error("server_process_ended", process=slot.name, reason=how, next_start_in=pause)
+        else:
+            self._fail(slot, f"did not start ({how}); the lines above say why")
+            self._stopping.set()
 
-    def _fail(self, place: int, what: str) -> None:
-        of = f"server process {place + 1} of {self._settings.processes}"
-        self._failure = self._failure or f"{of} {what}"
+    def _end(self) -> None:
+        for slot in self._slots:
+            slot.send(self._signal)
+        for slot in self._slots:
+            code = slot.wait()
+            if code not in AS_ASKED:
+                self._fail(slot, f"did not end as it should ({describe_exit(code)})")
+
+    def _fail(self, slot: "_Slot", what: str) -> None:
+        which = f"server process {slot.name} of {self._settings.processes}"
+        self._failure = self._failure or f"{which} {what}"
+
+
+class _Slot:
+    """One of the server processes, and those that replace it."""
+
+    def __init__(self, settings: Settings, address: tuple[str, int], file: Path) -> None:
+        self.name = file.name
+        self.is_ready = False
+        self._command = [sys.executable, "-P", "-m", "service.cli.processes", str(os.getpid())]
+        self._command += [address[0], str(address[1]), str(file)]
+        self._environment = _environment(settings)
+        self._file = file
+        self._process: subprocess.Popen[bytes] | None = None
+        self._pause = FIRST_PAUSE_SECONDS
+        self._starts_at = time.monotonic()
+        self._written: int | None = None
+        self._written_at = 0.0
+
+    def look(self, hung_seconds: float) -> str | None:
+        """Start the process if it is due, end it if it hangs; return how it ended, if it did."""
+        now = time.monotonic()
+        if self._process is None:
+            if now < self._starts_at:
+                return None
+            try:
+                self._start(now)
+            except OSError as error:
+                return f"it could not be launched: {error}"
+            return None
+        code = self._process.poll()
+        if code is not None:
+            return describe_exit(code)
+        silent = self._silent_seconds(now)
+        if silent > hung_seconds:
+            log.error("server_process_hangs", process=self.name, seconds=round(silent))
+            self._process.kill()
+        return None
+
+    def restart_later(self) -> float:
+        """Start the process again after a pause, and return the pause in seconds."""
+        if time.monotonic() - self._starts_at > STEADY_SECONDS:
+            self._pause = FIRST_PAUSE_SECONDS
+        pause = self._pause
+        self._pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
+        self._process = None
+        self._starts_at = time.monotonic() + pause
+        return pause
+
+    def send(self, number: signal.Signals) -> None:
+        """Send a signal, if the process is there."""
+        if self._process is not None:
+            self._process.send_signal(number)
+
+    def wait(self) -> int:
+        """Wait for the end of the process and return its exit status, negative for a signal."""
+        return 0 if self._process is None else self._process.wait()
+
+    def _start(self, now: float) -> None:
+        # Called on the main thread: the kernel ends the process with the thread that started it.
+        self._process = subprocess.Popen(  # noqa: S603 - our own interpreter and module
+            self._command,
+            stdin=subprocess.DEVNULL,
+            env=self._environment,
+            # Only the supervisor gets an interrupt from the terminal; it passes it on.
+            start_new_session=True,
+        )
+        self._starts_at = now
+        self.is_ready = False
+        self._written = self._last_write()
+
+    def _silent_seconds(self, now: float) -> float:
+        """Return the time since the last write of a process that has started, else 0."""
+        written = self._last_write()
+        if written != self._written:
+            self.is_ready, self._written, self._written_at = True, written, now
+        return now - self._written_at if self.is_ready else 0.0
+
+    def _last_write(self) -> int | None:
+        return self._file.stat().st_mtime_ns if self._file.exists() else None
+
+
+def _environment(settings: Settings) -> dict[str, str]:
+    """Return the environment with all settings, from options and variables."""
+    given = {f"HOWSURE_{name.upper()}": str(value) for name, value in settings}
+    own = str(Path(service.__file__ or "").resolve().parent.parent)
+    found = [path for path in sys.path if path and path != own]
+    return os.environ | given | {"PYTHONPATH": os.pathsep.join([own, *found])}

@@ -1,26 +1,76 @@
 """The parts of a result, in a folder beside it: each is there whole or not at all."""
 
 import fcntl
+import json
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from howsure.client.uploads import Arrays, write_npz
 from service.cli.failure import CommandFailed
-from service.cli.scoring.manifest import Manifest
-from service.client.npz import Arrays, write_npz
+
+FORMAT = 1
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """The values that determine the content of the parts.
+
+    Attributes
+    ----------
+    input_sha256
+        Of the file that is scored.
+    calibration_id, calibration
+        Its id, and ``name@version``.
+    rows_per_part
+        Of each part but the last.
+    n_rows
+        Of all of them.
+    """
+
+    input_sha256: str
+    calibration_id: str
+    calibration: str
+    rows_per_part: int
+    n_rows: int
+
+    @property
+    def n_parts(self) -> int:
+        """How many parts there will be."""
+        return -(-self.n_rows // self.rows_per_part)
+
+    def rows_of(self, part: int) -> range:
+        """Return the rows of a part."""
+        start = part * self.rows_per_part
+        return range(start, min(start + self.rows_per_part, self.n_rows))
+
+    def as_text(self) -> str:
+        """Return the content of the file that keeps it."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+
+
+def described(text: str) -> str:
+    """Return a summary of a manifest for a message."""
+    try:
+        begun = json.loads(text)
+        return f"{begun['calibration']}, --rows {begun['rows_per_part']}"
+    except (ValueError, KeyError, TypeError):
+        return "a manifest of another program"
+
 
 MANIFEST = "manifest.json"
 LOCK = "lock"
 
 
 class Parts:
-    """The folder, held by this process alone; removed at the end if no part was made."""
+    """The folder, locked by this process; removed at the end if it has no part."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -29,7 +79,7 @@ class Parts:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path, manifest: Manifest, *, restart: bool) -> Iterator[Self]:
-        """Go on with what lies in the folder, or begin.
+        """Continue with the parts in the folder, or begin.
 
         Raises
         ------
@@ -53,18 +103,18 @@ class Parts:
                     parts.remove()
 
     def _begin(self) -> None:
-        path = self.folder / MANIFEST
+        path, text = self.folder / MANIFEST, self.manifest.as_text()
         if not path.exists():
             self._clear()
-            self.write(MANIFEST, self.manifest.as_text().encode())
+            self.write(MANIFEST, text.encode())
             return
-        try:
-            difference = self.manifest.differs_from(Manifest.read(path.read_text("utf-8")))
-        except ValueError:
-            difference = f"{MANIFEST} is none of this program"
-        if difference is not None:
+        begun = path.read_text("utf-8", errors="replace")
+        if begun != text:
             raise CommandFailed(
-                f"{self.folder} holds parts of something else: {difference}; --restart begins anew"
+                f"{self.folder} holds parts of another calibration, --rows or another file: "
+                f"{described(begun)}; this command uses {self.manifest.calibration}, "
+                f"--rows {self.manifest.rows_per_part}. Repeat the command that was stopped, or "
+                "start again with --restart."
             )
 
     def is_made(self, part: int) -> bool:
@@ -85,7 +135,7 @@ class Parts:
 
     @contextmanager
     def reading(self, part: int) -> "Iterator[dict[str, NDArray[Any]]]":
-        """Yield a part's arrays, each read when it is asked for."""
+        """Yield a part's arrays, each read on access."""
         with np.load(self._path(part), allow_pickle=False) as archive:
             yield archive
 

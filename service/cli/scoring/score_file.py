@@ -1,33 +1,120 @@
-"""Score a file: ask for the parts that are missing, then write the result."""
+"""Score a file: request the missing parts, then write the result."""
 
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
+from typing import Self, TypeVar
 
 import httpx
-
-from service.cli.failure import CommandFailed
-from service.cli.packed_folder import one_file
-from service.cli.scoring.asking import answered
-from service.cli.scoring.manifest import Manifest
-from service.cli.scoring.parts import Parts
-from service.cli.scoring.progress import RowsDone
-from service.cli.scoring.source import (
-    calibration_of,
-    digest_of,
-    opened_input,
-    rows_of,
-    told_of,
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    Task,
+    TextColumn,
+    TimeRemainingColumn,
 )
-from service.cli.scoring.writers import Result, writer_of
-from service.client import Client, HowsureError
-from service.client.calibration import Calibration
-from service.client.npz import Arrays
-from service.datasets import Dataset, DatasetInfo
-from service.datasets.dataset import Batch
+from rich.text import Text
 
-DEFAULT_REQUESTS = 3
-# Multiples of what runs through a model together: a row has the same neighbours in every run.
+from howsure.client import Client
+from howsure.client.resources import Calibration
+from howsure.client.uploads import Arrays
+from service.child.reading.open_set import Dataset, DatasetInfo
+from service.cli.calibrate import one_file
+from service.cli.failure import one_sentence
+from service.cli.scoring.parts import Manifest, Parts
+from service.cli.scoring.source import digest_of, input_columns, opened_input, rows_of
+from service.cli.scoring.writers import Result, writer_of
+from service.runner.messages.dataset import Batch
+
+
+class _Rate(ProgressColumn):
+    """Rows a second."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
+
+
+class RowsDone:
+    """A bar on standard error, gone when it is done; ``done`` rows were so before."""
+
+    def __init__(self, n_rows: int, *, done: int) -> None:
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            _Rate(),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._progress.add_task("scoring", total=n_rows, completed=done)
+
+    def add(self, rows: int) -> None:
+        """Count rows that were done now."""
+        self._progress.advance(self._task, rows)
+
+    def __enter__(self) -> Self:
+        self._progress.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._progress.stop()
+
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+
+def answered(
+    ask: Callable[[A], B], asked: Iterable[tuple[A, bool]], *, at_a_time: int
+) -> Iterator[tuple[A, B]]:
+    """Yield each item with its response, in order of arrival; at most so many run at a time.
+
+    An item that comes with true is sent alone, after the responses to all items before it.
+    """
+    under_way: dict[Future[B], A] = {}
+    for thing, alone in asked:
+        while under_way and (alone or len(under_way) == at_a_time):
+            yield from _come(under_way)
+        under_way[_begun(ask, thing)] = thing
+    while under_way:
+        yield from _come(under_way)
+
+
+def _begun(ask: Callable[[A], B], thing: A) -> Future[B]:
+    """Run in a daemon thread: after an interrupt, Python does not wait for it."""
+    future: Future[B] = Future()
+
+    def work() -> None:
+        try:
+            future.set_result(ask(thing))
+        except BaseException as error:  # noqa: BLE001 - raised where the answer is taken
+            future.set_exception(error)
+
+    threading.Thread(target=work, name="asking", daemon=True).start()
+    return future
+
+
+def _come(under_way: dict[Future[B], A]) -> Iterator[tuple[A, B]]:
+    """Wait for the next, and yield all that are there."""
+    for future in wait(under_way, return_when=FIRST_COMPLETED).done:
+        yield under_way.pop(future), future.result()
+
+
+# Parts are multiples of a model run, so that a row has the same neighbours in every run.
 BLOCK_ROWS = 128
 MOST_ROWS = 1024
 MOST_BYTES = 8 * 2**20
@@ -37,13 +124,13 @@ RETRIES = 12
 
 @dataclass(frozen=True)
 class Scoring:
-    """What is scored, by what, to where; None of ``rows`` is as many as suit."""
+    """Calibration, input and output of a scoring; None for ``rows`` chooses a suitable number."""
 
     calibration: str
     source: Path
     output: Path
     rows: int | None = None
-    requests: int = DEFAULT_REQUESTS
+    requests: int = 3
     restart: bool = False
 
     @property
@@ -63,8 +150,8 @@ def score_file(http: httpx.Client, scoring: Scoring) -> int:
     """
     write = writer_of(scoring.output)
     client = Client(http=http, retries=RETRIES)
-    calibration = calibration_of(http, scoring.calibration)
-    try:
+    with one_sentence():
+        calibration = client.get(scoring.calibration)
         with (
             one_file(scoring.source) as source,
             opened_input(source, calibration, called=scoring.source) as dataset,
@@ -76,10 +163,6 @@ def score_file(http: httpx.Client, scoring: Scoring) -> int:
                 write(unfinished, Result(parts, calibration.classes, calibration.reference))
                 parts.publish(unfinished, scoring.output)
                 parts.remove()
-    except HowsureError as error:
-        raise CommandFailed(_in_words(error)) from error
-    except OSError as error:
-        raise CommandFailed(f"{error.filename or scoring.folder}: {error.strerror}") from error
     return manifest.n_rows
 
 
@@ -115,22 +198,15 @@ def _make_missing(client: Client, dataset: Dataset, parts: Parts, requests: int)
     with RowsDone(manifest.n_rows, done=parts.n_rows_made()) as done:
         for batch, arrays in answered(ask, _missing(dataset, parts), at_a_time=requests):
             part = batch.start // manifest.rows_per_part
-            parts.keep(part, {**told_of(dataset, batch), **arrays})
+            parts.keep(part, {**input_columns(dataset, batch), **arrays})
             done.add(len(batch.labels))
 
 
 def _missing(dataset: Dataset, parts: Parts) -> Iterator[tuple[Batch, bool]]:
-    """Yield what no part answers; the last, which is shorter, to be asked alone."""
+    """Yield the batches without a part; the last one, which is shorter, is to be sent alone."""
     size, n_parts = parts.manifest.rows_per_part, parts.manifest.n_parts
     if all(parts.is_made(part) for part in range(n_parts)):
         return
     for part, batch in enumerate(dataset.batches(size)):
         if not parts.is_made(part):
             yield batch, part == n_parts - 1
-
-
-def _in_words(error: HowsureError) -> str:
-    lines = [str(error)]
-    if len(error.errors) > 1:
-        lines += [f"  {entry['location']}: {entry['message']}" for entry in error.errors]
-    return "\n".join(lines)

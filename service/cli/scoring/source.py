@@ -6,29 +6,22 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
 
-from service.cli.failure import CommandFailed, check
-from service.cli.references import address_of
-from service.client.calibration import Calibration
-from service.client.npz import Arrays
-from service.datasets import Dataset, DatasetLimits, Reading, open_dataset
-from service.datasets.dataset import Batch
-from service.datasets.pictures.picture_dataset import PictureDataset
-from service.datasets.supplied import SUPPLIED_PREFIX
+from howsure.client.resources import Calibration
+from howsure.client.uploads import Arrays
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.open_set import Dataset, DatasetLimits, Reading, open_dataset
+from service.child.reading.pictures.picture_dataset import PictureDataset
+from service.cli.failure import CommandFailed
 from service.errors import ServiceError
-from service.pictures.preprocessing import Preprocessing
+from service.runner.messages.dataset import Batch
+from service.runner.messages.preprocessing import Preprocessing
 
 LOCATION = "input"
 FILE, TRUE_LABEL = "file", "true_label"
 # The caller's own file on the caller's own machine: as large as it likes.
 LIMITS = DatasetLimits(max_samples=2**40, max_inflated_bytes=2**50)
-
-
-def calibration_of(client: httpx.Client, reference: str) -> Calibration:
-    """Return what a reference means now."""
-    return Calibration.of(check(client.get(address_of(reference))).json())
 
 
 @contextmanager
@@ -54,13 +47,13 @@ def opened_input(path: Path, calibration: Calibration, *, called: Path) -> Itera
 
 
 def rows_of(batch: Batch) -> Arrays:
-    """Return what is asked of a batch: its arrays, and uncertainties of the caller's own."""
+    """Return the arrays that are sent for a batch, with supplied uncertainties."""
     supplied = {f"{SUPPLIED_PREFIX}{name}": column for name, column in batch.supplied.items()}
     return {**batch.arrays, **supplied}
 
 
-def told_of(dataset: Dataset, batch: Batch) -> Arrays:
-    """Return what the file itself says of a batch: the names of pictures, and labels."""
+def input_columns(dataset: Dataset, batch: Batch) -> Arrays:
+    """Return the columns of a batch that come from the input: file names and labels."""
     found: Arrays = {}
     n_rows = len(batch.labels)
     if isinstance(dataset, PictureDataset):

@@ -2,7 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.util import find_spec
@@ -10,11 +10,51 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from service.cli.failure import CommandFailed
-from service.cli.scoring.columns import Column, Columns, array_of, flat, names_of
 from service.cli.scoring.parts import Parts
-from service.operations.csv_cell import csv_cell
+from service.cli.scoring.source import FILE, TRUE_LABEL
+from service.http.csv_table import csv_cell
+
+Column = NDArray[Any]
+Columns = dict[str, Column]
+ROW, CLASS, LABEL = "row", "class", "label"
+
+
+def names_of(stored: Mapping[str, Column]) -> list[str]:
+    """Return the names of a part's arrays, in the order they are written in.
+
+    First ``row``, what the input says of it (``file``, ``true_label``), ``class`` and ``label``;
+    then what the service told, in its order.
+    """
+    front = [name for name in (FILE, TRUE_LABEL) if name in stored]
+    rest = [name for name in stored if name not in {*front, CLASS}]
+    return [ROW, *front, CLASS, LABEL, *rest]
+
+
+def array_of(
+    stored: Mapping[str, Column], name: str, rows: range, classes: Sequence[str]
+) -> Column:
+    """Return one of them."""
+    if name == ROW:
+        return np.arange(rows.start, rows.stop, dtype=np.int64)
+    if name == LABEL:
+        # All parts get the width of the widest name.
+        return np.array(classes, dtype=np.str_)[stored[CLASS]]
+    return stored[name]
+
+
+def flat(columns: Columns) -> Columns:
+    """Return every array as columns: ``topk_class_1`` is the most probable class, and so on."""
+    found: Columns = {}
+    for name, array in columns.items():
+        if array.ndim == 1:
+            found[name] = array
+        else:
+            found |= {f"{name}_{k}": array[:, k - 1] for k in range(1, array.shape[1] + 1)}
+    return found
+
 
 WORDS = np.array(["false", "true"])
 
@@ -56,7 +96,7 @@ Writer = Callable[[Path, Result], None]
 
 
 def writer_of(output: Path) -> Writer:
-    """Return what writes a file of this name.
+    """Return the writer for a file of this name.
 
     Raises
     ------
@@ -87,8 +127,8 @@ def write_csv(path: Path, result: Result) -> None:
 
 def write_parquet(path: Path, result: Result) -> None:
     """Write a table of typed columns; its metadata name the calibration."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
-    import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - an optional extra
+    import pyarrow as pa
+    import pyarrow.parquet as pa_parquet
 
     manifest = result.parts.manifest
     metadata = {

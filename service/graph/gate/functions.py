@@ -1,18 +1,18 @@
 """A model's own functions: each defined once, and none that calls itself."""
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from graphlib import CycleError, TopologicalSorter
 from typing import TypeAlias
 
 from onnx import ModelProto, NodeProto
 
-from service.errors import InvalidOnnxModel
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.description import quote
+from service.graph.gate.size import too_many_nodes
 from service.graph.inline import all_nodes
-from service.graph.quote import quote
-from service.graph.versions import DEFAULT_DOMAINS
-from service.graph.walk import graphs_of
-from service.model_rules import ModelRule
+from service.graph.proto import DEFAULT_DOMAINS, graphs_of
 
 # ONNX Runtime calls itself for each level; modules in modules make about ten.
 MAX_CALL_DEPTH = 64
@@ -61,13 +61,17 @@ def check_functions(model: ModelProto) -> list[tuple[Key, Body]]:
         )
     _refuse_graphs(model, own)
     bodies = {key_of(f.domain, f.name, f.overload): body_of(f.node, own) for f in model.functions}
-    depths = _depths(bodies)
-    if len(depths) < len(bodies):
-        name = quote(min(bodies.keys() - depths.keys())[1])
+    calls = {key: body.calls for key, body in bodies.items()}
+    depths: dict[Key, int] = {}
+    try:
+        for key in TopologicalSorter(calls).static_order():
+            depths[key] = max((depths[called] + 1 for called in calls[key]), default=0)
+    except CycleError as error:
+        name = quote(min(error.args[1])[1])
         raise InvalidOnnxModel.because(
             ModelRule.FUNCTION_CALLS_ITSELF,
             f"function {name} calls itself, or one that does; export it without local functions",
-        )
+        ) from None
     if max(depths.values(), default=0) > MAX_CALL_DEPTH:
         raise InvalidOnnxModel.because(
             ModelRule.TOO_DEEP,
@@ -75,29 +79,6 @@ def check_functions(model: ModelProto) -> list[tuple[Key, Body]]:
             "local functions",
         )
     return [(key, bodies[key]) for key in depths]
-
-
-def _depths(bodies: Mapping[Key, Body]) -> dict[Key, int]:
-    """Return how deep calls go below each function, in an order in which callers come last.
-
-    Functions that call themselves, and their callers, are left out.
-    """
-    callers: dict[Key, list[Key]] = {key: [] for key in bodies}
-    for key, body in bodies.items():
-        for called in body.calls:
-            callers[called].append(key)
-    left = {key: len(body.calls) for key, body in bodies.items()}
-    depths = {key: 0 for key in bodies if not left[key]}
-    waiting = deque(depths)
-    while waiting:
-        key = waiting.popleft()
-        for caller in callers[key]:
-            left[caller] -= 1
-            if not left[caller]:
-                # First in, first out: what is known last lies deepest.
-                depths[caller] = depths[key] + 1
-                waiting.append(caller)
-    return depths
 
 
 def _refuse_graphs(model: ModelProto, own: set[Key]) -> None:
@@ -115,3 +96,28 @@ def _refuse_graphs(model: ModelProto, own: set[Key]) -> None:
             f"its function {quote(taking[0])} is given a graph as an attribute; export it without "
             "local functions",
         )
+
+
+MAX_NODES = 50_000
+
+
+def check_nodes(model: ModelProto, *, max_nodes: int) -> None:
+    """Refuse a model of more nodes, counted without making any.
+
+    Thirty functions that each call the one before twice are 2 KB, and a thousand million nodes.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it has more, or its functions are none that end.
+    """
+    counts: dict[Key, int] = {}
+    for key, body in check_functions(model):
+        counts[key] = _count(body, counts, most=max_nodes)
+    if _count(body_of(model.graph.node, own_functions(model)), counts, most=max_nodes) > max_nodes:
+        raise too_many_nodes(max_nodes)
+
+
+def _count(body: Body, counts: dict[Key, int], *, most: int) -> int:
+    called = sum(times * counts[key] for key, times in body.calls.items())
+    return min(body.n_nodes + called, most + 1)

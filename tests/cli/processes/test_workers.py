@@ -80,7 +80,7 @@ def test_workers_share_the_jobs_and_hand_them_on(site: Site) -> None:
     quick = calibrate(site.api, **parts, wait=0)
     process.wait(EXIT_SECONDS)
 
-    assert "job_handed_back" in site.log(first)
+    assert "job_requeued" in site.log(first)
     for made in (quick, slow):
         assert wait_until(lambda made=made: site.ended(made), seconds=60)
         resource = site.resource(made)

@@ -12,7 +12,7 @@ from fault_plan.published import Undisturbed, report_digest, tables_digest
 from fault_plan.site import Site
 from fault_plan.stored_jobs import StoredJob, artifact_keys, half_visible, stored_jobs
 from fault_plan.traffic import count_unfinished
-from service.storage.artifacts import open_artifact_store
+from service.storage.artifact_store import open_artifact_store
 from service.storage.database import open_database
 from service.storage.orphans import remove_orphans
 

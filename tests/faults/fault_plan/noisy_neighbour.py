@@ -18,9 +18,7 @@ from running_service import calibrate, digits
 
 from fault_plan.figures import Figures
 from fault_plan.site import Site
-from service.operations.api_keys import SCOPES, make_pepper
-from service.operations.api_keys.manage import create_key
-from service.operations.tenants.manage import limit_tenant
+from service.access.api_keys import SCOPES, create_key, limit_tenant, make_pepper
 from service.storage.database import Database, open_database
 from service.storage.schema import upgrade
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from sqlalchemy import Engine, Row, Select, func, make_url, select
 
 from models import Artifact, Bin, BinTable, Calibration, Score
-from service.storage.engine import make_engine, sqlite_path
+from service.storage.database import make_engine, sqlite_path
 
 NOTHING = (0, 0, 0)
 # As the fields of `StoredJob`.

@@ -7,9 +7,8 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message import Message
 from onnx import ModelProto, TensorProto
 
-from service.errors import InvalidOnnxModel
-from service.graph.external import external_files
-from service.model_rules import ModelRule
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.gate.external_weights import external_files
 
 TENSOR = TensorProto.DESCRIPTOR
 Path = tuple[str, ...]

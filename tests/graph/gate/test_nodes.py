@@ -6,11 +6,9 @@ from hostile_models import branch, calling, classifier, function, in_branch
 from onnx import ModelProto, helper, inliner
 from runner_models import function_bomb
 
-from service.errors import InvalidOnnxModel
-from service.graph.gate.functions import MAX_CALL_DEPTH
-from service.graph.gate.nodes import check_nodes
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.gate.functions import MAX_CALL_DEPTH, check_nodes
 from service.graph.inline import all_nodes
-from service.model_rules import ModelRule
 
 IDENTITY = function("f", node("Identity", ["a"], ["b"]))
 

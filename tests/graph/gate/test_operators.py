@@ -3,9 +3,8 @@ from graph_models import make_model, node
 from hostile_models import branch, calling, classifier, function, in_branch
 from onnx import helper
 
-from service.errors import InvalidOnnxModel
-from service.graph.gate.operators import check_operators
-from service.model_rules import ModelRule
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.gate.rules import check_operators
 
 
 @pytest.mark.parametrize("domain", ["", "ai.onnx", "ai.onnx.ml", "com.microsoft"])

@@ -9,10 +9,9 @@ from graph_models import make_model, node, passthrough
 from hostile_models import calling, delimited, function, good, in_branch, varint
 from onnx import ModelProto
 
-from service.errors import InvalidOnnxModel
-from service.graph.gate.parts import PARTS_A_NODE, check_parts
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.gate.size import MAX_MESSAGES_PER_NODE, check_parts
 from service.graph.inline import all_nodes
-from service.model_rules import ModelRule
 
 FILES = sorted((Path(__file__).parents[2] / "data" / "onnx").glob("*.onnx"))
 MANY = 10**6
@@ -60,7 +59,7 @@ def nodes_of(model: ModelProto) -> int:
 )
 def test_as_many_parts_as_there_are_may_be_there(data):
     model = ModelProto.FromString(data)
-    least = max(nodes_of(model), -(-parts_of(model) // PARTS_A_NODE))
+    least = max(nodes_of(model), -(-parts_of(model) // MAX_MESSAGES_PER_NODE))
     check_parts(data, max_nodes=least)
     if least > 1:
         assert refused(data, max_nodes=least - 1) in (
@@ -81,7 +80,7 @@ def test_nodes_are_counted_wherever_they_are(kind):
 
 
 def test_what_says_nothing_is_a_part_as_well():
-    empty = delimited(1, b"") * (PARTS_A_NODE * 10 + 1)
+    empty = delimited(1, b"") * (MAX_MESSAGES_PER_NODE * 10 + 1)
     assert refused(delimited(7, empty), max_nodes=10) is ModelRule.TOO_MANY_PARTS
 
 

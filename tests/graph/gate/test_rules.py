@@ -4,8 +4,7 @@ import ast
 from pathlib import Path
 
 import service
-from service.errors import InvalidOnnxModel
-from service.model_rules import ModelRule
+from service.errors import InvalidOnnxModel, ModelRule
 
 SOURCES = sorted(Path(service.__file__).parent.rglob("*.py"))
 

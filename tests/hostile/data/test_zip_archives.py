@@ -167,7 +167,9 @@ CASES = [
     as_arrays("lying_bomb", lying_bomb, INVALID),
     as_body("honest_bomb", honest_bomb, TOO_LARGE),
     as_pictures("bombs", bombs_of_pictures, TOO_LARGE),
-    as_arrays("claims_of_4_gib", member("inputs.npy", size=2**32 - 2), INVALID, says="can hold"),
+    as_arrays(
+        "claims_of_4_gib", member("inputs.npy", size=2**32 - 2), INVALID, says="calibration.inputs"
+    ),
     as_arrays(
         "claims_of_zip64",
         member("inputs.npy", size=IN_ZIP64, extra=zip64_sizes(2**60, 64)),
@@ -183,7 +185,7 @@ CASES = [
         says="model",
     ),
     as_arrays("overlap", lambda: all_in_one_place("x{}.npy", LABELS, 500), INVALID),
-    as_arrays("member_in_member", quoted, INVALID, says="bytes of its own"),
+    as_arrays("member_in_member", quoted, INVALID, says="shares bytes"),
     as_arrays("42_of_them", lambda: all_in_one_place("x{}.npy", bytes(10**6), 42), INVALID),
     as_arrays(
         "member_twice",

@@ -1,10 +1,21 @@
 """The log of a service that strangers call: its lines are its own, and it keeps secrets."""
 
 import json
+from collections.abc import Iterator
 from typing import Any
 
+import pytest
+from hostile_service import HostileService, hostile_service
 from raw_requests import CRLF, raw, sized
 from runner_children import wait_until
+
+
+@pytest.fixture(scope="module")
+def hostile_process(tmp_path_factory) -> Iterator[HostileService]:
+    """A service of its own: its log holds what is sent here, and nothing that other tests write."""
+    with hostile_service(tmp_path_factory.mktemp("logged")) as service:
+        yield service
+
 
 FORGED = '{"event": "request", "key": "forged"}'
 

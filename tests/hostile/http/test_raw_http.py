@@ -233,8 +233,12 @@ def slow(
 
     def send(attacker: Attacker):
         if drop is None:
-            return said(attacker, [head(attacker)], skip=skip)
-        return dripped(attacker, head(attacker), drop)
+            answer = said(attacker, [head(attacker)], skip=skip)
+        else:
+            answer = dripped(attacker, head(attacker), drop)
+        # What a client sends on would be taken for the rest of the body.
+        assert answer.headers.get("connection") == "close"
+        return answer
 
     return HostileCase(name, send, 408, SLOW)
 

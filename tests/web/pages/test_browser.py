@@ -12,6 +12,9 @@ import pytest
 from keyed_service import keyed_service
 from web_runtimes import ROOT, require_browser
 
+pytestmark = pytest.mark.slow
+
+
 DIGITS = ROOT / "examples" / "digits"
 SCRIPT = Path(__file__).parent / "use_pages.mjs"
 SECONDS = 300

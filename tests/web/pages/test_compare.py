@@ -104,7 +104,7 @@ def said_of(page: httpx.Response, name: str) -> str:
 def test_it_says_whether_the_data_are_the_same(shown) -> None:
     assert "Paired: both were judged on the same evaluation set" in said_of(shown, "first@2")
     assert "Not the same data." in said_of(shown, "alone@1")
-    assert "imported tables have no scores" in said_of(shown, "moved@1")
+    assert "Imported bin tables have none." in said_of(shown, "moved@1")
 
 
 def test_sentences_are_those_of_the_json(shown, comparison) -> None:

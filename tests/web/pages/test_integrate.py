@@ -189,6 +189,7 @@ def test_the_protocol_by_triton_s_client(service, pages, key, tmp_path, asked) -
     assert float(found["top1_probability"]) == pytest.approx(row["top1"]["probability"], abs=1e-6)
 
 
+@pytest.mark.slow
 @of_each(EXPORTED)
 def test_browser_or_node(service, pages, key, tmp_path, asked) -> None:
     setup = snippets(pages[asked.name], "data-setup")["browser"]

@@ -16,10 +16,9 @@ from onnx import helper
 from page_visitor import Visitor, elements, pointed_to
 from running_service import digits
 
-from service.core.measures import MEASURES, PERTURBATIONS
-from service.operations.report_comparison import COMPARED
-from service.web.measure_words import NEEDS, needs_of
-from service.web.score_words import SCORES
+from howsure.statistics.measures import MEASURE_NAMES
+from service.reports.report import COMPARED
+from service.web.measures import NEEDS, SCORES, needs_of
 
 WAIT = {"Prefer": "wait=60"}
 HOSTILE = "<b>it's</b> $(id) אבג"
@@ -254,7 +253,7 @@ def test_what_is_not_there_is_not_found(service) -> None:
 
 
 def test_every_measure_is_said_to_need_something() -> None:
-    assert NEEDS.keys() == {*MEASURES, *PERTURBATIONS}
+    assert NEEDS.keys() == set(MEASURE_NAMES)
     assert "uncertainty_doctor" in needs_of("supplied:doctor")
     assert "output confidence" in needs_of("output:confidence")
 
@@ -266,4 +265,4 @@ def test_every_column_is_explained_where_it_is_said_to_be(shown) -> None:
     named = re.findall(r"<code>docs/statistics\.md#(.*?)</code>", shown.text)
     assert set(named) >= {score.name for score in SCORES}
     assert set(named) <= anchors
-    assert all(score.sentence in html.unescape(shown.text) for score in SCORES)
+    assert all(f"<dt>{score.heading}</dt>" in shown.text for score in SCORES)

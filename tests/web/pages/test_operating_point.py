@@ -12,7 +12,7 @@ from page_numbers import at, numbers_of
 from page_visitor import Visitor, elements
 
 from service.errors import Overloaded
-from service.operations import operating_points
+from service.reports import operating_points
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
 CONFLICT, NOT_FOUND = httpx.codes.CONFLICT, httpx.codes.NOT_FOUND
@@ -158,7 +158,8 @@ def test_the_certificate_or_what_it_lacks_is_said(visitor, calibration) -> None:
         assert found
         return " ".join(re.sub(r"<[^>]+>", "", found[1]).split())
 
-    assert told(by="risk", risk="5").startswith("Certified. The error rate of what is accepted")
+    certified = "Certified. At most 5.0 % of accepted answers are wrong"
+    assert told(by="risk", risk="5").startswith(certified)
     assert re.search(r"About [\d,]+ more labelled samples", told(by="risk", risk="0.5"))
     seen = told(by="coverage", coverage="80")
     assert seen.startswith("Not certified")
@@ -235,7 +236,7 @@ def test_a_form_decides_and_answers_are_held_against_it(service, visitor, undeci
     answer = visitor.send(PAGE.format(undecided) + "s/withdraw", form="withdraw", **SIGNED)
     assert answer.status_code == SEE_OTHER
     assert "automatic" not in abstained()[0]
-    assert "None is in force" in visitor.open(answer.headers["location"]).text
+    assert "No operating point is active" in visitor.open(answer.headers["location"]).text
     rows = client.get("/audit", params={"subject": undecided}).json()["entries"]
     said = [(row["action"], row["via"], row["result"]) for row in rows]
     assert said[:2] == [("withdraw", "page", "accepted"), ("put-in-force", "page", "accepted")]
@@ -258,7 +259,7 @@ def test_what_is_refused_is_said_above_the_form_and_nothing_typed_is_lost(
     visitor.open(f"{page}?by=risk&risk=0.5")
     answer = save(visitor, undecided, by="risk", risk="0.5")
     assert answer.status_code == UNPROCESSABLE
-    assert "more labelled samples would find one" in answer.text
+    assert "labelled samples or choose a larger risk" in answer.text
     visitor.open(page)
     answer = visitor.send(page + "s/withdraw", form="withdraw", **SIGNED)
     assert answer.status_code == CONFLICT

@@ -2,7 +2,7 @@
 
 import pytest
 
-from service.web.words import short, signed
+from service.reports.numbers import short, signed
 
 
 @pytest.mark.parametrize(

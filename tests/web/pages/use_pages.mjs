@@ -64,7 +64,6 @@ const open = async ({ width, ...options }) => {
   page.on("pageerror", (error) => shown.complaints.push(error.message));
   page.on("request", (request) => {
     const url = request.url();
-    // Vega has its pictures made into addresses that are the pictures.
     if (!url.startsWith(address) && !url.startsWith("data:")) shown.complaints.push(url);
   });
   return page;

@@ -1,0 +1,135 @@
+"""The two clients: the same methods, awaited or waited for."""
+
+from collections.abc import Callable, Coroutine
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
+
+import httpx
+
+from howsure.client.methods import Methods
+from howsure.client.transport import (
+    RETRIES,
+    TIMEOUT_SECONDS,
+    AsyncTransport,
+    BlockingTransport,
+    headers_of,
+    run_blocking,
+    url_of,
+)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class AsyncClient(Methods):
+    """A running service, as a program of asyncio uses it; several tasks may share one.
+
+    Its methods are those of `Client`, awaited. Files that are sent are read in small pieces on the
+    event loop.
+
+    Parameters
+    ----------
+    url, api_key, timeout, retries
+        As of `Client`.
+    http
+        A client of your own to send by, the key too; it stays open.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        http: httpx.AsyncClient | None = None,
+    ) -> None:
+        self._owned = None
+        if http is None:
+            http = self._owned = httpx.AsyncClient(
+                base_url=url_of(url), headers=headers_of(api_key)
+            )
+        super().__init__(AsyncTransport(http), timeout, retries)
+
+    async def close(self) -> None:
+        """Let go of the connections."""
+        if self._owned is not None:
+            await self._owned.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.close()
+
+
+def _waits(
+    use: Callable[Concatenate[Methods, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate["Client", P], T]:
+    """Make a method that waits of one that is awaited."""
+
+    @wraps(use)
+    def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return run_blocking(use(client._methods, *args, **kwargs))  # noqa: SLF001 - its own method
+
+    return method
+
+
+class Client:
+    """A running service, as a Python program uses it; several threads may share one.
+
+    Parameters
+    ----------
+    url
+        Its address; without one ``HOWSURE_URL``, else ``http://127.0.0.1:8000``.
+    api_key
+        A key of the service; without one ``HOWSURE_API_KEY``, else none is sent.
+    timeout
+        Seconds within which it must go on with an answer; checking an upload may take longer.
+    retries
+        How often a request is sent again that found no connection or was told to come later.
+    http
+        A client of your own to send by, for proxies or certificates, which also sends
+        the key; it stays open.
+    """
+
+    def __init__(
+        self,
+        url: str | None = None,
+        *,
+        api_key: str | None = None,
+        timeout: float | None = TIMEOUT_SECONDS,
+        retries: int = RETRIES,
+        http: httpx.Client | None = None,
+    ) -> None:
+        self._owned = None
+        if http is None:
+            http = self._owned = httpx.Client(base_url=url_of(url), headers=headers_of(api_key))
+        self._methods = Methods(BlockingTransport(http), timeout, retries)
+
+    calibrate = _waits(Methods.calibrate)
+    dry_run = _waits(Methods.dry_run)
+    wait = _waits(Methods.wait)
+    predict = _waits(Methods.predict)
+    get = _waits(Methods.get)
+    calibrations = _waits(Methods.calibrations)
+    report = _waits(Methods.report)
+    report_text = _waits(Methods.report_text)
+    bins = _waits(Methods.bins)
+    export = _waits(Methods.export)
+    evaluate = _waits(Methods.evaluate)
+    refit = _waits(Methods.refit)
+    promote = _waits(Methods.promote)
+    cancel = _waits(Methods.cancel)
+    delete = _waits(Methods.delete)
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        if self._owned is not None:
+            self._owned.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -1,0 +1,90 @@
+"""Requests and responses, independent of the transport."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias
+from urllib.parse import quote
+
+FilePart: TypeAlias = tuple[str, tuple[str | None, IO[bytes] | bytes]]
+
+
+@dataclass(frozen=True)
+class Request:
+    """A request.
+
+    Attributes
+    ----------
+    params
+        Of the query; those that are None are left out.
+    content, parts
+        The body: bytes, or the parts of a multipart form, whose files are read as they are sent.
+    repeatable
+        Whether it does no harm to send it again when nobody knows if it arrived.
+    patient
+        Whether the answer may take as long as it likes.
+    """
+
+    method: Literal["GET", "POST", "DELETE"]
+    path: str
+    params: Mapping[str, Any] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    content: bytes | None = None
+    parts: Sequence[FilePart] | None = None
+    repeatable: bool = True
+    patient: bool = False
+
+    def as_arguments(self, timeout: float | None) -> dict[str, Any]:
+        """Return it as httpx takes it; ``timeout`` is in seconds, for each step of the exchange."""
+        return {
+            "method": self.method,
+            "url": self.path,
+            "params": {name: value for name, value in self.params.items() if value is not None},
+            "headers": dict(self.headers),
+            "content": self.content,
+            "files": self.parts,
+            "timeout": None if self.patient else timeout,
+        }
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response; ``content`` is empty if the body was written to a file."""
+
+    status: int
+    headers: Mapping[str, str]
+    content: bytes
+
+    @property
+    def file_name(self) -> str:
+        """The file name that the service gives the content, without a folder."""
+        found = self.headers["Content-Disposition"].partition('filename="')[2].rstrip('"')
+        return Path(found).name
+
+    def json(self) -> Any:  # noqa: ANN401 - whatever JSON says
+        """Return the content as JSON says it."""
+        return json.loads(self.content)
+
+
+def json_request(path: str, body: object, *, headers: Mapping[str, str]) -> Request:
+    """Return a POST of JSON."""
+    content = json.dumps(body, allow_nan=False).encode()
+    typed = {"Content-Type": "application/json", **headers}
+    return Request("POST", path, headers=typed, content=content)
+
+
+def address_of(calibration: str, *more: str) -> str:
+    """Return the path of a calibration, or of a resource below it.
+
+    Whatever a name holds, it is one segment of the path.
+
+    Raises
+    ------
+    ValueError
+        If a name is one that no path can hold.
+    """
+    for part in (calibration, *more):
+        if part in ("", ".", ".."):
+            raise ValueError(f"{part!r} names nothing")
+    return "/".join(["/calibrations", *(quote(part, safe="@") for part in (calibration, *more))])

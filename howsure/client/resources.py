@@ -1,0 +1,143 @@
+"""Calibrations and evaluations, as the service represents them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Self
+
+FINISHED = frozenset({"succeeded", "failed", "cancelled"})
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Where a job stands; rate and time left are of the stage that it is at, None if unknown."""
+
+    status: str
+    stage: str | None = None
+    done: int = 0
+    total: int = 0
+    rows_per_second: float | None = None
+    eta_seconds: float | None = None
+
+    @classmethod
+    def of(cls, told: Mapping[str, Any]) -> Self:
+        """Read ``status`` and ``progress`` of a job, or of an event."""
+        found = told.get("progress") or {}
+        return cls(
+            str(told["status"]),
+            found.get("stage"),
+            found.get("done") or 0,
+            found.get("total") or 0,
+            found.get("rows_per_second"),
+            found.get("eta_seconds"),
+        )
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A finding with its figures; docs/findings.md explains its code."""
+
+    code: str
+    level: str
+    message: str
+    figures: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """A calibration: the job, and what it made. ``resource`` is the JSON of the service.
+
+    Attributes
+    ----------
+    accuracy
+        Share of the calibration set for which each event holds, by k; None until it succeeded.
+    serve
+        The uncertainty measure that answers each event, by k; None until it succeeded.
+    """
+
+    id: str
+    name: str
+    version: int
+    status: str
+    promoted: bool
+    accuracy: Mapping[int, float] | None
+    serve: Mapping[int, str] | None
+    warnings: tuple[str, ...]
+    findings: tuple[Finding, ...]
+    classes: tuple[str, ...]
+    resource: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        return cls(
+            id=resource["id"],
+            name=resource["name"],
+            version=resource["version"],
+            status=resource["status"],
+            promoted=resource["promoted"],
+            accuracy=_by_event(resource["accuracy"]),
+            serve=_by_event(resource["serve"]),
+            warnings=tuple(resource["warnings"]),
+            findings=tuple(
+                Finding(found["code"], found["level"], found["message"], found["figures"])
+                for found in resource.get("findings", ())
+            ),
+            classes=tuple(resource["config"].get("classes") or ()),
+            resource=resource,
+        )
+
+    @property
+    def reference(self) -> str:
+        """Its reference, ``name@version``."""
+        return f"{self.name}@{self.version}"
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether it has ended, well or not."""
+        return self.status in FINISHED
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """A further set, and what a calibration's tables say of it; ``resource`` is all of it.
+
+    ``result`` has scores and shift, as docs/http.md describes it; None until it succeeded.
+    """
+
+    id: str
+    name: str
+    status: str
+    labelled: bool
+    result: Mapping[str, Any] | None = field(repr=False)
+    resource: Mapping[str, Any] = field(repr=False, compare=False)
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Read the JSON of the service."""
+        return cls(
+            id=resource["id"],
+            name=resource["name"],
+            status=resource["status"],
+            labelled=resource["labelled"],
+            result=resource["result"],
+            resource=resource,
+        )
+
+    @property
+    def shifted(self) -> bool | None:
+        """Whether the set is told from the calibration set; None until it succeeded."""
+        return None if self.result is None else bool(self.result["shifted"])
+
+    @property
+    def sentence(self) -> str | None:
+        """The same in words."""
+        return None if self.result is None else str(self.result["sentence"])
+
+
+def reference_of(calibration: "Calibration | str") -> str:
+    """Return the id or the reference of a calibration."""
+    return calibration.id if isinstance(calibration, Calibration) else calibration
+
+
+def _by_event(found: Mapping[str, Any] | None) -> dict[int, Any] | None:
+    return None if found is None else {int(k): value for k, value in found.items()}

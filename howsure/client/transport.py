@@ -1,0 +1,250 @@
+"""How requests are sent: on an event loop, or by a thread that blocks.
+
+Both clients run the same coroutines. A blocking transport never suspends them, so that one step
+runs a coroutine to its end without an event loop.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator, Coroutine, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
+from http import HTTPStatus
+from pathlib import Path
+from random import SystemRandom
+from typing import IO, Any, Generic, Protocol, Self, TypeVar
+from uuid import uuid4
+
+import httpx
+
+from howsure.client.errors import OUTCOME_UNKNOWN, HowsureError, ServiceUnreachable, error_of
+from howsure.client.request import Answer, Request
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+TIMEOUT_SECONDS = 60.0
+RETRIES = 5
+
+
+def url_of(given: str | None) -> str:
+    """Return the service's address: the argument, ``HOWSURE_URL``, or this machine's."""
+    return given or os.environ.get("HOWSURE_URL") or DEFAULT_URL
+
+
+def headers_of(api_key: str | None) -> dict[str, str]:
+    """Return the header with the API key: the argument or ``HOWSURE_API_KEY``; empty if neither."""
+    found = api_key or os.environ.get("HOWSURE_API_KEY")
+    return {"Authorization": f"Bearer {found}"} if found else {}
+
+
+T = TypeVar("T")
+
+
+class Response(Protocol):
+    """A response whose body is still to be read, as `httpx.Response` has it."""
+
+    @property
+    def status_code(self) -> int:
+        """The HTTP status."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """The header fields."""
+
+    async def aread(self) -> bytes:
+        """Return the body."""
+
+    def aiter_bytes(self) -> AsyncIterator[bytes]:
+        """Yield the body in pieces."""
+
+    def aiter_lines(self) -> AsyncIterator[str]:
+        """Yield the body by lines."""
+
+
+class Transport(Protocol):
+    """Sends requests and waits."""
+
+    def stream(self, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Response]:
+        """Send a request, given as `httpx.Client.stream` takes it."""
+
+    async def sleep(self, seconds: float) -> None:
+        """Wait."""
+
+
+class AsyncTransport:
+    """Sends on the event loop."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self._http = http
+
+    def stream(self, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Response]:
+        """Send a request."""
+        return self._http.stream(**arguments)
+
+    async def sleep(self, seconds: float) -> None:
+        """Let other tasks run."""
+        await asyncio.sleep(seconds)
+
+
+class BlockingTransport:
+    """Blocks the thread; its coroutines never suspend."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self._http = http
+
+    @asynccontextmanager
+    async def stream(self, arguments: Mapping[str, Any]) -> AsyncIterator[Response]:
+        """Send a request."""
+        with self._http.stream(**arguments) as response:
+            yield _BlockingResponse(response)
+
+    async def sleep(self, seconds: float) -> None:
+        """Block the thread."""
+        time.sleep(seconds)  # noqa: ASYNC251 - no event loop runs this
+
+
+def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine that uses a blocking transport, and return its result."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        result: T = end.value
+        return result
+    coroutine.close()
+    raise RuntimeError("the coroutine waits for an event loop")
+
+
+class _BlockingResponse:
+    def __init__(self, response: httpx.Response) -> None:
+        self._response = response
+        self.status_code = response.status_code
+        self.headers: Mapping[str, str] = response.headers
+
+    async def aread(self) -> bytes:
+        return self._response.read()
+
+    def aiter_bytes(self) -> AsyncIterator[bytes]:
+        return _Blocking(self._response.iter_bytes())
+
+    def aiter_lines(self) -> AsyncIterator[str]:
+        return _Blocking(self._response.iter_lines())
+
+
+class _Blocking(Generic[T]):
+    """An iterator for ``async for``. No generator: nothing would close one without a loop."""
+
+    def __init__(self, items: Iterator[T]) -> None:
+        self._items = items
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> T:
+        for item in self._items:
+            return item
+        raise StopAsyncIteration
+
+
+FIRST_SECONDS = 0.25
+MOST_SECONDS = 10.0
+# A service that says to come back later than this is not waited for.
+MOST_RETRY_AFTER_SECONDS = 120.0
+LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
+# From a proxy whose service has just gone: the outcome of the request is unknown.
+LOST = frozenset({HTTPStatus.BAD_GATEWAY})
+# Nothing was sent yet.
+NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+
+_random = SystemRandom()
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Sends requests over a transport, up to ``retries`` times more than once."""
+
+    transport: Transport
+    timeout: float | None
+    retries: int
+
+    async def send(self, request: Request, into: IO[bytes] | None = None) -> Answer:
+        """Send a request again as long as that may help, and return its answer below 400.
+
+        Again: what found no connection, or was answered 429 or 503; and what is repeatable also
+        where the connection broke. Pauses double from a quarter of a second, shortened at random so
+        that many clients do not come back at once, and are at least what ``Retry-After`` says. The
+        body of a 200 goes into ``into``, from its beginning.
+
+        Raises
+        ------
+        HowsureError
+            If the service refuses.
+        ServiceUnreachable
+            If no answer came.
+        """
+        for attempt in range(self.retries + 1):
+            try:
+                answer = await self.send_once(request, into)
+            except httpx.TransportError as error:
+                may_help = request.repeatable or isinstance(error, NEVER_SENT)
+                if attempt == self.retries or not may_help:
+                    raise _unreachable(error, attempt + 1) from error
+                await self.transport.sleep(_pause(attempt))
+                continue
+            if answer.status < HTTPStatus.BAD_REQUEST:
+                return answer
+            refusal = error_of(answer)
+            after = _retry_after(answer)
+            if attempt == self.retries or not _may_help(request, refusal) or after is None:
+                raise refusal
+            await self.transport.sleep(max(after, _pause(attempt)))
+        raise AssertionError("the last attempt returns or raises")
+
+    async def download(self, request: Request, to: Path | None) -> tuple[Path, Answer]:
+        """Write a body to a file, by default of the name that the service gives it."""
+        # The file appears under its name once it is whole.
+        unfinished = Path(f"{uuid4()}.part") if to is None else to.with_name(f"{to.name}.part")
+        try:
+            with unfinished.open("wb") as file:
+                answer = await self.send(request, into=file)
+            path = Path(answer.file_name) if to is None else to
+            unfinished.replace(path)
+        finally:
+            unfinished.unlink(missing_ok=True)
+        return path, answer
+
+    async def send_once(self, request: Request, into: IO[bytes] | None = None) -> Answer:
+        """Send a request once, and return its answer whatever its status."""
+        async with self.transport.stream(request.as_arguments(self.timeout)) as response:
+            if into is None or response.status_code != httpx.codes.OK:
+                return Answer(response.status_code, response.headers, await response.aread())
+            into.seek(0)
+            into.truncate()
+            async for chunk in response.aiter_bytes():
+                into.write(chunk)
+            return Answer(response.status_code, response.headers, b"")
+
+
+def _may_help(request: Request, refusal: HowsureError) -> bool:
+    if refusal.status in LATER:
+        return request.repeatable or refusal.type != OUTCOME_UNKNOWN
+    return refusal.status in LOST and request.repeatable
+
+
+def _pause(attempt: int) -> float:
+    longest = min(MOST_SECONDS, FIRST_SECONDS * 2**attempt)
+    return _random.uniform(longest / 2, longest)
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Return the seconds that are asked for; None if they are too many. A date counts as none."""
+    try:
+        seconds = float(answer.headers.get("retry-after", "0"))
+    except ValueError:
+        return 0.0
+    return max(seconds, 0.0) if seconds <= MOST_RETRY_AFTER_SECONDS else None
+
+
+def _unreachable(error: httpx.TransportError, attempts: int) -> ServiceUnreachable:
+    tried = "once" if attempts == 1 else f"{attempts} times"
+    reason = str(error) or type(error).__name__
+    return ServiceUnreachable("No answer", f"the service was asked {tried}: {reason}")

@@ -1,0 +1,235 @@
+"""Uploads and .npz archives."""
+
+import io
+import os
+import random
+import shutil
+import stat
+import tarfile
+import tempfile
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from howsure.client.request import FilePart
+
+Arrays = dict[str, NDArray[Any]]
+
+
+def write_npz(target: IO[bytes], arrays: Mapping[str, ArrayLike]) -> None:
+    """Write arrays under any names, a slice at a time; `numpy.savez` reserves some.
+
+    Raises
+    ------
+    ValueError
+        If one is of objects.
+    """
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name, given in arrays.items():
+            array = np.asarray(given)
+            if array.dtype.hasobject:
+                raise ValueError(
+                    f"{name}: expected numbers in a rectangular array, got one of objects"
+                )
+            # No date, so that the same arrays are the same bytes.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array(member, array, allow_pickle=False)
+
+
+def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
+    """Return arrays as the bytes of an archive."""
+    packed = io.BytesIO()
+    write_npz(packed, arrays)
+    return packed.getvalue()
+
+
+def read_npz(content: bytes) -> Arrays:
+    """Return the arrays of an archive, in its order; nothing is unpickled."""
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+_SEED = 0
+
+
+def pack_folder(target: IO[bytes], folder: Path) -> None:
+    """Write all files of a folder, but those that begin with a dot, as a tar file.
+
+    They are shuffled, always in the same way, so that the first few hundred pictures are of all
+    classes; those that differ in their ending alone, as a picture and its label do, stay together.
+    Folders without a file have an entry: they are classes, too. Nothing tells whose files they
+    were, or of when.
+
+    Raises
+    ------
+    ValueError
+        If there are no files, or something is neither file nor folder.
+    OSError
+        If a file cannot be read, or there is no space.
+    """
+    files, empty_folders = _found(folder)
+    for name in empty_folders:
+        target.write(_header(name, tarfile.DIRTYPE))
+    for name in _shuffled(files):
+        _add(target, folder, name)
+    target.write(bytes(2 * tarfile.BLOCKSIZE))
+    target.flush()  # whoever asks the operating system for its size is told all of it
+
+
+def _found(folder: Path) -> tuple[list[str], list[str]]:
+    """Return the files of a folder, and the folders in it that are empty, by their names in it."""
+    files: list[str] = []
+    empty_folders: list[str] = []
+    below = [""]
+    while below:
+        prefix = below.pop()
+        entries = [e for e in os.scandir(folder / prefix) if not e.name.startswith(".")]
+        if prefix and not entries:
+            empty_folders.append(prefix.rstrip("/"))
+        for entry in entries:
+            name = prefix + entry.name
+            if entry.is_dir(follow_symlinks=False):
+                below.append(f"{name}/")
+            elif entry.is_file(follow_symlinks=False):
+                files.append(name)
+            else:
+                raise ValueError(
+                    f"{folder / name} is neither file nor folder; "
+                    "put a copy in its place where it is a link (cp -RL)"
+                )
+    if not files:
+        raise ValueError(f"{folder} holds no files")
+    return files, sorted(empty_folders)
+
+
+def _shuffled(files: list[str]) -> Iterator[str]:
+    """Yield groups of files that differ only in their suffix, in no particular order."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(files):
+        groups.setdefault(os.path.splitext(name)[0], []).append(name)  # noqa: PTH122 - text, in an archive
+    keys = list(groups)
+    random.Random(_SEED).shuffle(keys)  # noqa: S311 - nothing secret hangs on it
+    for key in keys:
+        yield from groups[key]
+
+
+def _add(packed: IO[bytes], folder: Path, name: str) -> None:
+    # `TarFile` would keep an object of each.
+    # A link that has taken the file's place since is not followed.
+    descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW)
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise ValueError(f"{folder / name} is no longer a file")
+        packed.write(_header(name, tarfile.REGTYPE, status.st_size))
+        start = packed.tell()
+        shutil.copyfileobj(file, packed)
+        if packed.tell() - start != status.st_size:
+            raise ValueError(f"{folder / name} changed while it was packed; try again")
+        packed.write(bytes(-status.st_size % tarfile.BLOCKSIZE))
+
+
+def _header(name: str, kind: bytes, size: int = 0) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.type = kind
+    member.size = size
+    member.mode = 0o755 if kind == tarfile.DIRTYPE else 0o644
+    return member.tobuf(tarfile.PAX_FORMAT, "utf-8")
+
+
+class Serialisable(Protocol):
+    """A model in memory, as ``onnx.load`` and ``skl2onnx.to_onnx`` return one."""
+
+    def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf calls it
+        """Return its bytes."""
+
+
+Source: TypeAlias = str | os.PathLike[str] | bytes | IO[bytes]
+Model: TypeAlias = Source | Serialisable
+Models: TypeAlias = Model | Sequence[Model] | None
+Samples: TypeAlias = Source | Mapping[str, ArrayLike] | tuple[ArrayLike, ArrayLike]
+LabelsGiven: TypeAlias = Source | ArrayLike
+Companions: TypeAlias = Source | Mapping[str, Source] | Sequence[Source]
+
+
+def model_parts(models: Models, files: ExitStack) -> list[FilePart]:
+    """Return the parts ``model``: one, or the members of an ensemble."""
+    if models is None:
+        return []
+    members = (
+        models
+        if isinstance(models, Sequence) and not isinstance(models, (str, bytes))
+        else (models,)
+    )
+    parts: list[FilePart] = []
+    for number, member in enumerate(members, start=1):
+        name = "model.onnx" if len(members) == 1 else f"model_{number}.onnx"
+        serialise = getattr(member, "SerializeToString", None)
+        source: Source = serialise() if serialise is not None else member  # type: ignore[assignment]  # told apart by the method
+        parts.append(("model", _opened(source, name, files)))
+    return parts
+
+
+def companion_parts(companions: Companions, files: ExitStack) -> list[FilePart]:
+    """Return the parts ``model_data``, under the names by which the models know them."""
+    if isinstance(companions, Mapping):
+        named = [_opened(source, name, files, keep=name) for name, source in companions.items()]
+    elif isinstance(companions, Sequence) and not isinstance(companions, (str, bytes)):
+        named = [_opened(source, "model.onnx.data", files) for source in companions]
+    else:
+        named = [_opened(companions, "model.onnx.data", files)]
+    return [("model_data", part) for part in named]
+
+
+def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
+    """Return a set as a part: arrays as an .npz, a folder as a tar, in a temporary file.
+
+    A pair is ``inputs`` and ``labels``.
+
+    Raises
+    ------
+    ValueError
+        If arrays are of objects, which nobody unpickles.
+    """
+    if isinstance(samples, tuple):
+        inputs, labels = samples
+        samples = {"inputs": inputs, "labels": labels}
+    if isinstance(samples, Mapping):
+        packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+        write_npz(packed, samples)
+        return part, (f"{part}.npz", packed)
+    if isinstance(samples, (str, os.PathLike)) and Path(samples).is_dir():
+        packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+        pack_folder(packed, Path(samples))
+        return part, (f"{part}.tar", packed)
+    return part, _opened(samples, part, files)
+
+
+def labels_part(part: str, labels: LabelsGiven, files: ExitStack) -> FilePart:
+    """Return separate labels of a set as a part; an array as .npy."""
+    if isinstance(labels, (str, os.PathLike, bytes)) or hasattr(labels, "read"):
+        source: Source = labels  # type: ignore[assignment]  # told apart by the method
+        return part, _opened(source, part, files)
+    packed = files.enter_context(tempfile.TemporaryFile())  # noqa: SIM115 - the stack closes it
+    np.lib.format.write_array(packed, np.asarray(labels), allow_pickle=False)
+    return part, (f"{part}.npy", packed)
+
+
+def _opened(
+    source: Source, name: str, files: ExitStack, *, keep: str | None = None
+) -> tuple[str, IO[bytes] | bytes]:
+    """Return a file's name and its content, to be read while it is sent."""
+    if isinstance(source, bytes):
+        return name, source
+    if isinstance(source, (str, os.PathLike)):
+        path = Path(source)
+        return keep or path.name, files.enter_context(path.open("rb"))
+    if not source.seekable():
+        raise ValueError(f"{name}: an open file must be one that can be read again, not a pipe")
+    called = getattr(source, "name", name)
+    return keep or (Path(called).name if isinstance(called, str) else name), source

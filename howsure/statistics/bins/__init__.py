@@ -1,0 +1,1 @@
+"""Quantile bins: edges, priors, intervals, lookups and tables."""

@@ -1,0 +1,176 @@
+"""Rules for the bins of an imported table: what it says must be what it answers."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.bins.prior import odds_ratio
+
+TOLERANCE = 1e-9
+
+Column: TypeAlias = NDArray[np.float64]
+Message: TypeAlias = Callable[[int], str]
+
+
+class BrokenRule(NamedTuple):
+    """What breaks a rule, as a path within the table, and what was expected of it."""
+
+    path: str
+    message: str
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BinColumns:
+    """Bins as columns of shape (n_bins,); NaN is a value that the document lacks.
+
+    Attributes
+    ----------
+    counts, hits : ndarray of int64
+    lower, upper, weight, probability, interval_lower, interval_upper, mean_uncertainty, odds_ratio
+        ndarray of float64.
+    """
+
+    lower: Column
+    upper: Column
+    counts: NDArray[np.int64]
+    hits: NDArray[np.int64]
+    weight: Column
+    probability: Column
+    interval_lower: Column
+    interval_upper: Column
+    mean_uncertainty: Column
+    odds_ratio: Column
+
+
+def is_float32(values: Column) -> NDArray[np.bool_]:
+    """Tell which numbers float32 holds exactly."""
+    with np.errstate(over="ignore"):
+        return np.asarray(values.astype(np.float32) == values)
+
+
+def broken_rule(
+    bins: BinColumns, *, accuracy: float, n_samples: int, interpolated: bool
+) -> BrokenRule | None:
+    """Return the first rule that is broken, by bin and then by rule; None if all hold.
+
+    Edges ascend without gaps and are exact in float32; a bin has no more hits than samples and a
+    probability within its interval; weight and odds ratio, where they are given, follow from the
+    rest; counts sum to ``n_samples``; means of an interpolated table ascend.
+    """
+    rules = [*_edge_rules(bins), *_count_rules(bins), *_derived_rules(bins, accuracy, n_samples)]
+    broken = np.stack([mask for _, mask, _ in rules])
+    if broken.any():
+        place = int(broken.any(axis=0).argmax())
+        name, _, message = rules[int(broken[:, place].argmax())]
+        return BrokenRule(f"bins[{place}].{name}", message(place))
+    # Python's integers: a sum of such counts may be beyond int64.
+    total = sum(bins.counts.tolist())
+    if total != n_samples:
+        return BrokenRule(
+            "bins", f"expected counts that sum to data.samples, {n_samples}, got {total}"
+        )
+    return _broken_mean(bins.mean_uncertainty) if interpolated else None
+
+
+def _edge_rules(bins: BinColumns) -> list[tuple[str, NDArray[np.bool_], Message]]:
+    lower, upper = bins.lower, bins.upper
+    before = np.concatenate([[np.nan], upper[:-1]])
+    is_last = np.arange(len(upper)) == len(upper) - 1
+    has_upper = ~np.isnan(upper)
+
+    def at_lower(i: int) -> str:
+        known = (
+            "null, the first bin's" if i == 0 else f"{_shown(before, i)}, where the bin before ends"
+        )
+        return f"expected {known}, got {_shown(lower, i)}"
+
+    def at_upper(i: int) -> str:
+        known = "null in the last bin" if is_last[i] else "a number in any bin but the last"
+        return f"expected {known}, got {_shown(upper, i)}"
+
+    return [
+        ("lower", ~np.isclose(lower, before, rtol=0, atol=0, equal_nan=True), at_lower),
+        ("upper", has_upper == is_last, at_upper),
+        (
+            "upper",
+            has_upper & ~is_float32(upper),
+            lambda i: f"expected a float32, as uncertainties are, got {_shown(upper, i)}",
+        ),
+        (
+            "upper",
+            upper <= lower,
+            lambda i: (
+                f"edges must ascend: expected more than {_shown(lower, i)}, got {_shown(upper, i)}"
+            ),
+        ),
+    ]
+
+
+def _count_rules(bins: BinColumns) -> list[tuple[str, NDArray[np.bool_], Message]]:
+    low, high, probability = bins.interval_lower, bins.interval_upper, bins.probability
+    return [
+        (
+            "hits",
+            bins.hits > bins.counts,
+            lambda i: f"expected at most the bin's samples, {bins.counts[i]}, got {bins.hits[i]}",
+        ),
+        (
+            "probability",
+            ~((low <= probability) & (probability <= high)),
+            lambda i: (
+                f"expected a value in its interval, {_shown(low, i)} to {_shown(high, i)}, "
+                f"got {_shown(probability, i)}"
+            ),
+        ),
+    ]
+
+
+def _derived_rules(
+    bins: BinColumns, accuracy: float, n_samples: int
+) -> list[tuple[str, NDArray[np.bool_], Message]]:
+    """Return the rules of numbers that follow from others."""
+    with np.errstate(over="ignore", divide="ignore"):
+        odds = odds_ratio(bins.probability, accuracy)
+    return [
+        (
+            "probability",
+            ~np.isfinite(odds),
+            lambda _: "is too near to 0 or 1: its odds overflow",
+        ),
+        _follows("weight", bins.weight, bins.counts / n_samples),
+        _follows("odds_ratio", bins.odds_ratio, odds),
+    ]
+
+
+def _follows(name: str, given: Column, computed: Column) -> tuple[str, NDArray[np.bool_], Message]:
+    largest = np.maximum(np.abs(given), np.abs(computed))
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(given - computed) > TOLERANCE * largest
+    return (
+        name,
+        apart,
+        lambda i: (
+            f"expected {_shown(computed, i)}, which follows from the rest, got "
+            f"{_shown(given, i)}; or leave it out"
+        ),
+    )
+
+
+def _broken_mean(means: Column) -> BrokenRule | None:
+    """Refuse means that an interpolation could not run through."""
+    before = np.concatenate([[-np.inf], means[:-1]])
+    broken = ~(means > before)
+    if not broken.any():
+        return None
+    return BrokenRule(
+        f"bins[{int(broken.argmax())}].mean_uncertainty",
+        "expected a number above that of the bin before: the table is interpolated",
+    )
+
+
+def _shown(values: Column, place: int) -> str:
+    value = float(values[place])
+    return "None" if np.isnan(value) else repr(value)

@@ -1,0 +1,92 @@
+"""Edges of quantile bins."""
+
+import numpy as np
+
+from howsure.statistics.arrays import BinIndex, Edges, Uncertainty, as_uncertainty
+
+UNDERFLOW = np.float32(1e-37)
+
+
+def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
+    """Return a float32 edge ``e`` with ``lower <= e < upper``, half-way where float32 allows.
+
+    The mean is taken in float64. Where it rounds onto the upper value, which a right-closed bin
+    would then swallow, the lower value is the edge. No edge stands below float32's normal range,
+    where it would part values that are one block.
+
+    Parameters
+    ----------
+    lower, upper : ndarray of float32, shape (n_edges,)
+        ``lower < upper``.
+    """
+    middle = (lower.astype(np.float64) + upper.astype(np.float64)) / 2.0
+    edge = middle.astype(np.float32)
+    edge = np.where(np.abs(edge) < UNDERFLOW, np.maximum(lower, -UNDERFLOW), edge)
+    return np.where(edge >= upper, lower, edge)
+
+
+def quantile_edges(uncertainty: Uncertainty, n_bins: int) -> Edges:
+    """Return edges at the ``i / n_bins`` quantiles, midway between the samples on either side.
+
+    Definition 1 of Oberman et al., with bins closed on the right. An edge *on* a sample would let
+    the last bits of another batch size move that sample to the next bin; a midpoint does not.
+    Without ties a bin holds ``n // n_bins`` samples or one more. Equal values share a bin: an edge
+    inside a block of ties moves to the block's end, and edges that meet there merge. Values below
+    float32's normal range are one block, as some devices flush them to zero.
+
+    Parameters
+    ----------
+    uncertainty : ndarray of float32, shape (n_samples,)
+        Finite, at least one.
+    n_bins : int
+        Bins asked for, at least 1.
+
+    Returns
+    -------
+    ndarray of float32, shape (n_found + 1,)
+        Ascending, from ``-inf`` to ``inf``; ``1 <= n_found <= n_bins``.
+
+    Raises
+    ------
+    ValueError
+        If there is no sample, a value is not finite, or ``n_bins`` is below 1.
+    """
+    values = as_uncertainty(uncertainty)
+    if values.size == 0:
+        raise ValueError("uncertainty must hold at least one sample")
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, not {n_bins}")
+    values = np.sort(np.where(np.abs(values) < UNDERFLOW, UNDERFLOW, values))
+    quantiles = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
+    # Fewer samples than bins: no edge below the least sample, which would close an empty bin.
+    below = values[quantiles[quantiles > 0] - 1]
+    block_ends = np.unique(np.searchsorted(values, below, side="right"))
+    block_ends = block_ends[block_ends < values.size]
+    inner = midpoints(values[block_ends - 1], values[block_ends])
+    return np.concatenate([[-np.inf], inner, [np.inf]]).astype(np.float32)
+
+
+def assign_bins(uncertainty: Uncertainty, edges: Edges) -> BinIndex:
+    """Return the index ``i`` with ``edges[i] < uncertainty <= edges[i + 1]``.
+
+    Bins are closed on the right everywhere (Definition 1 of Oberman et al.).
+
+    Parameters
+    ----------
+    uncertainty : ndarray of float32, shape (n_samples,)
+    edges : ndarray of float32, shape (n_bins + 1,)
+        Ascending; the outer ones are infinite, so every finite value has a bin.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_samples,)
+        In ``[0, n_bins)``.
+
+    Raises
+    ------
+    ValueError
+        If a value is not finite: it has no bin, and a comparison alone would call NaN the most
+        certain of all.
+    """
+    values = as_uncertainty(uncertainty)
+    return np.searchsorted(edges[1:-1], values, side="left").astype(np.int64, copy=False)

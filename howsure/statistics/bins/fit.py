@@ -1,0 +1,183 @@
+"""Fit bin tables: quantile bins, pooled where asked, and the choice of their number."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.statistics.arrays import Counts, Floats, Hits, Uncertainty, as_hits, as_uncertainty
+from howsure.statistics.bins.edges import assign_bins, quantile_edges
+from howsure.statistics.bins.intervals import IntervalOptions, binomial_interval
+from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.bins.prior import BetaPrior, fit_prior, posterior_mean
+from howsure.statistics.bins.table import BinTable
+
+
+@dataclass
+class _Block:
+    """Adjacent bins that became one: the first of them, and their sums."""
+
+    start: int
+    hits: int
+    count: int
+
+    def probability(self, prior: BetaPrior) -> float:
+        return (self.hits + prior.alpha) / (self.count + prior.strength)
+
+
+def pool_bins(hits: Counts, counts: Counts, prior: BetaPrior) -> Counts:
+    """Return the first bin of each pooled block, ascending and starting at 0.
+
+    Adjacent violators are pooled (Ayer et al. 1955) on the *regularised* probability, so that a
+    less certain sample never gets a higher one. Regularising after pooling breaks that law: 10 hits
+    of 10, then 999 of 1000, need no pooling, and would be served as .991 and then .999. The prior
+    counts once per block, so a pooled block may lie above both its parts; hence each merger looks
+    back until no violation is left.
+
+    Parameters
+    ----------
+    hits, counts : ndarray of int64, shape (n_bins,)
+        By ascending uncertainty.
+    prior : BetaPrior
+
+    Returns
+    -------
+    ndarray of int64, shape (n_blocks,)
+    """
+    blocks: list[_Block] = []
+    for start, (n_hits, count) in enumerate(zip(hits.tolist(), counts.tolist(), strict=True)):
+        block = _Block(start, n_hits, count)
+        while blocks and blocks[-1].probability(prior) < block.probability(prior):
+            last = blocks.pop()
+            block = _Block(last.start, last.hits + block.hits, last.count + block.count)
+        blocks.append(block)
+    return np.array([block.start for block in blocks], dtype=np.int64)
+
+
+def fit_bin_table(
+    uncertainty: Uncertainty,
+    hits: Hits,
+    *,
+    n_bins: int,
+    prior_strength: float = 1.0,
+    interval: IntervalOptions | None = None,
+    lookup: Lookup = "step",
+    monotone: bool = False,
+) -> BinTable:
+    """Fit quantile bins and their regularised probabilities: Oberman et al., Definition 1, 6.1.
+
+    Parameters
+    ----------
+    uncertainty : ndarray of float32, shape (n_samples,)
+        Finite, at least one.
+    hits : ndarray of bool, shape (n_samples,)
+        Whether the event holds.
+    n_bins : int
+        Bins asked for; ties and pooling may leave fewer.
+    prior_strength : float
+        ``m``, the samples the prior counts for.
+    interval : IntervalOptions, optional
+        The exact interval at level .95 unless said otherwise.
+    lookup : {"step", "interpolated"}
+        ``interpolated`` implies ``monotone``.
+    monotone : bool
+        Whether bins are pooled until probability falls with uncertainty.
+
+    Raises
+    ------
+    ValueError
+        If shapes differ, there is no sample, a value is not finite or an option is out of range.
+    """
+    interval = IntervalOptions() if interval is None else interval
+    monotone = monotone or lookup == "interpolated"
+    values = as_uncertainty(uncertainty)
+    hits = as_hits(hits, n_samples=values.size)
+    edges = quantile_edges(values, n_bins)
+    prior = fit_prior(hits, prior_strength)
+    bins = assign_bins(values, edges)
+    counts = np.bincount(bins, minlength=len(edges) - 1)
+    bin_hits = np.bincount(bins[hits], minlength=len(edges) - 1)
+    sums = np.bincount(bins, weights=values.astype(np.float64), minlength=len(edges) - 1)
+    if monotone:
+        starts = pool_bins(bin_hits, counts, prior)
+        edges = np.append(edges[starts], edges[-1])
+        counts, bin_hits = np.add.reduceat(counts, starts), np.add.reduceat(bin_hits, starts)
+        sums = np.add.reduceat(sums, starts)
+    probability = posterior_mean(bin_hits, counts, prior)
+    lower, upper = binomial_interval(bin_hits, counts, prior, interval)
+    return BinTable(
+        edges=edges,
+        counts=counts,
+        hits=bin_hits,
+        prior=prior,
+        probability=probability,
+        lower=lower,
+        upper=upper,
+        mean_uncertainty=sums / counts,
+        requested_bins=n_bins,
+        lookup=lookup,
+        monotone=monotone,
+        interval=interval,
+    )
+
+
+CANDIDATES = (1, 2, 5, 10, 15, 20, 30, 50, 75, 100)
+LEAST_SAMPLES_PER_BIN = 25
+
+
+@dataclass(frozen=True)
+class BinCandidate:
+    """A number of bins that was tried.
+
+    Attributes
+    ----------
+    n_bins : int
+        Bins asked for.
+    nll_mean, nll_std : float or None
+        Negative log-likelihood over folds, nats.
+    ece : float or None
+        Mean expected calibration error over folds. For the reader: nothing is chosen by it.
+    """
+
+    n_bins: int
+    nll_mean: float | None
+    nll_std: float | None
+    ece: float | None
+
+
+def candidate_bins(n_samples: int) -> tuple[int, ...]:
+    """Return the numbers of bins that leave 25 samples to a bin; one bin is always allowed."""
+    return tuple(
+        n_bins
+        for n_bins in CANDIDATES
+        if n_bins == 1 or n_samples >= LEAST_SAMPLES_PER_BIN * n_bins
+    )
+
+
+def choose_bins(n_bins: Sequence[int], nll: Floats) -> int:
+    """Return the fewest bins whose score is not clearly worse than the best.
+
+    That is: whose negative log-likelihood exceeds the least by at most one standard error of the
+    paired difference over folds. Expected calibration error would choose a single bin, which has
+    none, and on folds of 500 samples is mostly noise.
+
+    Parameters
+    ----------
+    n_bins : sequence of int
+        Ascending.
+    nll : ndarray of float64, shape (n_candidates, n_folds)
+        ``inf`` where a fold's is; such a candidate is passed over while another is finite.
+
+    Returns
+    -------
+    int
+        The fewest of all without folds to compare by.
+    """
+    finite = np.flatnonzero(np.isfinite(nll).all(axis=1))
+    if nll.shape[1] < 2 or finite.size == 0:  # noqa: PLR2004 -- no standard error
+        return n_bins[0]
+    best = finite[np.argmin(nll[finite].mean(axis=1))]
+    excess = nll[finite] - nll[best]
+    error = excess.std(axis=1, ddof=1) / np.sqrt(nll.shape[1])
+    fewest = finite[np.argmax(excess.mean(axis=1) <= error)]
+    return n_bins[int(fewest)]

@@ -1,0 +1,138 @@
+"""Guarantees for all bins at once, and the labels that narrower intervals need."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.statistics.bins.intervals import binomial_interval
+from howsure.statistics.bins.table import BinTable
+
+LEAST_PER_BIN = 2
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """How far the true probabilities may lie from the hit rates of a table.
+
+    Attributes
+    ----------
+    width : float or None
+        With probability ``1 - alpha``, all ``|p_i - hits_i / counts_i|`` are at most this; None
+        where a condition fails.
+    alpha : float
+    n_compared : int
+        Bins that the promise covers: those of the table if number and measure were fixed
+        beforehand, else those of all candidates.
+    reasons : tuple of str
+        Which conditions fail; empty where ``width`` is given.
+    sentence : str
+        The same for the reader.
+    """
+
+    width: float | None
+    alpha: float
+    n_compared: int
+    reasons: tuple[str, ...]
+    sentence: str
+
+
+def guarantee(
+    table: BinTable,
+    *,
+    fixed: bool,
+    n_candidate_bins: int,
+    alpha: float = 0.05,
+    ties: bool,
+) -> Guarantee:
+    """Return the distribution-free guarantee of uniform-mass bins: Gupta & Ramdas 2021, Theorem 3.
+
+    ``sqrt(log(2 C / alpha) / (2 (floor(n / B) - 1)))``, without sample splitting: the same data
+    give edges and hit rates.
+
+    Parameters
+    ----------
+    table : BinTable
+    fixed : bool
+        Whether the caller fixed the number of bins and the measure, so that ``C`` is ``B``.
+    n_candidate_bins : int
+        ``C`` where they were chosen: the bins of all tables among which this one was picked,
+        numbers of bins and measures together.
+    alpha : float
+        In (0, 1).
+    ties : bool
+        Whether two calibration samples have equal uncertainties.
+    """
+    n_compared = table.n_bins if fixed else n_candidate_bins
+    per_bin = table.n_samples // table.n_bins
+    reasons = _failed_conditions(table, per_bin, ties=ties)
+    width = None
+    if not reasons:
+        width = float(np.sqrt(np.log(2.0 * n_compared / alpha) / (2.0 * (per_bin - 1))))
+        if width >= 1.0:
+            reasons, width = (f"{per_bin} samples to a bin promise nothing",), None
+    return Guarantee(
+        width=width,
+        alpha=alpha,
+        n_compared=n_compared,
+        reasons=reasons,
+        sentence=_sentence(width, alpha, n_compared, reasons),
+    )
+
+
+def _failed_conditions(table: BinTable, per_bin: int, *, ties: bool) -> tuple[str, ...]:
+    reasons = []
+    if ties:
+        reasons.append("calibration samples have equal uncertainties")
+    if table.monotone:
+        reasons.append("bins were pooled after seeing their hits")
+    if table.lookup != "step":
+        reasons.append("the probability is interpolated between bins")
+    if table.n_bins < table.requested_bins and not table.monotone and not ties:
+        reasons.append("fewer bins were created than requested")
+    if per_bin < LEAST_PER_BIN:
+        reasons.append(f"bins hold {per_bin} sample{'s' * (per_bin != 1)}: two are needed")
+    return tuple(reasons)
+
+
+def _sentence(width: float | None, alpha: float, n_compared: int, reasons: tuple[str, ...]) -> str:
+    if width is None:
+        return f"No guarantee for all bins at once: {'; '.join(reasons)}."
+    return (
+        f"With probability {1.0 - alpha:g} over calibration sets, and for data drawn like it, the "
+        f"true hit rate of every bin lies within ±{width:.4g} of the observed one "
+        f"({n_compared} bins compared)."
+    )
+
+
+HALF_WIDTH = 0.05
+GROWTH = np.geomspace(1.0, 1e4, 400)
+
+
+def widest_bin(table: BinTable) -> int:
+    """Return the bin of the widest interval, the first of equals."""
+    return int(np.argmax(table.upper - table.lower))
+
+
+def labels_needed(table: BinTable, *, half_width: float = HALF_WIDTH) -> int | None:
+    """Return about how many more samples bring the widest interval within ``half_width``.
+
+    Supposing that the bin's probability is what it seems, and that it gets the share of new
+    samples that it has of the old ones. The regularised probability is taken: one hit of one
+    sample would promise that nothing but hits will follow.
+
+    Returns
+    -------
+    int or None
+        0 where the interval is narrow enough; None where 10,000 times the samples are not enough.
+    """
+    widest = widest_bin(table)
+    if table.upper[widest] - table.lower[widest] <= 2.0 * half_width:
+        return 0
+    counts = np.rint(table.counts[widest] * GROWTH).astype(np.int64)
+    hits = np.rint(table.probability[widest] * counts).astype(np.int64)
+    lower, upper = binomial_interval(hits, counts, table.prior, table.interval, n_bins=table.n_bins)
+    enough = upper - lower <= 2.0 * half_width
+    if not enough.any():
+        return None
+    growth = counts[np.argmax(enough)] / table.counts[widest]
+    return int(np.ceil((growth - 1.0) * table.n_samples))

@@ -1,0 +1,128 @@
+"""Lookups: from an uncertainty to a bin, a probability and its interval."""
+
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+
+from howsure.statistics.arrays import BinIndex, Edges, Rates, Uncertainty
+from howsure.statistics.bins.edges import assign_bins
+
+Lookup: TypeAlias = Literal["step", "interpolated"]
+
+RATES = ("probability", "lower", "upper", "mean_uncertainty")
+
+
+@dataclass(frozen=True, eq=False)
+class BinLookup:
+    """Answers of a bin table, one per sample.
+
+    Attributes
+    ----------
+    bin : ndarray of int64, shape (n_samples,)
+    probability, lower, upper : ndarray of float64, shape (n_samples,)
+        ``lower <= probability <= upper``.
+    """
+
+    bin: BinIndex
+    probability: Rates
+    lower: Rates
+    upper: Rates
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class LookupTable:
+    """Bins by ascending uncertainty, as far as answers depend on them.
+
+    Sequences are converted to arrays, and intervals widened to hold their probability.
+
+    Attributes
+    ----------
+    edges : ndarray of float32, shape (n_bins + 1,)
+        Strictly ascending, from ``-inf`` to ``inf``; bin ``i`` holds ``(edges[i], edges[i + 1]]``.
+    probability, lower, upper : ndarray of float64, shape (n_bins,)
+        The regularised probability of each bin and its interval.
+    mean_uncertainty : ndarray of float64, shape (n_bins,)
+        Where the interpolated lookup takes the bin's probability.
+    lookup : {"step", "interpolated"}
+
+    Raises
+    ------
+    ValueError
+        If shapes disagree, edges do not ascend between infinities, the lookup is unknown, or an
+        interpolated table's means do not ascend.
+    """
+
+    edges: Edges
+    probability: Rates
+    lower: Rates
+    upper: Rates
+    mean_uncertainty: Rates
+    lookup: Lookup = "step"
+
+    def __post_init__(self) -> None:
+        self._convert(("edges",), np.float32)
+        self._convert(RATES, np.float64)
+        self._check_bins(RATES)
+        if self.edges[0] != -np.inf or self.edges[-1] != np.inf or not _ascends(self.edges):
+            raise ValueError("edges must ascend strictly from -inf to inf")
+        if self.lookup not in get_args(Lookup):
+            raise ValueError(f"lookup must be one of {get_args(Lookup)}, not {self.lookup!r}")
+        if self.lookup == "interpolated" and not _ascends(self.mean_uncertainty):
+            raise ValueError("mean_uncertainty must ascend in an interpolated table")
+        object.__setattr__(self, "lower", np.minimum(self.lower, self.probability))
+        object.__setattr__(self, "upper", np.maximum(self.upper, self.probability))
+
+    def _convert(self, names: tuple[str, ...], dtype: type[np.generic]) -> None:
+        for name in names:
+            object.__setattr__(self, name, np.asarray(getattr(self, name), dtype=dtype))
+
+    def _check_bins(self, names: tuple[str, ...]) -> None:
+        for name in names:
+            if getattr(self, name).shape != (self.n_bins,):
+                raise ValueError(f"{name} must have one value per bin, {self.n_bins}")
+
+    @property
+    def n_bins(self) -> int:
+        """How many bins there are."""
+        return len(self.edges) - 1
+
+    def look_up(self, uncertainty: Uncertainty) -> BinLookup:
+        """Return bin, probability and interval of each sample.
+
+        ``step`` gives the probability of the bin. ``interpolated`` is linear between the bins'
+        mean uncertainties and constant beyond the outer two; its interval is that of the bin,
+        widened where needed to hold the probability.
+
+        Raises
+        ------
+        ValueError
+            If a value is not finite.
+        """
+        bins = assign_bins(uncertainty, self.edges)
+        lower, upper = self.lower[bins], self.upper[bins]
+        if self.lookup == "step":
+            return BinLookup(bins, self.probability[bins], lower, upper)
+        # By way of float32, to which the bins were assigned.
+        values = np.asarray(uncertainty, np.float32).astype(np.float64)
+        probability = np.interp(values, self.mean_uncertainty, self.probability)
+        return BinLookup(
+            bins, probability, np.minimum(lower, probability), np.maximum(upper, probability)
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
+        arrays = {name: getattr(self, name).tolist() for name in RATES}
+        return {"inner_edges": self.edges[1:-1].tolist(), **arrays, "lookup": self.lookup}
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> "LookupTable":
+        """Rebuild what `to_dict` gave, also after a trip through JSON."""
+        edges = [-np.inf, *values["inner_edges"], np.inf]
+        return LookupTable(
+            edges=np.array(edges), **{name: values[name] for name in (*RATES, "lookup")}
+        )
+
+
+def _ascends(values: Edges | Rates) -> bool:
+    return bool((values[1:] > values[:-1]).all())

@@ -1,0 +1,132 @@
+"""The prior that regularises hit rates."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.statistics.arrays import Counts, Hits, Rates
+
+
+def odds_ratio(probability: Rates, accuracy: float) -> Rates:
+    """Return ``OR(p, a) = max(O(p) / O(a), O(a) / O(p))``, with ``O(p) = p / (1 - p)``.
+
+    By how much the odds move, up or down, from ``a`` to ``p``: Finlay & Oberman's expected odds
+    ratio averages it over bins.
+
+    Parameters
+    ----------
+    probability : ndarray of float64, shape (n_bins,)
+        In (0, 1).
+    accuracy : float
+        In (0, 1).
+
+    Returns
+    -------
+    ndarray of float64, shape (n_bins,)
+        At least 1, the value at ``p = a``.
+    """
+    ratio = probability * (1.0 - accuracy) / ((1.0 - probability) * accuracy)
+    return np.maximum(ratio, 1.0 / ratio)
+
+
+@dataclass(frozen=True)
+class BetaPrior:
+    """Beta prior worth ``strength`` samples at the event's overall accuracy.
+
+    Attributes
+    ----------
+    accuracy : float
+        ``p_A``, the prior mean, in (0, 1).
+    strength : float
+        ``m``, above 0: the number of samples the prior counts for.
+    degenerate : bool
+        Whether the event always or never happened, so that ``accuracy`` is a stand-in.
+
+    Raises
+    ------
+    ValueError
+        If ``accuracy`` or ``strength`` is out of range.
+    """
+
+    accuracy: float
+    strength: float = 1.0
+    degenerate: bool = False
+
+    def __post_init__(self) -> None:
+        if not 0.0 < self.accuracy < 1.0:
+            raise ValueError(f"accuracy must lie in (0, 1), not {self.accuracy}")
+        if not 0.0 < self.strength < np.inf:
+            raise ValueError(f"prior_strength must be positive and finite, not {self.strength}")
+
+    @property
+    def alpha(self) -> float:
+        """Pseudo-hits, ``m p_A``."""
+        return self.strength * self.accuracy
+
+    @property
+    def beta(self) -> float:
+        """Pseudo-misses, ``m (1 - p_A)``."""
+        return self.strength * (1.0 - self.accuracy)
+
+
+def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
+    """Return the prior centred on the accuracy of the event over the calibration set.
+
+    Where the event always or never happens, the accuracy is taken as ``(k + 1/2) / (n + 1)``, so
+    that odds stay finite, and the prior says so (``degenerate``).
+
+    Parameters
+    ----------
+    hits : ndarray of bool, shape (n_samples,)
+        At least one.
+    strength : float
+
+    Raises
+    ------
+    ValueError
+        If there is no sample, or ``strength`` is not positive.
+    """
+    if hits.size == 0:
+        raise ValueError("hits must hold at least one sample")
+    n_hits = np.count_nonzero(hits)
+    accuracy = float(prior_accuracy(np.asarray(n_hits), hits.size))
+    return BetaPrior(accuracy, strength, degenerate=n_hits in (0, hits.size))
+
+
+def prior_accuracy(n_hits: Counts, n_samples: int) -> Rates:
+    """Return ``k / n``, or ``(k + 1/2) / (n + 1)`` where the event always or never happens.
+
+    Parameters
+    ----------
+    n_hits : ndarray of int64
+        Of any shape, which the result has as well.
+    n_samples : int
+        At least 1.
+    """
+    is_certain = (n_hits == 0) | (n_hits == n_samples)
+    return np.where(is_certain, (n_hits + 0.5) / (n_samples + 1.0), n_hits / n_samples)
+
+
+def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
+    """Return the regularised hit rate ``(k + m p_A) / (n + m)``: Oberman et al., section 6.1.
+
+    It is the mean of ``Beta(k + m p_A, n - k + m (1 - p_A))``.
+
+    Parameters
+    ----------
+    hits, counts : ndarray of int64, shape (n_bins,)
+        ``0 <= hits <= counts``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_bins,)
+        In (0, 1); the prior mean where ``counts`` is 0.
+    """
+    return regularised_rate(hits, counts, prior.accuracy, prior.strength)
+
+
+def regularised_rate(
+    hits: Counts, counts: Counts, accuracy: Rates | float, strength: float
+) -> Rates:
+    """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast: one formula for all tables."""
+    return np.asarray((hits + strength * accuracy) / (counts + strength), dtype=np.float64)

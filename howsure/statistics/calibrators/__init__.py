@@ -1,0 +1,1 @@
+"""Calibrators on arrays: functions from a few numbers a sample to the probability of a hit."""

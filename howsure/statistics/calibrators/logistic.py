@@ -1,0 +1,123 @@
+"""Logistic regression: on any features, quadratic in one, and beta calibration."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import expit
+
+from howsure.statistics.arrays import Floats, Hits
+
+PENALTY = 1e-3
+MOST_STEPS = 100
+TOLERANCE = 1e-10
+
+
+@dataclass(frozen=True, eq=False)
+class LogisticFit:
+    """``P(hit) = expit(intercept + features @ slopes)``.
+
+    Attributes
+    ----------
+    intercept : float
+    slopes : ndarray of float64, shape (n_features,)
+    """
+
+    intercept: float
+    slopes: Floats
+
+    def log_odds(self, features: Floats) -> Floats:
+        """Return the log-odds of a hit for each row of features, shape (n_samples,)."""
+        return np.asarray(self.intercept + features @ self.slopes, dtype=np.float64)
+
+
+def fit_logistic(features: Floats, hits: Hits) -> LogisticFit:
+    """Fit by Newton's method, with a trace of a ridge.
+
+    The ridge, half of `PENALTY` times the squared slopes of the standardised features, moves
+    no fit that the data determine; where they separate hits from misses, so that the likelihood
+    alone has no maximum, it keeps the slopes finite. Without a hit, or without a miss, slopes are 0
+    and the probability is ``(k + 1/2) / (n + 1)``, as a bin table's prior has it.
+
+    Parameters
+    ----------
+    features : ndarray of float64, shape (n_samples, n_features)
+        Finite.
+    hits : ndarray of bool, shape (n_samples,)
+    """
+    n_samples, n_features = features.shape
+    n_hits = int(np.count_nonzero(hits))
+    start = float(np.log((n_hits + 0.5) / (n_samples - n_hits + 0.5)))
+    if n_hits in (0, n_samples):
+        return LogisticFit(start, np.zeros(n_features))
+    centre, scale = features.mean(axis=0), features.std(axis=0)
+    # Not by the scale: of equal values the mean may be a last bit off, and so may they from it.
+    varies = np.ptp(features, axis=0) > 0.0
+    design = np.ones((n_samples, 1 + int(varies.sum())))
+    design[:, 1:] = (features[:, varies] - centre[varies]) / scale[varies]
+    penalty = np.full(design.shape[1], PENALTY)
+    penalty[0] = 0.0
+    weights = np.zeros(design.shape[1])
+    weights[0] = start
+    weights = _newton(design, hits.astype(np.float64), penalty, weights)
+    slopes = np.zeros(n_features)
+    slopes[varies] = weights[1:] / scale[varies]
+    return LogisticFit(float(weights[0] - centre @ slopes), slopes)
+
+
+def quadratic_features(x: Floats) -> Floats:
+    """Return ``x`` and its square, shape (n_samples, 2)."""
+    return np.stack([x, np.square(x)], axis=1)
+
+
+def fit_quadratic_logistic(x: Floats, hits: Hits) -> LogisticFit:
+    """Fit ``log-odds = c + a x + b x^2``; with ``b = 0`` it is Platt's scaling (Platt 1999).
+
+    The parabola may turn, so that the most certain samples rank lower.
+    """
+    return fit_logistic(quadratic_features(x), hits)
+
+
+def beta_features(log_mass: Floats, log_rest: Floats) -> Floats:
+    """Return ``log s`` and ``-log(1 - s)``, shape (n_samples, 2)."""
+    return np.stack([log_mass, -log_rest], axis=1)
+
+
+def fit_beta_calibration(log_mass: Floats, log_rest: Floats, hits: Hits) -> LogisticFit:
+    """Fit ``log-odds = c + a log s - b log(1 - s)`` with ``a, b >= 0``: Kull et al. 2017, eq. (3).
+
+    A slope that comes out negative is set to 0 and the rest fitted again, as the authors do.
+    """
+    features = beta_features(log_mass, log_rest)
+    kept = np.ones(2, dtype=np.bool_)
+    while True:
+        fitted = fit_logistic(features[:, kept], hits)
+        slopes = np.zeros(2)
+        slopes[kept] = fitted.slopes
+        if (slopes >= 0.0).all():
+            return LogisticFit(fitted.intercept, slopes)
+        kept &= slopes >= 0.0
+
+
+def _newton(design: Floats, truth: Floats, penalty: Floats, weights: Floats) -> Floats:
+    """Minimise the penalised loss, which is convex; a step that raises it is halved."""
+
+    def loss(at: Floats) -> float:
+        margin = design @ at
+        return float(np.sum(np.logaddexp(0.0, margin) - truth * margin) + penalty @ at**2 / 2.0)
+
+    now = loss(weights)
+    for _ in range(MOST_STEPS):
+        said = expit(design @ weights)
+        gradient = design.T @ (said - truth) + penalty * weights
+        curvature = (design * (said * (1.0 - said))[:, np.newaxis]).T @ design + np.diag(penalty)
+        step = np.linalg.lstsq(curvature, gradient, rcond=None)[0]
+        if gradient @ step <= TOLERANCE:
+            break
+        size = 1.0
+        while size > TOLERANCE and not loss(weights - size * step) < now:
+            size /= 2.0
+        if size <= TOLERANCE:
+            break
+        weights = weights - size * step
+        now = loss(weights)
+    return weights

@@ -1,0 +1,82 @@
+"""Temperature scaling, from the stored grid of temperatures."""
+
+import numpy as np
+import scipy  # its parts are imported when first used
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats
+from howsure.statistics.bins.edges import UNDERFLOW
+from howsure.statistics.records.records import TEMPERATURES
+
+LOG_TEMPERATURES = np.log(TEMPERATURES)
+# Interpolation makes several copies of the grid of as many samples.
+BLOCK_ROWS = 2**16
+
+
+def fit_temperature(log_sum_exp: NDArray[np.float32], label_logit: NDArray[np.float32]) -> float:
+    """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
+
+    That is the multiclass negative log-likelihood: Guo et al. 2017, section 4.2. The mean of the
+    first term is kept at 24 temperatures, and interpolated in between: its logarithm, by monotone
+    cubics in log T. The search ends at the ends of the grid: labels that are always right have
+    the least temperature, not 0. Rows whose label has probability 0 are lost at every temperature
+    and left out; 1 where no row is left.
+
+    Parameters
+    ----------
+    log_sum_exp : ndarray of float32, shape (n_samples, 24)
+    label_logit : ndarray of float32, shape (n_samples,)
+        As in `Records`.
+    """
+    possible = np.isfinite(label_logit)
+    if not possible.any():
+        return 1.0
+    log_normaliser = _monotone(log_sum_exp[possible].mean(axis=0, dtype=np.float64))
+    mean_logit = float(label_logit[possible].astype(np.float64).mean())
+
+    def loss(log_temperature: float) -> float:
+        return float(
+            np.exp(log_normaliser(log_temperature)) - mean_logit * np.exp(-log_temperature)
+        )
+
+    found = scipy.optimize.minimize_scalar(
+        loss,
+        bounds=(LOG_TEMPERATURES[0], LOG_TEMPERATURES[-1]),
+        method="bounded",
+        options={"xatol": 1e-8},
+    )
+    return float(np.exp(found.x))
+
+
+def scaled_neg_log_mass(
+    log_sum_exp: NDArray[np.float32], top_logits: NDArray[np.float32], temperature: float
+) -> Floats:
+    """Return ``-log`` of the mass of the ``k`` top classes after scaling, shape (n_samples,).
+
+    Made at the grid's temperatures, and interpolated in between as a whole: a difference of two
+    interpolated logarithms would be as wrong for a mass next to 1 as for any other. For ``k > 1``
+    masses within 1e-7 or so of 1 are not told apart.
+
+    Parameters
+    ----------
+    log_sum_exp : ndarray of float32, shape (n_samples, 24)
+    top_logits : ndarray of float32, shape (n_samples, k)
+        As in `Records`.
+    temperature : float
+    """
+    found = np.empty(len(log_sum_exp))
+    for start in range(0, len(log_sum_exp), BLOCK_ROWS):
+        rows = slice(start, start + BLOCK_ROWS)
+        grid = log_sum_exp[rows].astype(np.float64)
+        if top_logits.shape[1] > 1:
+            top = top_logits[rows].astype(np.float64)
+            for column, known in enumerate(TEMPERATURES):
+                grid[:, column] -= np.log(np.exp(top / known).sum(axis=1))
+        found[rows] = np.exp(_monotone(grid)(np.log(temperature)))
+    return found
+
+
+def _monotone(grid: Floats) -> "scipy.interpolate.PchipInterpolator":
+    """Interpolate the logarithm of values at the grid's temperatures, the last axis, in log T."""
+    logarithms = np.log(np.maximum(grid, float(UNDERFLOW)))
+    return scipy.interpolate.PchipInterpolator(LOG_TEMPERATURES, logarithms, axis=-1)

@@ -1,0 +1,194 @@
+"""The curves of one uncertainty measure and one event."""
+
+from dataclasses import dataclass, fields, replace
+from typing import TypeVar
+
+import numpy as np
+
+from howsure.statistics.arrays import Counts, Edges, Rates
+from howsure.statistics.bins.intervals import clopper_pearson
+from howsure.statistics.ranking import RankedSamples, downsample
+
+
+@dataclass(frozen=True, eq=False)
+class RocCurve:
+    """What a threshold finds among the samples of ``U > threshold``; errors are the positives.
+
+    Attributes
+    ----------
+    threshold : ndarray of float64, shape (n_points,)
+        Descending; the last, which flags all, is ``-inf``.
+    false_positive_rate : ndarray of float64, shape (n_points,)
+        Share of the hits that is flagged, from 0 to 1.
+    true_positive_rate : ndarray of float64, shape (n_points,)
+        Share of the errors that is flagged, from 0 to 1.
+    """
+
+    threshold: Rates
+    false_positive_rate: Rates
+    true_positive_rate: Rates
+
+
+def roc_curve(ranked: RankedSamples) -> RocCurve | None:
+    """Return the curve, or None without a hit or without an error.
+
+    From (0, 0), where nothing is flagged, to (1, 1); equal values are flagged together, and the
+    area under straight lines between the points counts their ties half.
+    """
+    n_errors = ranked.n_errors
+    n_hits = ranked.n_samples - n_errors
+    if n_hits == 0 or n_errors == 0:
+        return None
+    kept_errors = np.append(ranked.errors[::-1], 0)
+    kept_hits = np.append((ranked.accepted - ranked.errors)[::-1], 0)
+    return RocCurve(
+        threshold=np.append(ranked.thresholds[::-1].astype(np.float64), -np.inf),
+        false_positive_rate=(n_hits - kept_hits) / n_hits,
+        true_positive_rate=(n_errors - kept_errors) / n_errors,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class PrecisionRecallCurve:
+    """What a threshold finds among the samples of ``U > threshold``; errors are the positives.
+
+    Attributes
+    ----------
+    threshold : ndarray of float64, shape (n_points,)
+        Descending; the last, which flags all, is ``-inf``.
+    precision : ndarray of float64, shape (n_points,)
+        Share of errors among the flagged; at the end, that of all samples.
+    recall : ndarray of float64, shape (n_points,)
+        Share of the errors that is flagged, ascending to 1.
+    """
+
+    threshold: Rates
+    precision: Rates
+    recall: Rates
+
+
+def precision_recall_curve(ranked: RankedSamples) -> PrecisionRecallCurve | None:
+    """Return the curve, or None without an error.
+
+    Where nothing is flagged there is no precision, hence no point: the curve starts at the
+    samples of greatest uncertainty. scikit-learn adds a point of precision 1 there.
+    """
+    if ranked.n_errors == 0:
+        return None
+    flagged = ranked.n_samples - np.append(ranked.accepted[-2::-1], 0)
+    found = ranked.n_errors - np.append(ranked.errors[-2::-1], 0)
+    return PrecisionRecallCurve(
+        threshold=np.append(ranked.thresholds[-2::-1].astype(np.float64), -np.inf),
+        precision=found / flagged,
+        recall=found / ranked.n_errors,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class RiskBand:
+    """The exact interval of the risk at each point of the risk-coverage curve, by itself.
+
+    Not one for a threshold that was chosen by looking at the curve: that is what the tests of
+    `howsure.statistics.selective` are for.
+
+    Attributes
+    ----------
+    level : float
+    accepted, errors : ndarray of int64, shape (n_points,)
+        Samples at or below the threshold, and those of them without a hit.
+    lower, upper : ndarray of float64, shape (n_points,)
+    """
+
+    level: float
+    accepted: Counts
+    errors: Counts
+    lower: Rates
+    upper: Rates
+
+
+def risk_band(ranked: RankedSamples, *, level: float) -> RiskBand:
+    """Return the band at the points that a risk-coverage curve keeps when it is downsampled."""
+    kept = downsample(ranked.coverage)
+    accepted, errors = ranked.accepted[kept], ranked.errors[kept]
+    lower, upper = clopper_pearson(errors, accepted, level)
+    return RiskBand(level, accepted, errors, lower, upper)
+
+
+@dataclass(frozen=True, eq=False)
+class RiskCoverageCurve:
+    """Error rate among the samples of ``U <= threshold``, for every threshold.
+
+    Attributes
+    ----------
+    threshold : ndarray of float32, shape (n_points,)
+        Ascending.
+    coverage : ndarray of float64, shape (n_points,)
+        Share of the samples that is accepted, ascending to 1.
+    risk : ndarray of float64, shape (n_points,)
+        Error rate among those; at coverage 1, that of all.
+    """
+
+    threshold: Edges
+    coverage: Rates
+    risk: Rates
+
+
+def risk_coverage_curve(ranked: RankedSamples) -> RiskCoverageCurve:
+    """Return the curve of ranking by ``-U``: Ding et al., section 4.1.
+
+    Samples of equal uncertainty are accepted together and make one point: the curve has no point
+    that a threshold cannot reach.
+    """
+    return RiskCoverageCurve(ranked.thresholds, ranked.coverage, ranked.risk)
+
+
+Curve = TypeVar("Curve", RiskCoverageCurve, RocCurve, PrecisionRecallCurve)
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """How well an uncertainty ranks samples.
+
+    Attributes
+    ----------
+    risk_coverage : RiskCoverageCurve
+    risk_band : RiskBand
+        At each of its ranked.
+    roc : RocCurve or None
+        None without a hit or without an error.
+    precision_recall : PrecisionRecallCurve or None
+        None without an error.
+    """
+
+    risk_coverage: RiskCoverageCurve
+    risk_band: RiskBand
+    roc: RocCurve | None
+    precision_recall: PrecisionRecallCurve | None
+
+
+def fit_curves(ranked: RankedSamples, *, level: float = 0.95) -> Curves:
+    """Return the curves of ranking samples by uncertainty, at most 200 points of each.
+
+    A point for every sample, of every measure and event, would outweigh the records themselves.
+
+    Parameters
+    ----------
+    ranked : RankedSamples
+    level : float
+        Of the band around the risk.
+    """
+    roc, precision_recall = roc_curve(ranked), precision_recall_curve(ranked)
+    return Curves(
+        risk_coverage=_downsample(risk_coverage_curve(ranked), ranked.coverage),
+        risk_band=risk_band(ranked, level=level),
+        # Evenly far along both axes together.
+        roc=roc and _downsample(roc, roc.false_positive_rate + roc.true_positive_rate),
+        precision_recall=precision_recall
+        and _downsample(precision_recall, precision_recall.recall),
+    )
+
+
+def _downsample(curve: Curve, progress: Rates) -> Curve:
+    """Return at most 200 of the points, evenly far along, the ends among them."""
+    kept = downsample(progress)
+    return replace(curve, **{f.name: getattr(curve, f.name)[kept] for f in fields(curve)})

@@ -1,0 +1,84 @@
+"""Uncertainty beside loss, a few samples of each outcome."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.statistics.records.records import Records
+
+MOST_OF_AN_OUTCOME = 200
+FIGURES = 5  # of each number: more than a picture shows
+USUAL_TOP = 5
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Samples of one outcome, and some of them as points.
+
+    Attributes
+    ----------
+    count : int
+        All of them.
+    uncertainty, loss : tuple of float
+        Of at most 200 of them, as good as drawn at random; five figures of each.
+    infinite : int
+        Drawn samples whose label has probability 0, which have no point.
+    """
+
+    count: int
+    uncertainty: tuple[float, ...]
+    loss: tuple[float, ...]
+    infinite: int
+
+
+@dataclass(frozen=True)
+class LossScatter:
+    """Uncertainty against ``-log p_y``: Finlay & Oberman, Figures 1 and 4.
+
+    Attributes
+    ----------
+    hit : Outcome
+        The label is the top class.
+    top5_hit : Outcome
+        It is among the five top classes, and not the first.
+    miss : Outcome
+        It is neither.
+    """
+
+    hit: Outcome
+    top5_hit: Outcome
+    miss: Outcome
+
+
+def loss_scatter(records: Records, column: str) -> LossScatter:
+    """Draw samples of each outcome by their tie keys.
+
+    Parameters
+    ----------
+    records : Records
+    column : str
+        Of the uncertainty.
+    """
+    rank = records.label_rank
+    return LossScatter(
+        hit=_outcome(records, column, np.flatnonzero(rank == 0)),
+        top5_hit=_outcome(records, column, np.flatnonzero((rank > 0) & (rank < USUAL_TOP))),
+        miss=_outcome(records, column, np.flatnonzero(rank >= USUAL_TOP)),
+    )
+
+
+def _outcome(records: Records, column: str, rows: np.ndarray) -> Outcome:
+    order = np.argsort(records.tie_key[rows], kind="stable")
+    drawn = rows[order[:MOST_OF_AN_OUTCOME]]
+    loss = -records.label_log_probability[drawn]
+    finite = np.isfinite(loss)
+    return Outcome(
+        count=len(rows),
+        uncertainty=_shortened(records.uncertainty[column][drawn[finite]]),
+        loss=_shortened(loss[finite]),
+        infinite=int(np.count_nonzero(~finite)),
+    )
+
+
+def _shortened(values: np.ndarray) -> tuple[float, ...]:
+    return tuple(float(f"{value:.{FIGURES}g}") for value in values.tolist())

@@ -1,0 +1,112 @@
+"""Findings on classes: without a label, never predicted, or too few samples for the bins."""
+
+import numpy as np
+from scipy.special import pdtrc
+
+from howsure.statistics.arrays import Classes
+from howsure.statistics.bins.fit import LEAST_SAMPLES_PER_BIN, candidate_bins
+from howsure.statistics.findings.evidence import Finding, LabelCounts, RecordedSet, finding
+
+LEVEL = 1e-3
+
+
+def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
+    """Find classes of the model without a label, more than a small set leaves out by chance.
+
+    Were all ``K`` classes equally frequent, ``n`` samples would leave out ``K (1 - 1/K)^n`` on
+    average; their number is at most as spread as a Poisson number of that mean (the counts are
+    negatively associated), of which so many must be among the rarest 0.1 %: that bounds the false
+    alarms on balanced sets of any size. Sets with rare classes are told of what they lack, and
+    rightly so. All labels are judged, however few samples were recorded.
+    """
+    n, n_classes = labelled.n_samples, labelled.n_classes
+    missing = np.flatnonzero(labelled.class_counts == 0)
+    expected = n_classes * (1.0 - 1.0 / n_classes) ** n
+    if missing.size == 0 or pdtrc(missing.size - 1, expected) > LEVEL:
+        return None
+    return finding(
+        "classes-not-seen",
+        "notice",
+        "{missing:,} of the model's {classes:,} classes have no label among {samples:,} samples: "
+        "{words}. Probabilities for these classes are estimated from other classes.",
+        words=first_few(missing),
+        missing=int(missing.size),
+        classes=n_classes,
+        samples=n,
+    )
+
+
+def first_few(classes: Classes) -> str:
+    """Return the first five classes, as text: enough to look up."""
+    return ", ".join(map(str, classes[:5].tolist())) + ", …" * (len(classes) > 5)  # noqa: PLR2004
+
+
+WARNING_SHARE = 0.5
+
+
+def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
+    """Find labelled classes that the model names for no sample at all.
+
+    If each class were recognised at least half as often as all are on average, with accuracy ``a``,
+    one with ``n_c`` labels would never be named with a probability of at most ``(1 - a/2)^n_c``;
+    the sum over the classes bounds the mean number of such classes, and a Poisson number of that
+    mean must reach what was found at most one time in 1,000. Small sets, many classes and a model
+    near chance are therefore silent. It takes all samples: the first few may leave classes out.
+    From half of the labelled classes on it is a warning.
+    """
+    if not evidence.is_whole:
+        return None
+    counts = np.bincount(evidence.predicted, minlength=evidence.n_classes)
+    labelled = evidence.class_counts > 0
+    never = np.flatnonzero(labelled & (counts == 0))
+    chances = (1.0 - evidence.accuracy / 2.0) ** evidence.class_counts[labelled]
+    if never.size == 0 or pdtrc(never.size - 1, float(chances.sum())) > LEVEL:
+        return None
+    n_labelled = int(labelled.sum())
+    return finding(
+        "classes-not-predicted",
+        "warning" if never.size >= WARNING_SHARE * n_labelled else "notice",
+        "{never_predicted:,} of {labelled_classes:,} labelled classes are named for none of "
+        "{samples:,} samples: {words}. {samples_of_them:,} samples have these labels, and none of "
+        "their answers can be right.",
+        words=first_few(never),
+        never_predicted=int(never.size),
+        labelled_classes=n_labelled,
+        samples_of_them=int(evidence.class_counts[never].sum()),
+        samples=evidence.n_samples,
+    )
+
+
+def few_samples_for_bins(labelled: LabelCounts, /) -> Finding | None:
+    """Find fewer samples than 25 to a bin; with ``auto``, fewer than two bins take.
+
+    A count, not a test: there is no chance in it.
+    """
+    n, bins = labelled.n_samples, labelled.bins
+    least = LEAST_SAMPLES_PER_BIN
+    if bins == "auto":
+        if len(candidate_bins(n)) > 1:
+            return None
+        return finding(
+            "few-samples-for-bins",
+            "warning",
+            "One bin is all that {words} can fill: every answer gets the same probability. Two "
+            "bins take {least_samples} samples.",
+            words=_samples(n),
+            samples=n,
+            bins=1,
+            least_samples=2 * least,
+        )
+    if bins == 1 or n >= least * bins:
+        return None
+    return Finding(
+        "few-samples-for-bins",
+        "warning",
+        f"{bins} bins share {_samples(n)}, about {n / bins:.3g} to a bin: fewer than {least} say "
+        f"little of a probability. Ask for {max(1, n // least)} bins or fewer, or add samples.",
+        {"samples": n, "bins": bins, "least_samples": least * bins},
+    )
+
+
+def _samples(number: int) -> str:
+    return "1 calibration sample" if number == 1 else f"{number:,} calibration samples"

@@ -1,0 +1,64 @@
+"""Findings on copies: duplicate samples, and copies with different labels."""
+
+import numpy as np
+
+from howsure.statistics.findings.evidence import Finding, RecordedSet, finding
+
+COPIES_NOTICE, COPIES_WARNING = 0.005, 0.05
+LEAST_COPIES = 2
+
+
+def duplicate_samples(evidence: RecordedSet) -> Finding | None:
+    """Find samples that are copies of others: a notice from 0.5 % of the set, a warning from 5 %.
+
+    Copies are told by `howsure.statistics.findings.evidence`, which errs in less than one sample of
+    the largest sets; what is left is data that repeats itself, and then the finding is true.
+    """
+    if evidence.copies is None:
+        return None
+    n, copies = evidence.records.n_samples, evidence.copies.n_copies
+    share = copies / n
+    if copies < LEAST_COPIES or share < COPIES_NOTICE:
+        return None
+    return finding(
+        "duplicate-samples",
+        "warning" if share >= COPIES_WARNING else "notice",
+        "{copies:,} of {samples:,} {words} ({share:.1%}) are copies of another. Copies count "
+        "several times: intervals are narrower, and cross-validation is kinder, than they should "
+        "be.",
+        words="samples" if evidence.source == "inputs" else "rows of logits",
+        copies=copies,
+        samples=n,
+        share=share,
+    )
+
+
+CONFLICTS_NOTICE, CONFLICTS_WARNING = 0.001, 0.01
+
+
+def conflicting_labels(evidence: RecordedSet) -> Finding | None:
+    """Find copies of a sample with other labels: a notice from 0.1 % of the set, 1 % a warning.
+
+    No model can be right about all of them. How copies are told, and how seldom in error, stands in
+    `howsure.statistics.findings.evidence`.
+    """
+    if evidence.copies is None:
+        return None
+    group, n = evidence.copies.group, evidence.records.n_samples
+    kinds = np.unique(np.column_stack([group, evidence.labels]), axis=0)[:, 0]
+    conflicting = np.bincount(kinds, minlength=n) > 1
+    samples = int(np.count_nonzero(conflicting[group]))
+    share = samples / n
+    if samples == 0 or share < CONFLICTS_NOTICE:
+        return None
+    return finding(
+        "conflicting-labels",
+        "warning" if share >= CONFLICTS_WARNING else "notice",
+        "{conflicting:,} of {samples:,} samples ({share:.1%}) are {groups:,} samples that were "
+        "sent several times with different labels: no model can be right about all of them. Look "
+        "at how these were labelled.",
+        conflicting=samples,
+        groups=int(np.count_nonzero(conflicting)),
+        samples=n,
+        share=share,
+    )

@@ -1,0 +1,304 @@
+"""The methods that every report compares with the bin tables, by name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from scipy.special import expit
+
+from howsure.statistics.arrays import BinIndex, Floats, Rates, Uncertainty
+from howsure.statistics.bins.lookup import Lookup
+from howsure.statistics.calibrators.isotonic import fit_isotonic
+from howsure.statistics.calibrators.logistic import (
+    LogisticFit,
+    beta_features,
+    fit_beta_calibration,
+    fit_quadratic_logistic,
+    quadratic_features,
+)
+from howsure.statistics.calibrators.temperature import fit_temperature, scaled_neg_log_mass
+from howsure.statistics.comparison import PairedDifference, paired_differences
+from howsure.statistics.diagnostics.consistency import confidence_band
+from howsure.statistics.fit.cross_validation import (
+    FoldScore,
+    by_column,
+    cross_validate,
+    fit_scored_table,
+    predict_with_table,
+)
+from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, Rows
+from howsure.statistics.fit.result import BaselineFit, MeasureFit
+from howsure.statistics.ranking import merge_underflow
+from howsure.statistics.records.records import Records
+from howsure.statistics.scores import Predictions, compute_scores
+from howsure.statistics.scores.proper import log_losses, squared_errors
+
+
+@dataclass(frozen=True, eq=False)
+class CalibratedPrediction:
+    """The probability of each sample, and what ranks the samples.
+
+    Attributes
+    ----------
+    probability : ndarray of float64, shape (n_samples,)
+        That the event holds, in [0, 1].
+    uncertainty : ndarray of float32 or float64, shape (n_samples,)
+        Kept beside the probability, which rounds to 1 for many.
+    """
+
+    probability: Rates
+    uncertainty: Uncertainty | Floats
+
+
+@dataclass(frozen=True, eq=False)
+class FittedBaseline:
+    """A fitted baseline.
+
+    Attributes
+    ----------
+    predict : callable
+        From samples, and positions among them, to a `CalibratedPrediction`; calling the object
+        does the same.
+    parameters : dict of str to float
+        What was learnt, where a few numbers say it.
+    """
+
+    predict: Callable[[EventSamples, Rows], CalibratedPrediction]
+    parameters: dict[str, float] = field(default_factory=dict)
+
+    def __call__(self, samples: EventSamples, rows: Rows = ALL) -> CalibratedPrediction:
+        """Return the predictions for the samples at ``rows``."""
+        return self.predict(samples, rows)
+
+
+@dataclass(frozen=True)
+class BaselineMethod:
+    """A baseline of every report.
+
+    Attributes
+    ----------
+    name : str
+        Its name everywhere: reports, tables, JSON.
+    fit : callable
+        ``fit(samples, rows)`` learns from the samples at positions ``rows`` alone.
+    learns : bool
+        Whether it looks at labels at all.
+    """
+
+    name: str
+    fit: Callable[[EventSamples, Rows], FittedBaseline]
+    learns: bool = True
+
+
+def _raw_softmax(_samples: EventSamples, _rows: Rows) -> FittedBaseline:
+    """Use the mass of the ``k`` top classes, which needs no fit: Guo et al. 2017, section 2."""
+
+    def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
+        mass = samples.mass_uncertainty[rows]
+        return CalibratedPrediction(np.exp(-mass.astype(np.float64)), merge_underflow(mass))
+
+    return FittedBaseline(predict)
+
+
+def _temperature(samples: EventSamples, rows: Rows) -> FittedBaseline:
+    """Scale the logits by one temperature, the same for every event."""
+    records = samples.records
+    temperature = fit_temperature(records.log_sum_exp[rows], records.label_logit[rows])
+
+    def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
+        top = samples.records.top_logits[rows, : samples.k]
+        scaled = scaled_neg_log_mass(samples.records.log_sum_exp[rows], top, temperature)
+        return CalibratedPrediction(np.exp(-scaled), scaled)
+
+    return FittedBaseline(predict, {"temperature": temperature})
+
+
+def _logistic(
+    features: Callable[[EventSamples, Rows], tuple[Floats, ...]],
+    design: Callable[..., Floats],
+    fit: Callable[..., LogisticFit],
+) -> Callable[[EventSamples, Rows], FittedBaseline]:
+    """Return the fit of log-odds that are linear in a design of the features."""
+
+    def learn(samples: EventSamples, rows: Rows) -> FittedBaseline:
+        fitted = fit(*features(samples, rows), samples.hits[rows])
+
+        def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
+            log_odds = fitted.log_odds(design(*features(samples, rows)))
+            return CalibratedPrediction(expit(log_odds), -log_odds)
+
+        a, b = fitted.slopes.tolist()
+        return FittedBaseline(predict, {"a": a, "b": b, "c": fitted.intercept})
+
+    return learn
+
+
+def _isotonic(samples: EventSamples, rows: Rows) -> FittedBaseline:
+    fitted = fit_isotonic(samples.log_odds[rows], samples.hits[rows])
+
+    def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
+        probability = fitted.probability(samples.log_odds[rows])
+        return CalibratedPrediction(probability, -probability)
+
+    return FittedBaseline(predict)
+
+
+def _constant(samples: EventSamples, rows: Rows) -> FittedBaseline:
+    """Use the share of hits for every sample: the score to be beaten."""
+    accuracy = float(np.mean(samples.hits[rows]))
+
+    def predict(samples: EventSamples, rows: Rows) -> CalibratedPrediction:
+        n_samples = len(samples.hits[rows])
+        return CalibratedPrediction(np.full(n_samples, accuracy), np.zeros(n_samples))
+
+    return FittedBaseline(predict, {"accuracy": accuracy})
+
+
+BASELINES: dict[str, BaselineMethod] = {
+    method.name: method
+    for method in (
+        BaselineMethod("raw_softmax", _raw_softmax, learns=False),
+        BaselineMethod("temperature", _temperature),
+        BaselineMethod(
+            "beta_calibration",
+            _logistic(
+                lambda samples, rows: (-samples.neg_log_mass[rows], samples.log_rest[rows]),
+                beta_features,
+                fit_beta_calibration,
+            ),
+        ),
+        BaselineMethod(
+            "quadratic_logistic",
+            _logistic(
+                lambda samples, rows: (samples.log_odds[rows],),
+                quadratic_features,
+                fit_quadratic_logistic,
+            ),
+        ),
+        BaselineMethod("isotonic", _isotonic),
+        BaselineMethod("constant", _constant),
+    )
+}
+
+
+ORACLE = "loss"
+COMPARED = ("nll", "brier")
+
+
+def fit_baselines(event: EventInput, served: MeasureFit) -> dict[str, BaselineFit]:
+    """Fit and score every baseline, and the served bins with the lookup that is not served."""
+    baselines = {name: _fit_baseline(event, method, served) for name, method in BASELINES.items()}
+    other = _fit_other_lookup(event, served)
+    return {**baselines, other.name: other}
+
+
+def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
+    """Fit and score bins of ``-log p_y``: Finlay & Oberman, Table 2.
+
+    It needs the label of the sample, so it can be reported and never served. As the loss is at
+    least ``-log p_(1)``, and equal to it where the prediction is right, no measure knows more of
+    the Top-1 event.
+    """
+    found = fit_scored_table(event, loss, replace(event.options, bins=n_bins))
+    return BaselineFit(name=ORACLE, log_floor=0.0, scores=found.scores, evaluation=found.evaluation)
+
+
+def loss(records: Records) -> Uncertainty:
+    """Return ``-log p_y`` in float32; an infinite loss is the largest number, so that it ranks."""
+    largest = float(np.finfo(np.float32).max)
+    return np.minimum(-records.label_log_probability, largest).astype(np.float32)
+
+
+def fold_differences(
+    one: dict[str, FoldScore], other: dict[str, FoldScore]
+) -> dict[str, PairedDifference]:
+    """Return ``nll`` and ``brier`` of the one minus those of the other, fold by fold."""
+    return paired_differences(
+        {name: one[name].by_fold for name in COMPARED},
+        {name: other[name].by_fold for name in COMPARED},
+    )
+
+
+def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit) -> BaselineFit:
+    """Fit and score one method.
+
+    Logarithms see its probabilities clipped to ``[1 / (2 n), 1 - 1 / (2 n)]``: a softmax of
+    exactly 1 on an error would cost an infinity, where a bin table is regularised.
+    """
+    samples, seed = event.samples, event.options.seed
+    log_floor = 0.5 / samples.n_samples
+
+    def fit(rows: Rows) -> Callable[[BinIndex], Predictions]:
+        fitted = method.fit(samples, rows)
+        return lambda others: _judge(fitted, samples, others, log_floor)
+
+    fitted = method.fit(samples, ALL)
+    whole = _judge(fitted, samples, ALL, log_floor)
+    scores = cross_validate(fit, event.folds, whole, learned=method.learns)
+    found = BaselineFit(
+        name=method.name,
+        log_floor=log_floor,
+        scores=scores,
+        parameters=fitted.parameters,
+        difference=fold_differences(scores, served.scores),
+        ece_band=None
+        if method.learns
+        else confidence_band(whole.probability, scores["ece_15"].pooled, seed=seed),
+    )
+    if event.evaluation is None:
+        return found
+    judged = _judge(fitted, event.evaluation, ALL, log_floor)
+    evaluated = compute_scores(judged)
+    return replace(
+        found,
+        evaluation=evaluated,
+        evaluation_difference=_evaluation_difference(judged, event.evaluation, served),
+        evaluation_ece_band=confidence_band(judged.probability, evaluated["ece_15"], seed=seed),
+    )
+
+
+def _judge(
+    fitted: FittedBaseline, samples: EventSamples, rows: Rows, log_floor: float
+) -> Predictions:
+    predicted = fitted(samples, rows)
+    return Predictions(
+        uncertainty=predicted.uncertainty,
+        hits=samples.hits[rows],
+        probability=predicted.probability,
+        log_floor=log_floor,
+    )
+
+
+def _fit_other_lookup(event: EventInput, served: MeasureFit) -> BaselineFit:
+    """Fit the served measure's bins with the lookup that is not served."""
+    lookup: Lookup = "step" if event.options.lookup == "interpolated" else "interpolated"
+    options = replace(event.options, lookup=lookup, bins=served.table.requested_bins)
+    ranking = by_column(served.column)
+    found = fit_scored_table(event, ranking, options)
+    difference = {}
+    if event.evaluation is not None:
+        values, hits = ranking(event.evaluation.records), event.evaluation.hits
+        judged = predict_with_table(found.table, values, hits)
+        difference = _evaluation_difference(judged, event.evaluation, served)
+    return BaselineFit(
+        name=f"{lookup}_bins",
+        log_floor=0.0,
+        scores=found.scores,
+        evaluation=found.evaluation,
+        parameters={"bins": float(found.table.n_bins)},
+        difference=fold_differences(found.scores, served.scores),
+        evaluation_difference=difference,
+    )
+
+
+def _evaluation_difference(
+    judged: Predictions, evaluation: EventSamples, served: MeasureFit
+) -> dict[str, PairedDifference]:
+    """Return ``nll`` and ``brier`` minus those of the served table, sample by sample."""
+    values = evaluation.records.uncertainty[served.column]
+    other = predict_with_table(served.table, values, evaluation.hits)
+    return paired_differences(_losses(judged), _losses(other))
+
+
+def _losses(judged: Predictions) -> dict[str, Floats]:
+    return {"nll": log_losses(judged), "brier": squared_errors(judged)}

@@ -1,0 +1,244 @@
+"""Fit a calibration: every measure to every event, cross-validated, judged and chosen from."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from itertools import product
+
+import numpy as np
+
+from howsure.statistics.bins.guarantee import Guarantee, guarantee
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.diagnostics.consistency import cross_validated_band, evaluation_band
+from howsure.statistics.diagnostics.curves import fit_curves
+from howsure.statistics.diagnostics.loss_scatter import loss_scatter
+from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
+from howsure.statistics.diagnostics.reliability import HeldOut, Reliability, reliability
+from howsure.statistics.fit.baselines import fit_baselines, fit_oracle, fold_differences
+from howsure.statistics.fit.cross_validation import (
+    ScoredTable,
+    by_column,
+    fit_scored_table,
+    fit_table,
+    predict_with_table,
+)
+from howsure.statistics.fit.event_samples import ALL, EventInput, EventSamples, Rows
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
+from howsure.statistics.fit.verdict import reach_verdict
+from howsure.statistics.fit.warnings import event_warnings, sample_warnings
+from howsure.statistics.measures import check_measures, column, parse_measure
+from howsure.statistics.model_scores import ModelScores, model_scores
+from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
+from howsure.statistics.records.order import in_canonical_order, stratified_folds
+from howsure.statistics.records.records import Records
+from howsure.statistics.selective import fit_selective
+
+__all__ = ["BaselineFit", "EventFit", "Fit", "FitOptions", "MeasureFit", "fit_calibration"]
+
+Progress = Callable[[int, int], None]
+
+
+def fit_calibration(
+    records: Records,
+    *,
+    options: FitOptions,
+    evaluation: Records | None = None,
+    on_progress: Progress | None = None,
+) -> Fit:
+    """Fit and judge a calibration.
+
+    No number depends on the order of the samples, to the last bit.
+
+    Parameters
+    ----------
+    records : Records
+        The calibration set: at least one sample, with the column of every measure and event, and
+        ``neg_log_topk_mass`` of every event, which the raw softmax is read from.
+    options : FitOptions
+    evaluation : Records, optional
+        Labelled samples that judge the tables and fit nothing.
+    on_progress : callable, optional
+        Called as ``on_progress(done, total)`` after each measure of each event.
+
+    Raises
+    ------
+    ValueError
+        If there is no sample, or a set lacks a column.
+    """
+    _check_columns(records, "records", options)
+    if records.n_samples == 0:
+        raise ValueError("records must hold at least one sample")
+    if evaluation is not None:
+        _check_columns(evaluation, "evaluation", options)
+        evaluation = in_canonical_order(evaluation)
+    records = in_canonical_order(records)
+    inputs = {k: _event_input(records, evaluation, k, options) for k in options.top_k}
+    measures: dict[int, dict[str, MeasureFit]] = {k: {} for k in options.top_k}
+    tasks = list(product(options.top_k, options.measures))
+    for done, (k, name) in enumerate(tasks, start=1):
+        measures[k][name] = _fit_measure(inputs[k], name)
+        if on_progress is not None:
+            on_progress(done, len(tasks))
+    events = {k: _fit_event(inputs[k], measures[k]) for k in options.top_k}
+    warnings = list(sample_warnings(records.n_samples, options))
+    for event in events.values():
+        warnings.extend(event_warnings(event, options))
+    return Fit(events, warnings, _model_scores(records, evaluation, options.top_k))
+
+
+def _event_input(
+    records: Records, evaluation: Records | None, k: int, options: FitOptions
+) -> EventInput:
+    return EventInput(
+        samples=EventSamples(records, k),
+        evaluation=None if evaluation is None else EventSamples(evaluation, k),
+        folds=stratified_folds(records.hits(k), records.tie_key, n_folds=options.folds),
+        options=options,
+    )
+
+
+def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
+    """Fit one measure to the event: choose bins, judge them, and find all thresholds."""
+    samples, options, level = event.samples, event.options, event.options.interval.level
+    name = column(measure, samples.k)
+    uncertainty = samples.records.uncertainty[name]
+    ranked = ranking_of(uncertainty, samples.hits)
+    found = fit_scored_table(event, by_column(name))
+    evaluation_ece_band = None
+    if event.evaluation is not None:
+        judging = event.evaluation.records.uncertainty[name]
+        evaluation_ece_band = evaluation_band(
+            found.table, uncertainty, judging, event.evaluation.hits, seed=options.seed
+        )
+    return MeasureFit(
+        **vars(found),
+        measure=measure,
+        column=name,
+        ece_band=cross_validated_band(
+            found.table,
+            uncertainty,
+            event.folds,
+            observed=found.scores["ece"].mean,
+            seed=options.seed,
+        ),
+        evaluation_ece_band=evaluation_ece_band,
+        coarse=fit_coarse_table(ranked, targets=options.targets, level=level),
+        ood_thresholds=ood_thresholds(ranked, sorted({*OOD_LEVELS, options.ood_level})),
+        selective=tuple(fit_selective(ranked, target) for target in options.selective),
+        curves=fit_curves(ranked, level=level),
+        guarantee=_guarantee(found, samples.k, options, ties=ranked.has_ties),
+        rank_grid=fit_rank_grid(
+            uncertainty, samples.records.tie_key, n_bins=found.table.requested_bins
+        ),
+    )
+
+
+def _guarantee(found: ScoredTable, k: int, options: FitOptions, *, ties: bool) -> Guarantee:
+    measure_fixed = k in options.serve or len(options.measures) == 1
+    tried = sum(candidate.n_bins for candidate in found.candidates)
+    return guarantee(
+        found.table,
+        fixed=measure_fixed and options.bins != "auto",
+        n_candidate_bins=tried if measure_fixed else tried * len(options.measures),
+        alpha=1.0 - options.interval.level,
+        ties=ties,
+    )
+
+
+def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
+    """Choose the measure that serves, and set baselines and the oracle beside it."""
+    samples = event.samples
+    name = event.options.serve.get(samples.k) or least_nll(
+        {name: found for name, found in measures.items() if parse_measure(name).kind != "supplied"}
+    )
+    served = measures[name]
+    baselines = fit_baselines(event, served)
+    shown = replace(
+        served,
+        reliability=_reliability(event, served),
+        scatter=loss_scatter(samples.records, served.column),
+    )
+    return EventFit(
+        k=samples.k,
+        accuracy=float(np.mean(samples.hits)),
+        n_samples=samples.n_samples,
+        measures=_beside_served(measures, shown),
+        baselines=baselines,
+        served=name,
+        verdict=reach_verdict(samples.k, served, baselines),
+        oracle=fit_oracle(event, served.table.requested_bins),
+    )
+
+
+def _beside_served(measures: dict[str, MeasureFit], served: MeasureFit) -> dict[str, MeasureFit]:
+    """Return the measures, each with its difference from the one served, which is as given."""
+    return {
+        name: served
+        if name == served.measure
+        else replace(found, difference=fold_differences(found.scores, served.scores))
+        for name, found in measures.items()
+    }
+
+
+def _model_scores(
+    records: Records, evaluation: Records | None, top_k: tuple[int, ...]
+) -> dict[str, ModelScores]:
+    sets = {"calibration": records, "evaluation": evaluation}
+    found = {
+        name: model_scores(given, top_k=top_k) for name, given in sets.items() if given is not None
+    }
+    return {name: scores for name, scores in found.items() if scores is not None}
+
+
+def _check_columns(records: Records, name: str, options: FitOptions) -> None:
+    check_measures(options.measures, logits="energy" in records.uncertainty)
+    for k in options.top_k:
+        for measure in (*options.measures, "neg_log_topk_mass"):
+            if column(measure, k) not in records.uncertainty:
+                raise ValueError(
+                    f"{name} must hold {column(measure, k)}, not only "
+                    f"{', '.join(records.uncertainty) or 'no measure at all'}"
+                )
+
+
+def least_nll(measures: dict[str, MeasureFit]) -> str:
+    """Return the measure of least cross-validated negative log-likelihood, the first of equals.
+
+    A mean over fewer folds, as an infinite one is left out, comes after any over more.
+    """
+
+    def rank(name: str) -> tuple[int, float]:
+        nll = measures[name].scores["nll"]
+        return -nll.folds, np.inf if nll.mean is None else nll.mean
+
+    return min(measures, key=rank)
+
+
+def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
+    """Say how often the served probabilities come true, and the model's own.
+
+    On the evaluation set where there is one; else the table is fitted to half of the folds and
+    judged on the other half. None where there is but one fold.
+    """
+
+    def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:
+        uncertainty = samples.records.uncertainty[served.column][rows]
+        return reliability(
+            predict_with_table(table, uncertainty, samples.hits[rows]),
+            raw=samples.records.raw_probability(samples.k)[rows],
+            predicted=samples.records.top_classes[rows, 0].astype(np.int64),
+            held_out=held_out,
+            level=event.options.interval.level,
+        )
+
+    if event.evaluation is not None:
+        return judge(served.table, event.evaluation, ALL, "evaluation")
+    samples, judging = event.samples, event.folds % 2 == 1
+    if not judging.any():
+        return None
+    uncertainty = samples.records.uncertainty[served.column][~judging]
+    table = fit_table(
+        uncertainty, samples.hits[~judging], served.table.requested_bins, event.options
+    )
+    return judge(table, samples, np.flatnonzero(judging), "half")

@@ -1,0 +1,254 @@
+"""Cross-validated scores, and tables chosen and scored by them."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
+from howsure.statistics.bins.edges import quantile_edges
+from howsure.statistics.bins.fit import BinCandidate, candidate_bins, choose_bins, fit_bin_table
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.fit.event_samples import EventInput
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.ranking import merge_underflow
+from howsure.statistics.records.records import Records
+from howsure.statistics.scores import SCORES, Predictions, applicable, compute_scores
+
+# Learns from the samples at some positions, and returns what predicts those at others.
+Fit: TypeAlias = Callable[[BinIndex], Callable[[BinIndex], Predictions]]
+
+
+@dataclass(frozen=True)
+class FoldScore:
+    """A score over the folds of cross-validation.
+
+    Attributes
+    ----------
+    mean, std : float or None
+        Mean and sample standard deviation (divisor one less) over the folds that define the
+        score; None where too few do.
+    folds : int
+        How many folds define it.
+    pooled : float or None
+        The score of all out-of-fold probabilities together; None where they do not define it
+        (`pooled_scores`).
+    by_fold : tuple of float or None
+        The score of each fold, so that two can be compared pair by pair.
+    """
+
+    mean: float | None
+    std: float | None
+    folds: int
+    pooled: float | None
+    by_fold: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Scored:
+    """Scores of a way to a probability.
+
+    Attributes
+    ----------
+    scores : dict of str to FoldScore
+        Cross-validated. The pooled ``eor``, a property of a table, is that of the whole table.
+    evaluation : dict of str to float or None, optional
+        On the evaluation set, fitted to the whole calibration set.
+    """
+
+    scores: dict[str, FoldScore]
+    evaluation: dict[str, float | None] | None = None
+
+
+def cross_validate(
+    fit: Fit, folds: BinIndex, whole: Predictions, *, learned: bool = True
+) -> dict[str, FoldScore]:
+    """Score every fold, and all out-of-fold probabilities together.
+
+    Parameters
+    ----------
+    fit : callable
+        ``fit(rows)`` learns from the samples at ``rows`` and returns ``predict(rows)``.
+    folds : ndarray of int64, shape (n_samples,)
+    whole : Predictions
+        All samples, predicted by a fit to all of them.
+    learned : bool
+        Whether the fit looks at hits at all.
+    """
+    by_fold = []
+    probability, uncertainty = np.empty((2, len(folds)))
+    for held_out, judged in predict_folds(fit, folds):
+        by_fold.append(compute_scores(judged))
+        probability[held_out] = judged.probability
+        uncertainty[held_out] = judged.uncertainty
+    if not by_fold:
+        return fold_scores([], dict.fromkeys(applicable(has_bins=whole.bins is not None)))
+    pooled = replace(whole, probability=probability, uncertainty=uncertainty)
+    return fold_scores(by_fold, pooled_scores(pooled, learned=learned))
+
+
+def predict_folds(fit: Fit, folds: BinIndex) -> Iterator[tuple[BinIndex, Predictions]]:
+    """Yield the positions of each fold, predicted by a fit to all other folds."""
+    for fitted, held_out in splits(folds):
+        yield held_out, fit(fitted)(held_out)
+
+
+def splits(folds: BinIndex) -> Iterator[tuple[BinIndex, BinIndex]]:
+    """Yield the positions to fit on and to score on, one pair per fold.
+
+    A single fold leaves nothing to fit on, and yields nothing.
+    """
+    n_folds = int(folds.max(initial=0)) + 1
+    for fold in range(n_folds) if n_folds > 1 else ():
+        held_out = folds == fold
+        yield np.flatnonzero(~held_out), np.flatnonzero(held_out)
+
+
+def pooled_scores(judged: Predictions, *, learned: bool) -> dict[str, float | None]:
+    """Return the scores of all out-of-fold probabilities together.
+
+    Where they were ``learned``, scores that group samples are None. What a bin says in one fold is
+    its hit rate in the others, so its mean over the folds is its hit rate over all: the bin looks
+    calibrated however far each fold is off.
+    """
+    return {
+        name: None if learned and SCORES[name].groups_samples else value
+        for name, value in compute_scores(judged).items()
+    }
+
+
+def fold_scores(
+    by_fold: Sequence[Mapping[str, float | None]], pooled: Mapping[str, float | None]
+) -> dict[str, FoldScore]:
+    """Summarise each score named in ``pooled`` over folds, leaving out those without it."""
+    summaries = {}
+    for name, value in pooled.items():
+        found = tuple(scores[name] for scores in by_fold)
+        mean, std = mean_and_std(found)
+        summaries[name] = FoldScore(
+            mean, std, sum(score is not None for score in found), value, found
+        )
+    return summaries
+
+
+def mean_and_std(values: Sequence[float | None] | Floats) -> tuple[float | None, float | None]:
+    """Return mean and sample standard deviation, None for want of one and of two values."""
+    defined = np.array([value for value in values if value is not None], dtype=np.float64)
+    mean = float(np.mean(defined)) if defined.size else None
+    std = float(np.std(defined, ddof=1)) if defined.size > 1 else None
+    return mean, std
+
+
+Ranking: TypeAlias = Callable[[Records], Uncertainty]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ScoredTable(Scored):
+    """A table fitted on all samples, and how well it does.
+
+    Attributes
+    ----------
+    table : BinTable
+    quantile_bins : int
+        Bins before any were pooled: fewer than requested where equal values share a bin.
+    candidates : tuple of BinCandidate
+        Numbers of bins that were tried, ascending.
+    """
+
+    table: BinTable
+    quantile_bins: int
+    candidates: tuple[BinCandidate, ...]
+
+
+def fit_scored_table(
+    event: EventInput, ranking: Ranking, options: FitOptions | None = None
+) -> ScoredTable:
+    """Choose the number of bins, fit the table and score it.
+
+    Parameters
+    ----------
+    event : EventInput
+    ranking : callable
+        From records to the uncertainty that ranks their samples.
+    options : FitOptions, optional
+        In place of the event's own.
+    """
+    options = event.options if options is None else options
+    uncertainty = ranking(event.samples.records)
+    # Sorted once, so that sorting any fold again costs little.
+    order = np.argsort(uncertainty, kind="stable")
+    uncertainty, hits = uncertainty[order], event.samples.hits[order]
+    folds = event.folds[order]
+
+    def with_bins(n_bins: int) -> Fit:
+        def fit(rows: BinIndex) -> Callable[[BinIndex], Predictions]:
+            table = fit_table(uncertainty[rows], hits[rows], n_bins, options)
+            return lambda others: predict_with_table(table, uncertainty[others], hits[others])
+
+        return fit
+
+    tried = [
+        _try_bins(n_bins, with_bins(n_bins), folds) for n_bins in _candidates(len(hits), options)
+    ]
+    candidates = tuple(candidate for candidate, _ in tried)
+    n_bins = choose_bins([c.n_bins for c in candidates], np.array([nll for _, nll in tried]))
+    table = fit_table(uncertainty, hits, n_bins, options)
+    scores = cross_validate(with_bins(n_bins), folds, predict_with_table(table, uncertainty, hits))
+    evaluation = event.evaluation
+    return ScoredTable(
+        table=table,
+        quantile_bins=len(quantile_edges(uncertainty, n_bins)) - 1,
+        scores=scores,
+        evaluation=None
+        if evaluation is None
+        else compute_scores(
+            predict_with_table(table, ranking(evaluation.records), evaluation.hits)
+        ),
+        candidates=candidates,
+    )
+
+
+def by_column(name: str) -> Ranking:
+    """Rank samples by a column of their records."""
+    return lambda records: records.uncertainty[name]
+
+
+def fit_table(uncertainty: Uncertainty, hits: Hits, n_bins: int, options: FitOptions) -> BinTable:
+    """Fit a bin table of ``n_bins``, and everything else as the options say."""
+    return fit_bin_table(
+        uncertainty,
+        hits,
+        n_bins=n_bins,
+        prior_strength=options.prior_strength,
+        interval=options.interval,
+        lookup=options.lookup,
+        monotone=options.monotone,
+    )
+
+
+def predict_with_table(table: BinTable, uncertainty: Uncertainty, hits: Hits) -> Predictions:
+    """Return what ``table`` says of samples beside what came true.
+
+    Values below float32's normal range rank as equal, as they share a bin.
+    """
+    found = table.look_up(uncertainty)
+    return Predictions(
+        uncertainty=merge_underflow(uncertainty),
+        hits=hits,
+        probability=found.probability,
+        bins=found.bin,
+        table=table,
+    )
+
+
+def _candidates(n_samples: int, options: FitOptions) -> tuple[int, ...]:
+    return candidate_bins(n_samples) if options.bins == "auto" else (options.bins,)
+
+
+def _try_bins(n_bins: int, fit: Fit, folds: BinIndex) -> tuple[BinCandidate, list[float]]:
+    """Return a candidate, and its negative log-likelihood in each fold."""
+    judged = [fold for _, fold in predict_folds(fit, folds)]
+    nll, ece = ([SCORES[name].compute(fold) for fold in judged] for name in ("nll", "ece"))
+    candidate = BinCandidate(n_bins, *mean_and_std(nll), mean_and_std(ece)[0])
+    return candidate, [np.inf if value is None else value for value in nll]

@@ -1,0 +1,86 @@
+"""The samples of one set as one event sees them."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+
+from howsure.statistics.arrays import BinIndex, Floats, Hits, Uncertainty
+from howsure.statistics.bins.edges import UNDERFLOW
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.measures import column
+from howsure.statistics.records.records import Records
+
+Rows: TypeAlias = BinIndex | slice
+ALL = slice(None)
+
+
+@dataclass(frozen=True, eq=False)
+class EventSamples:
+    """The samples of one set, and the probability mass of the top classes on several scales.
+
+    Attributes
+    ----------
+    records : Records
+    k : int
+        The event: the label is among the ``k`` top classes.
+    """
+
+    records: Records
+    k: int
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are."""
+        return self.records.n_samples
+
+    @cached_property
+    def hits(self) -> Hits:
+        """Whether the event holds, shape (n_samples,)."""
+        return self.records.hits(self.k)
+
+    @property
+    def mass_uncertainty(self) -> Uncertainty:
+        """``U_k = -log s``, where ``s`` is the mass of the ``k`` top classes."""
+        return self.records.uncertainty[column("neg_log_topk_mass", self.k)]
+
+    @cached_property
+    def neg_log_mass(self) -> Floats:
+        """``U_k`` as float64.
+
+        Values below float32's normal range count as equal, as they do in the edges of bins, so
+        their logarithms are finite.
+        """
+        return np.maximum(self.mass_uncertainty.astype(np.float64), float(UNDERFLOW))
+
+    @cached_property
+    def log_rest(self) -> Floats:
+        """``log(1 - s)``, without loss for ``s`` next to 1."""
+        return np.log(-np.expm1(-self.neg_log_mass))
+
+    @cached_property
+    def log_odds(self) -> Floats:
+        """``log(s / (1 - s)) = -log(expm1(U_k))``, from -85 to 85 or so."""
+        return -np.log(np.expm1(self.neg_log_mass))
+
+
+@dataclass(frozen=True, eq=False)
+class EventInput:
+    """All that one event is fitted from.
+
+    Attributes
+    ----------
+    samples : EventSamples
+        The calibration set.
+    evaluation : EventSamples, optional
+        Samples that judge and fit nothing.
+    folds : ndarray of int64, shape (n_samples,)
+        Of cross-validation.
+    options : FitOptions
+    """
+
+    samples: EventSamples
+    evaluation: EventSamples | None
+    folds: BinIndex
+    options: FitOptions

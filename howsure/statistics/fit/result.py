@@ -1,0 +1,186 @@
+"""What a fit gives: tables, scores and verdicts by event and measure."""
+
+from dataclasses import dataclass, field
+
+from howsure.statistics.bins.guarantee import Guarantee
+from howsure.statistics.coarse import CoarseTable
+from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.diagnostics.curves import Curves
+from howsure.statistics.diagnostics.loss_scatter import LossScatter
+from howsure.statistics.diagnostics.rank_grid import RankGrid
+from howsure.statistics.diagnostics.reliability import Reliability
+from howsure.statistics.fit.cross_validation import Scored, ScoredTable
+from howsure.statistics.model_scores import ModelScores
+from howsure.statistics.selective import SelectiveResult
+
+
+@dataclass(frozen=True)
+class BestMethod:
+    """The method of least negative log-likelihood on one set of samples, and its best rival.
+
+    Attributes
+    ----------
+    best : str
+        ``bins`` for the table served, else the name of a baseline.
+    nll : float
+        Of the best, nats.
+    rival : str or None
+        ``bins`` where a baseline is best, else the best of the baselines.
+    difference : PairedDifference or None
+        Negative log-likelihood of the rival minus that of the best: over folds in
+        cross-validation, over samples on an evaluation set. Never negative, as the best is best.
+    """
+
+    best: str
+    nll: float
+    rival: str | None
+    difference: PairedDifference | None
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The verdict on one event.
+
+    Attributes
+    ----------
+    best : str or None
+        By cross-validation: ``bins`` for the table served, or the name of a baseline. None
+        without cross-validation.
+    sentence : str
+        Which is best, and by how much, for the reader of a report.
+    cross_validation, evaluation : BestMethod or None
+    """
+
+    best: str | None
+    sentence: str
+    cross_validation: BestMethod | None = None
+    evaluation: BestMethod | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class MeasureFit(ScoredTable):
+    """One uncertainty measure fitted to one event.
+
+    Attributes
+    ----------
+    measure, column : str
+        The measure, and the column of the records that holds it for this event.
+    ece_band, evaluation_ece_band : ConsistencyBand, optional
+        The cross-validated ``ece``, and that of the evaluation set, beside what a perfectly
+        calibrated table would score; None where there is no such score.
+    coarse : CoarseTable
+    ood_thresholds : dict of float to float
+        By level: the uncertainty that this share of the calibration set does not exceed.
+    selective : tuple of SelectiveResult
+        One for each target asked for.
+    curves : Curves
+        Of ranking the calibration set by this measure.
+    guarantee : Guarantee
+    rank_grid : RankGrid
+        Before equal values merged bins, for later tests.
+    difference : dict of str to PairedDifference
+        ``nll`` and ``brier`` of this measure minus those of the one served, over the folds; empty
+        for that one.
+    reliability : Reliability, optional
+        Of the measure that is served, alone: its probabilities beside what came true.
+    scatter : LossScatter, optional
+        Of the measure that is served, alone.
+    """
+
+    measure: str
+    column: str
+    ece_band: ConsistencyBand | None = None
+    evaluation_ece_band: ConsistencyBand | None = None
+    coarse: CoarseTable | None = None
+    ood_thresholds: dict[float, float] = field(default_factory=dict)
+    selective: tuple[SelectiveResult, ...] = ()
+    curves: Curves | None = None
+    guarantee: Guarantee | None = None
+    rank_grid: RankGrid | None = None
+    difference: dict[str, PairedDifference] = field(default_factory=dict)
+    reliability: Reliability | None = None
+    scatter: LossScatter | None = None
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class BaselineFit(Scored):
+    """Another way to a probability of the same event, judged on the same folds.
+
+    Attributes
+    ----------
+    name : str
+        In `howsure.statistics.fit.baselines.BASELINES`; or ``interpolated_bins`` or ``step_bins``:
+        the served measure's bins with the other lookup; or ``loss``, the oracle.
+    log_floor : float
+        Its logarithms see the probability clipped to ``[log_floor, 1 - log_floor]``:
+        ``1 / (2 n)``, with ``n`` the samples of the calibration set.
+    parameters : dict of str to float
+        What was learnt from all samples: a temperature, slopes.
+    difference, evaluation_difference : dict of str to PairedDifference
+        ``nll`` and ``brier`` of this baseline minus those of the served table: over the folds, and
+        over the samples of the evaluation set. Negative where the baseline is better.
+    ece_band, evaluation_ece_band : ConsistencyBand, optional
+        Of ``ece_15``: pooled over all samples, for a baseline that learns nothing, and on the
+        evaluation set.
+    """
+
+    name: str
+    log_floor: float
+    parameters: dict[str, float] = field(default_factory=dict)
+    difference: dict[str, PairedDifference] = field(default_factory=dict)
+    evaluation_difference: dict[str, PairedDifference] = field(default_factory=dict)
+    ece_band: ConsistencyBand | None = None
+    evaluation_ece_band: ConsistencyBand | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class EventFit:
+    """One event, "the label is among the ``k`` top classes".
+
+    Attributes
+    ----------
+    k : int
+    accuracy : float
+        Share of the samples for which it holds.
+    n_samples : int
+    measures : dict of str to MeasureFit
+        By measure, in the order asked for.
+    baselines : dict of str to BaselineFit
+        By name.
+    served : str
+        The measure whose table answers.
+    verdict : Verdict, optional
+        Which probability is best, and by how much.
+    oracle : BaselineFit, optional
+        Bins of the loss ``-log p_y``, which knows the label: as many as are served. What a perfect
+        measure could do with this model; it is never served.
+    """
+
+    k: int
+    accuracy: float
+    n_samples: int
+    measures: dict[str, MeasureFit]
+    baselines: dict[str, BaselineFit]
+    served: str
+    verdict: Verdict | None = None
+    oracle: BaselineFit | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Fit:
+    """A fitted calibration.
+
+    Attributes
+    ----------
+    events : dict of int to EventFit
+        By ``k``, in the order asked for.
+    warnings : list of str
+        Sentences for the reader.
+    model_scores : dict of str to ModelScores
+        Of the model's own softmax, by set: ``calibration`` and, if it was sent, ``evaluation``.
+    """
+
+    events: dict[int, EventFit]
+    warnings: list[str]
+    model_scores: dict[str, ModelScores] = field(default_factory=dict)

@@ -1,0 +1,90 @@
+"""Warnings about a fitted calibration, in sentences."""
+
+from collections.abc import Iterator
+
+from howsure.statistics.bins.guarantee import HALF_WIDTH, labels_needed, widest_bin
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.result import EventFit, MeasureFit
+from howsure.statistics.fit.verdict import BINS
+
+
+def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
+    """Warn of a calibration set too small for its folds; for its bins, a finding does."""
+    if n_samples == 1:
+        yield "One calibration sample cannot be cross-validated: there are no scores."
+    elif n_samples < options.folds:
+        yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
+
+
+def event_warnings(event: EventFit, options: FitOptions) -> Iterator[str]:
+    """Warn of an event that hardly varies, of bins that merged and of wide intervals."""
+    yield from _degeneracy(event, options)
+    for fit in event.measures.values():
+        yield from _merged_bins(event, fit)
+    yield from _width(event)
+    yield from _better_baseline(event)
+
+
+def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
+    served = event.measures[event.served].table
+    n_hits = int(served.hits.sum())
+    rarer, outcome = min((n_hits, "holds"), (event.n_samples - n_hits, "fails"))
+    if rarer == 0:
+        always = "never" if outcome == "holds" else "always"
+        yield (
+            f"Top-{event.k} {always} holds in {_samples(event.n_samples)}: the rates are shrunk "
+            f"towards {served.prior.accuracy:.6g} in place of {event.accuracy:g}, and scores that "
+            "need both hits and errors are missing."
+        )
+    elif rarer < options.folds:
+        yield (
+            f"Top-{event.k} {outcome} {rarer} time{'s' * (rarer > 1)} in "
+            f"{_samples(event.n_samples)}, fewer than there are folds: scores that need both hits "
+            "and errors are means over fewer folds."
+        )
+
+
+def _merged_bins(event: EventFit, fit: MeasureFit) -> Iterator[str]:
+    asked, found = fit.table.requested_bins, fit.quantile_bins
+    if found < asked:
+        why = "samples with equal uncertainty share a bin"
+        if found == event.n_samples:
+            why = "every sample has its own"
+        yield (
+            f"Top-{event.k}, {fit.measure}: {asked} bin{'s' * (asked > 1)} requested, {found} "
+            f"created: {why}."
+        )
+
+
+def _width(event: EventFit) -> Iterator[str]:
+    table: BinTable = event.measures[event.served].table
+    labels = labels_needed(table)
+    if labels == 0:
+        return
+    bin_ = widest_bin(table)
+    need = "more labels than can be foreseen"
+    if labels is not None:
+        need = f"about {_two_digits(labels):,} more labels"
+    yield (
+        f"Top-{event.k}, {event.served}: the widest interval reaches from {table.lower[bin_]:.3f} "
+        f"to {table.upper[bin_]:.3f}, that of bin {bin_} with {_samples(int(table.counts[bin_]))}; "
+        f"{need} would bring it to ±{HALF_WIDTH:g}."
+    )
+
+
+def _better_baseline(event: EventFit) -> Iterator[str]:
+    verdict = event.verdict
+    found = None if verdict is None else verdict.cross_validation
+    if verdict is None or found is None or found.best == BINS or found.difference is None:
+        return
+    if found.difference.clear:
+        yield verdict.sentence
+
+
+def _samples(number: int) -> str:
+    return "1 calibration sample" if number == 1 else f"{number:,} calibration samples"
+
+
+def _two_digits(number: int) -> int:
+    return int(float(f"{number:.2g}"))

@@ -1,0 +1,145 @@
+"""The uncertainty measures, by name."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+
+from howsure.statistics.measures import single_pass
+from howsure.statistics.measures.measure import (
+    Measure,
+    MultiPassMeasure,
+    SinglePassMeasure,
+    output_column,
+    prefix_column,
+)
+
+__all__ = [
+    "DEFAULT_MEASURES",
+    "MAX_OUTPUT_NAME",
+    "MEASURE_NAMES",
+    "MULTI_PASS_MEASURES",
+    "OUTPUT",
+    "SINGLE_PASS_MEASURES",
+    "SUPPLIED",
+    "Measure",
+    "MultiPassMeasure",
+    "SinglePassMeasure",
+    "check_measures",
+    "column",
+    "columns",
+    "output_column",
+    "output_names",
+    "parse_measure",
+    "prefix_column",
+    "supplied_names",
+]
+
+SINGLE_PASS_MEASURES: dict[str, SinglePassMeasure] = {
+    measure.name: measure
+    for measure in (
+        single_pass.ENTROPY,
+        single_pass.NEG_LOG_PMAX,
+        single_pass.NEG_LOG_TOPK_MASS,
+        single_pass.MARGIN,
+        single_pass.ENERGY,
+    )
+}
+DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
+MULTI_PASS_MEASURES: dict[str, MultiPassMeasure] = {
+    measure.name: measure
+    for measure in (
+        MultiPassMeasure("dropout_variance", has_mean_prediction=True),
+        MultiPassMeasure("last_layer_dropout_variance", has_mean_prediction=True, in_graph=True),
+        MultiPassMeasure("ensemble_variance", has_mean_prediction=True),
+        MultiPassMeasure("gradient_norm", has_mean_prediction=False),
+    )
+}
+MEASURE_NAMES = (*SINGLE_PASS_MEASURES, *MULTI_PASS_MEASURES)
+SUPPLIED = "supplied:"
+OUTPUT = "output:"
+# A measure's name is kept in a column of 100 characters.
+MAX_OUTPUT_NAME = 100 - len(OUTPUT)
+
+
+@lru_cache(maxsize=1024)
+def parse_measure(text: str) -> Measure:
+    """Return the measure of this name: a registered, supplied or output one.
+
+    ``output:<name>`` names an output of the graph: 1 to 93 printable characters, whatever they
+    are.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure.
+    """
+    single = SINGLE_PASS_MEASURES.get(text)
+    if single is not None:
+        return Measure("single_pass", text, single.needs_logits, single.per_event, in_graph=True)
+    if text in MULTI_PASS_MEASURES:
+        return Measure("multi_pass", text, in_graph=MULTI_PASS_MEASURES[text].in_graph)
+    prefix, colon, name = text.partition(":")
+    if prefix + colon == SUPPLIED and name:
+        return Measure("supplied", name)
+    if prefix + colon == OUTPUT and 1 <= len(name) <= MAX_OUTPUT_NAME and name.isprintable():
+        return Measure("output", name, in_graph=True)
+    raise ValueError(
+        f"measure must be one of {', '.join(MEASURE_NAMES)}, {SUPPLIED}<name> or {OUTPUT}<name>, "
+        f"not {text!r}"
+    )
+
+
+def column(measure: str, k: int) -> str:
+    """Return the name under which a measure of the Top-k event is kept: see `Measure.column`.
+
+    Raises
+    ------
+    ValueError
+        If there is no such measure.
+    """
+    return parse_measure(measure).column(k)
+
+
+def supplied_names(measures: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the supplied ones among these measures, each once."""
+    return _names("supplied", measures)
+
+
+def output_names(measures: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the graph outputs among these measures, each once."""
+    return _names("output", measures)
+
+
+def _names(kind: str, measures: Iterable[str]) -> tuple[str, ...]:
+    parsed = map(parse_measure, measures)
+    return tuple(dict.fromkeys(measure.name for measure in parsed if measure.kind == kind))
+
+
+def columns(
+    top_k: Sequence[int], *, logits: bool = False
+) -> Iterator[tuple[str, SinglePassMeasure, int]]:
+    """Yield each column these events have, once, as (name, measure, k).
+
+    ``logits`` tells whether the model gives logits: measures that need them are left out where it
+    gives probabilities.
+    """
+    for measure in SINGLE_PASS_MEASURES.values():
+        if measure.needs_logits and not logits:
+            continue
+        for k in top_k if measure.per_event else top_k[:1]:
+            yield column(measure.name, k), measure, k
+
+
+def check_measures(measures: Sequence[str], *, logits: bool) -> None:
+    """Check that a model's answer can have these measures.
+
+    Raises
+    ------
+    ValueError
+        If one needs logits, and the model gives probabilities.
+    """
+    for name in measures:
+        if parse_measure(name).needs_logits and not logits:
+            raise ValueError(
+                f"{name} needs logits: of probabilities the logits are known but for a constant, "
+                f"and {name} is that constant"
+            )

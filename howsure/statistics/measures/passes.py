@@ -1,0 +1,238 @@
+"""Measures of several passes: their mean, their covariance and what records keep of them."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from howsure.statistics.arrays import Floats, Labels, Uncertainty, as_uncertainty
+from howsure.statistics.measures import MULTI_PASS_MEASURES, prefix_column
+from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.softmax import label_ranks
+
+THREE_DIMENSIONS = 3
+LEAST_CLASSES = 2
+LARGEST_LOG_PROBABILITY = 1e-3
+BLOCK_ELEMENTS = 2**20
+
+
+def as_log_probabilities(values: ArrayLike) -> NDArray[np.floating]:
+    """Return log-probabilities of shape (n_samples, n_passes, n_classes), in the precision given.
+
+    Raises
+    ------
+    ValueError
+        If there are fewer axes, no pass or fewer than two classes, or an answer holds NaN or a
+        number above 0 by more than rounding, or rules out every class. ``-inf`` stands for a
+        class that is ruled out.
+    """
+    array = np.asarray(values)
+    if array.ndim != THREE_DIMENSIONS or array.shape[1] < 1 or array.shape[2] < LEAST_CLASSES:
+        raise ValueError(
+            "log_probabilities must have shape (n_samples, n_passes >= 1, n_classes >= 2), "
+            f"not {array.shape}"
+        )
+    if not np.issubdtype(array.dtype, np.floating):
+        raise ValueError(f"log_probabilities must be floating, not {array.dtype}")
+    largest = array.max(axis=2)  # NaN where one is
+    bad = ~(np.isfinite(largest) & (largest <= LARGEST_LOG_PROBABILITY))
+    if bad.any():
+        row, number = (int(index) for index in np.argwhere(bad)[0])
+        raise ValueError(
+            "log_probabilities must be at most 0, and finite for one class at least: "
+            f"pass {number} of row {row} is not"
+        )
+    return array
+
+
+def row_blocks(array: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
+    """Yield rows in float64, a few megabytes at a time, so that memory does not grow with them."""
+    n_samples, n_passes, n_classes = array.shape
+    step = max(1, BLOCK_ELEMENTS // (n_passes * n_classes))
+    for start in range(0, max(n_samples, 1), step):
+        # C order, so that each row is summed in one order whatever the layout of the array.
+        yield array[start : start + step].astype(np.float64, order="C")
+
+
+def mean_log_probability(log_probabilities: ArrayLike) -> Floats:
+    """Return ``log((1 / M) sum_m p_m)``: Lakshminarayanan et al. 2017, section 2.4.
+
+    In log space, relative to the largest of the passes, so that no probability underflows.
+
+    Parameters
+    ----------
+    log_probabilities : array_like of float, shape (n_samples, n_passes, n_classes)
+        ``log p``; ``-inf`` where ``p`` is 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples, n_classes)
+        ``-inf`` for a class that every pass rules out.
+
+    Raises
+    ------
+    ValueError
+        If shapes or values break their rules.
+    """
+    answers = as_log_probabilities(log_probabilities)
+    return np.concatenate([_mean(block) for block in row_blocks(answers)])
+
+
+def _mean(log_p: Floats) -> Floats:
+    largest = log_p.max(axis=1)
+    is_possible = np.isfinite(largest)
+    relative = log_p - np.where(is_possible, largest, 0.0)[:, np.newaxis]
+    mean = np.exp(relative).mean(axis=1)
+    log_mean: Floats = largest + np.log(np.where(is_possible, mean, 1.0))
+    return log_mean
+
+
+LEAST_PASSES = 2
+
+
+def covariance_norm(log_probabilities: ArrayLike) -> Floats:
+    """Return the 2-norm of the sample covariance of the passes: Oberman et al., section 2.2.
+
+    ``||C||_2`` with ``C = sum_m d_m d_m' / (M - 1)``, where ``d_m`` are the deviations of the
+    ``M`` passes' probabilities from their mean. The largest eigenvalue is found of the smaller of
+    the two Gram matrices, ``M x M`` or ``K x K``, which have it in common.
+
+    No digits are lost where the passes agree, or where they are all but certain: a deviation comes
+    from the difference of logarithms, and that of the class that leads is minus the sum of all
+    others, since probabilities sum to 1.
+
+    Parameters
+    ----------
+    log_probabilities : array_like of float, shape (n_samples, n_passes, n_classes)
+        ``log p``, at least two passes; ``-inf`` where ``p`` is 0.
+
+    Returns
+    -------
+    ndarray of float64, shape (n_samples,)
+        Never negative; exactly 0 where all passes are the same.
+
+    Raises
+    ------
+    ValueError
+        If shapes or values break their rules.
+    """
+    answers = as_log_probabilities(log_probabilities)
+    if answers.shape[1] < LEAST_PASSES:
+        raise ValueError(
+            f"log_probabilities must hold at least {LEAST_PASSES} passes, not {answers.shape[1]}"
+        )
+    return np.concatenate([_norm(_deviations(block)) for block in row_blocks(answers)])
+
+
+def _deviations(log_p: Floats) -> Floats:
+    """Return the deviations from the mean over passes, in the shape of what is given."""
+    largest = log_p.max(axis=1, keepdims=True)
+    ruled_out = np.isneginf(largest)  # by every pass: no deviation
+    change = np.expm1(log_p - np.where(ruled_out, 0.0, largest))  # p / max p - 1
+    mean = change.mean(axis=1, keepdims=True)
+    leader = (np.exp(largest) * (1.0 + mean)).argmax(axis=2, keepdims=True)
+    deviations: Floats = (change - mean) * np.exp(largest)
+    np.put_along_axis(deviations, leader, 0.0, axis=2)
+    np.put_along_axis(deviations, leader, -deviations.sum(axis=2, keepdims=True), axis=2)
+    return deviations
+
+
+def _norm(deviations: Floats) -> Floats:
+    """Return the largest eigenvalue: squares underflow only where it does itself."""
+    _, n_passes, n_classes = deviations.shape
+    transposed = deviations.swapaxes(1, 2)
+    gram = deviations @ transposed if n_passes <= n_classes else transposed @ deviations
+    largest = np.linalg.eigvalsh(gram)[:, -1]
+    # Rounding may put the eigenvalue of a vanishing matrix below 0.
+    return np.where(largest > 0.0, largest / (n_passes - 1), 0.0)
+
+
+USUAL_PASSES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500)
+
+
+def prefixes(passes: int) -> tuple[int, ...]:
+    """Return the numbers of passes at which scores are also reported: ``passes`` is the last.
+
+    Raises
+    ------
+    ValueError
+        If there is no pass.
+    """
+    if passes < 1:
+        raise ValueError(f"passes must be at least 1, not {passes}")
+    return (*(n for n in USUAL_PASSES if n < passes), passes)
+
+
+GRADIENT = "gradient_norm"
+
+
+@dataclass(frozen=True, eq=False)
+class PassColumns:
+    """Columns made of passes, by name: of all of them, or of the first ``n`` as ``name@n``.
+
+    Attributes
+    ----------
+    uncertainty : dict of str to ndarray of float32, shape (n_samples,)
+    mean_log_probability : dict of str to ndarray of float64, shape (n_samples,)
+        ``log p_y`` of the mean probability of so many passes; may be ``-inf``.
+    mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
+        Classes that the same mean ranks above the label.
+    """
+
+    uncertainty: dict[str, Uncertainty] = field(default_factory=dict)
+    mean_log_probability: dict[str, Floats] = field(default_factory=dict)
+    mean_label_rank: dict[str, NDArray[np.int32]] = field(default_factory=dict)
+
+
+def averaged_columns(measure: str, log_probabilities: ArrayLike, labels: Labels) -> PassColumns:
+    """Return what is kept of passes that are answers to the samples themselves.
+
+    Parameters
+    ----------
+    measure : str
+    log_probabilities : array_like of float, shape (n_samples, n_passes, n_classes)
+        At least two passes; prefixes are taken in their order.
+    labels : ndarray of int64, shape (n_samples,)
+
+    Raises
+    ------
+    ValueError
+        If shapes or values break their rules.
+    """
+    answers = as_log_probabilities(log_probabilities)
+    passes = answers.shape[1]
+    found = PassColumns(uncertainty={measure: as_uncertainty(covariance_norm(answers))})
+    for n in prefixes(passes):
+        name, first = prefix_column(measure, n), answers[:, :n]
+        if LEAST_PASSES <= n < passes:
+            found.uncertainty[name] = as_uncertainty(covariance_norm(first))
+        mean = mean_log_probability(first)
+        of_label = np.take_along_axis(mean, labels[:, np.newaxis], axis=1)[:, 0]
+        found.mean_log_probability[name] = of_label
+        found.mean_label_rank[name] = label_ranks(mean, labels).astype(np.int32)
+    return found
+
+
+def gradient_columns(slopes: Floats, *, exact: bool) -> PassColumns:
+    """Return what is kept of the slopes along directions, shape (n_samples, m).
+
+    With Gaussian directions also of the first ``n`` of them and of all ``m``, whose name says how
+    many there are; of coordinates a subset means nothing.
+    """
+    found = {GRADIENT: as_uncertainty(gradient_norm(slopes, exact=exact))}
+    names, _ = column_names(GRADIENT, slopes.shape[1], exact=exact)
+    for name, n in zip(names, prefixes(slopes.shape[1]), strict=False):
+        found[name] = as_uncertainty(gradient_norm(slopes[:, :n], exact=False))
+    return PassColumns(uncertainty=found)
+
+
+def column_names(
+    measure: str, passes: int, *, exact: bool = False
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the names of the uncertainties but for the full one, and those of the means."""
+    every = {n: prefix_column(measure, n) for n in prefixes(passes)}
+    if not MULTI_PASS_MEASURES[measure].has_mean_prediction:
+        return (() if exact else tuple(every.values())), ()
+    fewer = tuple(name for n, name in every.items() if LEAST_PASSES <= n < passes)
+    return fewer, tuple(every.values())

@@ -1,0 +1,181 @@
+"""Scores of the model itself, whatever is fitted to it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from howsure.statistics.arrays import Hits, Uncertainty
+from howsure.statistics.measures import MULTI_PASS_MEASURES, MultiPassMeasure, prefix_column
+from howsure.statistics.ranking import rank_samples
+from howsure.statistics.records.records import Records
+from howsure.statistics.scores.ranking import auroc
+
+__all__ = ["ConfidenceRow", "ModelScores", "PassesRow", "model_scores"]
+
+
+@dataclass(frozen=True)
+class PassesRow:
+    """Scores of the first ``passes`` runs of a model.
+
+    Attributes
+    ----------
+    passes : int
+    accuracy : dict of int to float, optional
+        Share of labels among the ``k`` top classes of their mean probability, by ``k``; None for
+        a measure whose passes have no mean.
+    nll : float or None
+        Mean of ``-log p_y`` of their mean probability, nats; None where a label has probability 0,
+        and where there is no mean.
+    auroc : dict of int to float or None
+        By ``k``, how well the measure made of them finds the samples for which the prediction
+        misses the Top-k event; None without a miss or without a hit, and for a single pass that
+        has no spread.
+    """
+
+    passes: int
+    accuracy: dict[int, float] | None
+    nll: float | None
+    auroc: dict[int, float | None]
+
+
+def pass_scores(records: Records, *, top_k: Sequence[int]) -> dict[str, tuple[PassesRow, ...]]:
+    """Return the scores of each measure whose passes the records hold, ascending in passes.
+
+    At least one sample; each event with ``k`` no larger than the classes the records keep.
+    """
+    rows = {name: _rows(records, measure, top_k) for name, measure in MULTI_PASS_MEASURES.items()}
+    return {name: found for name, found in rows.items() if found}
+
+
+def _rows(
+    records: Records, measure: MultiPassMeasure, top_k: Sequence[int]
+) -> tuple[PassesRow, ...]:
+    held = records.mean_log_probability if measure.has_mean_prediction else records.uncertainty
+    start = prefix_column(measure.name, 0).removesuffix("0")
+    every = sorted(int(name.removeprefix(start)) for name in held if name.startswith(start))
+    # What all passes give goes by the measure's own name.
+    columns = {n: measure.name if n == every[-1] else prefix_column(measure.name, n) for n in every}
+    return tuple(
+        _row(records, measure, n, uncertainty=records.uncertainty.get(column), top_k=top_k)
+        for n, column in columns.items()
+    )
+
+
+def _row(
+    records: Records,
+    measure: MultiPassMeasure,
+    n: int,
+    *,
+    uncertainty: Uncertainty | None,
+    top_k: Sequence[int],
+) -> PassesRow:
+    name = prefix_column(measure.name, n)
+    accuracy, nll = None, None
+    if measure.has_mean_prediction:
+        ranks, log_p = records.mean_label_rank[name], records.mean_log_probability[name]
+        accuracy = {k: float(np.mean(ranks < k)) for k in top_k}
+        nll = float(-np.mean(log_p)) if np.isfinite(log_p).all() else None
+    return PassesRow(
+        passes=n,
+        accuracy=accuracy,
+        nll=nll,
+        auroc={k: _auroc(uncertainty, records.hits(k)) for k in top_k},
+    )
+
+
+def _auroc(uncertainty: Uncertainty | None, hits: Hits) -> float | None:
+    if uncertainty is None:
+        return None
+    ranked = rank_samples(uncertainty, hits)
+    return auroc(ranked.block_hits, ranked.block_errors)
+
+
+CONFIDENCES = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999)
+USUAL_EVENTS = (1, 5)
+
+
+@dataclass(frozen=True)
+class ConfidenceRow:
+    """Samples whose largest softmax probability is at least ``confidence``.
+
+    Attributes
+    ----------
+    confidence : float
+    count : int
+    accuracy : float or None
+        Share of them that are predicted rightly; None where there are none.
+    """
+
+    confidence: float
+    count: int
+    accuracy: float | None
+
+
+@dataclass(frozen=True)
+class ModelScores:
+    """Scores of the model's own softmax: Ovadia et al., section 3.
+
+    Attributes
+    ----------
+    n_samples : int
+    accuracy : dict of int to float
+        Share of labels among the ``k`` top classes, by ``k``.
+    nll : float or None
+        Mean of ``-log p_y``, nats; None where a label has probability 0.
+    brier_multiclass : float
+        Mean over samples of ``sum_i (p_i - [i = y])^2``, from 0 to 2.
+    mean_entropy : float or None
+        Mean entropy of the softmax, nats; None where it was not recorded.
+    by_confidence : tuple of ConfidenceRow
+        Accuracy and count above a confidence, ascending.
+    passes : dict of str to tuple of PassesRow
+        By measure that runs the model more than once, what fewer of its passes would do; those
+        whose passes were recorded.
+    """
+
+    n_samples: int
+    accuracy: dict[int, float]
+    nll: float | None
+    brier_multiclass: float
+    mean_entropy: float | None
+    by_confidence: tuple[ConfidenceRow, ...]
+    passes: dict[str, tuple[PassesRow, ...]] = field(default_factory=dict)
+
+
+def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
+    """Return the scores of the model's own softmax; None without a sample.
+
+    Accuracies are those of ``top_k`` and of the Top-1 and Top-5 events, as far as the records
+    keep so many classes.
+    """
+    if records.n_samples == 0:
+        return None
+    kept = records.top_classes.shape[1]
+    events = [k for k in sorted({*USUAL_EVENTS, *top_k}) if k <= kept]
+    log_likelihood = records.label_log_probability
+    squares = 1.0 - 2.0 * np.exp(log_likelihood) + records.sum_squares
+    entropy = records.uncertainty.get("entropy")
+    return ModelScores(
+        n_samples=records.n_samples,
+        accuracy={k: float(np.mean(records.hits(k))) for k in events},
+        nll=float(-np.mean(log_likelihood)) if np.isfinite(log_likelihood).all() else None,
+        brier_multiclass=float(np.mean(squares)),
+        mean_entropy=None if entropy is None else float(np.mean(entropy, dtype=np.float64)),
+        by_confidence=_by_confidence(records),
+        passes=pass_scores(records, top_k=events),
+    )
+
+
+def _by_confidence(records: Records) -> tuple[ConfidenceRow, ...]:
+
+    log_odds = records.top_log_odds[:, 0].astype(np.float64)
+    hits = records.hits(1)
+    rows = []
+    for confidence in CONFIDENCES:
+        threshold = np.log(confidence / (1.0 - confidence)) if confidence > 0.0 else -np.inf
+        above = log_odds >= threshold
+        count = int(np.count_nonzero(above))
+        accuracy = float(np.mean(hits[above])) if count else None
+        rows.append(ConfidenceRow(confidence, count, accuracy))
+    return tuple(rows)

@@ -1,0 +1,225 @@
+"""Samples ranked by a value, and the thresholds that tell them apart."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from howsure.statistics.arrays import (
+    Counts,
+    Edges,
+    Floats,
+    Hits,
+    Rates,
+    Uncertainty,
+    as_hits,
+    as_uncertainty,
+)
+from howsure.statistics.bins.edges import UNDERFLOW, midpoints
+
+
+@dataclass(frozen=True, eq=False)
+class RankedSamples:
+    """Samples by rising value; those of equal value form a block.
+
+    Equal values cannot be told apart, so whatever cuts the ranking cuts between blocks.
+
+    Attributes
+    ----------
+    values : ndarray of float32 or float64, shape (n_samples,)
+        Ascending.
+    hits : ndarray of bool, shape (n_samples,)
+        In the same order.
+    ends : ndarray of int64, shape (n_blocks,)
+        How many samples lie in each block and in those before it.
+    """
+
+    values: Uncertainty | Floats
+    hits: Hits
+    ends: Counts
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are."""
+        return len(self.values)
+
+    @property
+    def n_errors(self) -> int:
+        """How many of all samples have no hit."""
+        return int(self.errors_before[-1])
+
+    @property
+    def has_ties(self) -> bool:
+        """Whether two samples have equal values."""
+        return len(self.ends) < self.n_samples
+
+    @cached_property
+    def errors_before(self) -> Counts:
+        """Errors among the first ``i`` samples, shape (n_samples + 1,)."""
+        return np.concatenate([[0], np.cumsum(~self.hits)])
+
+    @property
+    def block_counts(self) -> Counts:
+        """Samples in each block, at least one."""
+        return np.diff(self.ends, prepend=0)
+
+    @property
+    def block_errors(self) -> Counts:
+        """Samples without a hit in each block."""
+        return np.diff(self.errors, prepend=0)
+
+    @property
+    def block_hits(self) -> Counts:
+        """Samples with a hit in each block."""
+        return self.block_counts - self.block_errors
+
+    @cached_property
+    def thresholds(self) -> Edges:
+        """All float32 thresholds that tell samples apart; each accepts ``U <= threshold``.
+
+        One follows each block, half-way to the next value, as the edges of quantile bins do. The
+        last one is the greatest value itself: nothing is said of what lies beyond it.
+        """
+        greatest = self.values[self.ends - 1].astype(np.float32, copy=False)
+        return np.append(midpoints(greatest[:-1], greatest[1:]), greatest[-1:])
+
+    @property
+    def accepted(self) -> Counts:
+        """Samples at or below each threshold."""
+        return self.ends
+
+    @cached_property
+    def errors(self) -> Counts:
+        """Samples at or below each threshold that have no hit."""
+        return self.errors_before[self.ends]
+
+    @property
+    def coverage(self) -> Rates:
+        """Share of the samples at or below each threshold."""
+        return np.asarray(self.accepted / self.n_samples, dtype=np.float64)
+
+    @property
+    def risk(self) -> Rates:
+        """Share of errors among the samples at or below each threshold."""
+        return np.asarray(self.errors / self.accepted, dtype=np.float64)
+
+    def index_of_rank(self, ranks: Counts | Floats) -> Counts:
+        """Return the index of the first threshold that accepts at least ``ranks`` samples.
+
+        A rank inside a block of equal values means the whole block.
+
+        Parameters
+        ----------
+        ranks : ndarray, shape (n_ranks,)
+            At most ``n_samples``.
+        """
+        return np.searchsorted(self.ends, ranks, side="left").astype(np.int64, copy=False)
+
+    def thresholds_of_coverage(self, shares: Rates) -> Edges:
+        """Return the smallest thresholds that accept at least these shares of the samples.
+
+        Parameters
+        ----------
+        shares : ndarray of float64, shape (n_shares,)
+            In (0, 1].
+        """
+        # .7 of 10 samples is the 7th value, though .7 * 10 may be 7.000000000000001 in float64.
+        ranks = np.ceil(shares * self.n_samples * (1.0 - 1e-12))
+        return self.thresholds[self.index_of_rank(ranks)]
+
+
+def rank_samples(values: Uncertainty | Floats, hits: Hits) -> RankedSamples:
+    """Sort samples by rising value.
+
+    Parameters
+    ----------
+    values : ndarray of float32 or float64, shape (n_samples,)
+        Free of NaN.
+    hits : ndarray of bool, shape (n_samples,)
+    """
+    order = np.argsort(values, kind="stable")
+    ranked = values[order]
+    is_end = np.ones(len(ranked), dtype=np.bool_)
+    is_end[:-1] = ranked[1:] != ranked[:-1]
+    return RankedSamples(ranked, hits[order], np.flatnonzero(is_end) + 1)
+
+
+def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
+    """Return the values with those below float32's normal range made one, as in quantile bins.
+
+    Some devices flush them to zero: told apart on one machine, they are equal on the next.
+    """
+    return np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+
+
+def ranking_of(uncertainty: Uncertainty, hits: Hits | None = None) -> RankedSamples:
+    """Sort samples by rising uncertainty, to find thresholds between them.
+
+    Values below float32's normal range are one block, as in quantile bins.
+
+    Parameters
+    ----------
+    uncertainty : ndarray of float32, shape (n_samples,)
+        Finite, at least one.
+    hits : ndarray of bool, shape (n_samples,), optional
+        All samples are hits by default, for thresholds that do not depend on them.
+
+    Raises
+    ------
+    ValueError
+        If there is no sample, shapes differ or a value is not finite.
+    """
+    values = as_uncertainty(uncertainty)
+    if values.size == 0:
+        raise ValueError("uncertainty must hold at least one sample")
+    given = np.ones(values.shape, np.bool_) if hits is None else hits
+    return rank_samples(merge_underflow(values), as_hits(given, n_samples=values.size))
+
+
+MOST_POINTS = 200
+
+
+def downsample(progress: Rates, most: int = MOST_POINTS) -> Counts:
+    """Return positions of at most ``most`` points, evenly far along, the two ends among them.
+
+    Parameters
+    ----------
+    progress : ndarray of float64, shape (n_points,)
+        How far along the curve each point lies: never falling.
+    most : int
+        At least 2.
+    """
+    n_points = len(progress)
+    if n_points <= most:
+        return np.arange(n_points, dtype=np.int64)
+    wanted = np.linspace(progress[0], progress[-1], most)
+    found = np.searchsorted(progress, wanted[1:-1], side="left")
+    return np.unique(np.concatenate([[0], found, [n_points - 1]])).astype(np.int64, copy=False)
+
+
+OOD_LEVELS = (0.9, 0.95, 0.99)
+
+
+def ood_thresholds(
+    ranked: RankedSamples, levels: Sequence[float] = OOD_LEVELS
+) -> dict[float, float]:
+    """Return ``a`` with ``P(U <= a) = level`` over the calibration set, for each level.
+
+    What lies above, ``U > a``, is flagged. The smallest cut that keeps at least ``level`` of the
+    samples: after the ``ceil(level n)``-th value and all that equal it, half-way to the next
+    value; the greatest value where none is greater.
+
+    Parameters
+    ----------
+    ranked : RankedSamples
+    levels : sequence of float
+        In (0, 1).
+
+    Returns
+    -------
+    dict of float to float
+        Thresholds by level, in the order of ``levels``; exact in float32.
+    """
+    found = ranked.thresholds_of_coverage(np.asarray(levels, dtype=np.float64))
+    return {level: float(value) for level, value in zip(levels, found, strict=True)}

@@ -1,0 +1,166 @@
+"""Build records from scores, block by block."""
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from howsure.statistics.arrays import (
+    Floats,
+    Labels,
+    Logits,
+    TieKeys,
+    Uncertainty,
+    as_labels,
+    as_scores,
+    as_uncertainty,
+)
+from howsure.statistics.measures import columns
+from howsure.statistics.records.records import Records, concatenate, log_sum_exp_grid
+from howsure.statistics.softmax import RankedScores, label_ranks, n_recorded_classes, rank_scores
+
+BLOCK_ELEMENTS = 2**21
+
+
+def score_uncertainty(
+    scores: ArrayLike, *, top_k: Sequence[int], logits: bool = False
+) -> dict[str, Uncertainty]:
+    """Compute every measure of every event.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (n_samples, n_classes)
+        Logits, or ``log p``.
+    top_k : sequence of int
+        Distinct, ``1 <= k < n_classes``.
+    logits : bool
+        Whether the scores are known to be logits: then there is ``energy``, too.
+
+    Returns
+    -------
+    dict of str to ndarray of float32, shape (n_samples,)
+        By column: ``entropy``, ``neg_log_topk_mass_5``, and so on.
+
+    Raises
+    ------
+    ValueError
+        If scores or ``top_k`` break their rules.
+    """
+    checked = as_scores(scores)
+    n_top = n_recorded_classes(checked.shape[1], top_k)
+    parts = [
+        _measure(rank_scores(checked[rows], n_top=n_top), top_k, logits=logits)
+        for rows in _row_blocks(checked)
+    ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+
+def build_records(
+    scores: ArrayLike,
+    labels: ArrayLike,
+    *,
+    tie_keys: TieKeys,
+    uncertainty: Mapping[str, Uncertainty] | None = None,
+    top_k: Sequence[int],
+    logits: bool = False,
+) -> Records:
+    """Make one record per sample.
+
+    Rows are taken a few megabytes at a time, so that memory beyond the logits themselves does not
+    grow with them; a row's record does not depend on the rows beside it.
+
+    Parameters
+    ----------
+    scores : array_like of float, shape (n_samples, n_classes)
+        Logits, or ``log p``.
+    labels : array_like of int, shape (n_samples,)
+    tie_keys : ndarray of uint32, shape (n_samples,)
+    uncertainty : mapping of str to ndarray of float32, shape (n_samples,), optional
+        Measures made elsewhere, by column, and then the only ones kept; those of
+        `howsure.statistics.measures` are computed where it is absent.
+    top_k : sequence of int
+        Distinct, ``1 <= k < n_classes``.
+    logits : bool
+        Whether the scores are known to be logits: then there is ``energy``, too.
+
+    Raises
+    ------
+    ValueError
+        If an array's shape, dtype or range, or ``top_k``, breaks its rule.
+    """
+    rankable = as_scores(scores)
+    n_samples, n_classes = rankable.shape
+    n_top = n_recorded_classes(n_classes, top_k)
+    checked = as_labels(labels, n_samples=n_samples, n_classes=n_classes)
+    if tie_keys.shape != (n_samples,):
+        raise ValueError(f"tie_keys must have shape ({n_samples},), not {tie_keys.shape}")
+    given = {name: as_uncertainty(values) for name, values in (uncertainty or {}).items()}
+    for name, values in given.items():
+        if values.shape != (n_samples,):
+            raise ValueError(f"{name} must have shape ({n_samples},), not {values.shape}")
+    parts = []
+    for rows in _row_blocks(rankable):
+        ranked = rank_scores(rankable[rows], n_top=n_top)
+        measured = {name: values[rows] for name, values in given.items()}
+        if uncertainty is None:
+            measured = _measure(ranked, top_k, logits=logits)
+        ranks = label_ranks(rankable[rows], checked[rows])
+        parts.append(_record(ranked, checked[rows], ranks, tie_keys[rows], measured))
+    return concatenate(parts)
+
+
+def _row_blocks(logits: Logits) -> Iterator[slice]:
+    """Yield slices of rows, at least one, small enough for the processor's memory bandwidth."""
+    n_samples, n_classes = logits.shape
+    step = max(1, BLOCK_ELEMENTS // n_classes)
+    for start in range(0, max(n_samples, 1), step):
+        yield slice(start, start + step)
+
+
+def _measure(ranked: RankedScores, top_k: Sequence[int], *, logits: bool) -> dict[str, Uncertainty]:
+    return {
+        name: measure.compute(ranked, k).astype(np.float32)
+        for name, measure, k in columns(top_k, logits=logits)
+    }
+
+
+def _record(
+    ranked: RankedScores,
+    labels: Labels,
+    ranks: Labels,
+    keys: TieKeys,
+    uncertainty: dict[str, Uncertainty],
+) -> Records:
+    label_logit = np.take_along_axis(ranked.relative, labels[:, np.newaxis], axis=1)[:, 0]
+    return Records(
+        tie_key=keys,
+        label=labels.astype(np.int32),
+        top_classes=ranked.top_classes.astype(np.int32),
+        top_log_odds=_as_float32(_top_log_odds(ranked)),
+        label_rank=ranks.astype(np.int32),
+        label_log_probability=label_logit - np.log1p(ranked.tails[:, 0]),
+        sum_squares=np.square(ranked.weights).sum(axis=1) / np.square(ranked.total),
+        log_sum_exp=log_sum_exp_grid(ranked),
+        label_logit=_as_float32(label_logit),
+        top_logits=_as_float32(ranked.top_relative),
+        uncertainty=uncertainty,
+    )
+
+
+def _top_log_odds(ranked: RankedScores) -> Floats:
+    """Return ``log(p_(i) / (1 - p_(i)))``, shape (n_samples, m).
+
+    All but the first have the top class among the others, so ``total - e_(i) >= e_(i)`` and the
+    difference loses nothing; the first has its tail.
+    """
+    others = ranked.total[:, np.newaxis] - np.take_along_axis(
+        ranked.weights, ranked.top_classes, axis=1
+    )
+    others[:, 0] = ranked.tails[:, 0]
+    with np.errstate(divide="ignore"):  # no other class is left: infinite odds
+        return ranked.top_relative - np.log(others)
+
+
+def _as_float32(values: Floats) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):  # logits further apart than float32 reaches: infinite
+        return values.astype(np.float32)

@@ -1,0 +1,283 @@
+"""The per-sample record: all that is kept of a model's output, a few hundred bytes a sample."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats, Hits, TieKeys, Uncertainty, as_uncertainty
+from howsure.statistics.measures import SUPPLIED, column
+from howsure.statistics.measures.passes import PassColumns
+from howsure.statistics.softmax import RankedScores
+
+TEMPERATURES: Floats = np.geomspace(0.25, 8.0, 24)
+
+
+def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
+    """Return ``log sum_i exp((z_i - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`.
+
+    Relative to the top logit, so that adding a constant to a row changes nothing and the value is
+    never negative; the top class is left out of the sum and added by ``log1p``, so that small
+    values keep their digits. Computed in float32, one temperature at a time in one buffer.
+
+    Returns
+    -------
+    ndarray of float32, shape (n_samples, 24)
+    """
+    with np.errstate(over="ignore"):  # beyond float32's range: -inf, whose weight is 0 as well
+        relative = ranked.relative.astype(np.float32)
+    np.put_along_axis(relative, ranked.top_classes[:, :1], -np.inf, axis=1)
+    buffer = np.empty_like(relative)
+    grid = np.empty((len(relative), len(TEMPERATURES)), dtype=np.float32)
+    for index, temperature in enumerate(TEMPERATURES.astype(np.float32)):
+        with np.errstate(over="ignore"):
+            np.divide(relative, temperature, out=buffer)
+        np.exp(buffer, out=buffer)
+        grid[:, index] = np.log1p(buffer.sum(axis=1))
+    return grid
+
+
+# Fields that hold one array by name, and are stored as so many: "uncertainty_entropy".
+FAMILIES: dict[str, type[np.generic]] = {
+    "uncertainty": np.float32,
+    "mean_log_probability": np.float64,
+    "mean_label_rank": np.int32,
+}
+
+Float32s: TypeAlias = NDArray[np.float32]
+Int32s: TypeAlias = NDArray[np.int32]
+Arrays: TypeAlias = dict[str, NDArray[np.generic]]
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Records:
+    """One record per sample; tables, scores and reports read these and never logits again.
+
+    With ``z`` the logits, ``p`` their softmax and ``z_(1)`` the largest logit:
+
+    Attributes
+    ----------
+    tie_key : ndarray of uint32, shape (n_samples,)
+    label : ndarray of int32, shape (n_samples,)
+    top_classes : ndarray of int32, shape (n_samples, m)
+        Best first, ties to the lower index.
+    top_log_odds : ndarray of float32, shape (n_samples, m)
+        ``log(p_(i) / (1 - p_(i)))``, from tails; infinite only where float64 knows no other class.
+    label_rank : ndarray of int32, shape (n_samples,)
+        Classes ranked above the label.
+    label_log_probability : ndarray of float64, shape (n_samples,)
+        ``log p_y``; may be ``-inf``.
+    sum_squares : ndarray of float64, shape (n_samples,)
+        ``sum p^2``.
+    log_sum_exp : ndarray of float32, shape (n_samples, 24)
+        ``log sum exp((z - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`: never negative.
+    label_logit : ndarray of float32, shape (n_samples,)
+        ``z_y - z_(1)``.
+    top_logits : ndarray of float32, shape (n_samples, m)
+        ``z_(i) - z_(1)``.
+    uncertainty : dict of str to ndarray of float32, shape (n_samples,)
+        By column (`howsure.statistics.measures.column`, and ``name@n`` of the first ``n`` passes
+        of a measure that runs the model more than once); finite.
+    mean_log_probability : dict of str to ndarray of float64, shape (n_samples,)
+        ``log p_y`` of the mean probability of the first ``n`` passes, as ``name@n``; may be
+        ``-inf``.
+    mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
+        Classes that the same mean ranks above the label.
+
+    Raises
+    ------
+    ValueError
+        If a dtype or shape differs, a value is NaN, an uncertainty is not finite, or a mean lacks
+        one of its two columns.
+    """
+
+    tie_key: TieKeys
+    label: Int32s
+    top_classes: Int32s
+    top_log_odds: Float32s
+    label_rank: Int32s
+    label_log_probability: Floats
+    sum_squares: Floats
+    log_sum_exp: Float32s
+    label_logit: Float32s
+    top_logits: Float32s
+    uncertainty: dict[str, Uncertainty]
+    mean_log_probability: dict[str, Floats] = field(default_factory=dict)
+    mean_label_rank: dict[str, Int32s] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for name, (dtype, columns) in self._layout().items():
+            _check(name, getattr(self, name), np.dtype(dtype), (self.n_samples, *columns))
+        for family, kind in FAMILIES.items():
+            for name, values in getattr(self, family).items():
+                _check(f"{family}_{name}", values, np.dtype(kind), (self.n_samples,))
+        for values in self.uncertainty.values():
+            as_uncertainty(values)
+        if odd := self.mean_log_probability.keys() ^ self.mean_label_rank.keys():
+            raise ValueError(
+                f"means must have a log-probability and a rank: {sorted(odd)} lack one"
+            )
+
+    def _layout(self) -> dict[str, tuple[type[np.generic], tuple[int, ...]]]:
+        """Return dtype and columns of each array, in the order of the fields."""
+        top = self.top_classes.shape[1:]
+        grid = TEMPERATURES.shape
+        return {
+            "tie_key": (np.uint32, ()),
+            "label": (np.int32, ()),
+            "top_classes": (np.int32, top),
+            "top_log_odds": (np.float32, top),
+            "label_rank": (np.int32, ()),
+            "label_log_probability": (np.float64, ()),
+            "sum_squares": (np.float64, ()),
+            "log_sum_exp": (np.float32, grid),
+            "label_logit": (np.float32, ()),
+            "top_logits": (np.float32, top),
+        }
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples there are."""
+        return len(self.tie_key)
+
+    def hits(self, k: int) -> Hits:
+        """Return whether the label is among the ``k`` top classes, shape (n_samples,)."""
+        return self.label_rank < k
+
+    def raw_probability(self, k: int) -> Floats:
+        """Return the model's own mass of the ``k`` top classes, shape (n_samples,).
+
+        Raises
+        ------
+        ValueError
+            If the event was not recorded.
+        """
+        name = column("neg_log_topk_mass", k)
+        if name not in self.uncertainty:
+            raise ValueError(f"k must be a recorded event: there is no {name}")
+        return np.exp(-self.uncertainty[name].astype(np.float64))
+
+    def with_supplied(self, supplied: Mapping[str, NDArray[np.floating]]) -> "Records":
+        """Return the records with columns that came with the samples, by name.
+
+        Raises
+        ------
+        ValueError
+            If one has another length, or a value that is not finite in float32.
+        """
+        added = {
+            column(f"{SUPPLIED}{name}", 1): as_uncertainty(values)
+            for name, values in supplied.items()
+        }
+        return replace(self, uncertainty={**self.uncertainty, **added})
+
+    def with_passes(self, columns: PassColumns) -> "Records":
+        """Return the records with columns that repeated runs of the model made.
+
+        Raises
+        ------
+        ValueError
+            If one breaks the layout.
+        """
+        return replace(
+            self,
+            uncertainty={**self.uncertainty, **columns.uncertainty},
+            mean_log_probability={**self.mean_log_probability, **columns.mean_log_probability},
+            mean_label_rank={**self.mean_label_rank, **columns.mean_label_rank},
+        )
+
+    def take(self, index: NDArray[np.int64] | NDArray[np.bool_]) -> "Records":
+        """Return the records at ``index``, positions or a mask."""
+        return self.from_arrays({name: array[index] for name, array in self.to_arrays().items()})
+
+    def to_arrays(self) -> Arrays:
+        """Return plain arrays by name, for storage and for the wire."""
+        arrays: Arrays = {name: getattr(self, name) for name in self._layout()}
+        for family in FAMILIES:
+            for name, values in getattr(self, family).items():
+                arrays[f"{family}_{name}"] = values
+        return arrays
+
+    @classmethod
+    def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Records":
+        """Rebuild what `to_arrays` gave; records older than the means have none.
+
+        Raises
+        ------
+        ValueError
+            If an array is missing, unknown, or breaks the layout.
+        """
+        plain = {field.name for field in fields(cls)} - FAMILIES.keys()
+        families: dict[str, dict[str, Any]] = {
+            family: _family(arrays, f"{family}_") for family in FAMILIES
+        }
+        named = {f"{family}_{name}" for family, held in families.items() for name in held}
+        missing, unknown = plain - arrays.keys(), arrays.keys() - plain - named
+        if missing or unknown:
+            raise ValueError(
+                f"records lack the arrays {sorted(missing)} and hold unknown {sorted(unknown)}"
+            )
+        values: dict[str, Any] = {name: arrays[name] for name in plain} | families
+        return cls(**values)
+
+
+def _family(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> dict[str, Any]:
+    """Return the arrays whose names begin so, by the rest of their names."""
+    return {
+        name.removeprefix(prefix): np.asarray(arrays[name])
+        for name in sorted(arrays)
+        if name.startswith(prefix)
+    }
+
+
+def _check(
+    name: str, array: NDArray[np.generic], dtype: np.dtype[np.generic], shape: tuple[int, ...]
+) -> None:
+    if array.dtype != dtype or array.shape != shape:
+        raise ValueError(
+            f"{name} must be {dtype} of shape {shape}, not {array.dtype} of shape {array.shape}"
+        )
+    if np.issubdtype(dtype, np.floating) and np.isnan(array).any():
+        raise ValueError(f"{name} must not hold NaN")
+
+
+def concatenate(parts: Iterable[Records], *, n_samples: int | None = None) -> Records:
+    """Join records in order.
+
+    Parameters
+    ----------
+    parts : iterable of Records
+    n_samples : int, optional
+        How many samples they hold together. Where it is known, parts are taken as they come, with
+        memory for no more than one beside the whole.
+
+    Raises
+    ------
+    ValueError
+        If there is no part, they are not ``n_samples`` together, or parts keep different measures
+        or numbers of top classes.
+    """
+    if n_samples is None:
+        parts = list(parts)
+        n_samples = sum(part.n_samples for part in parts)
+    whole: Arrays = {}
+    filled = 0
+    for part in parts:
+        arrays = part.to_arrays()
+        if not whole:
+            whole = {
+                name: np.empty((n_samples, *a.shape[1:]), a.dtype) for name, a in arrays.items()
+            }
+        end = filled + part.n_samples
+        if arrays.keys() != whole.keys() or end > n_samples:
+            raise ValueError(f"parts must keep the same measures of {n_samples} samples")
+        for name, array in arrays.items():
+            whole[name][filled:end] = array
+        filled = end
+    if not whole:
+        raise ValueError("parts must hold at least one set of records")
+    if filled != n_samples:
+        raise ValueError(f"parts must hold {n_samples} samples together, not {filled}")
+    return Records.from_arrays(whole)

@@ -1,0 +1,101 @@
+"""Predictions: probabilities for samples whose hits are known."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from howsure.statistics.arrays import BinIndex, Counts, Floats, Hits, Rates, Uncertainty
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.ranking import RankedSamples, rank_samples
+
+
+@dataclass(frozen=True, eq=False)
+class OccupiedBins:
+    """Bins that hold at least one of the judged samples, in order; empty ones have no rate.
+
+    Attributes
+    ----------
+    counts, hits : ndarray of int64, shape (n_occupied,)
+    probability : ndarray of float64, shape (n_occupied,)
+        Mean probability served to the samples of the bin: the bin's own, for a step table.
+    """
+
+    counts: Counts
+    hits: Counts
+    probability: Rates
+
+    @property
+    def weights(self) -> Rates:
+        """Share of the judged samples in each bin."""
+        return np.asarray(self.counts / self.counts.sum(), dtype=np.float64)
+
+    @property
+    def hit_rates(self) -> Rates:
+        """Share of hits in each bin."""
+        return np.asarray(self.hits / self.counts, dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Predictions:
+    """Samples with what was said of them and what came true.
+
+    Attributes
+    ----------
+    uncertainty : ndarray of float32 or float64, shape (n_samples,)
+        What ranks the samples; larger = less certain.
+    hits : ndarray of bool, shape (n_samples,)
+    probability : ndarray of float64, shape (n_samples,)
+        Served probability of a hit, in [0, 1].
+    bins : ndarray of int64, shape (n_samples,), optional
+        Bin of each sample; None where the probability comes from no bins.
+    table : BinTable, optional
+        The fitted table that the bins belong to.
+    log_floor : float
+        Logarithms see the probability clipped to ``[log_floor, 1 - log_floor]``. 0 for the
+        probabilities of a bin table, which are never 0 or 1.
+    """
+
+    uncertainty: Uncertainty | Floats
+    hits: Hits
+    probability: Rates
+    bins: BinIndex | None = None
+    table: BinTable | None = None
+    log_floor: float = 0.0
+
+    @property
+    def n_samples(self) -> int:
+        """How many samples are judged."""
+        return len(self.hits)
+
+    @cached_property
+    def occupied(self) -> OccupiedBins:
+        """Counts, hits and mean probability of the bins that hold samples.
+
+        Raises
+        ------
+        ValueError
+            If there are no bins.
+        """
+        if self.bins is None:
+            raise ValueError("bins must be given for a score that needs them")
+        counts = np.bincount(self.bins)
+        kept = counts > 0
+        hits = np.bincount(self.bins[self.hits], minlength=len(counts))
+        # A mean of differences from one of the bin's values: where all are the same, so is their
+        # mean, to the last bit, and decompositions are exact for probabilities next to 1 as well.
+        one = np.zeros(len(counts))
+        one[self.bins] = self.probability
+        sums = np.bincount(self.bins, weights=self.probability - one[self.bins])
+        probability = one[kept] + sums[kept] / counts[kept]
+        return OccupiedBins(counts[kept], hits[kept], probability)
+
+    @cached_property
+    def by_uncertainty(self) -> RankedSamples:
+        """Samples by rising uncertainty."""
+        return rank_samples(self.uncertainty, self.hits)
+
+    @cached_property
+    def by_confidence(self) -> RankedSamples:
+        """Samples by falling probability: the values are ``-probability``."""
+        return rank_samples(-self.probability, self.hits)

@@ -1,0 +1,191 @@
+"""Selective prediction: accept the most samples whose risk is bounded with confidence."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.special import betainc
+
+from howsure.statistics.arrays import Counts, Floats, Rates
+from howsure.statistics.ranking import RankedSamples
+
+N_STARTS = 5
+N_RANKS = 200
+GROWTH = np.geomspace(1.0, 1e4, 400)
+
+
+@dataclass(frozen=True)
+class SelectiveTarget:
+    """A bound on the risk of what is accepted.
+
+    Attributes
+    ----------
+    max_risk : float
+        ``r``: error rate among accepted samples, in (0, 1).
+    delta : float
+        Probability that the bound fails, over calibration sets, in (0, 1).
+
+    Raises
+    ------
+    ValueError
+        If one is out of range.
+    """
+
+    max_risk: float
+    delta: float = 0.05
+
+    def __post_init__(self) -> None:
+        for name in ("max_risk", "delta"):
+            if not 0.0 < getattr(self, name) < 1.0:
+                raise ValueError(f"{name} must lie in (0, 1), not {getattr(self, name)}")
+
+    @property
+    def least_rank(self) -> int:
+        """``m0 = ceil(log(delta / 5) / log(1 - r))``: fewer samples pass no test, error or not."""
+        return int(np.ceil(np.log(self.delta / N_STARTS) / np.log1p(-self.max_risk)))
+
+
+@dataclass(frozen=True)
+class SelectiveResult:
+    """The threshold found for a target.
+
+    Attributes
+    ----------
+    target : SelectiveTarget
+    threshold : float or None
+        Accept ``U <= threshold``; None where nothing passes.
+    coverage : float or None
+        Share of the calibration set that is accepted.
+    n_accepted, n_errors : int
+        Of the calibration set; 0 where nothing passes.
+    labels_missing : int or None
+        Where nothing passes, about how many more samples would find a threshold; None where
+        10,000 times the samples would not, and where there is one.
+    """
+
+    target: SelectiveTarget
+    threshold: float | None
+    coverage: float | None
+    n_accepted: int
+    n_errors: int
+    labels_missing: int | None
+
+
+DEFAULT_TARGETS = (SelectiveTarget(0.05, 0.05), SelectiveTarget(0.01, 0.05))
+
+
+def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveResult:
+    """Find the threshold of largest coverage whose risk is at most ``r`` with confidence.
+
+    Fixed-sequence testing (Angelopoulos et al. 2021, section 2.3) along ranks of the samples by
+    uncertainty, from 5 starts fixed in advance, evenly from ``m0`` to ``n``; each shares the
+    error probability and walks up a grid of 200 ranks until a test first fails. The largest rank
+    that passed is kept. A single start would be fragile: wrong labels sit among the most certain
+    samples. At each rank the exact binomial test of ``risk > r`` at level ``delta / 5``. A rank
+    inside a block of equal values means the whole block.
+
+    Parameters
+    ----------
+    ranked : RankedSamples
+    target : SelectiveTarget
+    """
+    best = largest_pass(ranked, target)
+    if best is None:
+        return SelectiveResult(target, None, None, 0, 0, _labels_missing(ranked, target))
+    return SelectiveResult(
+        target=target,
+        threshold=float(ranked.thresholds[best]),
+        coverage=float(ranked.coverage[best]),
+        n_accepted=int(ranked.accepted[best]),
+        n_errors=int(ranked.errors[best]),
+        labels_missing=None,
+    )
+
+
+def risk_p_values(errors: Counts | Floats, counts: Counts | Floats, max_risk: float) -> Rates:
+    """Return ``P(Binomial(counts, max_risk) <= errors)``: evidence that the risk is not larger."""
+    passed = np.asarray(counts - errors, dtype=np.float64)
+    # Without a hit the sum is over all outcomes; maximum() keeps the parameter above 0.
+    p_values = betainc(np.maximum(passed, 1.0), errors + 1.0, 1.0 - max_risk)
+    return np.where(passed > 0.0, p_values, 1.0)
+
+
+def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
+    """Return which threshold `fit_selective` keeps, if any."""
+    least, n_samples = target.least_rank, ranked.n_samples
+    if n_samples < least:
+        return None
+    starts = np.rint(np.linspace(least, n_samples, N_STARTS))
+    ranks = np.union1d(np.rint(np.linspace(least, n_samples, N_RANKS)), starts)
+    tested = ranked.index_of_rank(ranks)
+    passes = (
+        risk_p_values(ranked.errors[tested], ranked.accepted[tested], target.max_risk)
+        <= target.delta / N_STARTS
+    )
+    failures = np.append(np.flatnonzero(~passes), len(ranks))
+    first = np.searchsorted(ranks, starts)
+    last = failures[np.searchsorted(failures, first)] - 1
+    walked = last[last >= first]
+    return None if walked.size == 0 else int(tested[walked.max()])
+
+
+def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
+    """Return about how many more samples would let a start pass.
+
+    Supposing that the risk at each coverage is what it seems.
+    """
+    n_samples, least = ranked.n_samples, target.least_rank
+    totals = np.unique(np.ceil(max(n_samples + 1, least) * GROWTH))
+    starts = np.rint(np.linspace(np.full(len(totals), least), totals, N_STARTS))
+    growth = totals / n_samples
+    errors = growth * np.interp(
+        starts / growth, np.append(0, ranked.accepted), np.append(0, ranked.errors)
+    )
+    p_values = risk_p_values(np.ceil(errors - 1e-9), starts, target.max_risk)
+    passes = (p_values <= target.delta / N_STARTS).any(axis=0)
+    return int(totals[np.argmax(passes)]) - n_samples if passes.any() else None
+
+
+# Rates are looked for in hundredths of a percent: finer ones are of no use to who asks for one.
+STEPS = 10_000
+
+
+def certifiable_risk(ranked: RankedSamples, n_accepted: int, *, delta: float) -> float | None:
+    """Return a least ``max_risk``, to a hundredth of a percent, that accepts so many samples.
+
+    What `fit_selective` accepts for it is as much or more, and for a hundredth of a percent less
+    is not. Where samples are few a larger rate may accept less, as other ranks are tested: then
+    there are several such rates, and this is one of them.
+
+    Parameters
+    ----------
+    ranked : RankedSamples
+    n_accepted : int
+        How many of the samples are to be accepted.
+    delta : float
+        Probability that the bound fails, in (0, 1).
+
+    Returns
+    -------
+    float or None
+        None where no rate below 1 accepts as many.
+
+    Raises
+    ------
+    ValueError
+        If ``delta`` is out of range.
+    """
+
+    def is_enough(step: int) -> bool:
+        found = largest_pass(ranked, SelectiveTarget(step / STEPS, delta))
+        return found is not None and int(ranked.accepted[found]) >= n_accepted
+
+    below, enough = 0, STEPS - 1
+    if not is_enough(enough):
+        return None
+    while enough - below > 1:
+        middle = (below + enough) // 2
+        if is_enough(middle):
+            enough = middle
+        else:
+            below = middle
+    return enough / STEPS

@@ -1,0 +1,188 @@
+"""Evaluate the tables of a finished calibration on another set."""
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from scipy.special import expit
+
+from howsure.statistics.bins.edges import assign_bins
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.diagnostics.consistency import (
+    RESAMPLES,
+    ece_permutation_test,
+    evaluation_band,
+)
+from howsure.statistics.fit.cross_validation import predict_with_table
+from howsure.statistics.measures import column
+from howsure.statistics.model_scores import model_scores
+from howsure.statistics.ranking import OOD_LEVELS, ood_thresholds, ranking_of
+from howsure.statistics.records.order import in_canonical_order
+from howsure.statistics.records.records import Records
+from howsure.statistics.scores import compute_scores
+from howsure.statistics.shift.population import Histogram, fit_histogram, population_shift
+from howsure.statistics.shift.result import (
+    ConfidenceCount,
+    EvaluationResult,
+    EventEvaluation,
+    MeasureEvaluation,
+)
+from howsure.statistics.shift.verdict import SHIFT_LEVEL, shift_verdict
+
+Tables = Mapping[int, Mapping[str, BinTable]]
+
+
+def evaluate_set(
+    tables: Tables,
+    calibration: Records,
+    further: Records,
+    *,
+    served: Mapping[int, str],
+    labelled: bool,
+    n_classes: int,
+    levels: Sequence[float] = OOD_LEVELS,
+    seed: int = 0,
+) -> EvaluationResult:
+    """Judge a further set, labelled or not: Ovadia et al., section 4.
+
+    No number depends on the order of the samples.
+
+    Parameters
+    ----------
+    tables : mapping of int to mapping of str to BinTable
+        Of the calibration, by event and measure; nothing is fitted anew.
+    calibration, further : Records
+        At least one sample each, with the column of every table.
+    served : mapping of int to str
+        The measure whose table answers, by event.
+    labelled : bool
+        Whether labels of ``further`` mean anything; what they are is ignored otherwise.
+    n_classes : int
+        Of the model: the entropy histogram ends at its logarithm.
+    levels : sequence of float
+        Of out-of-distribution thresholds.
+    seed : int
+        Of the labels drawn for consistency bands.
+
+    Raises
+    ------
+    ValueError
+        If a set has no sample or lacks a column, or no table of the served measure is given.
+    """
+    for name, records in (("calibration", calibration), ("further", further)):
+        _check(name, records, tables, served)
+    further = in_canonical_order(further)
+    events = {}
+    for k in tables:
+        measures = {
+            measure: _judge_measure(
+                table,
+                calibration,
+                further,
+                measure=measure,
+                k=k,
+                levels=levels,
+                deals=n_permutations(len(tables)) if labelled else None,
+                seed=seed,
+            )
+            for measure, table in tables[k].items()
+        }
+        shifted, sentence = shift_verdict(k, measures[served[k]], n_events=len(tables))
+        events[k] = EventEvaluation(
+            k=k,
+            accuracy=float(np.mean(further.hits(k))) if labelled else None,
+            served=served[k],
+            measures=measures,
+            shifted=shifted,
+            sentence=sentence,
+        )
+    return EvaluationResult(
+        n_samples=further.n_samples,
+        labelled=labelled,
+        events=events,
+        model_scores=model_scores(further, top_k=tuple(tables)) if labelled else None,
+        confidence=fit_histogram(_confidence(further), _confidence(calibration), largest=1.0),
+        entropy=_entropy_histogram(further, calibration, n_classes),
+        above_confidence=_above_confidence(further, calibration),
+        shifted=any(event.shifted for event in events.values()),
+        sentence=" ".join(event.sentence for event in events.values()),
+    )
+
+
+def _check(name: str, records: Records, tables: Tables, served: Mapping[int, str]) -> None:
+    if records.n_samples == 0:
+        raise ValueError(f"{name} must hold at least one sample")
+    for k, by_measure in tables.items():
+        if served.get(k) not in by_measure:
+            raise ValueError(f"served must name one of the measures of Top-{k}, {[*by_measure]}")
+        for measure in by_measure:
+            if column(measure, k) not in records.uncertainty:
+                raise ValueError(f"{name} must hold {column(measure, k)}")
+
+
+def _judge_measure(
+    table: BinTable,
+    calibration: Records,
+    further: Records,
+    *,
+    measure: str,
+    k: int,
+    levels: Sequence[float],
+    deals: int | None,
+    seed: int,
+) -> MeasureEvaluation:
+    """Judge one table; ``deals`` of its hits anew, or None without labels."""
+    name = column(measure, k)
+    values, known = further.uncertainty[name], calibration.uncertainty[name]
+    scores, band, p_value = None, None, None
+    if deals is not None:
+        judged = predict_with_table(table, values, further.hits(k))
+        scores = compute_scores(judged)
+        band = evaluation_band(table, known, values, judged.hits, seed=seed)
+        rng = np.random.default_rng(seed)
+        p_value = ece_permutation_test(table, judged, rng=rng, resamples=deals)
+    return MeasureEvaluation(
+        measure=measure,
+        column=name,
+        scores=scores,
+        ece_band=band,
+        ece_p_value=p_value,
+        discarded={
+            level: float(np.mean(values > np.float32(threshold)))
+            for level, threshold in ood_thresholds(ranking_of(known), levels).items()
+        },
+        population=population_shift(values, known),
+        occupancy=tuple(
+            np.bincount(assign_bins(values, table.edges), minlength=table.n_bins).tolist()
+        ),
+    )
+
+
+def n_permutations(n_events: int) -> int:
+    """Return how many deals make a p-value that can be below the level that events share."""
+    return max(RESAMPLES, int(np.ceil(2.0 * n_events / SHIFT_LEVEL)))
+
+
+def _confidence(records: Records) -> np.ndarray:
+    return np.asarray(expit(records.top_log_odds[:, 0].astype(np.float64)))
+
+
+def _entropy_histogram(further: Records, calibration: Records, n_classes: int) -> Histogram | None:
+    ours, theirs = (records.uncertainty.get("entropy") for records in (further, calibration))
+    if ours is None or theirs is None:
+        return None
+    return fit_histogram(ours, theirs, largest=float(np.log(n_classes)))
+
+
+def _above_confidence(further: Records, calibration: Records) -> tuple[ConfidenceCount, ...]:
+    ours, theirs = (model_scores(records, top_k=()) for records in (further, calibration))
+    if ours is None or theirs is None:
+        return ()
+    return tuple(
+        ConfidenceCount(
+            confidence=row.confidence,
+            count=row.count,
+            share=row.count / ours.n_samples,
+            calibration_share=known.count / theirs.n_samples,
+        )
+        for row, known in zip(ours.by_confidence, theirs.by_confidence, strict=True)
+    )

@@ -1,0 +1,120 @@
+"""What an evaluation of a finished calibration gives."""
+
+from dataclasses import dataclass
+
+from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.model_scores import ModelScores
+from howsure.statistics.shift.population import Histogram, PopulationShift
+
+
+@dataclass(frozen=True, eq=False)
+class MeasureEvaluation:
+    """One measure of one event on a further set, by the calibration's table as it is.
+
+    Attributes
+    ----------
+    measure, column : str
+    scores : dict of str to float or None, optional
+        Of the table on this set; None without labels.
+    ece_band : ConsistencyBand, optional
+        The calibration error on this set beside that of a calibrated table; None without labels.
+    ece_p_value : float, optional
+        How often chance alone makes so large a calibration error of a table whose bins have the
+        same probabilities on this set as on the calibration set; None without labels.
+    discarded : dict of float to float
+        Share of the set above the calibration set's out-of-distribution threshold, by level; of
+        the calibration set, ``1 - level`` or less lies above.
+    population : PopulationShift
+        The uncertainties of the set against those of the calibration set.
+    occupancy : tuple of int
+        Samples in each bin of the table.
+    """
+
+    measure: str
+    column: str
+    scores: dict[str, float | None] | None
+    ece_band: ConsistencyBand | None
+    ece_p_value: float | None
+    discarded: dict[float, float]
+    population: PopulationShift
+    occupancy: tuple[int, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class EventEvaluation:
+    """One event on a further set.
+
+    Attributes
+    ----------
+    k : int
+    accuracy : float or None
+        Share of the samples for which the event holds; None without labels.
+    served : str
+        The measure whose table answers.
+    measures : dict of str to MeasureEvaluation
+    shifted : bool
+        By the served measure: whether its uncertainties are distributed differently from the
+        calibration set or, with labels, its calibration error is more than chance explains.
+    sentence : str
+        The same for the reader.
+    """
+
+    k: int
+    accuracy: float | None
+    served: str
+    measures: dict[str, MeasureEvaluation]
+    shifted: bool
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ConfidenceCount:
+    """Samples whose largest softmax probability is at least ``confidence``.
+
+    Attributes
+    ----------
+    confidence : float
+    count : int
+    share, calibration_share : float
+        Of this set, and of the calibration set.
+    """
+
+    confidence: float
+    count: int
+    share: float
+    calibration_share: float
+
+
+@dataclass(frozen=True, eq=False)
+class EvaluationResult:
+    """A further set on a finished calibration.
+
+    Attributes
+    ----------
+    n_samples : int
+    labelled : bool
+    events : dict of int to EventEvaluation
+        By ``k``.
+    model_scores : ModelScores or None
+        None without labels.
+    confidence : Histogram
+        Largest softmax probability, from 0 to 1.
+    entropy : Histogram or None
+        Nats, from 0 to ``log n_classes``; None where it was not recorded.
+    above_confidence : tuple of ConfidenceCount
+        Ascending.
+    shifted : bool
+        Whether any event is.
+    sentence : str
+        Those of the events, joined.
+    """
+
+    n_samples: int
+    labelled: bool
+    events: dict[int, EventEvaluation]
+    model_scores: ModelScores | None
+    confidence: Histogram
+    entropy: Histogram | None
+    above_confidence: tuple[ConfidenceCount, ...]
+    shifted: bool
+    sentence: str

@@ -1,0 +1,53 @@
+"""The sentence that says whether a set is like the calibration set."""
+
+from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.shift.result import MeasureEvaluation
+
+SHIFT_LEVEL = 0.01
+LEAST_PRINTED = 1e-9
+
+
+def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple[bool, str]:
+    """Return whether a set is shifted for the Top-k event, and the sentence that says so.
+
+    With or without labels it is shifted where its uncertainties are told from those of the
+    calibration set. With labels it is shifted, too, where the calibration error of the
+    probabilities served is above the 99 % point of its consistency band and is no chance of a fit
+    on few errors, either (`diagnostics.consistency.ece_permutation_test`). Each of the two tests
+    calls a set like the calibration set shifted at most 1 time in 100, over all events together.
+    """
+    level = SHIFT_LEVEL / n_events
+    differs = measure.population.p_value < level
+    said = [_population(measure, differs=differs)]
+    fails = False
+    if measure.ece_band is None or measure.ece_p_value is None:
+        said.append("without labels, the calibration of its probabilities is unknown")
+    else:
+        fails = not measure.ece_band.consistent and measure.ece_p_value < level
+        said.insert(0, _calibration(measure.ece_band, measure.ece_p_value, fails=fails))
+    opening = "the set is shifted" if differs or fails else "no shift is seen"
+    return differs or fails, f"Top-{k}: {opening}; {'; '.join(said)}."
+
+
+def _calibration(band: ConsistencyBand, p_value: float, *, fails: bool) -> str:
+    found = f"the calibration error of the probabilities served is {band.observed:.4f}"
+    chance = f"the {band.upper:.4f} that calibrated ones exceed in 1 of 100 such sets"
+    if fails:
+        return f"{found}, above {chance}: the served probabilities are miscalibrated on this set"
+    if band.consistent:
+        return f"{found}, not above {chance}"
+    return f"{found}, above {chance}, but chance may do so where errors are few (p = {p_value:.2g})"
+
+
+def _population(measure: MeasureEvaluation, *, differs: bool) -> str:
+    population = measure.population
+    p_value = "p < 1e-9"
+    if population.p_value >= LEAST_PRINTED:
+        p_value = f"p = {population.p_value:.2g}"
+    found = f"Kolmogorov-Smirnov distance {population.distance:.3f}, {p_value}"
+    if not differs:
+        return f"{measure.measure} is distributed as in the calibration set ({found})"
+    return (
+        f"{measure.measure} is distributed differently than in the calibration set, larger "
+        f"{population.auroc:.0%} of the time ({found})"
+    )

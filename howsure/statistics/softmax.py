@@ -1,0 +1,168 @@
+"""The softmax of a block of scores, ranked by class; ties go to the lower class index."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.statistics.arrays import Classes, Floats, Labels, Logits
+
+
+def top_classes(scores: Floats, n_top: int) -> Classes:
+    """Return the ``n_top`` classes of highest score, best first.
+
+    Equal scores rank by the lower class index, also at the boundary: a plain ``argpartition``
+    keeps an arbitrary one of the classes tied there, so the set is chosen by value and then, for
+    the surplus among the tied, by index.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_samples, n_classes)
+        Free of NaN; ``-inf`` is allowed.
+    n_top : int
+        ``1 <= n_top <= n_classes``.
+
+    Returns
+    -------
+    ndarray of int64, shape (n_samples, n_top)
+
+    Raises
+    ------
+    ValueError
+        If ``n_top`` is out of range.
+    """
+    n_samples, n_classes = scores.shape
+    if not 1 <= n_top <= n_classes:
+        raise ValueError(f"n_top must lie in [1, {n_classes}], not {n_top}")
+    boundary = n_classes - n_top
+    least = np.partition(scores, boundary, axis=1)[:, boundary, np.newaxis]
+    chosen = scores >= least
+    crowded = np.flatnonzero(chosen.sum(axis=1) > n_top)
+    if crowded.size:
+        tied = scores[crowded] == least[crowded]
+        above = chosen[crowded] & ~tied
+        places = n_top - above.sum(axis=1, keepdims=True)
+        chosen[crowded] = above | (tied & (np.cumsum(tied, axis=1) <= places))
+    # nonzero walks a row by ascending class, so the stable sort leaves ties in class order.
+    candidates = np.nonzero(chosen)[1].reshape(n_samples, n_top)
+    order = np.argsort(-np.take_along_axis(scores, candidates, axis=1), axis=1, kind="stable")
+    return np.take_along_axis(candidates, order, axis=1).astype(np.int64, copy=False)
+
+
+def label_ranks(scores: Floats, labels: Labels) -> Labels:
+    """Return how many classes rank above the label: 0 where the label is the prediction.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_samples, n_classes)
+    labels : ndarray of int64, shape (n_samples,)
+
+    Returns
+    -------
+    ndarray of int64, shape (n_samples,)
+        In ``[0, n_classes)``; the Top-k event holds where it is below ``k``.
+    """
+    label_scores = np.take_along_axis(scores, labels[:, np.newaxis], axis=1)
+    before = np.arange(scores.shape[1]) < labels[:, np.newaxis]
+    above = (scores > label_scores) | ((scores == label_scores) & before)
+    ranks: Labels = above.sum(axis=1, dtype=np.int64)
+    return ranks
+
+
+LEAST_RECORDED_CLASSES = 5
+
+
+@dataclass(frozen=True, eq=False)
+class RankedScores:
+    """A block of logits relative to each row's largest, split into heads and tails.
+
+    With ``z`` the logits and ``e_i = exp(z_i - z_(1))``, so that the softmax is ``e_i / total``:
+
+    Attributes
+    ----------
+    top_classes : ndarray of int64, shape (n_samples, m)
+        Classes of highest score, ties to the lower index.
+    largest : ndarray of float64, shape (n_samples,)
+        ``z_(1)``; of ``log p``, which differs from the logits by a constant, it says nothing.
+    relative : ndarray of float64, shape (n_samples, n_classes)
+        ``z - z_(1)``: at most 0; ``-inf`` for a class that is ruled out.
+    weights : ndarray of float64, shape (n_samples, n_classes)
+        ``e``: 1 for the top class.
+    heads, tails : ndarray of float64, shape (n_samples, m)
+        Column ``k - 1`` holds the sum of ``e`` over the ``k`` top classes, and over all others.
+        A tail is summed from its own terms, never as a difference: its relative error is that of
+        a sum of positive numbers, however small it is.
+    """
+
+    top_classes: Classes
+    largest: Floats
+    relative: Floats
+    weights: Floats
+    heads: Floats
+    tails: Floats
+
+    @property
+    def total(self) -> Floats:
+        """Sum of ``e`` over all classes, shape (n_samples,): at least 1."""
+        return 1.0 + self.tails[:, 0]
+
+    @property
+    def top_relative(self) -> Floats:
+        """``z_(i) - z_(1)`` of the top classes, shape (n_samples, m)."""
+        return np.take_along_axis(self.relative, self.top_classes, axis=1)
+
+
+def n_recorded_classes(n_classes: int, top_k: Sequence[int]) -> int:
+    """Return ``m``, how many top classes are kept: five, or as many as the events need.
+
+    Raises
+    ------
+    ValueError
+        If ``top_k`` is empty, repeats itself, or holds a ``k`` outside ``1 <= k < n_classes``:
+        the label is always among all classes, and a certain event has nothing to calibrate.
+    """
+    if not top_k:
+        raise ValueError("top_k must name at least one event")
+    if len(set(top_k)) != len(top_k):
+        raise ValueError(f"top_k must be distinct, not {list(top_k)}")
+    for k in top_k:
+        if not 1 <= k < n_classes:
+            raise ValueError(f"top_k must lie in [1, {n_classes - 1}], not {k}")
+    return min(n_classes, max(LEAST_RECORDED_CLASSES, *top_k))
+
+
+def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
+    """Rank a block of logits; ``log p`` serves as well, with ``-inf`` where ``p`` is 0.
+
+    Parameters
+    ----------
+    scores : ndarray of float64, shape (n_samples, n_classes)
+        As `howsure.statistics.arrays.as_scores` returns them.
+    n_top : int
+        Top classes to keep, ``1 <= n_top <= n_classes``.
+
+    Raises
+    ------
+    ValueError
+        If ``n_top`` is out of range.
+    """
+    # C order, so that each row is summed in one order whatever the layout or size of the block.
+    scores = np.ascontiguousarray(scores)
+    top = top_classes(scores, n_top)
+    largest = np.take_along_axis(scores, top[:, :1], axis=1)
+    with np.errstate(over="ignore"):  # finite logits further apart than float64 reaches: -inf
+        relative = scores - largest
+    weights = np.exp(relative)
+    top_weights = np.take_along_axis(weights, top, axis=1)
+    np.put_along_axis(weights, top, 0.0, axis=1)
+    last_tail = weights.sum(axis=1, keepdims=True)
+    np.put_along_axis(weights, top, top_weights, axis=1)
+    ascending = np.concatenate([last_tail, top_weights[:, :0:-1]], axis=1)
+    return RankedScores(
+        top_classes=top,
+        largest=largest[:, 0],
+        relative=relative,
+        weights=weights,
+        heads=np.cumsum(top_weights, axis=1),
+        tails=np.cumsum(ascending, axis=1)[:, ::-1],
+    )

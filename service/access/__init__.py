@@ -1,0 +1,1 @@
+"""Authentication, authorisation, rate limits, quotas and the audit log."""

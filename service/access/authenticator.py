@@ -1,0 +1,320 @@
+"""Authentication by API keys that are held in memory: no request reads the database."""
+
+import asyncio
+import time
+import uuid
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from hmac import compare_digest
+from types import MappingProxyType
+from uuid import UUID
+
+import structlog
+from sqlalchemy.exc import OperationalError, SQLAlchemyError
+
+from service.access.api_keys import Caller, KeyText, Pepper, anybody, parsed_key
+from service.access.failed_attempts import FailedAttempts
+from service.access.rate_limits import UNLIMITED, TenantLimiter, TenantLimiters, TenantLimits
+from service.errors import Forbidden, Overloaded, ServiceError, Unauthenticated
+from service.storage.api_keys import ActiveKey, active_keys, any_keys, note_use
+from service.storage.database import Database
+from service.storage.tenants import OwnLimits, own_limits
+
+# Of what is sent in the header, so that nothing long is ever looked at.
+MOST_BYTES = 256
+_SCHEME = b"bearer "
+_UNKNOWN = "0" * 64
+_NO_KEY = "This service asks for an API key: send it as `Authorization: Bearer cal_…`."
+_BAD_KEY = "The API key is unknown, revoked, expired or malformed."
+
+
+class ActiveKeys:
+    """The valid API keys at one moment. It never changes: a newer object replaces it.
+
+    Parameters
+    ----------
+    keys : sequence of ActiveKey
+    pepper : Pepper
+    anonymous : Caller, optional
+        Who asks without a key; None where one is asked for.
+    meters : mapping of UUID to TenantMeter, optional
+        Of tenants that are held to limits.
+    """
+
+    def __init__(
+        self,
+        keys: Sequence[ActiveKey],
+        *,
+        pepper: Pepper,
+        anonymous: Caller | None = None,
+        meters: Mapping[UUID, TenantLimiter] = MappingProxyType({}),
+    ) -> None:
+        self.keys = keys
+        self.anonymous = anonymous
+        self._pepper = pepper
+        self._callers = {
+            key.id: (
+                key.digest,
+                Caller(
+                    key.tenant_id,
+                    key.id,
+                    key.scopes,
+                    meter=meters.get(key.tenant_id, UNLIMITED),
+                ),
+            )
+            for key in keys
+        }
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the service needs no key; keys that are sent are ignored."""
+        return self.anonymous is not None and not self.keys
+
+    def caller(self, given: Sequence[bytes]) -> Caller:
+        """Return the caller with these values of the header ``Authorization``.
+
+        Raises
+        ------
+        Unauthenticated
+            If it is none that is known.
+        """
+        if self.anonymous is not None and (not self.keys or not given):
+            return self.anonymous
+        if len(given) != 1:
+            raise Unauthenticated(_NO_KEY if not given else _BAD_KEY)
+        sent = given[0]
+        text = _text(sent)
+        if text is None:
+            is_other = len(sent) <= MOST_BYTES and sent[: len(_SCHEME)].lower() != _SCHEME
+            raise Unauthenticated(_NO_KEY if is_other else _BAD_KEY)
+        digest, caller = self._callers.get(text.id, (_UNKNOWN, None))
+        # Compared also where the id is unknown: how long it takes tells nothing of ids.
+        is_right = compare_digest(self._pepper.digest(text.secret).encode(), digest.encode())
+        if caller is None or not is_right:
+            raise Unauthenticated(_BAD_KEY)
+        return caller
+
+    def of_key(self, key_id: str) -> Caller | None:
+        """Return the caller of the valid key with this id; None if there is none."""
+        return self._callers.get(key_id, (_UNKNOWN, None))[1]
+
+    @property
+    def session_secret(self) -> bytes:
+        """The secret that signs page sessions; it depends on the pepper."""
+        return self._pepper.digest(b"howsure: the secret of sessions").encode()
+
+    def claimed_id(self, given: Sequence[bytes]) -> str | None:
+        """Return the id of the valid key that these values name; the secret is not checked."""
+        text = _text(given[0]) if len(given) == 1 else None
+        return None if text is None or text.id not in self._callers else text.id
+
+    def used(self) -> Iterable[str]:
+        """Return the ids of keys used since the last call."""
+        found = []
+        for key_id, (_, caller) in self._callers.items():
+            if caller.is_used:
+                caller.is_used = False
+                found.append(key_id)
+        return found
+
+
+class KeysUnavailable(ActiveKeys):
+    """Refuses every caller while the keys cannot be read."""
+
+    def __init__(self) -> None:
+        super().__init__([], pepper=Pepper(b""))
+
+    def caller(self, given: Sequence[bytes]) -> Caller:  # noqa: ARG002 - nobody gets in with any
+        """Refuse every caller."""
+        raise Overloaded(
+            "The database does not answer, so API keys cannot be checked. Retry later."
+        )
+
+
+def _text(sent: bytes) -> KeyText | None:
+    if len(sent) > MOST_BYTES or sent[: len(_SCHEME)].lower() != _SCHEME:
+        return None
+    return parsed_key(sent[len(_SCHEME) :].strip())
+
+
+def require_scope(caller: Caller, any_of: Collection[str]) -> None:
+    """Refuse a caller that has none of these scopes.
+
+    Raises
+    ------
+    Forbidden
+        Which says the scope that is missing.
+    """
+    if caller.scopes.isdisjoint(any_of):
+        needed = " or ".join(f"`{scope}`" for scope in sorted(any_of))
+        raise Forbidden(f"This API key may not do this: it needs the scope {needed}.")
+
+
+FRESH_SECONDS = 1.0
+# While the database is away, keys that were good before serve for so long, as names do.
+STALE_SECONDS = 300.0
+# How late the time of a key's last use may be.
+NOTED_EVERY_SECONDS = 600.0
+
+log = structlog.get_logger(__name__)
+
+
+class Authenticator:
+    """Identifies callers from memory; reads the keys again every second.
+
+    Parameters
+    ----------
+    database : Database
+    tenant_id : UUID
+        Whose calibrations are meant where no key is asked for.
+    pepper : callable
+        Finds the pepper; called when keys have changed, for it may be made with the first of them.
+    may_be_open : bool
+        Whether no key is asked for as long as none was ever made.
+    keyless : bool
+        Whether none is asked for at all; one that is sent is still looked at.
+    limits : TenantLimits, optional
+        Of tenants with keys that have none of their own; without it there are none for anybody.
+    max_bad_keys : int
+        That an address may send in a minute; 0: any number.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        *,
+        tenant_id: uuid.UUID,
+        pepper: Callable[[], Pepper],
+        may_be_open: bool,
+        keyless: bool = False,
+        limits: TenantLimits | None = None,
+        max_bad_keys: int = 0,
+    ) -> None:
+        self._database = database
+        self._bad_keys = FailedAttempts(max_bad_keys)
+        self._meters = None if limits is None else TenantLimiters(limits)
+        self._anybody = anybody(tenant_id)
+        self._pepper = pepper
+        self._may_be_open = may_be_open
+        self._keyless = keyless
+        self._noted: dict[str, float] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
+        self._task: asyncio.Task[None] | None = None
+        self._looking: asyncio.Future[bool] | None = None
+        # Who holds an answer of this one asks again when another is in its place.
+        self.ring: ActiveKeys = KeysUnavailable()
+        self._seen: tuple[list[ActiveKey], bool, dict[uuid.UUID, OwnLimits]] | None = None
+
+    def admit(self, given: Sequence[bytes], any_of: Collection[str], peer: str = "") -> Caller:
+        """Return the caller with these values of ``Authorization`` if it has one of these scopes.
+
+        ``peer`` is the address they come from.
+
+        Raises
+        ------
+        Unauthenticated, Forbidden
+            If it is nobody who is known, or may not.
+        TooManyBadKeys
+            If it is nobody, again and again.
+        Overloaded
+            If the database is away for so long that nobody is known.
+        """
+        caller = self.known(given, peer)
+        require_scope(caller, any_of)
+        caller.is_used = True
+        return caller
+
+    def known(self, given: Sequence[bytes], peer: str) -> Caller:
+        """Return who sends these values, whatever it may do; as `admit`."""
+        ring = self.ring
+        self._bad_keys.require_room(peer, ring.claimed_id(given))
+        try:
+            return ring.caller(given)
+        except Unauthenticated:
+            if given:
+                self._bad_keys.note(peer, ring.claimed_id(given))
+            raise
+
+    def look(self) -> None:
+        """Read the keys and limits; unchanged keys stay the same object."""
+        with self._database.reading() as session:
+            found = active_keys(session)
+            was_any = bool(found) or any_keys(session)
+            own = own_limits(session)
+        is_free = self._keyless or (self._may_be_open and not was_any)
+        seen = (found, is_free, own)
+        if self._seen == seen:
+            return
+        pepper = self._pepper()
+        if any(key.pepper_id != pepper.id for key in found):
+            log.error(
+                "keys_of_another_pepper", fix="give all processes the same HOWSURE_KEY_PEPPER"
+            )
+        anonymous = self._anybody if is_free else None
+        tenants = {key.tenant_id for key in found}
+        meters = {} if self._meters is None else self._meters.of(tenants, own)
+        self.ring = ActiveKeys(found, pepper=pepper, anonymous=anonymous, meters=meters)
+        self._seen = seen
+
+    def start(self) -> None:
+        """Start to read the keys periodically on the running event loop, after the first read."""
+        self._task = asyncio.get_running_loop().create_task(self._keep_current())
+
+    async def close(self) -> None:
+        """Stop reading; a read that hangs at the database is abandoned."""
+        if self._task is not None:
+            self._task.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._task
+        if self._looking is not None:
+            await asyncio.wait([self._looking], timeout=FRESH_SECONDS)
+        self._thread.shutdown(wait=False, cancel_futures=True)
+
+    async def _keep_current(self) -> None:
+        loop = asyncio.get_running_loop()
+        seen = time.monotonic()
+        while True:
+            await asyncio.sleep(FRESH_SECONDS)
+            asked = time.monotonic()
+            looking = self._looking = loop.run_in_executor(self._thread, self._look_and_note)
+            while True:
+                # A look may hang at a database that is away.
+                await asyncio.wait([looking], timeout=FRESH_SECONDS)
+                if looking.done():
+                    seen = asked if looking.result() else seen
+                    break
+                self._close_if_stale(seen)
+            self._close_if_stale(seen)
+
+    def _close_if_stale(self, seen: float) -> None:
+        if time.monotonic() - seen > STALE_SECONDS and not self.ring.is_open:
+            self.ring, self._seen = KeysUnavailable(), None
+
+    def _look_and_note(self) -> bool:
+        """Tell whether the database answered."""
+        try:
+            self.look()
+        except (ServiceError, OperationalError):
+            return False
+        except Exception:
+            # A bug; the next look may find better.
+            log.exception("unexpected_error")
+            return False
+        try:
+            self._note_use()
+        except (ServiceError, SQLAlchemyError) as error:
+            log.warning("key_use_not_noted", error=type(error).__name__)
+        return True
+
+    def _note_use(self) -> None:
+        now = time.monotonic()
+        due = [
+            key_id
+            for key_id in self.ring.used()
+            if now - self._noted.get(key_id, -NOTED_EVERY_SECONDS) >= NOTED_EVERY_SECONDS
+        ]
+        if due:
+            with self._database.session(invalidates_cache=False) as session:
+                note_use(session, due)
+            self._noted |= dict.fromkeys(due, now)

@@ -1,0 +1,214 @@
+"""ASGI middleware that authorises requests before their bodies are received."""
+
+from dataclasses import dataclass
+from http import HTTPStatus
+from types import SimpleNamespace
+
+import structlog
+from fastapi import FastAPI
+from sqlalchemy.exc import SQLAlchemyError
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from models import AuditVia
+from service.access.api_keys import CALLER, Caller
+from service.access.audit_log import AuditEvent, evaluation_subject
+from service.access.authenticator import Authenticator, require_scope
+from service.access.credentials import PAGES, authorization, peer_of, signed_in
+from service.access.origins import AllowedOrigins
+from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_methods, declared_route
+from service.errors import (
+    ForeignSite,
+    MethodNotAllowed,
+    NotFound,
+    Overloaded,
+    RequestLimitReached,
+    ServiceError,
+    UnknownHost,
+)
+from service.http.bodies import encoding_refused, has_body, is_plain, received
+from service.http.prediction_exchange import Headers
+from service.http.problems import FAILURE, error_response
+from service.http.response_head import REQUEST_ID
+from service.workspace import Workspace
+
+ACTION = "howsure.action"
+INTERNAL_ERROR = "internal-error"
+# Of these there may be any number, at no cost to who has them sent: a page of another site may.
+_ONLY_COUNTED = frozenset(kind.code() for kind in (RequestLimitReached, ForeignSite, UnknownHost))
+
+log = structlog.get_logger(__name__)
+
+
+@dataclass
+class AskedAction:
+    """A requested change and its audit event; copies of a scope share it."""
+
+    name: str
+    via: AuditVia
+    subject: str | None
+    act: AuditEvent | None = None
+
+
+def asked_action(route: DeclaredRoute | None) -> AskedAction | None:
+    """Return the audited change that a request asks for; None if there is none."""
+    if route is None or route.rule.action is None:
+        return None
+    calibration = route.named.get("calibration_id")
+    evaluation = route.named.get("evaluation_name")
+    subject = calibration
+    if calibration is not None and evaluation is not None:
+        subject = evaluation_subject(calibration, evaluation)
+    via: AuditVia = "page" if route.path.startswith(PAGES) else "api"
+    return AskedAction(route.rule.action, via, subject)
+
+
+def audit_event_of(scope: Scope) -> AuditEvent:
+    """Return what the request asks to be changed, by whom: one object, however often it is asked.
+
+    Its route has an action, and its caller is known.
+    """
+    asked: AskedAction = scope[ACTION]
+    if asked.act is None:
+        caller: Caller = scope[CALLER]
+        request_id = scope.get("state", {}).get(REQUEST_ID)
+        asked.act = AuditEvent(caller.tenant_id, asked.name, asked.via, caller.key_id, request_id)
+    return asked.act
+
+
+def write_refusal(scope: Scope, asked: AskedAction) -> None:
+    """Record that a change was refused."""
+    act = audit_event_of(scope)
+    if act.is_committed:
+        # It was done: what failed came after it, a wait or a file that is swept later.
+        return
+    app = scope["app"]
+    assert isinstance(app, FastAPI)  # noqa: S101 - the service itself
+    workspace: Workspace = app.state.workspace
+    code = scope.get("state", {}).get(FAILURE, INTERNAL_ERROR)
+    if code in _ONLY_COUNTED:
+        return
+    try:
+        act.refused(workspace.database, asked.subject, code)
+    except (ServiceError, SQLAlchemyError) as error:
+        # The database is away, for which it was refused most likely; nothing was changed.
+        log.warning("refusal_not_written", action=asked.name, code=code, error=type(error).__name__)
+
+
+class Guard:
+    """An ASGI app that checks API key, origin and body of a request and passes it on.
+
+    A change that is refused, here or by its route, is written to the audit table if the caller is
+    known.
+    """
+
+    def __init__(self, app: ASGIApp, *, allowed_origins: AllowedOrigins) -> None:
+        self._app = app
+        self._allowed_origins = allowed_origins
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on, or refuse it."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        path: str = scope["path"].removeprefix(scope.get("root_path", ""))
+        route = declared_route(scope["method"], path)
+        asked = asked_action(route)
+        if asked is None:
+            await self._pass_on(scope, receive, send, route, path)
+            return
+        scope[ACTION] = asked
+        status = HTTPStatus.INTERNAL_SERVER_ERROR.value
+
+        async def watch(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+            await send(message)
+
+        try:
+            await self._pass_on(scope, receive, watch, route, path)
+        finally:
+            if status >= HTTPStatus.BAD_REQUEST and CALLER in scope:
+                await run_in_threadpool(write_refusal, scope, asked)
+
+    async def _pass_on(
+        self, scope: Scope, receive: Receive, send: Send, route: DeclaredRoute | None, path: str
+    ) -> None:
+        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        try:
+            caller = _caller(scope, route, path, headers)
+            if caller is not None:
+                scope[CALLER] = caller
+            # Of what is open to everybody nothing is to be learnt or changed.
+            if route is None or route.rule.scopes != OPEN:
+                is_open = caller is not None and caller.key_id is None
+                self._allowed_origins.check(scope["method"], headers, is_open=is_open)
+            receive = await _bounded(scope, receive, route, dict(headers))
+        except ServiceError as error:
+            await error_response(scope, error)(scope, receive, send)
+            return
+        except ClientDisconnect:
+            return
+        await self._app(scope, receive, send)
+
+
+async def _bounded(
+    scope: Scope, receive: Receive, route: DeclaredRoute | None, headers: dict[bytes, bytes]
+) -> Receive:
+    """Check a body's declared size, and receive it if its route takes a small one or none."""
+    may_be_compressed = route is not None and route.rule.may_be_compressed
+    if not is_plain(headers.get(b"content-encoding")) and not may_be_compressed:
+        raise encoding_refused()
+    most = SMALL if route is None else route.rule.body
+    if most is None or not has_body(headers):
+        return receive
+    return await received(scope, receive, headers, most=most)
+
+
+def _caller(
+    scope: Scope, found: DeclaredRoute | None, path: str, headers: Headers
+) -> Caller | None:
+    """Return the caller; None on routes that need none.
+
+    Raises
+    ------
+    Unauthenticated, Forbidden
+        If it is nobody who may.
+    TooManyRequests
+        If it is somebody who has sent as many as it may, or nobody again and again.
+    MethodNotAllowed, NotFound
+        If no such route is declared, for a caller who is known: whatever may be there, it is not
+        for keys. What is open says so to everybody.
+    """
+    app = scope["app"]
+    assert isinstance(app, FastAPI)  # noqa: S101 - the service itself
+    authenticator: Authenticator | None = getattr(app.state, "authenticator", None)
+    if authenticator is None:
+        raise Overloaded("The service is starting.", retry_after=1)
+    ring = authenticator.ring
+    if ring.is_open:
+        return ring.anonymous
+    given = authorization(headers)
+    peer = peer_of(scope)
+    signed = None if given else signed_in(scope, path, ring)
+    if found is not None:
+        # What is counted is counted by route.
+        scope["route"] = SimpleNamespace(path=found.path)
+        if found.rule.scopes == OPEN:
+            return None
+        # Known from here on, whatever it may: who is refused is written down as well.
+        caller = scope[CALLER] = signed or authenticator.known(given, peer)
+        if caller.meter.requests is not None:
+            caller.meter.requests.take()
+        require_scope(caller, found.rule.scopes)
+        caller.is_used = True
+        return caller
+    allowed = declared_methods(path)
+    asks_for_keys = not allowed or any(rule.scopes != OPEN for rule in allowed.values())
+    if asks_for_keys and signed is None:
+        authenticator.known(given, peer)
+    if allowed:
+        raise MethodNotAllowed(list(allowed))
+    raise NotFound("There is nothing at this path for this method.")

@@ -1,0 +1,104 @@
+"""Quotas of a tenant: stored bytes and unfinished jobs."""
+
+from collections.abc import Iterable, Iterator
+from uuid import UUID
+
+from sqlalchemy.orm import Session
+
+from service.access.rate_limits import TenantLimits
+from service.errors import JobLimitReached, Quota, StorageLimitReached
+from service.storage.artifact_rows import NewArtifact
+from service.storage.database import Database
+from service.storage.idempotency_keys import is_committed
+from service.storage.tenants import lock_usage, stored_bytes, unfinished_jobs
+
+RETRY_SECONDS = 30
+
+
+def before_upload(
+    database: Database, tenant_id: UUID, limits: TenantLimits, *, queues: bool, key: str | None
+) -> int:
+    """Refuse a job if the tenant's queue is full; return the bytes that it has stored.
+
+    What ``key`` has made before is only answered again. Without a limit for bytes none are told.
+
+    Raises
+    ------
+    JobLimitReached
+        If as many are unfinished as may be.
+    """
+    if not (limits.jobs or limits.stored_bytes):
+        return 0
+    with database.reading() as session:
+        if limits.jobs and queues and not (key and is_committed(session, tenant_id, key)):
+            _check_jobs(unfinished_jobs(session, tenant_id) + 1, limits)
+        return stored_bytes(session, tenant_id) if limits.stored_bytes else 0
+
+
+def enforce_quotas(session: Session, tenant_id: UUID, limits: TenantLimits) -> None:
+    """Refuse the transaction's additions beyond the quotas; call it last in the transaction.
+
+    Transactions of a tenant wait here for one another: no two together pass a limit that each of
+    them keeps.
+
+    Raises
+    ------
+    JobLimitReached, StorageLimitReached
+        If more jobs are unfinished than may be, or more bytes are stored.
+    """
+    if not (limits.jobs or limits.stored_bytes):
+        return
+    session.flush()
+    lock_usage(session, tenant_id)
+    if limits.jobs:
+        _check_jobs(unfinished_jobs(session, tenant_id), limits)
+    if limits.stored_bytes:
+        check_bytes(stored_bytes(session, tenant_id), limits)
+
+
+def enforce_storage_quota(
+    database: Database, tenant_id: UUID, limits: TenantLimits, files: Iterable[NewArtifact]
+) -> Iterator[NewArtifact]:
+    """Yield files as they are stored, until the storage quota is used up.
+
+    What a small upload unpacks to is noticed here, not when all of it is stored.
+
+    Raises
+    ------
+    StorageLimitReached
+        If they are more than may be stored.
+    """
+    total = 0
+    if limits.stored_bytes:
+        with database.reading() as session:
+            total = stored_bytes(session, tenant_id)
+    for file in files:
+        total += file.size
+        check_bytes(total, limits)
+        yield file
+
+
+def check_bytes(total: int, limits: TenantLimits) -> None:
+    """Refuse a total of bytes above the storage quota.
+
+    Raises
+    ------
+    StorageLimitReached
+        If these are.
+    """
+    if limits.stored_bytes and total > limits.stored_bytes:
+        raise StorageLimitReached(
+            f"The storage limit of this tenant is {limits.stored_bytes} bytes; this would take it "
+            f"to {total} or more. Delete calibrations, or request a higher limit.",
+            retry_after=RETRY_SECONDS,
+        )
+
+
+def _check_jobs(count: int, limits: TenantLimits) -> None:
+    if count > limits.jobs:
+        raise JobLimitReached(
+            f"The limit of {limits.jobs} queued or running jobs is reached for this tenant. Wait "
+            "for one to end, or cancel one.",
+            retry_after=RETRY_SECONDS,
+            quota=Quota("jobs", limits.jobs),
+        )

@@ -1,1 +1,0 @@
-"""The hot path: predictions, taken before the routes of everything else."""

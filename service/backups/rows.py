@@ -1,0 +1,155 @@
+"""Kinds of columns: values as JSON that no database's dialect shows in."""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import datetime
+from itertools import islice
+from typing import Any, Literal, TypeAlias
+from uuid import UUID
+
+from sqlalchemy import (
+    JSON,
+    BigInteger,
+    Boolean,
+    Column,
+    Connection,
+    Double,
+    Integer,
+    String,
+    Table,
+    Text,
+    Uuid,
+    column,
+    func,
+    insert,
+    literal,
+    select,
+    table,
+)
+from sqlalchemy.types import TypeEngine
+
+from models import UtcDateTime
+
+ColumnKind: TypeAlias = Literal["uuid", "time", "json", "flag", "integer", "real", "text"]
+
+# What is read from a column of each kind, and written to one, whatever the schema's revision.
+TYPES: Mapping[ColumnKind, TypeEngine[Any]] = {
+    "uuid": Uuid(),
+    "time": UtcDateTime(),
+    "json": JSON(none_as_null=True),
+    "flag": Boolean(),
+    "integer": BigInteger(),
+    "real": Double(),
+    "text": Text(),
+}
+_OF_TYPE: tuple[tuple[type[TypeEngine[Any]], ColumnKind], ...] = (
+    (Uuid, "uuid"),
+    (UtcDateTime, "time"),
+    (JSON, "json"),
+    (Boolean, "flag"),
+    (Integer, "integer"),
+    (Double, "real"),
+    (String, "text"),
+)
+
+
+def kind_of(column: Column[Any]) -> ColumnKind:
+    """Return the kind of a column of the models.
+
+    Raises
+    ------
+    TypeError
+        If it is of a type that backups do not know yet.
+    """
+    for found, kind in _OF_TYPE:
+        if isinstance(column.type, found):
+            return kind
+    raise TypeError(f"{column}: backups know no {column.type!r}")
+
+
+def encoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - whatever the kind says
+    """Return a column's value as JSON has it."""
+    if value is None:
+        return None
+    if kind == "uuid":
+        return str(value)
+    if kind == "time":
+        return value.isoformat()
+    if kind == "real" and not math.isfinite(value):
+        return repr(value)  # JSON has no number for it
+    return value
+
+
+_DECODERS: Mapping[ColumnKind, Callable[[Any], Any]] = {
+    "uuid": UUID,
+    "time": datetime.fromisoformat,
+    "real": float,
+}
+
+
+def decoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - as above
+    """Return the value that was encoded."""
+    decode = _DECODERS.get(kind)
+    return value if value is None or decode is None else decode(value)
+
+
+BATCH_ROWS = 500
+STREAMED = {"yield_per": BATCH_ROWS}
+
+
+def kinds_of(source: Table) -> dict[str, ColumnKind]:
+    """Return the columns of a table of the models."""
+    # A name of SQLAlchemy is more than a text.
+    return {str(found.name): kind_of(found) for found in source.columns}
+
+
+def read_lines(connection: Connection, source: Table) -> Iterator[bytes]:
+    """Yield each row of a table as a JSON array, in the order of its columns.
+
+    A job that somebody runs is queued in what is yielded: its owner is none of whoever reads it.
+    """
+    kinds = kinds_of(source)
+    query = select(source).order_by(*source.primary_key)
+    for row in connection.execute(query, execution_options=STREAMED).mappings():
+        values = _let_go(dict(row))
+        line = [encoded(kind, values[name]) for name, kind in kinds.items()]
+        yield json.dumps(line, separators=(",", ":"), allow_nan=False).encode()
+
+
+def write_lines(
+    connection: Connection, name: str, kinds: Mapping[str, ColumnKind], lines: Iterable[bytes]
+) -> int:
+    """Insert the rows into the table of this name; return how many."""
+    into = insert(table(name, *(column(of, TYPES[kind]) for of, kind in kinds.items())))
+    count, remaining = 0, iter(lines)
+    while batch := [_row(kinds, line) for line in islice(remaining, BATCH_ROWS)]:
+        connection.execute(into, batch)
+        count += len(batch)
+    _go_on_counting(connection, name, kinds)
+    return count
+
+
+def _let_go(row: dict[str, Any]) -> dict[str, Any]:
+    """Hand a running job back, as its owner would: attempts count deaths, and that one lives."""
+    if row.get("status") != "running" or "lease_owner" not in row:
+        return row
+    handed_back = {"status": "queued", "lease_owner": None, "lease_until": None}
+    return row | handed_back | {"attempt": max(0, row["attempt"] - 1)}
+
+
+def _row(kinds: Mapping[str, ColumnKind], line: bytes) -> dict[str, Any]:
+    values = zip(kinds.items(), json.loads(line), strict=True)
+    return {name: decoded(kind, value) for (name, kind), value in values}
+
+
+def _go_on_counting(connection: Connection, name: str, kinds: Mapping[str, ColumnKind]) -> None:
+    """Let numbers that PostgreSQL gives out begin behind those that were inserted."""
+    if connection.dialect.name != "postgresql":
+        return
+    for of in (of for of, kind in kinds.items() if kind == "integer"):
+        sequence = connection.scalar(select(func.pg_get_serial_sequence(f'"{name}"', of)))
+        if sequence is not None:
+            highest = select(func.max(column(of, BigInteger))).select_from(table(name))
+            last = func.coalesce(highest.scalar_subquery(), literal(0))
+            connection.execute(select(func.setval(sequence, last + 1, False)))

@@ -1,0 +1,35 @@
+"""The digest of a bins document's content: the same whoever wrote it, and in which JSON."""
+
+import hashlib
+import json
+import struct
+from typing import Any
+
+from service.bins.schemas import BinsDocument
+
+# What a document is called, and what follows from its content, are no content.
+_NO_CONTENT: dict[str, Any] = {
+    "content_sha256": True,
+    "calibration": True,
+    "tables": {"__all__": {"bins": {"__all__": {"weight", "odds_ratio"}}}},
+}
+
+
+def content_sha256(document: BinsDocument) -> str:
+    """Return the SHA-256 of the content, as JSON in UTF-8: keys sorted, no white space.
+
+    Programs write real numbers differently, ``1``, ``1.0`` and ``1e0``: each is taken as the text
+    of its bits, 16 hexadecimal digits of the big-endian binary64.
+    """
+    content = document.model_dump(mode="python", by_alias=True, exclude=_NO_CONTENT)
+    text = json.dumps(_bits(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _bits(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
+    if isinstance(value, float):
+        # Some programs write -0 as 0; no comparison tells them apart.
+        return struct.pack(">d", value + 0.0).hex()
+    if isinstance(value, dict):
+        return {key: _bits(part) for key, part in value.items()}
+    return [_bits(part) for part in value] if isinstance(value, list | tuple) else value

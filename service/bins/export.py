@@ -1,0 +1,251 @@
+"""A bins document as one flat table, a row a bin: its columns, and the same as CSV."""
+
+import csv
+import io
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from importlib.util import find_spec
+from typing import Any, Literal, TypeAlias
+
+import models
+from service.bins.digest import content_sha256
+from service.bins.schemas import (
+    SCHEMA,
+    Bin,
+    BinsDocument,
+    Data,
+    ModelRun,
+    Origin,
+    OutOfDistribution,
+    Prior,
+    ReadOutput,
+    Selective,
+    Table,
+)
+from service.calibrations.fit_config import IntervalConfig
+from service.calibrations.preprocessing_config import PreprocessingConfig
+from service.graph.description import OutputChoice
+from service.predictions.served_calibration import accept_results, ood_threshold
+from service.runner.messages.onnx_models import serving
+from service.runner.model_description import ModelDescription
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import tables_of
+from service.workspace import Workspace
+
+ColumnType: TypeAlias = Literal["string", "bool", "int64", "float32", "float64"]
+
+# The order is fixed: columns are added at the end alone.
+COLUMNS: dict[str, ColumnType] = {
+    "event": "int64",
+    "measure": "string",
+    "served": "bool",
+    "bin": "int64",
+    "lower": "float32",
+    "upper": "float32",
+    "count": "int64",
+    "hits": "int64",
+    "weight": "float64",
+    "probability": "float64",
+    "interval_lower": "float64",
+    "interval_upper": "float64",
+    "mean_uncertainty": "float64",
+    "odds_ratio": "float64",
+    "lookup": "string",
+    "monotone": "bool",
+    "requested_bins": "int64",
+    "quantile_bins": "int64",
+    "interval_method": "string",
+    "interval_level": "float64",
+    "interval_simultaneous": "bool",
+    "prior_accuracy": "float64",
+    "prior_strength": "float64",
+    "prior_degenerate": "bool",
+    "model_sha256": "string",
+    "data_sha256": "string",
+    "content_sha256": "string",
+}
+
+
+def bin_rows(document: BinsDocument) -> Iterator[list[Any]]:
+    """Yield every bin of every table, its values in the order of the columns."""
+    digests = [document.model_sha256, document.data_sha256, document.content_sha256]
+    for table in document.tables:
+        about = _about(table)
+        for index, found in enumerate(table.bins):
+            head = [table.event, table.measure, table.served, index]
+            yield [*head, *_numbers(found), *about, *digests]
+
+
+def bins_csv(document: BinsDocument) -> str:
+    """Return one bin a line; an edge without limit is empty."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows(bin_rows(document))
+    return text.getvalue()
+
+
+def _numbers(found: Bin) -> list[Any]:
+    return [
+        *(found.lower, found.upper, found.count, found.hits, found.weight),
+        *(found.probability, *found.interval, found.mean_uncertainty, found.odds_ratio),
+    ]
+
+
+def _about(table: Table) -> list[Any]:
+    interval, prior = table.interval, table.prior
+    return [
+        *(table.lookup, table.monotone, table.requested_bins, table.quantile_bins),
+        *(interval.method, interval.level, interval.simultaneous),
+        *(prior.accuracy, prior.strength, prior.degenerate),
+    ]
+
+
+NEEDS = "to write Parquet the server needs `pip install howsure[tables]`"
+
+
+def writes_parquet() -> bool:
+    """Tell whether the extra that writes Parquet is installed."""
+    return find_spec("pyarrow") is not None
+
+
+def bins_parquet(document: BinsDocument) -> bytes:
+    """Return one bin a row. What all rows share stands under ``howsure.document``, without tables.
+
+    An edge without limit is null, and edges are float32: a reader compares the very bits that
+    answers are found by.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - an optional extra
+
+    shared = document.model_dump(mode="json", by_alias=True, exclude={"tables"})
+    metadata = {
+        "howsure.schema": document.schema_,
+        "howsure.content_sha256": document.content_sha256,
+        "howsure.document": json.dumps(shared, ensure_ascii=False),
+    }
+    types = {"bool": pa.bool_(), "string": pa.string(), "int64": pa.int64()}
+    types |= {"float32": pa.float32(), "float64": pa.float64()}
+    schema = pa.schema(
+        [pa.field(name, types[kind]) for name, kind in COLUMNS.items()], metadata=metadata
+    )
+    columns = zip(*bin_rows(document), strict=True)
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
+    written = io.BytesIO()
+    pa_parquet.write_table(pa.Table.from_arrays(arrays, schema=schema), written)
+    return written.getvalue()
+
+
+EMPTY_DIGEST = "0" * 64
+
+
+def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> BinsDocument:
+    """Return all tables of a calibration, and all else that its answers depend on.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it has not succeeded.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+        tables = tables_of(session, tenant_id, row.id)
+    document = _document(row, tables)
+    return document.model_copy(update={"content_sha256": content_sha256(document)})
+
+
+def model_run(row: models.Calibration, measures: Sequence[str]) -> ModelRun | None:
+    """Return how a calibration runs its model where these measures answer; None without one."""
+    model = ModelDescription.of(row)
+    if model is None:
+        return None
+    files = sorted(row.artifacts, key=lambda artifact: artifact.position)
+    return ModelRun(
+        members=[file.sha256 for file in files if file.role == "model"][1:],
+        companions={file.label: file.sha256 for file in files if file.role == "model_data"},
+        outputs=[_read_output(found) for found in model.outputs],
+        averaged=model.is_averaged,
+        passes=serving(model.resolved, measures)["passes"],
+        preprocessing=_preprocessing(model.resolved),
+    )
+
+
+def _preprocessing(resolved: Mapping[str, Any]) -> PreprocessingConfig | None:
+    # What was stored before there was any lacks the key.
+    found = resolved.get("preprocessing")
+    return None if found is None else PreprocessingConfig.model_validate(found)
+
+
+def _read_output(found: dict[str, Any]) -> ReadOutput:
+    choice = OutputChoice.from_dict(found).as_dict()
+    return ReadOutput(**{name: choice[name] for name in ReadOutput.model_fields})
+
+
+def _document(row: models.Calibration, tables: Sequence[models.BinTable]) -> BinsDocument:
+    config = row.config
+    data = row.data
+    onnx_model = row.onnx_model or {}
+    served = [table for table in tables if table.served]
+    level = config["ood"]["level"]
+    return BinsDocument(
+        schema=SCHEMA,
+        content_sha256=EMPTY_DIGEST,
+        calibration=Origin(id=row.id, name=row.name, version=row.version),
+        model_sha256=onnx_model.get("sha256"),
+        model=model_run(row, [table.measure for table in served]),
+        data_sha256=data["sha256"],
+        data=Data(samples=data["samples"], kind=data["kind"]),
+        classes=config["classes"],
+        top_k=config["top_k"],
+        serve={str(table.k): table.measure for table in served},
+        out_of_distribution=OutOfDistribution(level=level, threshold=ood_threshold(served, level)),
+        selective=[
+            _selective(target, found)
+            for target, found in accept_results(served, config["selective"])
+        ],
+        tables=[_table(table) for table in tables],
+    )
+
+
+def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Selective:
+    found = found or {"n_accepted": 0, "n_errors": 0}
+    names = [name for name in Selective.model_fields if name not in target]
+    return Selective.model_validate({**target, **{name: found.get(name) for name in names}})
+
+
+def _table(table: models.BinTable) -> Table:
+    return Table(
+        event=table.k,
+        measure=table.measure,
+        served=table.served,
+        lookup=table.lookup,
+        monotone=table.monotone,
+        requested_bins=table.requested_bins,
+        quantile_bins=table.quantile_bins,
+        interval=IntervalConfig(
+            method=table.interval_method,
+            level=table.interval_level,
+            simultaneous=table.interval_simultaneous,
+        ),
+        prior=Prior(
+            accuracy=table.prior_accuracy,
+            strength=table.prior_strength,
+            degenerate=table.prior_degenerate,
+        ),
+        bins=[_bin(found, table.n_samples) for found in table.bins],
+    )
+
+
+def _bin(found: models.Bin, n_samples: int) -> Bin:
+    return Bin(
+        lower=found.lower,
+        upper=found.upper,
+        count=found.count,
+        hits=found.hits,
+        weight=found.count / n_samples,
+        probability=found.probability,
+        interval=(found.interval_lower, found.interval_upper),
+        mean_uncertainty=found.mean_uncertainty,
+        odds_ratio=found.odds_ratio,
+    )

@@ -1,0 +1,193 @@
+"""Import a bins document: a calibration that has succeeded at once, and answers as its tables say.
+
+Nothing is judged, for there are no samples: no scores, no curves, no guarantee.
+"""
+
+import json
+import math
+import uuid
+from typing import Any
+
+import numpy as np
+
+import models
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.measures import column, supplied_names
+from service.access.audit_log import AuditEvent, record_success
+from service.bins.compatible_model import find_compatible_model
+from service.bins.rules import read_bins_document
+from service.bins.schemas import SCHEMA, BinsDocument, Selective, Table, bin_columns
+from service.calibrations.config import CalibrationConfig, parse_config
+from service.calibrations.manage import library_versions
+from service.errors import InvalidConfig, InvalidInput
+from service.storage.calibrations import add_imported
+from service.storage.fit_results import bin_table_row
+from service.storage.idempotency_keys import KeyedRequest, keep_key
+from service.workspace import Workspace
+
+
+def import_bins(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    body: bytes,
+    name: str | None,
+    request: KeyedRequest | None = None,
+    *,
+    act: AuditEvent | None = None,
+) -> uuid.UUID:
+    """Make the next version of a name from a document; return the new calibration's id.
+
+    ``request`` is what `run_idempotent` was given.
+
+    Raises
+    ------
+    MalformedRequest, InvalidInput
+        If the document breaks a rule, or the model stored here would answer otherwise.
+    NotFound
+        If its model is not stored here.
+    """
+    document = read_bins_document(body)
+    config = _config(document, document.calibration.name if name is None else _checked(name))
+    calibration_id = uuid.uuid4()
+    with workspace.database.session() as session:
+        source = find_compatible_model(session, tenant_id, document)
+        row = models.Calibration(
+            id=calibration_id,
+            name=config["name"],
+            config=config,
+            data=_data(document),
+            versions=library_versions(),
+            warnings=[_warning(document)],
+            accuracy=_accuracy(document),
+            serve=document.serve,
+        )
+        tables = [
+            _table_row(document, table, tenant_id, calibration_id) for table in document.tables
+        ]
+        add_imported(session, tenant_id, row, source=source, tables=tables)
+        record_success(act, session, calibration_id)
+        keep_key(session, tenant_id, request, calibration_id)
+    return calibration_id
+
+
+def _checked(name: str) -> str:
+    try:
+        parse_config(json.dumps({"name": name}), CalibrationConfig)
+    except InvalidConfig as error:
+        raise InvalidInput.at("name", error.violations[0].message) from error
+    return name
+
+
+def _config(document: BinsDocument, name: str) -> dict[str, Any]:
+    """Return the configuration that the tables tell of; all else is as if nothing was asked."""
+    served = next(table for table in document.tables if table.served)
+    requested = {table.requested_bins for table in document.tables}
+    asked = {
+        "name": name,
+        "top_k": document.top_k,
+        "measures": list(dict.fromkeys(table.measure for table in document.tables)),
+        "serve": document.serve,
+        "bins": requested.pop() if len(requested) == 1 else "auto",
+        "lookup": served.lookup,
+        "prior_strength": served.prior.strength,
+        "interval": served.interval.model_dump(),
+        "monotone": served.monotone,
+        "selective": [
+            {"max_risk": target.max_risk, "delta": target.delta} for target in document.selective
+        ],
+        "ood": {"level": document.out_of_distribution.level},
+        "classes": document.classes,
+        "preprocessing": None
+        if document.model is None or document.model.preprocessing is None
+        else document.model.preprocessing.resolved().as_dict(),
+    }
+    return parse_config(json.dumps(asked), CalibrationConfig).model_dump(mode="json")
+
+
+def _data(document: BinsDocument) -> dict[str, Any]:
+    return {
+        "sha256": document.data_sha256,
+        "samples": document.data.samples,
+        "kind": document.data.kind,
+        "format": SCHEMA,
+        "supplied": list(supplied_names(table.measure for table in document.tables)),
+        "class_counts": None,
+        "evaluation_sha256": None,
+        "evaluation_samples": None,
+        "imported": document.calibration.model_dump(mode="json")
+        | {"content_sha256": document.content_sha256},
+    }
+
+
+def _warning(document: BinsDocument) -> str:
+    origin = document.calibration
+    version = "" if origin.version is None else f"@{origin.version}"
+    return (
+        f"Imported from the bin tables of {origin.name}{version}: nothing was judged here, so "
+        "there are no scores, baselines, curves or guarantees; it keeps no samples, so it cannot "
+        "be fitted anew or judged on further sets."
+    )
+
+
+def _accuracy(document: BinsDocument) -> dict[str, float]:
+    """Return how often each event holds."""
+    return {
+        str(table.event): sum(found.hits for found in table.bins) / document.data.samples
+        for table in document.tables
+        if table.served
+    }
+
+
+def _table_row(
+    document: BinsDocument, table: Table, tenant_id: uuid.UUID, calibration_id: uuid.UUID
+) -> models.BinTable:
+    return bin_table_row(
+        core_table(table),
+        tenant_id=tenant_id,
+        calibration_id=calibration_id,
+        k=table.event,
+        measure=table.measure,
+        column=column(table.measure, table.event),
+        served=table.served,
+        quantile_bins=table.quantile_bins,
+        analysis=_analysis(document, table),
+    )
+
+
+def core_table(table: Table) -> BinTable:
+    """Return the table that answers as the document's does, to the last bit."""
+    bins, prior = bin_columns(table.bins), table.prior
+    return BinTable(
+        edges=np.array([-math.inf, *bins.upper[:-1], math.inf], np.float32),
+        counts=bins.counts,
+        hits=bins.hits,
+        prior=BetaPrior(prior.accuracy, prior.strength, degenerate=prior.degenerate),
+        probability=bins.probability,
+        lower=bins.interval_lower,
+        upper=bins.interval_upper,
+        mean_uncertainty=bins.mean_uncertainty,
+        requested_bins=table.requested_bins,
+        lookup=table.lookup,
+        monotone=table.monotone,
+        interval=IntervalOptions(**table.interval.model_dump()),
+    )
+
+
+def _analysis(document: BinsDocument, table: Table) -> dict[str, Any]:
+    """Return what is known of a table beside its bins: thresholds, of the one that serves Top-1."""
+    if not (table.served and table.event == 1):
+        return {}
+    flag = document.out_of_distribution
+    known = {} if flag.threshold is None else {str(flag.level): flag.threshold}
+    return {
+        "ood_thresholds": known,
+        "selective": [_selective(target) for target in document.selective],
+    }
+
+
+def _selective(found: Selective) -> dict[str, Any]:
+    result = found.model_dump()
+    target = {name: result.pop(name) for name in ("max_risk", "delta")}
+    return {"target": target} | result

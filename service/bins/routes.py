@@ -1,0 +1,227 @@
+"""``GET /calibrations/{id}/bins``: the bin tables, with all else that answers depend on."""
+
+from functools import partial
+from http import HTTPStatus
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from fastapi.responses import JSONResponse
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+
+from service.bins.export import NEEDS, bins_csv, bins_parquet, export_bins, writes_parquet
+from service.bins.import_bins import import_bins
+from service.bins.refit import start_refit
+from service.bins.schemas import BinsDocument
+from service.calibrations import manage
+from service.calibrations.config import parse_config
+from service.calibrations.fit_config import FitConfig
+from service.calibrations.manage import get_calibration
+from service.calibrations.routes import Calibration, resource
+from service.errors import UnsupportedFormat
+from service.http.bodies import read_body
+from service.http.dependencies import (
+    ActDep,
+    CalibrationRef,
+    LanesDep,
+    LimitsDep,
+    TenantDep,
+    WorkspaceDep,
+)
+from service.http.idempotency import (
+    IDEMPOTENCY_KEY_HEADER,
+    digest_of,
+    idempotency_key,
+    keyed_request,
+    run_idempotent,
+    tell_replayed,
+)
+from service.http.job_events import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
+from service.http.negotiation import chosen_format
+from service.http.problems import problems
+
+MEDIA_TYPES = {
+    "json": "application/json",
+    "csv": "text/csv",
+    "parquet": "application/vnd.apache.parquet",
+}
+
+router = APIRouter(tags=["calibrations"])
+
+
+@router.get(
+    "/calibrations/{calibration_id}/bins",
+    summary="Read the bin tables",
+    response_model=BinsDocument,
+    responses={
+        **problems(404, 406, 409, 422),
+        200: {
+            "content": {MEDIA_TYPES["csv"]: {}, MEDIA_TYPES["parquet"]: {}},
+            "headers": {
+                "ETag": {
+                    "description": "A weak validator: the digest of the content, in each format.",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+        304: {"description": "`If-None-Match` names the digest."},
+    },
+)
+def get_bins(
+    request: Request,
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    bins_format: Annotated[
+        Literal["json", "csv", "parquet"] | None,
+        Query(alias="format", description="Instead of the Accept header."),
+    ] = None,
+) -> Response:
+    """Give every bin of every table, and all else that answers depend on; CSV has the bins alone.
+
+    The document is what `POST /calibrations/import` takes.
+    """
+    chosen = bins_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
+    if chosen == "parquet" and not writes_parquet():
+        raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"{NEEDS}; ask for JSON or CSV")
+    document = export_bins(workspace, tenant_id, calibration_id)
+    # Weak, for the bytes of a strong one would have to be the same in each format.
+    headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
+    if _is_known(request, document.content_sha256):
+        return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+    if chosen == "csv":
+        return Response(bins_csv(document), media_type=MEDIA_TYPES["csv"], headers=headers)
+    if chosen == "parquet":
+        content = bins_parquet(document)
+        return Response(content, media_type=MEDIA_TYPES["parquet"], headers=headers)
+    return JSONResponse(document.plain(), headers=headers)
+
+
+def _is_known(request: Request, digest: str) -> bool:
+    """Tell whether the caller has this content already."""
+    tags = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
+    return "*" in tags or digest in [tag.removeprefix("W/").strip('"') for tag in tags]
+
+
+MAX_BODY_BYTES = 8 * 1024**2
+JSON = "application/json"
+
+
+SCHEMAS = {
+    schema.__name__: schema.model_json_schema(ref_template="#/components/schemas/{model}")
+    for schema in (FitConfig, BinsDocument)
+}
+REQUEST_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {JSON: {"schema": {"$ref": "#/components/schemas/BinsDocument"}}},
+}
+
+
+@router.post(
+    "/calibrations/import",
+    summary="Make a calibration from bin tables",
+    status_code=HTTPStatus.CREATED,
+    responses=problems(400, 404, 413, 415, 422),
+    openapi_extra={"requestBody": REQUEST_BODY, "parameters": [IDEMPOTENCY_KEY_HEADER]},
+)
+async def post_import(
+    request: Request,
+    response: Response,
+    workspace: WorkspaceDep,
+    act: ActDep,
+    lanes: LanesDep,
+    name: Annotated[
+        str | None, Query(description="What it is called; else as the document says.")
+    ] = None,
+) -> Calibration:
+    """Take what `GET /calibrations/{calibration_id}/bins` gave, and answer as that answers.
+
+    The model is not part of it: it must have been calibrated here once. Nothing is judged, for
+    there are no samples.
+    """
+    tenant_id, key = act.tenant_id, idempotency_key(request)
+    media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
+    if media_type != JSON:
+        raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
+    body = await read_body(request, max_bytes=MAX_BODY_BYTES)
+    keyed = keyed_request(key, request, digest_of(body))
+    start = partial(import_bins, workspace, tenant_id, body, name, keyed, act=act)
+    started = await lanes.upload.run(run_idempotent, workspace, tenant_id, keyed, start)
+    made = str(started.calibration_id)
+    tell_replayed(response, started)
+    response.headers["Location"] = f"/calibrations/{made}"
+    row = await run_in_threadpool(get_calibration, workspace, tenant_id, made)
+    return await run_in_threadpool(resource, workspace, tenant_id, row)
+
+
+REFIT_MAX_BODY_BYTES = 1024**2
+
+
+REFIT_REQUEST_BODY: dict[str, Any] = {
+    "required": True,
+    "content": {
+        "application/json": {
+            "schema": {"$ref": "#/components/schemas/FitConfig", "minProperties": 1},
+            "example": {"bins": 20, "lookup": "interpolated"},
+        }
+    },
+}
+
+
+@router.post(
+    "/calibrations/{calibration_id}/refit",
+    summary="Fit it anew, without running the model",
+    status_code=HTTPStatus.ACCEPTED,
+    responses={
+        **problems(404, 409, 413, 415, 422),
+        201: {"model": Calibration, "description": "Done within `Prefer: wait`."},
+    },
+    openapi_extra={
+        "requestBody": REFIT_REQUEST_BODY,
+        "parameters": [PREFER_HEADER, IDEMPOTENCY_KEY_HEADER],
+    },
+)
+async def post_refit(
+    request: Request,
+    response: Response,
+    workspace: WorkspaceDep,
+    act: ActDep,
+    limits: LimitsDep,
+    calibration_id: CalibrationRef,
+) -> Calibration:
+    """Queue the next version of its name, with these options changed and all others as they were.
+
+    It works from the stored records of each sample: bins, intervals, measures, serving, targets
+    and events that were recorded may change.
+    """
+    tenant_id, key = act.tenant_id, idempotency_key(request)
+    body = await read_body(request, max_bytes=REFIT_MAX_BODY_BYTES)
+    changes = parse_config(body, FitConfig)
+    keyed = keyed_request(key, request, digest_of(body))
+    start = partial(
+        start_refit, workspace, tenant_id, calibration_id, changes, keyed, act=act, limits=limits
+    )
+    started = await run_in_threadpool(run_idempotent, workspace, tenant_id, keyed, start)
+    new_id = str(started.calibration_id)
+    seconds = wait_seconds(request)
+    row = await wait_until_finished(
+        request, lambda: manage.get_calibration(workspace, tenant_id, new_id), seconds
+    )
+    tell_replayed(response, started)
+    response.headers["Location"] = f"/calibrations/{new_id}"
+    if is_finished(row):
+        response.status_code = HTTPStatus.CREATED
+    return await run_in_threadpool(resource, workspace, tenant_id, row)
+
+
+@router.post(
+    "/calibrations/{calibration_id}/promote",
+    summary="Let the name mean this version",
+    responses=problems(404, 409),
+)
+def post_promote(
+    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
+) -> Calibration:
+    """From now on the name means this version, until another is promoted."""
+    row = manage.promote_calibration(workspace, act.tenant_id, calibration_id, act=act)
+    return resource(workspace, act.tenant_id, row)

@@ -1,0 +1,168 @@
+"""What a bins document must keep to, beyond the types of its parts."""
+
+from collections import Counter
+
+import msgspec
+import numpy as np
+from pydantic import ValidationError
+
+from howsure.statistics.bins.document import broken_rule, is_float32
+from howsure.statistics.measures import check_measures, parse_measure
+from service.bins.digest import content_sha256
+from service.bins.schemas import SCHEMA, BinsDocument, Table, bin_columns
+from service.calibrations.config_errors import violations_of
+from service.errors import InvalidInput, MalformedRequest, shown
+
+PLACE = "document"
+MAX_VIOLATIONS = 10
+
+
+class _Versioned(msgspec.Struct):
+    schema: object = None
+
+
+def read_bins_document(body: bytes) -> BinsDocument:
+    """Read a document that may be served: every rule of it holds.
+
+    Raises
+    ------
+    MalformedRequest
+        If it is no JSON.
+    InvalidInput
+        If it breaks a rule; the violations say where.
+    """
+    _check_schema(body)
+    try:
+        document = BinsDocument.model_validate_json(body)
+    except ValidationError as error:
+        violations = violations_of(error, BinsDocument, place=PLACE)[:MAX_VIOLATIONS]
+        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
+        raise InvalidInput(summary, violations) from error
+    _check_model(document)
+    _check_events(document)
+    for i, table in enumerate(document.tables):
+        _check_table(table, f"{PLACE}.tables[{i}]", n_samples=document.data.samples)
+    _check_hits(document)
+    _check_thresholds(document)
+    _check_digest(document)
+    return document
+
+
+def _check_schema(body: bytes) -> None:
+    """Refuse another schema for what it is: its parts would break rules of this one."""
+    try:
+        found = msgspec.json.decode(body, type=_Versioned).schema
+    except msgspec.ValidationError as error:
+        raise InvalidInput.at(PLACE, "expected an object") from error
+    except RecursionError as error:
+        raise MalformedRequest.at(PLACE, "the lists are nested too deeply") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedRequest.at(PLACE, f"this is no valid JSON: {error}") from error
+    if found != SCHEMA:
+        got = "none" if found is None else shown(str(found))
+        raise InvalidInput.at(
+            f"{PLACE}.schema", f"expected {SCHEMA!r}, the schema that is read here, got {got}"
+        )
+
+
+def _check_model(document: BinsDocument) -> None:
+    without = document.model_sha256 is None
+    if (document.model is None) != without:
+        raise InvalidInput.at(
+            f"{PLACE}.model", "expected null with a model_sha256 of null, an object otherwise"
+        )
+    if (document.data.kind != "inputs") != without:
+        raise InvalidInput.at(
+            f"{PLACE}.data.kind",
+            "expected 'inputs' with a model, 'logits' or 'probabilities' without one",
+        )
+    for i, table in enumerate(document.tables):
+        if without and parse_measure(table.measure).needs_model:
+            raise InvalidInput.at(
+                f"{PLACE}.tables[{i}].measure",
+                f"{shown(table.measure)} needs an ONNX model, and model_sha256 is null",
+            )
+        if document.data.kind == "probabilities":
+            try:
+                check_measures([table.measure], logits=False)
+            except ValueError as error:
+                raise InvalidInput.at(f"{PLACE}.tables[{i}].measure", str(error)) from error
+
+
+def _check_events(document: BinsDocument) -> None:
+    events, n_classes = document.top_k, len(document.classes)
+    if events != sorted(set(events)):
+        raise InvalidInput.at(f"{PLACE}.top_k", "expected rising values, each once")
+    if events[-1] >= n_classes:
+        raise InvalidInput.at(
+            f"{PLACE}.top_k", f"Top-{events[-1]} is certain with {n_classes} classes"
+        )
+    seen = Counter((table.event, table.measure) for table in document.tables)
+    for i, table in enumerate(document.tables):
+        place = f"{PLACE}.tables[{i}]"
+        if table.event not in events:
+            raise InvalidInput.at(f"{place}.event", f"expected one of top_k, {events}")
+        if seen[table.event, table.measure] > 1:
+            raise InvalidInput.at(
+                f"{place}.measure", f"Top-{table.event} has two tables of this measure"
+            )
+    served = [(str(table.event), table.measure) for table in document.tables if table.served]
+    if len(served) != len(events) or document.serve != dict(served):
+        raise InvalidInput.at(
+            f"{PLACE}.serve",
+            "expected the measure of the one served table of each event, and one for each event",
+        )
+
+
+def _check_table(table: Table, place: str, *, n_samples: int) -> None:
+    if not table.requested_bins >= table.quantile_bins >= len(table.bins):
+        raise InvalidInput.at(
+            f"{place}.quantile_bins",
+            f"expected from {len(table.bins)}, the bins there are, to requested_bins",
+        )
+    broken = broken_rule(
+        bin_columns(table.bins),
+        accuracy=table.prior.accuracy,
+        n_samples=n_samples,
+        interpolated=table.lookup == "interpolated",
+    )
+    if broken is not None:
+        raise InvalidInput.at(f"{place}.{broken.path}", broken.message)
+
+
+def _check_hits(document: BinsDocument) -> None:
+    """Refuse tables of one event that disagree about how often it holds."""
+    known: dict[int, int] = {}
+    for i, table in enumerate(document.tables):
+        hits = sum(found.hits for found in table.bins)
+        if known.setdefault(table.event, hits) != hits:
+            raise InvalidInput.at(
+                f"{PLACE}.tables[{i}].bins",
+                f"hold {hits} hits; another table of Top-{table.event} holds {known[table.event]}",
+            )
+
+
+def _check_thresholds(document: BinsDocument) -> None:
+    targets = document.selective
+    risks = [target.max_risk for target in targets]
+    if len(set(risks)) != len(risks):
+        raise InvalidInput.at(f"{PLACE}.selective", "the same max_risk is named twice")
+    found = {f"{PLACE}.out_of_distribution": document.out_of_distribution.threshold}
+    found |= {f"{PLACE}.selective[{i}]": t.threshold for i, t in enumerate(targets)}
+    for place, threshold in found.items():
+        if threshold is None:
+            continue
+        if 1 not in document.top_k:
+            raise InvalidInput.at(f"{place}.threshold", "expected null: Top-1 is no event")
+        if not is_float32(np.array(threshold)):
+            raise InvalidInput.at(f"{place}.threshold", f"expected a float32, got {threshold!r}")
+
+
+def _check_digest(document: BinsDocument) -> None:
+    computed = content_sha256(document)
+    if document.content_sha256 != computed:
+        raise InvalidInput.at(
+            f"{PLACE}.content_sha256",
+            f"expected {computed}, the digest of this content; it was changed after it was "
+            "exported: export it again",
+        )

@@ -1,0 +1,219 @@
+"""The configuration of a calibration: what a caller may ask, and its defaults."""
+
+import re
+from typing import Annotated, Literal, Self, TypeVar
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.findings import FINDINGS
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.measures import MULTI_PASS_MEASURES
+from howsure.statistics.selective import SelectiveTarget
+from service.calibrations.config_errors import violations_of
+from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
+from service.calibrations.preprocessing_config import AskedPreprocessing
+from service.errors import InvalidConfig, shown
+from service.runner.messages.onnx_models import ENSEMBLE, GRADIENT, PassPlan
+
+MAX_PASSES = 1000
+
+
+class DropoutConfig(Strict):
+    """Passes of ``dropout_variance`` and ``last_layer_dropout_variance``."""
+
+    passes: int = Field(20, ge=2, le=MAX_PASSES, description="Answers that are compared.")
+    rate: float | None = Field(
+        None,
+        gt=0,
+        lt=1,
+        description="Share of the values that is dropped; null: as the model says, and 0.1 before "
+        "a last layer without dropout.",
+    )
+
+
+class EnsembleConfig(Strict):
+    """Passes of ``ensemble_variance`` over one model that draws at random.
+
+    Several models are a pass each.
+    """
+
+    passes: int = Field(
+        20, ge=2, le=MAX_PASSES, description="Runs of one model that draws at random."
+    )
+
+
+class GradientConfig(Strict):
+    """Directions and steps of ``gradient_norm``."""
+
+    directions: int = Field(
+        16, ge=1, le=MAX_PASSES, description="Directions of each input that are stepped along."
+    )
+    step: float = Field(
+        1e-3, ge=1e-6, le=0.1, description="Size of a step, in units of the input's spread."
+    )
+
+
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
+# As many as the most classes that a model may have.
+MAX_MAPPED = 100_000
+MAX_INPUTS = 1_000
+
+_UUID = re.compile(r"^[0-9a-fA-F]{8}-?([0-9a-fA-F]{4}-?){3}[0-9a-fA-F]{12}$")
+
+AnyConfig = TypeVar("AnyConfig", bound=FitConfig)
+
+
+def _not_an_id(name: str) -> str:
+    if _UUID.match(name):
+        raise ValueError("a name may not look like a calibration's id")
+    return name
+
+
+def _known_findings(strict: bool | list[str]) -> bool | list[str]:  # noqa: FBT001 - as it came
+    unknown = [] if isinstance(strict, bool) else [code for code in strict if code not in FINDINGS]
+    if unknown:
+        raise ValueError(f"unknown finding {shown(unknown[0])}; known: {', '.join(FINDINGS)}")
+    return strict
+
+
+FindingCode = Annotated[str, Field(json_schema_extra={"enum": list(FINDINGS)})]
+Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
+ClassName = Annotated[str, Field(min_length=1, max_length=200)]
+ColumnName = Annotated[str, Field(min_length=1, max_length=1000)]
+AskedColumns = Annotated[
+    list[ColumnName],
+    Field(min_length=1, max_length=MAX_MAPPED),
+    BeforeValidator(
+        lambda asked: [asked] if isinstance(asked, str) else asked,
+        json_schema_input_type=ColumnName | Annotated[list[ColumnName], Field(min_length=1)],
+    ),
+]
+
+
+class OutputConfig(Strict):
+    """Which output of the ONNX model to read, and what it holds; inferred where absent."""
+
+    name: str | None = Field(None, min_length=1, max_length=1000, description="Output's name.")
+    kind: Literal["logits", "probabilities"] | None = Field(None, description="What it holds.")
+
+
+class CalibrationConfig(FitConfig):
+    """The ``config`` part of POST /calibrate; every key is optional."""
+
+    name: Name | None = Field(None, description="Versions are counted per name.")
+    seed: int = Field(0, ge=0, lt=2**63, description="Seed of folds, tie keys and noise.")
+    dropout: DropoutConfig = Field(DropoutConfig(), description="Of both dropout measures.")
+    ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Of ensemble_variance.")
+    gradient: GradientConfig = Field(GradientConfig(), description="Of gradient_norm.")
+    output: OutputConfig = Field(OutputConfig(), description="Output of the ONNX model.")
+    classes: list[ClassName] | None = Field(
+        None, min_length=2, description="Names of the classes, by index."
+    )
+    preprocessing: AskedPreprocessing | None = Field(
+        None, description="What makes pictures the model's input."
+    )
+    class_map: dict[ClassName, Annotated[int, Field(ge=0, lt=MAX_MAPPED)]] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_MAPPED,
+        description="Index of each class by the name of its folder, or other text in its place.",
+    )
+    columns: dict[ColumnName, AskedColumns] | None = Field(
+        None,
+        min_length=1,
+        max_length=MAX_INPUTS,
+        description="Columns of a table that make each input of the model, and `label`.",
+    )
+
+    strict: Annotated[bool | list[FindingCode], AfterValidator(_known_findings)] = Field(
+        default=False,
+        description="Findings that are errors: `true` for all warnings, or a list of their codes.",
+    )
+
+    @model_validator(mode="after")
+    def _serves(self) -> Self:
+        events = {str(k) for k in self.top_k or DEFAULT_TOP_K}
+        for event, measure in self.serve.items():
+            if event not in events:
+                raise ValueError(f"serve: {event!r} is not an event of top_k")
+            if measure not in self.measures:
+                raise ValueError(f"serve: {measure!r} is not among the measures")
+        return self
+
+    def events(self, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
+        """Return the events to calibrate for this many classes, and what to tell the caller.
+
+        An event Top-k is certain when k reaches the number of classes: left out of the default,
+        an error when it was asked for by name.
+        """
+        asked = self.top_k
+        if asked is None:
+            kept = tuple(k for k in DEFAULT_TOP_K if k < n_classes)
+            notes = [
+                f"Top-{k} is certain with {n_classes} classes and was left out."
+                for k in DEFAULT_TOP_K
+                if k >= n_classes
+            ]
+            return kept, notes
+        for k in asked:
+            if k >= n_classes:
+                raise InvalidConfig.at(
+                    "config.top_k",
+                    f"Top-{k} is certain with {n_classes} classes; use values below {n_classes}",
+                )
+        return tuple(sorted(asked)), []
+
+    def fit_options(self, top_k: tuple[int, ...]) -> FitOptions:
+        """Return the options of the fit for the events that are kept."""
+        return FitOptions(
+            top_k=top_k,
+            measures=tuple(self.measures),
+            serve={int(k): measure for k, measure in self.serve.items() if int(k) in top_k},
+            bins=self.bins,
+            lookup=self.lookup,
+            prior_strength=self.prior_strength,
+            interval=IntervalOptions(**self.interval.model_dump()),
+            monotone=self.monotone,
+            folds=self.folds,
+            seed=self.seed,
+            targets=tuple(self.targets),
+            selective=tuple(
+                SelectiveTarget(target.max_risk, target.delta) for target in self.selective
+            ),
+            ood_level=self.ood.level,
+        )
+
+
+def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
+    """Parse the JSON text of a configuration.
+
+    Raises
+    ------
+    InvalidConfig
+        If the text is not JSON or breaks a rule; each violation names its key.
+    """
+    try:
+        return kind.model_validate_json(text or "{}")
+    except ValidationError as error:
+        violations = violations_of(error, kind)
+        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
+        raise InvalidConfig(summary, violations) from error
+
+
+def pass_plans(config: CalibrationConfig) -> tuple[PassPlan, ...]:
+    """Return how each measure that runs the model more than once is made, in their order."""
+    return tuple(
+        _plan(measure, config) for measure in config.measures if measure in MULTI_PASS_MEASURES
+    )
+
+
+def _plan(measure: str, config: CalibrationConfig) -> PassPlan:
+    if measure == GRADIENT:
+        asked = config.gradient
+        return PassPlan(measure, passes=asked.directions, seed=config.seed, step=asked.step)
+    if measure == ENSEMBLE:
+        return PassPlan(measure, passes=config.ensemble.passes, seed=config.seed)
+    return PassPlan(
+        measure, passes=config.dropout.passes, seed=config.seed, rate=config.dropout.rate
+    )

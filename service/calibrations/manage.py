@@ -1,0 +1,131 @@
+"""Versions of what made a number, for the record."""
+
+import platform
+import uuid
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.metadata import PackageNotFoundError, version
+
+import models
+from service.access.audit_log import AuditEvent, record_success
+from service.jobs.cleanup import delete_unnamed_files
+from service.storage.artifact_keys import JobFiles
+from service.storage.calibrations import CalibrationRepository
+from service.storage.overview import JobRow, NameRow, job_rows, name_rows
+from service.workspace import Workspace
+
+LIBRARIES = ("howsure", "numpy", "scipy", "onnx", "onnxruntime-gpu", "onnxruntime")
+
+
+@lru_cache(maxsize=1)
+def library_versions() -> dict[str, str]:
+    """Return the versions of the interpreter and of the libraries that make numbers."""
+    found = {"python": platform.python_version()}
+    for library in LIBRARIES:
+        try:
+            found[library] = version(library)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+MOST_NAMES = 500
+MOST_JOBS = 100
+
+
+@dataclass(frozen=True)
+class Overview:
+    """Names and jobs; ``is_cut`` tells whether there are more names than are shown."""
+
+    names: list[NameRow]
+    jobs: list[JobRow]
+    is_cut: bool
+
+
+def overview(workspace: Workspace, tenant_id: uuid.UUID) -> Overview:
+    """Return one row a name, those changed last first, and the jobs under way."""
+    with workspace.database.reading() as session:
+        names = name_rows(session, tenant_id, limit=MOST_NAMES + 1)
+        jobs = job_rows(session, tenant_id, limit=MOST_JOBS)
+    return Overview(names[:MOST_NAMES], jobs, is_cut=len(names) > MOST_NAMES)
+
+
+def jobs_under_way(workspace: Workspace, tenant_id: uuid.UUID) -> list[JobRow]:
+    """Return the jobs that wait or run, the oldest first."""
+    with workspace.database.reading() as session:
+        return job_rows(session, tenant_id, limit=MOST_JOBS)
+
+
+def get_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> models.Calibration:
+    """Return the calibration that an id, a name or ``name@version`` means."""
+    with workspace.database.reading() as session:
+        return CalibrationRepository(session, tenant_id).find(reference, with_files=False)
+
+
+def list_calibrations(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    *,
+    limit: int,
+    cursor: str | None,
+    name: str | None,
+    status: models.JobStatus | None,
+) -> tuple[Sequence[models.Calibration], str | None]:
+    """Return a page of calibrations, newest first, and the cursor of the next page."""
+    with workspace.database.reading() as session:
+        return CalibrationRepository(session, tenant_id).page(
+            cursor=cursor, limit=limit, name=name, status=status
+        )
+
+
+def cancel_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: AuditEvent | None = None
+) -> models.Calibration:
+    """Ask a queued or running calibration to stop."""
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        row = repository.request_cancel(repository.find(reference, with_files=False).id)
+        record_success(act, session, row.id)
+    if row.status == "cancelled":
+        delete_unnamed_files(workspace, tenant_id, JobFiles.of(row.id))
+    return row
+
+
+def promote_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: AuditEvent | None = None
+) -> models.Calibration:
+    """Let the name of a calibration mean this version of it."""
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        row = repository.promote(repository.find(reference, with_files=False).id)
+        record_success(act, session, row.id)
+    return row
+
+
+def promoted_versions(
+    workspace: Workspace, tenant_id: uuid.UUID, names: Iterable[str]
+) -> dict[str, int]:
+    """Return which version each name was promoted to; names without a promotion are left out."""
+    with workspace.database.reading() as session:
+        return CalibrationRepository(session, tenant_id).promoted_versions(names)
+
+
+def delete_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: AuditEvent | None = None
+) -> None:
+    """Delete a finished calibration, then the files that nothing else refers to.
+
+    The row goes first: a crash in between leaves files without a row, which the sweeper removes,
+    and never a row without its files.
+    """
+    with workspace.database.session() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        row = repository.find(reference, with_files=False)
+        calibration_id = row.id
+        keys = repository.delete(calibration_id)
+        record_success(act, session, calibration_id)
+    workspace.served.pop(calibration_id)
+    workspace.artifacts.delete(keys)

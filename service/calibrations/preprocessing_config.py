@@ -1,0 +1,105 @@
+"""How pictures are made a model's input: the key ``preprocessing`` of a calibration's config."""
+
+from typing import Annotated, Literal, Self, TypeAlias
+
+from pydantic import BeforeValidator, Field, model_validator
+
+from service.calibrations.fit_config import Strict
+from service.runner.messages.preprocessing import (
+    PRESETS,
+    Colour,
+    Interpolation,
+    Layout,
+    Preprocessing,
+)
+
+MAX_SIDE = 16_384
+
+Preset: TypeAlias = Literal["imagenet", "clip", "none"]
+Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
+# Of JSON, which has no tuples: a strict model would take none.
+Size = Annotated[list[Side], Field(min_length=2, max_length=2)]
+Channels = Annotated[
+    list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=3)
+]
+
+
+class PreprocessingConfig(Strict):
+    """What differs from a preset: ``none``, pixels as they are, if no other is named."""
+
+    preset: Preset = Field("none", description="What the keys that are left out come from.")
+    resize: Side | Size | None = Field(
+        None,
+        description="Length of the shorter side, or height and width; null: as they are.",
+    )
+    crop: Side | Size | None = Field(
+        None, description="The middle: height and width, or one number for both; null: all."
+    )
+    interpolation: Interpolation | None = Field(None, description="Of resizing.")
+    colour: Colour | None = Field(None, description="Channels, in the order of the model.")
+    scale: float | None = Field(
+        None, gt=0, le=1e6, description="What pixels, 0 to 255, are multiplied with first."
+    )
+    mean: Channels | None = Field(None, description="Subtracted then, one a channel.")
+    std: Channels | None = Field(None, description="Divided by last, one a channel; above 0.")
+    layout: Layout | None = Field(None, description="Axes of the model's input.")
+
+    @model_validator(mode="after")
+    def _fits(self) -> Self:
+        _check_channels(self)
+        found = self.resolved()
+        if min(found.std) <= 0:
+            raise ValueError("std: expected numbers above 0")
+        if found.layout == "nhw" and found.colour != "grey":
+            raise ValueError("layout: nhw has no axis for channels; it takes colour grey")
+        if found.crop is None or found.resize is None:
+            return self
+        if isinstance(found.resize, int):
+            too_large = min(found.crop) > found.resize
+        else:
+            too_large = any(c > r for c, r in zip(found.crop, found.resize, strict=True))
+        if too_large:
+            raise ValueError("crop: larger than what resize makes of any picture")
+        return self
+
+    def resolved(self) -> Preprocessing:
+        """Return the whole description."""
+        base = PRESETS[self.preset].as_dict()
+        given = self.model_dump(exclude_unset=True, exclude={"preset"})
+        colour = given.get("colour") or base["colour"]
+        if colour == "grey":
+            # Nothing is subtracted from grey unless it is given: see `_check_channels`.
+            base |= {"mean": [0.0], "std": [1.0]}
+        if isinstance(given.get("crop"), int):
+            given["crop"] = [given["crop"]] * 2
+        nullable = ("resize", "crop")
+        kept = {name: v for name, v in given.items() if v is not None or name in nullable}
+        return Preprocessing.from_dict(base | kept)
+
+
+def _check_channels(given: PreprocessingConfig) -> None:
+    """Refuse numbers of other channels than the model's, a preset's own ones included."""
+    preset = PRESETS[given.preset]
+    colour = given.colour or preset.colour
+    expected = 1 if colour == "grey" else 3
+    for name in ("mean", "std"):
+        values = getattr(given, name)
+        if values is None and colour == "grey" and len(set(getattr(preset, name))) > 1:
+            raise ValueError(f"{name}: that of {given.preset} is of three channels; give one")
+        if values is not None and len(values) != expected:
+            raise ValueError(
+                f"{name}: expected {_numbers(expected)}, as colour is {colour}, got {len(values)}"
+            )
+
+
+def _numbers(count: int) -> str:
+    return "1 number" if count == 1 else f"{count} numbers"
+
+
+AskedPreprocessing = Annotated[
+    PreprocessingConfig,
+    BeforeValidator(
+        lambda asked: {"preset": asked} if isinstance(asked, str) else asked,
+        json_schema_input_type=Preset | PreprocessingConfig,
+    ),
+]

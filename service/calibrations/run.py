@@ -1,0 +1,257 @@
+"""A fit as it is kept: rows of tables and scores, and plain data of what else it found."""
+
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import models
+from howsure.statistics.error_samples import choose_rows_to_keep, mislabelled_candidates
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.result import BaselineFit, EventFit, Fit, MeasureFit
+from howsure.statistics.plain import to_plain
+from howsure.statistics.records.order import moved_to_canonical_order
+from howsure.statistics.records.records import Records
+from service.calibrations.config import CalibrationConfig
+from service.calibrations.findings import check_strict, findings_of_records, plain_findings
+from service.jobs.progress import Progress
+from service.jobs.queue import ClaimedJob, JobQueue
+from service.jobs.record_set import artifacts_of, load_records, record_set, shard_tasks
+from service.jobs.recording import ShardTask
+from service.jobs.samples import keep_samples, rows_to_keep
+from service.storage.artifact_keys import JobFiles
+from service.storage.artifact_rows import NewArtifact
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import bin_table_row, score_rows
+from service.storage.shards import join_records
+from service.workspace import Workspace
+
+MISLABELLED_SHOWN = 50
+
+
+def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> list[models.Base]:
+    """Return every table and score of a fit."""
+    rows: list[models.Base] = []
+    for k, event in fit.events.items():
+        rows += [
+            bin_table_row(
+                found.table,
+                tenant_id=tenant_id,
+                calibration_id=calibration_id,
+                k=k,
+                measure=name,
+                column=found.column,
+                served=name == event.served,
+                quantile_bins=found.quantile_bins,
+                candidates=[asdict(candidate) for candidate in found.candidates],
+                analysis=_analysis(found),
+                curves=_curves(found),
+            )
+            for name, found in event.measures.items()
+        ]
+        rows += score_rows(
+            tenant_id=tenant_id,
+            calibration_id=calibration_id,
+            k=k,
+            measures=event.measures,
+            baselines=event.baselines,
+            oracle=event.oracle,
+        )
+    return rows
+
+
+def fitted_values(fit: Fit, records: Records) -> dict[str, Any]:
+    """Return the columns of the calibration itself, as plain data by event or by set."""
+    events = fit.events
+    return {
+        "accuracy": {str(k): event.accuracy for k, event in events.items()},
+        "serve": {str(k): event.served for k, event in events.items()},
+        "model_scores": to_plain(fit.model_scores),
+        "verdicts": {str(k): to_plain(event.verdict) for k, event in events.items()},
+        "baselines": {str(k): _baselines(event) for k, event in events.items()},
+        "mislabelled": {
+            str(k): to_plain(_mislabelled(event, records)) for k, event in events.items()
+        },
+    }
+
+
+def _analysis(found: MeasureFit) -> dict[str, Any]:
+    return {
+        name: to_plain(getattr(found, name))
+        for name in (
+            "coarse",
+            "ood_thresholds",
+            "selective",
+            "guarantee",
+            "ece_band",
+            "evaluation_ece_band",
+            "rank_grid",
+            "difference",
+            "reliability",
+        )
+    }
+
+
+def _curves(found: MeasureFit) -> dict[str, Any]:
+    """Return what is long, and drawn."""
+    curves: dict[str, Any] = to_plain(found.curves) or {}
+    return curves | ({} if found.scatter is None else {"scatter": to_plain(found.scatter)})
+
+
+def _baselines(event: EventFit) -> dict[str, Any]:
+    """Return what a baseline has beside its scores, which are rows."""
+
+    def plain(found: BaselineFit) -> dict[str, Any]:
+        names = ("log_floor", "parameters", "ece_band", "evaluation_ece_band")
+        return {name: to_plain(getattr(found, name)) for name in names}
+
+    return {name: plain(found) for name, found in event.baselines.items()}
+
+
+def _mislabelled(event: EventFit, records: Records) -> tuple[object, ...]:
+    served = event.measures[event.served]
+    return mislabelled_candidates(
+        records, event.k, served.column, served.table, n=MISLABELLED_SHOWN
+    )
+
+
+RECORDS_OF: Mapping[models.ArtifactRole, models.ArtifactRole] = {
+    "calibration": "records",
+    "evaluation": "evaluation_records",
+}
+
+
+@dataclass(frozen=True)
+class _Recorded:
+    """The records of a calibration's sets, and what recording them left: nothing of a refit."""
+
+    records: Records
+    evaluation: Records | None
+    artifacts: list[NewArtifact]
+    tasks: list[ShardTask]
+    providers: list[str]
+
+
+def run_calibration(
+    workspace: Workspace, queue: JobQueue, job: ClaimedJob, *, check: Callable[[], None]
+) -> None:
+    """Run a claimed calibration to its end and publish what it found.
+
+    ``check`` is called between batches and raises to stop the run.
+
+    Raises
+    ------
+    JobCancelled
+        If it was asked to stop.
+    LeaseLost
+        If another worker has taken the job over; nothing is published then.
+    FindingRefused
+        If something looks wrong that the configuration is strict about.
+    ServiceError
+        If a row breaks a rule, or the ONNX model does not answer.
+    """
+    progress = Progress(queue, job, check)
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
+    recorded = _stored(workspace, row) or _run(workspace, row, progress)
+    findings = findings_of_records(row, recorded.records, recorded.evaluation)
+    config = row.config
+    asked = CalibrationConfig.model_validate(config)
+    check_strict(findings, asked.strict)
+    options = asked.fit_options(tuple(config["top_k"]))
+    progress.report("fit", 0, len(options.top_k) * len(options.measures), now=True)
+    with moved_to_canonical_order(recorded.records):
+        fit = fit_calibration(
+            recorded.records,
+            options=options,
+            evaluation=recorded.evaluation,
+            on_progress=lambda done, total: progress.report("fit", done, total),
+        )
+    kept = _samples(workspace, recorded, fit, progress)
+    progress.report("publish", 0, 1, now=True)
+    queue.publish(
+        job,
+        rows=fitted_rows(fit, tenant_id=row.tenant_id, calibration_id=row.id),
+        artifacts=[*recorded.artifacts, *kept],
+        keep_sets=workspace.keep_inputs == "all",
+        warnings=[*row.warnings, *_provider_warnings(recorded.providers), *fit.warnings],
+        findings=plain_findings(findings),
+        **fitted_values(fit, recorded.records),
+        **_ran_on(workspace, row, recorded.providers),
+    )
+
+
+def _ran_on(workspace: Workspace, row: models.Calibration, providers: list[str]) -> dict[str, Any]:
+    """Return the model's column with what its records were made on, maybe not where it was sent."""
+    if row.onnx_model is None or not providers:
+        return {}
+    provider, here = providers[0], workspace.runners.device()
+    name = here.name if here.provider == provider else provider
+    return {"onnx_model": {**row.onnx_model, "provider": provider, "device": name}}
+
+
+def _provider_warnings(providers: list[str]) -> list[str]:
+    if len(providers) < 2:  # noqa: PLR2004 - one is as it should be
+        return []
+    told = (
+        f"The model ran with {' and '.join(providers)} for different parts of the sets: their "
+        "uncertainties differ in their last digits. Calibrate on machines of one kind."
+    )
+    return [told]
+
+
+def _stored(workspace: Workspace, row: models.Calibration) -> _Recorded | None:
+    """Return the records that a refit shares with its source; None for another calibration."""
+    records = load_records(workspace, row, "records")
+    if records is None:
+        return None
+    return _Recorded(records, load_records(workspace, row, "evaluation_records"), [], [], [])
+
+
+def _run(workspace: Workspace, row: models.Calibration, progress: Progress) -> _Recorded:
+    """Record the calibration set and, if one was sent, the evaluation set."""
+    data = row.data
+    counts = {"calibration": data["samples"], "evaluation": data["evaluation_samples"]}
+    files = JobFiles.of(row.id)
+    artifacts: list[NewArtifact] = []
+    sets: dict[str, Records] = {}
+    tasks: dict[str, list[ShardTask]] = {}
+    providers: set[str] = set()
+    for location, role in RECORDS_OF.items():
+        shards = [found for found in row.artifacts if found.role == location]
+        if not shards:
+            continue
+        tasks[location] = shard_tasks(
+            row, shards, files=files, role=role, location=location, n_samples=counts[location]
+        )
+        stored = record_set(workspace, tasks[location], progress)
+        made = artifacts_of(tasks[location], stored)
+        sets[location] = join_records(workspace.artifacts, made, n_samples=counts[location])
+        artifacts += made
+        providers |= {found.provider for found in stored}
+    found = sorted(providers - {""})
+    return _Recorded(
+        sets["calibration"], sets.get("evaluation"), artifacts, tasks["calibration"], found
+    )
+
+
+def _samples(
+    workspace: Workspace, recorded: _Recorded, fit: Fit, progress: Progress
+) -> list[NewArtifact]:
+    """Keep some samples of the set, if any are to be: those that its first event points at."""
+    if workspace.keep_inputs == "none" or not recorded.tasks:
+        return []
+    k, event = next(iter(fit.events.items()))
+    served = event.measures[event.served]
+    index = choose_rows_to_keep(
+        recorded.records, k, served.column, served.table, n=rows_to_keep(recorded.tasks)
+    )
+    kept = keep_samples(
+        workspace.artifacts,
+        recorded.tasks,
+        recorded.records,
+        index,
+        folder=workspace.spool.path,
+        check=lambda: progress.report("samples", 0, 1),
+    )
+    return [kept]

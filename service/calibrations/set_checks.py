@@ -1,0 +1,254 @@
+"""Names of classes in a set against the classes of the model."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from howsure.statistics.arrays import Labels
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.measures import (
+    MULTI_PASS_MEASURES,
+    OUTPUT,
+    SUPPLIED,
+    check_measures,
+    output_names,
+    parse_measure,
+    supplied_names,
+)
+from service.calibrations.config import CalibrationConfig
+from service.calibrations.uploaded_files import CalibrationUpload
+from service.child.reading.open_set import DatasetInfo
+from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
+from service.graph.description import quote, quote_all
+from service.runner.messages.onnx_models import ENSEMBLE
+
+
+def check_class_map(info: DatasetInfo, config: CalibrationConfig, n_classes: int) -> None:
+    """Refuse a map with an index that is no class, and an order that leaves classes open.
+
+    Raises
+    ------
+    InvalidConfig
+        Naming the first such key.
+    InvalidDataset
+        If classes were numbered by the order of their names and there are others than the
+        model's number: which of its classes is missing cannot be known.
+    """
+    for name, index in (config.class_map or {}).items():
+        if index >= n_classes:
+            raise InvalidConfig.at(
+                f"config.class_map.{shown(name)[1:-1]}",
+                f"expected a class from 0 to {n_classes - 1}, got {index}",
+            )
+    found = info.class_map or {}
+    if info.is_numbered_by_name and len(found) != n_classes:
+        raise InvalidDataset.at(
+            "calibration",
+            f"holds {len(found)} classes by name where the model has {n_classes}, so their order "
+            "does not tell which is which; send config.class_map",
+        )
+
+
+def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> None:
+    """Refuse an evaluation set in which a name stands for another class.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming the first such class.
+    """
+    ours = calibration.class_map or {}
+    for name, index in (evaluation.class_map or {}).items():
+        if ours.get(name, index) != index or (ours and name not in ours):
+            raise InvalidDataset.at(
+                "evaluation",
+                f"its class {shown(name)} is number {index} by the order of names, and "
+                f"{ours.get(name, 'none')} in calibration; send config.class_map",
+            )
+
+
+def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
+    """Return the names that a set gives the classes, if it names each once."""
+    by_index = {index: name for name, index in (info.class_map or {}).items()}
+    if len(by_index) != n_classes or len(info.class_map or {}) != n_classes:
+        return None
+    return [by_index[index] for index in range(n_classes)]
+
+
+def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
+    """Refuse a label that is no class of the model.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming the first such row.
+    """
+    bad = labels >= n_classes
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataset.at(
+            f"{location}.labels[{row}]",
+            f"expected a class from 0 to {n_classes - 1}, got {int(labels[row])}; "
+            "labels count the classes from 0",
+        )
+
+
+def check_same_layout(ours: DatasetInfo, theirs: DatasetInfo) -> None:
+    """Refuse an evaluation set of another kind, with other arrays, shapes or columns.
+
+    Raises
+    ------
+    InvalidDataset
+        Naming what differs.
+    """
+    if ours.kind != theirs.kind:
+        raise InvalidDataset.at(
+            "evaluation", f"holds {theirs.kind} where calibration holds {ours.kind}"
+        )
+    if ours.arrays.keys() != theirs.arrays.keys():
+        raise InvalidDataset.at(
+            "evaluation",
+            f"expected the arrays of calibration, {', '.join(ours.arrays)}, "
+            f"got {', '.join(theirs.arrays)}",
+        )
+    if set(ours.supplied) - set(theirs.supplied):
+        raise InvalidDataset.at(
+            "evaluation",
+            "expected the columns of calibration, "
+            f"{', '.join(f'uncertainty_{name}' for name in ours.supplied)}",
+        )
+    for name, array in ours.arrays.items():
+        if array.shape[1:] != theirs.arrays[name].shape[1:]:
+            raise InvalidDataset.at(
+                f"evaluation.{name}",
+                f"expected rows of shape {list(array.shape[1:])} as in calibration, "
+                f"got {list(theirs.arrays[name].shape[1:])}",
+            )
+
+
+MAX_MODELS = 100
+
+
+def check_ensemble(upload: CalibrationUpload, config: CalibrationConfig) -> None:
+    """Refuse too many models, and measures that are of one model.
+
+    Raises
+    ------
+    TooLarge, InvalidConfig
+        Naming the part or the measure.
+    """
+    n_models = len(upload.onnx_models)
+    if n_models > MAX_MODELS:
+        raise TooLarge.at("model", f"expected at most {MAX_MODELS} ONNX files, got {n_models}")
+    if n_models > 1:
+        for measure in config.measures:
+            if parse_measure(measure).needs_model and measure != ENSEMBLE:
+                raise InvalidConfig.at(
+                    "config.measures",
+                    f"{quote(measure)} needs one model, and {n_models} came, an ensemble; leave "
+                    f"the measure out or send one of them ({ENSEMBLE} is what several models give)",
+                )
+
+
+PLACE = "config.measures"
+
+
+def checked_options(
+    config: CalibrationConfig,
+    top_k: tuple[int, ...],
+    *,
+    logits: bool,
+    supplied: Sequence[str],
+    outputs: Sequence[str] | None,
+    passes: Sequence[str] | None,
+) -> FitOptions:
+    """Return the options of the fit, every measure of which there is.
+
+    Parameters
+    ----------
+    logits
+        Whether the scores of the classes are logits.
+    supplied
+        Names of the columns ``uncertainty_<name>`` that come with every set.
+    outputs
+        Scalar outputs that the model's answers hold; None where there is no model.
+    passes
+        Measures that run the model more than once and that the records hold; None where there is
+        no model.
+
+    Raises
+    ------
+    InvalidConfig
+        If a measure needs logits where there are none, is supplied by no set or no output, was not
+        run, or an event is left with nothing to serve it.
+    """
+    for name in supplied_names(config.measures):
+        if name not in supplied:
+            given = ", ".join(f"uncertainty_{found}" for found in supplied) or "none"
+            raise InvalidConfig.at(
+                PLACE,
+                f"{SUPPLIED}{name} needs a column uncertainty_{name} in every set; "
+                f"they hold {given}",
+            )
+    for name in asked_outputs(config):
+        _check_output(name, outputs)
+    for measure in filter(MULTI_PASS_MEASURES.__contains__, config.measures):
+        _check_passes(measure, passes)
+    try:
+        check_measures(config.measures, logits=logits)
+        return config.fit_options(top_k)
+    except ValueError as error:
+        raise InvalidConfig.at(PLACE, str(error)) from error
+
+
+def asked_outputs(config: CalibrationConfig) -> list[str]:
+    """Return the outputs of the model that are asked for as measures."""
+    return list(output_names(config.measures))
+
+
+def kept_outputs(onnx_model: Mapping[str, Any] | None) -> list[str] | None:
+    """Return the scalar outputs that the records of a stored model hold; None without a model."""
+    if onnx_model is None:
+        return None
+    # Models stored before there were any lack the key.
+    return list(onnx_model["resolved"].get("scalar_outputs", []))
+
+
+def kept_passes(onnx_model: Mapping[str, Any] | None) -> list[str] | None:
+    """Return the measures that the records of a stored model hold passes of; None without one."""
+    if onnx_model is None:
+        return None
+    return [plan["measure"] for plan in onnx_model["resolved"].get("passes", [])]
+
+
+def gives_logits(onnx_model: Mapping[str, Any]) -> bool:
+    """Tell whether what predicts are logits; a mean is one of probabilities."""
+    resolved = onnx_model["resolved"]
+    return onnx_model["output"]["kind"] == "logits" and not resolved.get("averaged")
+
+
+def _check_output(name: str, outputs: Sequence[str] | None) -> None:
+    if outputs is None:
+        raise InvalidConfig.at(
+            PLACE,
+            f"{quote(OUTPUT + name)} needs an ONNX model; beside its uploaded outputs a measure "
+            f"comes as a column uncertainty_<name>, and is called {SUPPLIED}<name>",
+        )
+    if name not in outputs:
+        raise InvalidConfig.at(
+            PLACE,
+            f"the records hold no output {quote(name)} of the model, but "
+            f"{quote_all(list(outputs)) or 'none'}; calibrate anew",
+        )
+
+
+def _check_passes(measure: str, passes: Sequence[str] | None) -> None:
+    if passes is None:
+        raise InvalidConfig.at(
+            PLACE,
+            f"{measure} needs an ONNX model, which it runs more than once; beside its uploaded "
+            f"outputs it comes as a column uncertainty_<name>, and is called {SUPPLIED}<name>",
+        )
+    if measure not in passes:
+        raise InvalidConfig.at(PLACE, f"the records hold no {measure}; calibrate anew")

@@ -1,0 +1,149 @@
+"""Landlock: no file but those that are named, no TCP, no signal to anybody else."""
+
+import ctypes
+import os
+import struct
+import sys
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+
+PR_SET_NO_NEW_PRIVS = 38
+
+
+class LockdownFailed(Exception):
+    """The kernel refused a rule that it is said to know."""
+
+
+def is_linux() -> bool:
+    """Whether there is a Linux kernel to ask."""
+    return sys.platform == "linux"
+
+
+def machine() -> str:
+    """Return the processor's architecture, as the kernel calls it."""
+    return os.uname().machine
+
+
+def system_call(number: int, *arguments: object) -> int:
+    """Make a system call.
+
+    Raises
+    ------
+    OSError
+        If the kernel refuses.
+    """
+    libc = _libc()
+    found = libc.syscall(ctypes.c_long(number), *arguments)
+    if found < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return int(found)
+
+
+def gain_no_privileges() -> None:
+    """Give up ever to gain privileges; without it the kernel takes no filter from such as us.
+
+    Raises
+    ------
+    LockdownFailed
+        If the kernel refuses.
+    """
+    nothing = ctypes.c_ulong(0)
+    if _libc().prctl(PR_SET_NO_NEW_PRIVS, ctypes.c_ulong(1), nothing, nothing, nothing) != 0:
+        raise LockdownFailed("no_new_privs")
+
+
+@cache
+def _libc() -> ctypes.CDLL:
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    return libc
+
+
+CREATE_RULESET, ADD_RULE, RESTRICT_SELF = 444, 445, 446  # on every machine
+TELL_VERSION = 1
+PATH_BENEATH = 1
+
+WRITE_FILE = 1 << 1
+READ_FILE = 1 << 2
+READ_DIR = 1 << 3
+IOCTL_DEV = 1 << 15
+# How many kinds of access to files a version of the kernel's interface knows, from the first on.
+FILE_RIGHTS = (0, 13, 14, 15, 15, 16)
+TCP_SINCE, BIND_AND_CONNECT = 4, 0b11
+SCOPES_SINCE, ABSTRACT_SOCKETS_AND_SIGNALS = 6, 0b11
+
+READ_ONLY = READ_FILE | READ_DIR
+A_DEVICE = READ_FILE | WRITE_FILE | IOCTL_DEV
+
+
+def landlock_version() -> int:
+    """Return the version of the kernel's interface; 0 if it has none, or it is switched off."""
+    try:
+        return system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(TELL_VERSION))
+    except OSError:
+        return 0
+
+
+def restrict_files(readable: Iterable[Path], devices: Iterable[Path] = ()) -> None:
+    """Allow this thread, and those it starts, to read below these paths and no other file.
+
+    Files that are open stay so, and what lies in memory alone (`memfd_create`) can be opened.
+
+    Parameters
+    ----------
+    readable
+        Folders or files; what does not exist is left out.
+    devices
+        Device files, which may also be written and told what to do.
+
+    Raises
+    ------
+    LockdownFailed
+        If the kernel refuses.
+    """
+    version = landlock_version()
+    try:
+        ruleset = _ruleset(version)
+        try:
+            for path in readable:
+                _allow(ruleset, path, READ_ONLY)
+            for path in devices:
+                _allow(ruleset, path, A_DEVICE & _all_rights(version))
+            system_call(RESTRICT_SELF, ctypes.c_int(ruleset), ctypes.c_uint32(0))
+        finally:
+            os.close(ruleset)
+    except OSError as error:
+        raise LockdownFailed(f"Landlock: {error}") from error
+
+
+def _ruleset(version: int) -> int:
+    network = BIND_AND_CONNECT if version >= TCP_SINCE else 0
+    scopes = ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_SINCE else 0
+    # An older kernel takes more than it knows, as long as that is zero.
+    attributes = struct.pack("=QQQ", _all_rights(version), network, scopes)
+    return system_call(
+        CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
+    )
+
+
+def _all_rights(version: int) -> int:
+    known: int = (1 << FILE_RIGHTS[min(version, len(FILE_RIGHTS) - 1)]) - 1
+    return known
+
+
+def _allow(ruleset: int, path: Path, rights: int) -> None:
+    try:
+        opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+    except OSError:
+        return  # not on this machine, or not for us
+    try:
+        if not path.is_dir():
+            rights &= ~READ_DIR
+        rule = struct.pack("=Qi", rights, opened)
+        system_call(
+            ADD_RULE, ctypes.c_int(ruleset), ctypes.c_int(PATH_BENEATH), rule, ctypes.c_uint32(0)
+        )
+    finally:
+        os.close(opened)

@@ -1,0 +1,208 @@
+"""The filter of system calls: what is on a list is refused, and what is younger than the list."""
+
+import ctypes
+import errno
+import os
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from service.child.lockdown.landlock import LockdownFailed, machine, system_call
+from service.child.lockdown.system_calls import (
+    CALLS,
+    FIRST_UNKNOWN,
+    MACHINES,
+    WITH_ARGUMENTS,
+    X86_64,
+    Machine,
+)
+
+# struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6].
+NUMBER = 0
+ARCHITECTURE = 4
+ARGUMENTS = 16
+
+LOAD = 0x20  # BPF_LD | BPF_W | BPF_ABS
+JUMP_EQUAL = 0x15  # BPF_JMP | BPF_JEQ | BPF_K
+JUMP_AT_LEAST = 0x35  # BPF_JMP | BPF_JGE | BPF_K
+JUMP_ANY_BIT = 0x45  # BPF_JMP | BPF_JSET | BPF_K
+RETURN = 0x06  # BPF_RET | BPF_K
+
+ALLOW = 0x7FFF0000
+ERRNO = 0x00050000
+KILL_PROCESS = 0x80000000
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One of them; the jumps count what is skipped."""
+
+    code: int
+    operand: int
+    if_true: int = 0
+    if_false: int = 0
+
+    def packed(self) -> bytes:
+        """Return it as ``struct sock_filter``."""
+        return struct.pack("=HBBI", self.code, self.if_true, self.if_false, self.operand)
+
+
+def load(offset: int) -> Instruction:
+    """Load 32 bits of the call's data."""
+    return Instruction(LOAD, offset)
+
+
+def low_half(argument: int) -> Instruction:
+    """Load the lower 32 bits of an argument, on a little-endian machine."""
+    return load(ARGUMENTS + 8 * argument)
+
+
+def high_half(argument: int) -> Instruction:
+    """Load the upper 32 bits of an argument."""
+    return load(ARGUMENTS + 8 * argument + 4)
+
+
+def answer(verdict: int) -> Instruction:
+    """End with a verdict."""
+    return Instruction(RETURN, verdict)
+
+
+def skip_unless_equal(operand: int, count: int) -> Instruction:
+    """Skip some instructions unless what was loaded is this."""
+    return Instruction(JUMP_EQUAL, operand, 0, count)
+
+
+def skip_if_equal(operand: int, count: int) -> Instruction:
+    """Skip some instructions if what was loaded is this."""
+    return Instruction(JUMP_EQUAL, operand, count, 0)
+
+
+def skip_if_below(operand: int, count: int) -> Instruction:
+    """Skip some instructions if what was loaded is less, as a number without a sign."""
+    return Instruction(JUMP_AT_LEAST, operand, 0, count)
+
+
+def skip_unless_bits(operand: int, count: int) -> Instruction:
+    """Skip some instructions if what was loaded has none of these bits."""
+    return Instruction(JUMP_ANY_BIT, operand, 0, count)
+
+
+def assembled(program: Sequence[Instruction]) -> bytes:
+    """Return a program as the kernel takes it."""
+    return b"".join(instruction.packed() for instruction in program)
+
+
+SET_MODE_FILTER = 1
+GET_ACTION_AVAILABLE = 2
+ALL_THREADS = 1  # SECCOMP_FILTER_FLAG_TSYNC
+SECCOMP = {"x86_64": 317, "aarch64": 277}
+# Calls of the x32 interface have this bit, and other numbers.
+X32 = 0x40000000
+CLONE_THREAD = 0x00010000
+# What a thread may ask prctl for: names of threads and of memory, and huge pages.
+PRCTL_ALLOWED = (15, 16, 41, 42, 0x53564D41)
+REFUSED = answer(ERRNO | errno.EPERM)
+UNKNOWN = answer(ERRNO | errno.ENOSYS)
+PASSED = answer(ALLOW)
+
+
+class _Program(ctypes.Structure):
+    _fields_ = (("length", ctypes.c_ushort), ("filter", ctypes.c_void_p))
+
+
+def has_seccomp() -> bool:
+    """Whether this kernel filters system calls, and this machine's are known here."""
+    if machine() not in MACHINES:
+        return False
+    verdict = ctypes.c_uint32(ERRNO)
+    try:
+        system_call(
+            SECCOMP[machine()], GET_ACTION_AVAILABLE, ctypes.c_ulong(0), ctypes.byref(verdict)
+        )
+    except OSError:
+        return False
+    return True
+
+
+def filter_system_calls() -> None:
+    """Refuse the calls to all threads of this process, for ever.
+
+    Raises
+    ------
+    LockdownFailed
+        If the kernel refuses.
+    """
+    install(rules(machine(), own_pid=os.getpid()))
+
+
+def install(instructions: Sequence[Instruction]) -> None:
+    """Have all threads of this process held to a program.
+
+    Raises
+    ------
+    LockdownFailed
+        If the kernel refuses.
+    """
+    program = assembled(instructions)
+    code = ctypes.create_string_buffer(program, len(program))
+    packed = _Program(len(program) // 8, ctypes.addressof(code))
+    try:
+        thread = system_call(
+            SECCOMP[machine()], SET_MODE_FILTER, ctypes.c_ulong(ALL_THREADS), ctypes.byref(packed)
+        )
+    except OSError as error:
+        raise LockdownFailed(f"seccomp: {error}") from error
+    if thread != 0:
+        raise LockdownFailed("seccomp: a thread has a filter of its own")
+
+
+def rules(name: str, *, own_pid: int) -> list[Instruction]:
+    """Return the program for a machine; calls by the numbers of another one kill the process."""
+    found = MACHINES[name]
+    program = [
+        load(ARCHITECTURE),
+        skip_if_equal(found.audit, 1),
+        answer(KILL_PROCESS),
+        load(NUMBER),
+    ]
+    if name == X86_64:
+        program += [skip_if_below(X32, 1), answer(KILL_PROCESS)]
+    for call in CALLS:
+        number = found.number(call)
+        if number is not None and call not in WITH_ARGUMENTS:
+            program += [skip_unless_equal(number, 1), REFUSED]
+    program += [skip_if_below(FIRST_UNKNOWN, 1), UNKNOWN]
+    for call, block in _by_arguments(own_pid).items():
+        program += [skip_unless_equal(_number(found, call), len(block)), *block]
+    return [*program, PASSED]
+
+
+def _by_arguments(own_pid: int) -> dict[str, list[Instruction]]:
+    """Return what decides about a call; each block ends with a verdict."""
+    to_itself = [low_half(0), skip_unless_equal(own_pid, 1), PASSED, REFUSED]
+    allowed = [part for option in PRCTL_ALLOWED for part in (skip_unless_equal(option, 1), PASSED)]
+    return {
+        "clone": [low_half(0), skip_unless_bits(CLONE_THREAD, 1), PASSED, REFUSED],
+        # Its arguments lie in memory, where no filter looks; the C library then takes `clone`.
+        "clone3": [UNKNOWN],
+        "kill": to_itself,
+        "tgkill": to_itself,
+        "prctl": [low_half(0), *allowed, REFUSED],
+        # To ask for a limit is no harm; to set one, the third argument points to it.
+        "prlimit64": [
+            low_half(2),
+            skip_if_equal(0, 1),
+            REFUSED,
+            high_half(2),
+            skip_if_equal(0, 1),
+            REFUSED,
+            PASSED,
+        ],
+    }
+
+
+def _number(found: Machine, call: str) -> int:
+    number = found.number(call)
+    if number is None:
+        raise LookupError(call)
+    return number

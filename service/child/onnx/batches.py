@@ -1,0 +1,154 @@
+"""Rows of a set, a batch at a time."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from howsure.statistics.arrays import Floats
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.description import Kind
+from service.runner.messages.frames import Array
+
+
+def class_logs(scores: Array, kind: Kind) -> Floats:
+    """Return logits as they are, and probabilities as their logarithms, float64 (n, n_classes)."""
+    wide: Floats = scores.astype(np.float64)
+    if kind == "logits":
+        return wide
+    with np.errstate(divide="ignore"):  # log 0 is -inf: a class that is ruled out
+        return np.asarray(np.log(np.maximum(wide, 0.0)))  # rounding may leave a -1e-9
+
+
+def log_probabilities(scores: Array, kind: Kind) -> Floats:
+    """Return the logarithms of the classes' probabilities, which sum to one, float64.
+
+    A row that is not finite gives NaN.
+    """
+    logs = class_logs(scores, kind)
+    with np.errstate(invalid="ignore", over="ignore"):
+        relative = logs - logs.max(axis=1, keepdims=True)
+        return np.asarray(relative - np.log(np.exp(relative).sum(axis=1, keepdims=True)))
+
+
+def on_finite_rows(compute: Callable[..., Floats], *arrays: Floats) -> Floats:
+    """Return ``compute(*arrays)``, NaN for each row for which an array holds what is no answer.
+
+    That is NaN or +inf, and -inf for all classes, which the last axis is of.
+    ``compute`` takes and gives arrays with a row a sample; no row may see another.
+    """
+    bad = np.zeros(len(arrays[0]), dtype=np.bool_)
+    for array in arrays:
+        lines = array.reshape(len(array), -1)
+        bad |= (np.isnan(lines) | np.isposinf(lines)).any(axis=1)
+        bad |= np.isneginf(array).all(axis=-1).reshape(len(array), -1).any(axis=1)
+    if not bad.any():
+        return compute(*arrays)
+    stand_in = [np.where(bad.reshape(-1, *[1] * (a.ndim - 1)), _uniform(a), a) for a in arrays]
+    found = compute(*stand_in)
+    found[bad] = np.nan
+    return found
+
+
+def _uniform(array: Floats) -> float:
+    """Return a logarithm that every class may have at once."""
+    return -float(np.log(array.shape[-1]))
+
+
+Item = TypeVar("Item")
+Made = TypeVar("Made")
+
+
+def overlapped(items: Iterable[Item], make: Callable[[Item], Made]) -> list[Made]:
+    """Return what is made of each item, in order, on a thread beside the one that iterates.
+
+    Not more than one item waits. The first failure, of ``items`` or of ``make``, is raised, that
+    of an earlier item first.
+    """
+    made: list[Future[Made]] = []
+    with ThreadPoolExecutor(1, thread_name_prefix="overlapped") as beside:
+        try:
+            for item in items:
+                if made:
+                    made[-1].result()
+                made.append(beside.submit(make, item))
+        except BaseException:
+            if made:
+                made[-1].result()
+            raise
+    return [future.result() for future in made]
+
+
+MAX_BATCH_ROWS = 256
+MAX_BATCH_INPUT_BYTES = 2**25
+MAX_BATCH_NUMBERS = 2**21
+
+# Answers a batch of rows, which are called so in errors, by arrays with a row for each.
+Run: TypeAlias = Callable[[Mapping[str, Array], str], Mapping[str, Array]]
+
+
+def batch_rows(inputs: Mapping[str, Array], numbers: int, fixed_batch: int | None) -> int:
+    """Return how many rows go through a model at a time: a power of two, by their size alone.
+
+    ``numbers`` is how many the answer holds for a row before it is summed up.
+    """
+    if fixed_batch is not None:
+        return fixed_batch
+    row_bytes = 0
+    for array in inputs.values():
+        row_bytes += array.nbytes // len(array)
+    most = min(MAX_BATCH_INPUT_BYTES // max(row_bytes, 1), MAX_BATCH_NUMBERS // max(numbers, 1))
+    return 1 << (min(max(most, 1), MAX_BATCH_ROWS).bit_length() - 1)
+
+
+def run_batches(
+    run: Run,
+    inputs: Mapping[str, Array],
+    *,
+    size: int,
+    pad: bool,
+    location: str,
+    start: int,
+) -> Iterator[tuple[int, dict[str, Array]]]:
+    """Run all rows, ``size`` at a time, and yield each first row's position with the answer.
+
+    With ``pad`` all batches are full: each row stands at its own place, the number of the row
+    modulo ``size``, and copies of its neighbours stand where there is none. The runtime's kernels
+    round by the place of a row in the batch, but not by what stands in the other places; so an
+    answer does not depend on how a set was divided. ``start`` is the number of the first row.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If the model does not answer one row for each it was given.
+    """
+    n_rows = len(next(iter(inputs.values())))
+    first = 0
+    while first < n_rows:
+        before = (start + first) % size if pad else 0
+        n_real = min(size - before, n_rows - first)
+        n_fed = size if pad else n_real
+        feeds = {
+            name: padded(array[first : first + n_real], before, n_fed)
+            for name, array in inputs.items()
+        }
+        place = f"{location}[{start + first}:{start + first + n_real}]"
+        answer = run(feeds, place)
+        for output in answer.values():
+            if output.ndim == 0 or len(output) != n_fed:
+                raise InvalidOnnxModel.because(
+                    ModelRule.OUTPUT_ROWS,
+                    f"the output has the shape {output.shape} for {n_fed} samples; expected one "
+                    "row per sample",
+                )
+        yield first, {name: output[before : before + n_real] for name, output in answer.items()}
+        first += n_real
+
+
+def padded(rows: Array, before: int, length: int) -> Array:
+    """Return ``length`` rows: copies of the first, the rows, copies of the last."""
+    if len(rows) == length:
+        return rows
+    places = np.clip(np.arange(length) - before, 0, len(rows) - 1)
+    return np.asarray(rows[places])

@@ -1,0 +1,94 @@
+"""Writes a calibrated model as one file, and runs that file on a few rows."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from onnx import ModelProto
+
+from howsure.statistics.measures import output_column
+from service.child.onnx.batches import batch_rows, run_batches
+from service.child.onnx.loading import Bytes
+from service.child.onnx.noise import last_layer_masks
+from service.child.onnx.onnx_file import OnnxFile, serialised
+from service.child.onnx.trial import fitted_trial
+from service.child.onnx.watchdog import Watchdog
+from service.errors import InferenceFailed
+from service.graph.export import build_export_graph
+from service.graph.export_spec import ExportSpec
+from service.graph.gate.external_weights import attach_external_data
+from service.graph.load import load_onnx_model
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import CONTENT, LAST_LAYER, OUTPUT, LoadOptions
+from service.runner.questions import chunks
+
+
+def export_file(
+    files: Bytes,
+    options: LoadOptions,
+    spec: Mapping[str, Any],
+    rows: Mapping[str, Array],
+    watchdog: Watchdog,
+) -> dict[str, Array]:
+    """Return the file's bytes, and its own outputs for the rows.
+
+    Raises
+    ------
+    InferenceFailed
+        If it is no single model with a stored choice.
+    InvalidOnnxModel
+        If it cannot be written or loaded.
+    InvalidInput
+        If it does not take the rows.
+    """
+    if options.resolved is None or len(files.onnx_models) != 1:
+        raise InferenceFailed("Only one model that is calibrated can be exported.")
+    choice = options.resolved.choice
+    last_layer = options.plan(LAST_LAYER)
+    content = serialised(
+        build_export_graph(
+            load_onnx_model(files.onnx_models[0], max_nodes=options.max_nodes),
+            choice,
+            ExportSpec.from_dict(spec),
+            {output_column(name): name for name in options.scalar_outputs},
+            last_layer_masks=None if last_layer is None else last_layer_masks(last_layer),
+        )
+    )
+    answers = _run(content, files, options, rows, watchdog, n_classes=choice.n_classes)
+    named = {OUTPUT + name: array for name, array in answers.items()}
+    return {CONTENT: np.frombuffer(content, dtype=np.uint8), **named}
+
+
+def _run(
+    content: bytes,
+    files: Bytes,
+    options: LoadOptions,
+    rows: Mapping[str, Array],
+    watchdog: Watchdog,
+    *,
+    n_classes: int,
+) -> dict[str, Array]:
+    """Run the file, as its bytes are, on the rows; return the outputs that the model lacks."""
+    own = OnnxFile(files.onnx_models[0], files.companions, options, watchdog)
+    model = ModelProto.FromString(content)
+    needed = attach_external_data(model, files.companions)
+    session = own.session(model) if needed else own.session_of(content)
+    theirs = {spec.name for spec in own.description.outputs}
+    wanted = [name for name in session.output_names if name not in theirs]
+    fixed = own.description.fixed_batch
+    parts: list[dict[str, Array]] = []
+    # Pixels take four times as much once they are a model's input: not all of them at once.
+    for place, some in chunks(rows, fixed_batch=fixed, start=0):
+        inputs = fitted_trial(some, own.inputs, options.location)
+        parts += [
+            part
+            for _, part in run_batches(
+                lambda fed, place: session.run(wanted, fed, place=place),
+                inputs,
+                size=batch_rows(inputs, n_classes, fixed),
+                pad=fixed is not None,
+                location=options.location,
+                start=place.start,
+            )
+        ]
+    return {name: np.concatenate([part[name] for part in parts]) for name in wanted}

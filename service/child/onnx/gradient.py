@@ -1,0 +1,127 @@
+"""How steeply the norm of the probabilities rises along directions of the inputs."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from howsure.statistics.arrays import Floats
+from howsure.statistics.measures.gradient import directions, gaussian_directions, is_exact, slopes
+from service.child.onnx.batches import on_finite_rows
+from service.errors import InvalidConfig
+from service.graph.description import TensorSpec
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import GRADIENT, PassPlan
+
+TAKEN = ("float32", "float64")
+USUAL_STEP = 1e-3
+LEAST_SPACINGS = 16  # between a number and the next that its type holds
+
+Logs: TypeAlias = Callable[[Mapping[str, Array]], Floats]
+
+
+def check_gradient_inputs(specs: Sequence[TensorSpec]) -> None:
+    """Refuse a model whose inputs allow no small step.
+
+    Raises
+    ------
+    InvalidConfig
+        If an input takes integers, truth values, or floats too coarse to difference.
+    """
+    for spec in specs:
+        if spec.dtype not in TAKEN:
+            raise InvalidConfig.at(
+                "config.measures",
+                f"{GRADIENT} takes small steps along the inputs, so each must be float32 or "
+                f"float64; input {spec} is not. Export the model with float inputs, or leave the "
+                "measure out",
+            )
+
+
+def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
+    """Return the plan with what the first rows tell: how far to step along each direction.
+
+    The unit is the median, over an input's values, of their standard deviation over the rows:
+    values on a scale of their own must not drown the rest. An input with no more values than
+    directions is stepped along its own axes, each by its own deviation.
+    """
+    scales = {
+        name: _scales(array, plan.passes, plan.step or USUAL_STEP) for name, array in trial.items()
+    }
+    exact = any(is_exact(array.shape[1:], plan.passes) for array in trial.values())
+    return replace(
+        plan,
+        passes=sum(map(len, scales.values())),
+        scales=scales,
+        divisible=len(trial) == 1 and not exact,
+    )
+
+
+def _scales(array: Array, n_directions: int, step: float) -> tuple[float, ...]:
+    """Return the spread of an input along each direction, of its finite values."""
+    is_known = np.isfinite(array)
+    wide = np.where(is_known, array, 0.0).astype(np.float64)
+    counts = np.maximum(is_known.sum(axis=0), 1)
+    apart = np.where(is_known, wide - wide.sum(axis=0) / counts, 0.0)
+    each = np.sqrt(np.square(apart).sum(axis=0) / counts).ravel()
+    size = np.sqrt(np.square(wide).sum(axis=0) / counts).ravel()
+    varying = each > 0
+    # Far from 0 numbers lie so far apart that a small step would be rounded to none or to one.
+    least = LEAST_SPACINGS * np.finfo(array.dtype).eps * size / step
+    each = np.maximum(each, least)
+    usual = float(np.median(each[varying])) if varying.any() else float(np.sqrt(np.mean(size**2)))
+    usual = usual or 1.0
+    if is_exact(array.shape[1:], n_directions):
+        return tuple(np.where(varying, each, usual).tolist())
+    return (usual,) * n_directions
+
+
+def slopes_of(rows: Mapping[str, Array], plan: PassPlan, logs: Logs) -> Floats:
+    """Return the slope of ``||p||_2`` along each direction, shape (n_rows, directions).
+
+    ``logs`` gives the logits, or the logarithms of the probabilities, of rows. Where the plan is
+    divisible, the mean of the squares is the square of the gradient's norm, and otherwise their
+    sum.
+    """
+    found = [
+        slope
+        for site, name in enumerate(sorted(rows))
+        for slope in _along(name, rows, plan, logs, site)
+    ]
+    return np.stack(found, axis=1)
+
+
+def _along(
+    name: str, rows: Mapping[str, Array], plan: PassPlan, logs: Logs, site: int
+) -> Iterator[Floats]:
+    array = rows[name]
+    scales = (plan.scales or {})[name]
+    shape = array.shape[1:]
+    # Text of another length than the rows that were planned for has as many directions as they.
+    exact = not plan.divisible and prod(shape) == len(scales)
+    draw = directions if exact else gaussian_directions
+    steps = draw(shape, n_directions=len(scales), seed=plan.seed, site=site)
+    weight = 1.0 if exact or plan.divisible else len(steps) ** -0.5
+    for direction, scale in zip(steps, scales, strict=True):
+        size = scale * (plan.step or USUAL_STEP)
+        step = (direction * size).astype(array.dtype)
+        forth, back = array + step, array - step
+        moved = _moved(forth, back, direction)
+        plus, minus = logs({**rows, name: forth}), logs({**rows, name: back})
+        rise = on_finite_rows(partial(slopes, distance=1.0), plus, minus)
+        yield rise / np.where(moved > 0.0, moved, np.inf) * weight
+
+
+def _moved(forth: Array, back: Array, direction: Array) -> Floats:
+    """Return how far each row really went along the direction, shape (n_rows,).
+
+    Beside a large value a small step is rounded; a value that is missing goes nowhere.
+    """
+    along = direction.ravel().astype(np.float64)
+    apart = (forth.astype(np.float64) - back).reshape(len(forth), -1)
+    is_known = np.isfinite(apart)
+    length: Floats = is_known @ np.square(along)
+    return np.where(is_known, apart, 0.0) @ along / np.where(length > 0.0, length, np.inf)

@@ -1,0 +1,257 @@
+"""What a model takes, and how arrays as they were sent are brought to it: the one place for it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.child.pictures.values import keeps_pixels, model_values, pixels_in_order
+from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule
+from service.graph.description import TensorSpec, quote, quote_all
+from service.runner.messages.frames import DTYPES, Array
+from service.runner.messages.preprocessing import PIXELS, Preprocessing
+
+ANY_INPUT = "inputs"
+
+
+def check_input_types(specs: Sequence[TensorSpec]) -> None:
+    """Refuse a model with an input that no array of numbers can feed.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If an input takes text, or a type numpy does not have.
+    """
+    for spec in specs:
+        if spec.dtype not in DTYPES:
+            raise InvalidOnnxModel.because(
+                ModelRule.INPUT_TYPE,
+                f"input {spec}: expected an input of numbers, one of {', '.join(DTYPES)}",
+            )
+
+
+def by_input(arrays: Mapping[str, Array], specs: Sequence[TensorSpec]) -> Mapping[str, Array]:
+    """Return the arrays by input name: a lone one may be called ``inputs`` whatever its name."""
+    if len(specs) == 1 and arrays.keys() == {ANY_INPUT}:
+        return {specs[0].name: arrays[ANY_INPUT]}
+    return arrays
+
+
+def fit_inputs(
+    arrays: Mapping[str, Array], specs: Sequence[TensorSpec], *, location: str, start: int
+) -> dict[str, Array]:
+    """Return one array per input, of its dtype, all with the same number of rows.
+
+    Integers become floats and wide floats narrow ones, as everywhere; what would change more than
+    the last digits (a fraction to an integer, a number out of range) is refused. ``start`` is the
+    number of the first row, for messages.
+
+    Raises
+    ------
+    InvalidInput
+        If a name, shape or value does not suit; the violation names the input.
+    """
+    names = [spec.name for spec in specs]
+    for name in arrays:
+        if name not in names:
+            raise InvalidInput.at(
+                f"{location}.{name}", f"the ONNX model has no such input; it has {quote_all(names)}"
+            )
+    fitted: dict[str, Array] = {}
+    for spec in specs:
+        place = f"{location}.{spec.name}"
+        if spec.name not in arrays:
+            raise InvalidInput.at(place, f"this input of the ONNX model is missing: {spec}")
+        _check_shape(arrays[spec.name], spec, place)
+        fitted[spec.name] = _cast(arrays[spec.name], np.dtype(spec.dtype), place, start)
+    if len({len(array) for array in fitted.values()}) > 1:
+        counts = ", ".join(f"{quote(name)} {len(array)}" for name, array in fitted.items())
+        raise InvalidInput.at(location, f"every input needs the same number of rows: {counts}")
+    return fitted
+
+
+def _check_shape(array: Array, spec: TensorSpec, place: str) -> None:
+    shape = (None,) if spec.shape is None else (None, *spec.shape[1:])
+    suits = array.ndim == len(shape) if spec.shape is not None else array.ndim > 0
+    suits = suits and all(
+        want in (None, got) for want, got in zip(shape, array.shape, strict=False)
+    )
+    if not suits:
+        axes = ", ".join(["rows", *("any" if size is None else str(size) for size in shape[1:])])
+        more = ", …" if spec.shape is None else ""
+        raise InvalidInput.at(
+            place, f"expected shape [{axes}{more}], got {list(array.shape)} of {array.dtype.name}"
+        )
+    if array.size == 0:
+        raise InvalidInput.at(place, "expected at least one row with at least one value")
+
+
+def _cast(array: Array, dtype: np.dtype[Any], place: str, start: int) -> Array:
+    if array.dtype == dtype:
+        return array
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            cast = array.astype(dtype)
+        wrong = np.isinf(cast) & np.isfinite(array)
+        rule = f"a number within the range of {dtype.name}"
+    elif dtype.kind == "b":
+        cast = array.astype(dtype)
+        wrong = (array != 0) & (array != 1)
+        rule = "0 or 1"
+    else:
+        limits = np.iinfo(dtype)
+        wrong = _outside(array, limits.min, limits.max)
+        if array.dtype.kind == "f":
+            wrong |= array != np.floor(array)  # NaN differs from itself
+        with np.errstate(invalid="ignore"):
+            cast = array.astype(dtype)
+        rule = f"an integer from {limits.min} to {limits.max}"
+    if wrong.any():
+        index = tuple(int(i) for i in np.unravel_index(int(np.argmax(wrong)), wrong.shape))
+        position = "".join(f"[{i}]" for i in (start + index[0], *index[1:]))
+        raise InvalidInput.at(place + position, f"expected {rule}, got {array[index]!s}")
+    return cast
+
+
+def _outside(array: Array, least: int, most: int) -> NDArray[np.bool_]:
+    if array.dtype.kind == "b":
+        return np.zeros(array.shape, dtype=np.bool_)
+    if array.dtype.kind == "f":
+        # `most` may round up to a power of two that does not fit; the bound below it is exact.
+        values = array.astype(np.float64)
+        return ~((values >= float(least)) & (values < float(most + 1)))
+    # numpy compares integers of any two widths, and Python integers beyond them, exactly.
+    return np.asarray((array < least) | (array > most))
+
+
+PREPROCESSING = "config.preprocessing"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelInputs:
+    """The inputs of a model, and what makes the only one of them of pictures.
+
+    With ``preprocessing`` an array called ``pixels`` holds pixels, uint8 of shape (n, height,
+    width, channels), and no values of an input of that name; without, it is a name like any other.
+    """
+
+    specs: Sequence[TensorSpec]
+    preprocessing: Preprocessing | None = None
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the inputs."""
+        return [spec.name for spec in self.specs]
+
+    def check_preprocessing(self) -> None:
+        """Refuse a model that pictures, so prepared, can never be an input of.
+
+        Raises
+        ------
+        InvalidConfig
+        """
+        if self.preprocessing is None:
+            return
+        if len(self.specs) != 1:
+            raise InvalidConfig.at(
+                PREPROCESSING,
+                "it makes one input of a picture, and the model has several: "
+                f"{quote_all(self.names)}; leave it out and send arrays",
+            )
+        (spec,) = self.specs
+        made = _made_shape(self.preprocessing)
+        taken = made if spec.shape is None else (None, *spec.shape[1:])
+        sizes = zip(made, taken, strict=False)
+        if len(made) != len(taken) or any(m and t and m != t for m, t in sizes):
+            raise InvalidConfig.at(
+                PREPROCESSING,
+                f"it makes {_axes(made)} of pictures, and the model takes {spec}; set layout, "
+                "colour, and crop or resize",
+            )
+        if np.dtype(spec.dtype).kind != "f" and not keeps_pixels(self.preprocessing):
+            raise InvalidConfig.at(
+                PREPROCESSING,
+                f"it makes fractions of pixels, and the model takes {spec}; use the preset none, "
+                "pixels as they are",
+            )
+
+    def are_pixels(self, arrays: Mapping[str, Array]) -> bool:
+        """Tell whether these are pixels, to be made a model's input."""
+        return self.preprocessing is not None and arrays.keys() == {PIXELS}
+
+    def fitted(self, arrays: Mapping[str, Array], *, location: str, start: int) -> dict[str, Array]:
+        """Return one array per input, of its type; ``start`` is the number of the first row.
+
+        Raises
+        ------
+        InvalidInput
+            If a name, shape or value does not suit; the violation names the array.
+        """
+        if self.preprocessing is not None and PIXELS in arrays:
+            return self._of_pixels(arrays, self.preprocessing, location, start)
+        named = by_input(arrays, self.specs)
+        return fit_inputs(named, self.specs, location=location, start=start)
+
+    def as_sent(self, arrays: Mapping[str, Array]) -> Array:
+        """Return what tells one sample from another: the bytes of its arrays, as they came."""
+        if self.are_pixels(arrays):
+            return arrays[PIXELS]
+        named = by_input(arrays, self.specs)
+        if len(self.specs) == 1:
+            return named[self.specs[0].name]
+        lines = [np.ascontiguousarray(named[name]) for name in self.names]
+        return np.concatenate(
+            [line.reshape(len(line), -1).view(np.uint8) for line in lines], axis=1
+        )
+
+    def _of_pixels(
+        self,
+        arrays: Mapping[str, Array],
+        preprocessing: Preprocessing,
+        location: str,
+        start: int,
+    ) -> dict[str, Array]:
+        if len(arrays) > 1:
+            others = quote_all([name for name in arrays if name != PIXELS])
+            raise InvalidInput.at(
+                location, f"{PIXELS} are all that the model takes; leave out {others}"
+            )
+        height, width = preprocessing.crop or (None, None)
+        spec = TensorSpec(PIXELS, "uint8", (None, height, width, preprocessing.channels))
+        pixels = fit_inputs(arrays, [spec], location=location, start=start)[PIXELS]
+        if keeps_pixels(preprocessing):
+            values: Array = pixels_in_order(pixels, preprocessing)
+        else:
+            values = model_values(pixels, preprocessing)
+        (taken,) = self.specs
+        self._check_made(values, taken, pixels, f"{location}.{PIXELS}")
+        return fit_inputs({taken.name: values}, self.specs, location=location, start=start)
+
+    def _check_made(self, values: Array, taken: TensorSpec, pixels: Array, place: str) -> None:
+        """Say of pixels that are of another size than the model's in which size they came."""
+        sizes = zip(values.shape[1:], (taken.shape or values.shape)[1:], strict=True)
+        if any(wanted is not None and size != wanted for size, wanted in sizes):
+            raise InvalidInput.at(
+                place,
+                f"pictures of {pixels.shape[2]} x {pixels.shape[1]} do not suit the model, which "
+                f"takes {taken}; preprocessing.crop, or resize, brings them to one size",
+            )
+
+
+def _made_shape(preprocessing: Preprocessing) -> tuple[int | None, ...]:
+    """Return the shape that pictures are brought to; None for what differs between them."""
+    height, width = preprocessing.crop or (None, None)
+    if preprocessing.crop is None and isinstance(preprocessing.resize, tuple):
+        height, width = preprocessing.resize
+    shapes: Mapping[str, tuple[int | None, ...]] = {
+        "nchw": (None, preprocessing.channels, height, width),
+        "nhwc": (None, height, width, preprocessing.channels),
+        "nhw": (None, height, width),
+    }
+    return shapes[preprocessing.layout]
+
+
+def _axes(shape: tuple[int | None, ...]) -> str:
+    return f"[{', '.join(['rows', *('any' if size is None else str(size) for size in shape[1:])])}]"

@@ -1,0 +1,215 @@
+"""One ONNX file: parsed, described, and turned into sessions of the graphs we make of it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from google.protobuf.message import EncodeError
+from numpy.typing import NDArray
+from onnx import ModelProto, ValueInfoProto, helper
+
+from service.child.onnx.batches import batch_rows, run_batches
+from service.child.onnx.model_inputs import ModelInputs, check_input_types
+from service.child.onnx.noise import quiet_feeds
+from service.child.onnx.session import OnnxSession
+from service.child.onnx.watchdog import Watchdog
+from service.errors import InvalidOnnxModel, ModelRule, TooLarge
+from service.graph.describe import describe_onnx_model
+from service.graph.description import NoiseSite, OnnxModelDescription, OutputChoice
+from service.graph.gate.external_weights import attach_external_data
+from service.graph.load import load_onnx_model
+from service.graph.output.choose import choose_output
+from service.graph.output.plan import HOOK, OUTPUT, OutputPlan, probe_graph
+from service.graph.proto import keep_outputs
+from service.graph.serving import SCORES, build_packed_graph, build_serving_graph
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import LoadOptions
+
+MAX_TRIAL_SCORES = 2**23
+
+
+@dataclass(frozen=True, eq=False)
+class Probed:
+    """What the trial rows showed: the choice, the values it rests on, how many rows were run.
+
+    ``values`` are those of the tensor that the head reads, ``session`` runs the plain model.
+    """
+
+    choice: OutputChoice
+    outputs: Mapping[str, Array]
+    values: Array
+    session: OnnxSession
+
+
+class OnnxFile:
+    """The model of a file, edited in place, and what is known of it."""
+
+    def __init__(
+        self,
+        data: bytes,
+        companions: Mapping[str, memoryview],
+        options: LoadOptions,
+        watchdog: Watchdog,
+    ) -> None:
+        self._data = data
+        self._companions = companions
+        self._options = options
+        self._watchdog = watchdog
+        self.model = load_onnx_model(data, max_nodes=options.max_nodes)
+        self.description: OnnxModelDescription = describe_onnx_model(self.model)
+        check_input_types(self.description.inputs)
+        self._attach()
+
+    @property
+    def inputs(self) -> ModelInputs:
+        """What the model takes."""
+        return ModelInputs(self.description.inputs, self._options.preprocessing)
+
+    def renew(self) -> ModelProto:
+        """Begin again with the file's own graph."""
+        self.model = load_onnx_model(self._data, max_nodes=self._options.max_nodes)
+        self._attach()
+        return self.model
+
+    def _attach(self) -> None:
+        in_memory = attach_external_data(self.model, self._companions)
+        self._weights = {name: self._companions[name] for name in in_memory}
+
+    def session(self, model: ModelProto) -> OnnxSession:
+        """Load a graph.
+
+        Raises
+        ------
+        InvalidOnnxModel
+            If it cannot be loaded.
+        """
+        return self.session_of(serialised(model))
+
+    def session_of(self, data: bytes) -> OnnxSession:
+        """Load a graph from its bytes."""
+        return OnnxSession(
+            data,
+            weights=self._weights,
+            device=self._options.device,
+            threads=self._options.threads,
+            watchdog=self._watchdog,
+        )
+
+    def probe(
+        self, plan: OutputPlan, sites: Sequence[NoiseSite], inputs: Mapping[str, Array]
+    ) -> Probed:
+        """Run the planned outputs on the trial rows, without noise, and choose among them."""
+        session = self.session(probe_graph(self.model, plan))
+        outputs = self._try(session, sites, inputs)
+        choice = choose_output(plan, outputs, n_samples=len(outputs[OUTPUT]))
+        self.refuse_too_many(choice.n_classes)
+        hooked = choice.raw or choice.tensor != plan.tensor
+        return Probed(choice, outputs, outputs[HOOK] if hooked else outputs[OUTPUT], session)
+
+    def serve(
+        self,
+        choice: OutputChoice,
+        *,
+        top_k: Sequence[int],
+        columns: Sequence[str],
+        scalars: Mapping[str, str],
+        sites: Sequence[NoiseSite] = (),
+        last_layer_masks: NDArray[np.float32] | None = None,
+    ) -> OnnxSession:
+        """Load the model with the head on the chosen output."""
+        graph = build_serving_graph(
+            self.model,
+            choice,
+            top_k=top_k,
+            columns=columns,
+            scalars=scalars,
+            with_scores=True,
+            sites=sites,
+            last_layer_masks=last_layer_masks,
+        )
+        return self.session(graph)
+
+    def serve_in_one(
+        self, choice: OutputChoice, *, top_k: Sequence[int], columns: Sequence[str]
+    ) -> OnnxSession:
+        """Load the model with the head as its only output."""
+        graph = build_packed_graph(self.model, choice, top_k=top_k, columns=columns)
+        return self.session(graph)
+
+    def scores(self, choice: OutputChoice, sites: Sequence[NoiseSite] = ()) -> OnnxSession:
+        """Load the model with the scores of the classes as its only output, and no head."""
+        graph = build_serving_graph(
+            self.model, choice, top_k=(1,), with_scores=True, sites=sites
+        ).graph
+        kept = {SCORES, *(site.shape_output for site in sites)}
+        outputs = [output for output in graph.output if output.name in kept]
+        keep_outputs(
+            graph, [helper.make_tensor_value_info(o.name, _type(o), None) for o in outputs]
+        )
+        return self.session(self.model)
+
+    def refuse_too_many(self, n_classes: int) -> None:
+        """Refuse more classes than the service takes."""
+        most = self._options.max_classes
+        if n_classes > most:
+            raise TooLarge.at(
+                "model",
+                f"expected at most {most} classes, got {n_classes}",
+                rule=ModelRule.TOO_MANY_CLASSES,
+            )
+
+    def _try(
+        self, session: OnnxSession, sites: Sequence[NoiseSite], inputs: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        """Run one row first, since it tells how many classes a batch must hold."""
+        fixed = self.description.fixed_batch
+        one = {name: array[:1] for name, array in inputs.items()}
+        first = self._run(session, sites, one, fixed or 1)
+        n_classes = int(np.prod(first[OUTPUT].shape[1:]))
+        self.refuse_too_many(n_classes)
+        most = max(1, MAX_TRIAL_SCORES // max(n_classes, 1))
+        rows = {name: array[:most] for name, array in inputs.items()}
+        return self._run(session, sites, rows, batch_rows(rows, max(n_classes, 1), fixed))
+
+    def _run(
+        self,
+        session: OnnxSession,
+        sites: Sequence[NoiseSite],
+        rows: Mapping[str, Array],
+        size: int,
+    ) -> dict[str, Array]:
+        names = session.output_names
+        quiet = quiet_feeds(sites)
+        parts = [
+            part
+            for _, part in run_batches(
+                lambda fed, place: session.run(names, {**fed, **quiet}, place=place),
+                rows,
+                size=size,
+                pad=self.description.fixed_batch is not None,
+                location=self._options.location,
+                start=0,
+            )
+        ]
+        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+
+
+def serialised(model: ModelProto) -> bytes:
+    """Return the bytes of a model.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it is too large for one file.
+    """
+    try:
+        return bytes(model.SerializeToString())
+    except (EncodeError, ValueError) as error:
+        raise InvalidOnnxModel.because(
+            ModelRule.FILE_TOO_LARGE,
+            "2 GiB is the limit of one ONNX file; save it with external weights",
+        ) from error
+
+
+def _type(output: ValueInfoProto) -> int:
+    return int(output.type.tensor_type.elem_type)

@@ -1,0 +1,119 @@
+"""Answers for calibrations without a model: the rows of a request are a model's outputs."""
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from howsure.statistics.records.build import score_uncertainty
+from howsure.statistics.softmax import rank_scores
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.requests.body_decoder import Decoded, read_request, supplied_column
+from service.child.requests.limits import BodyLimits
+from service.child.requests.tensors import ScoreKind, class_scores, supplied_columns
+from service.errors import InvalidInput
+from service.graph.description import OnnxModelDescription, TensorSpec
+from service.runner.messages.frames import Array, Buffer
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.open_inference import TensorMetadata
+from service.runner.messages.predict_batches import Sent
+from service.runner.messages.scores_model import ScoresModelSpec
+from service.runner.model_output import expected_of
+
+PROVIDER = "CPUExecutionProvider"
+FLOAT = "FP32"
+
+
+class ScoresModel:
+    """Ranks classes and measures uncertainty of logits, or of logarithms of probabilities."""
+
+    def __init__(self, spec: ScoresModelSpec, versions: Mapping[str, str]) -> None:
+        rows = TensorSpec(spec.kind, "float32", (None, spec.n_classes))
+        self.spec = spec
+        self.found = LoadedOnnxModel(
+            description=OnnxModelDescription((rows,), (), 0, 0, None, (), None),
+            output=spec.output,
+            top_k=spec.top_k,
+            provider=PROVIDER,
+            versions=versions,
+            columns=spec.columns,
+        )
+        self._expected = expected_of(spec.resolved())
+
+    def matrix(
+        self,
+        rows: dict[str, Array],
+        *,
+        location: str,  # noqa: ARG002 - as of a model that is run
+        start: int,  # noqa: ARG002
+    ) -> Array:
+        """Return top classes, top scores and uncertainties of each row, side by side."""
+        ((kind, scores),) = rows.items()
+        ranked = rank_scores(scores, n_top=self._expected.n_top)
+        top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
+        measured = score_uncertainty(scores, top_k=self.spec.top_k, logits=kind == "logits")
+        columns = [measured[name][:, None] for name in self._expected.columns]
+        return np.hstack(
+            [ranked.top_classes, top_weights / ranked.total[:, None], *columns], dtype=np.float32
+        )
+
+
+class ScoresDecoder:
+    """Reads bodies and holds them against the classes and events of a calibration."""
+
+    def __init__(self, spec: ScoresModelSpec) -> None:
+        self._spec = spec
+
+    def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
+        """Read a body.
+
+        Raises
+        ------
+        MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
+            If it breaks a rule.
+        """
+        spec, limits = self._spec, limits.of_rows_of(self._spec.n_classes)
+        request, wanted = read_request(sent, bytes(body), limits, inputs=self._inputs)
+        kind, scores = class_scores(request, n_classes=spec.n_classes, max_rows=limits.max_rows)
+        supplied = supplied_columns(request, spec.supplied, n_rows=len(scores))
+        self._check_events(kind)
+        return Decoded(
+            rows={kind: scores},
+            n_rows=len(scores),
+            is_checked=True,
+            wanted=wanted,
+            supplied={
+                name: supplied_column(name, values, len(scores))
+                for name, values in supplied.items()
+            },
+        )
+
+    def decode_alike(
+        self,
+        sent: Sent,  # noqa: ARG002 - as of a model's bodies
+        bodies: Buffer,  # noqa: ARG002
+        *,
+        max_rows: int,  # noqa: ARG002
+        run_rows: int,  # noqa: ARG002
+    ) -> Decoded | None:
+        """Return None: each body is read by itself."""
+        return None
+
+    def check(self, rows: Mapping[str, Array]) -> None:
+        """Accept rows, which were checked as they were read."""
+
+    def _check_events(self, kind: ScoreKind) -> None:
+        """Refuse probabilities where an event needs logits."""
+        given = self._spec.given_by(kind)
+        for event in self._spec.events:
+            if event.column not in given:
+                raise InvalidInput.at(
+                    kind, f"Top-{event.k} is answered by {event.measure}, which {kind} do not give"
+                )
+
+    def _inputs(self) -> list[TensorMetadata]:
+        """Return what the protocol calls inputs."""
+        spec = self._spec
+        return [
+            TensorMetadata(spec.kind, FLOAT, [-1, spec.n_classes]),
+            *(TensorMetadata(SUPPLIED_PREFIX + name, FLOAT, [-1]) for name in spec.supplied),
+        ]

@@ -1,0 +1,163 @@
+"""One ONNX model with its uncertainty head, and the passes and slopes that it makes beside it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from howsure.statistics.arrays import Labels
+from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.passes import (
+    PassColumns,
+    averaged_columns,
+    covariance_norm,
+    gradient_columns,
+)
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.records import Records
+from service.child.onnx.batches import class_logs, log_probabilities, on_finite_rows
+from service.child.onnx.gradient import slopes_of
+from service.child.onnx.noise import NoiseFeeds
+from service.child.onnx.session import OnnxSession
+from service.graph.description import Kind
+from service.graph.proto import PREFIX
+from service.graph.serving import PACKED_OUTPUT, SCORES, TOP_CLASSES, TOP_SCORES
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+
+LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
+
+
+@dataclass(frozen=True, eq=False)
+class SingleModel:
+    """A session of the serving graph, and what is run through it more than once.
+
+    Attributes
+    ----------
+    session
+        Of the model with its head.
+    repeated
+        What passes and slopes run: the same, or one without the passes of a last layer, for the
+        runtime computes a whole graph whatever is asked of it.
+    kind
+        What its scores are.
+    columns
+        The uncertainties that the head gives.
+    noise
+        Of its Dropout nodes, where ``dropout`` asks for their variance.
+    n_top
+        How many top classes the one output begins with, where the graph has but one.
+    """
+
+    session: OnnxSession
+    repeated: OnnxSession
+    kind: Kind
+    columns: tuple[str, ...]
+    dropout: PassPlan | None = None
+    noise: NoiseFeeds | None = None
+    last_layer: PassPlan | None = None
+    gradient: PassPlan | None = None
+    n_top: int | None = None
+
+    def words(self, rows: dict[str, Array], place: str) -> Array | None:
+        """Return the head's outputs as one matrix, if the graph has them so."""
+        if self.n_top is None:
+            return None
+        return self.session.run_all([PACKED_OUTPUT], rows, place=place)[0]
+
+    def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
+        """Return the head's outputs, and the uncertainties that take more runs."""
+        words = self.words(dict(rows), place)
+        if words is not None:
+            return self._apart(words)
+        wanted = [TOP_CLASSES, TOP_SCORES, *(PREFIX + name for name in self.columns)]
+        answer = self.run(wanted, rows, place)
+        if self.dropout is not None:
+            variance = on_finite_rows(covariance_norm, self.passes(rows, place))
+            answer[PREFIX + DROPOUT] = variance.astype(np.float32)
+        if self.gradient is not None:
+            norm = gradient_norm(self.all_slopes(rows, place), exact=not self.gradient.divisible)
+            answer[PREFIX + GRADIENT] = norm.astype(np.float32)
+        return answer
+
+    def _apart(self, words: Array) -> dict[str, Array]:
+        n_top = self.n_top or 0
+        measures = enumerate(self.columns, 2 * n_top)
+        return {
+            TOP_CLASSES: words[:, :n_top].astype(np.int64),
+            TOP_SCORES: words[:, n_top : 2 * n_top],
+        } | {PREFIX + name: words[:, place] for place, name in measures}
+
+    def finish(self, part: dict[str, Array]) -> dict[str, Array]:
+        """Return the answer as it is: the graph made it."""
+        return part
+
+    def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
+        """Return all that records are made of: scores, the head's uncertainties, passes."""
+        wanted = [SCORES, *(PREFIX + name for name in self.columns)]
+        if self.last_layer is not None:
+            wanted.append(LAST_LAYER_LOGS)
+        seen = self.run(wanted, rows, place)
+        if self.dropout is not None:
+            seen[DROPOUT] = self.passes(rows, place)
+        if self.gradient is not None:
+            seen[GRADIENT] = self.all_slopes(rows, place)
+        return seen
+
+    def record(
+        self, seen: Mapping[str, Array], labels: Labels, *, keys: Array, top_k: Sequence[int]
+    ) -> Records:
+        """Make records of what was observed."""
+        records = build_records(
+            class_logs(seen[SCORES], self.kind),
+            labels,
+            tie_keys=keys,
+            uncertainty={name: seen[PREFIX + name] for name in self.columns},
+            top_k=top_k,
+        )
+        for columns in self._of_passes(seen, labels):
+            records = records.with_passes(columns)
+        return records
+
+    def _of_passes(self, seen: Mapping[str, Array], labels: Labels) -> list[PassColumns]:
+        found = []
+        if self.dropout is not None:
+            found.append(averaged_columns(DROPOUT, seen[DROPOUT], labels))
+        if self.last_layer is not None:
+            logs = seen[LAST_LAYER_LOGS].astype(np.float64)
+            columns = averaged_columns(LAST_LAYER, logs, labels)
+            # What serves is the graph's own, to the last bit.
+            columns.uncertainty[LAST_LAYER] = seen[PREFIX + LAST_LAYER]
+            found.append(columns)
+        if self.gradient is not None:
+            found.append(gradient_columns(seen[GRADIENT], exact=not self.gradient.divisible))
+        return found
+
+    def run(self, wanted: Sequence[str], rows: Mapping[str, Array], place: str) -> dict[str, Array]:
+        """Run the head once, without noise."""
+        quiet = self._quiet() if self.session is self.repeated else {}
+        return self.session.run(wanted, {**rows, **quiet}, place=place)
+
+    def passes(self, rows: Mapping[str, Array], place: str) -> Array:
+        """Return the log-probabilities of all passes, shape (n_rows, passes, n_classes)."""
+        if self.noise is None or self.dropout is None:
+            raise RuntimeError("this model has no passes")
+        logs = []
+        for number in range(self.dropout.passes):
+            feeds = {**rows, **self.noise.of_pass(rows, number, place)}
+            scores = self.repeated.run([SCORES], feeds, place=place)[SCORES]
+            logs.append(log_probabilities(scores, self.kind))
+        return np.stack(logs, axis=1)
+
+    def all_slopes(self, rows: Mapping[str, Array], place: str) -> Array:
+        """Return the slopes along all directions, shape (n_rows, directions)."""
+        if self.gradient is None:
+            raise RuntimeError("this model has no slopes")
+        return slopes_of(rows, self.gradient, lambda fed: self._logs(fed, place))
+
+    def _logs(self, rows: Mapping[str, Array], place: str) -> Array:
+        scores = self.repeated.run([SCORES], {**rows, **self._quiet()}, place=place)[SCORES]
+        return class_logs(scores, self.kind)
+
+    def _quiet(self) -> dict[str, Array]:
+        return {} if self.noise is None else self.noise.quiet()

@@ -1,0 +1,306 @@
+"""The first rows of a calibration set, on which a model is tried and its runs are timed."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats
+from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.passes import covariance_norm
+from service.child.onnx.batches import batch_rows, on_finite_rows, padded
+from service.child.onnx.model_inputs import ModelInputs
+from service.child.onnx.noise import check_same_noise
+from service.child.onnx.onnx_file import Probed
+from service.child.onnx.single_model import SingleModel
+from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
+from service.graph.description import OutputChoice
+from service.graph.proto import PREFIX
+from service.graph.serving import TOP_CLASSES, TOP_SCORES
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import (
+    DROPOUT,
+    GRADIENT,
+    LAST_LAYER,
+    PLAIN,
+    LoadedOnnxModel,
+    PassPlan,
+)
+
+MAX_TIMED_ROWS = 32
+MAX_TIMED_RUNS = 1024  # rows times passes: a trial is no calibration
+TIMED_PASSES = 8  # of many, so that more rows can be timed
+REPETITIONS = 3
+
+
+def fitted_trial(
+    trial: Mapping[str, Array], inputs: ModelInputs, location: str
+) -> dict[str, Array]:
+    """Return the trial rows as the model takes them.
+
+    Raises
+    ------
+    InvalidConfig
+        If its inputs cannot be what pictures are made.
+    InvalidInput
+        If the rows do not suit it.
+    """
+    inputs.check_preprocessing()
+    return inputs.fitted(trial, location=location, start=0)
+
+
+def timed_rows(
+    inputs: Mapping[str, Array], fixed_batch: int | None, passes: Sequence[int], *, numbers: int
+) -> dict[str, Array]:
+    """Return a few rows, fewer where each takes many passes; of a fixed batch exactly that many.
+
+    They are no more than a batch: ``numbers`` is how many one row makes before they are summed up.
+    """
+    most = min(MAX_TIMED_ROWS, MAX_TIMED_RUNS // max((1, *passes)))
+    most = min(max(1, most), batch_rows(inputs, numbers, None))
+    return first_rows(inputs, most, fixed_batch)
+
+
+def first_rows(
+    inputs: Mapping[str, Array], n_rows: int, fixed_batch: int | None
+) -> dict[str, Array]:
+    """Return at most so many rows; of a fixed batch exactly that many."""
+    if fixed_batch is None:
+        return {name: array[:n_rows] for name, array in inputs.items()}
+    return {name: padded(array[:fixed_batch], 0, fixed_batch) for name, array in inputs.items()}
+
+
+def milliseconds_a_row(
+    run: Callable[[], object], n_rows: int, *, repeat: int = REPETITIONS
+) -> float:
+    """Return the least time of a few runs, the first of which may also warm up."""
+    times = []
+    for _ in range(repeat):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return 1000.0 * min(times) / n_rows
+
+
+def check_spread(measure: str, values: Floats, passes: int, advice: str) -> None:
+    """Refuse a measure that is zero for every row tried: it would rank nothing.
+
+    Raises
+    ------
+    InvalidConfig
+        With this advice.
+    """
+    if not np.any(values):
+        rows = "the first row" if len(values) == 1 else f"each of the first {len(values)} rows"
+        raise InvalidConfig.at(
+            "config.measures", f"{measure} is zero for {rows} over {passes} passes: {advice}"
+        )
+
+
+def try_passes(
+    model: SingleModel,
+    found: LoadedOnnxModel,
+    probed: Probed,
+    inputs: Mapping[str, Array],
+    place: str,
+    *,
+    numbers: int,
+) -> dict[str, float]:
+    """Return what a row costs in milliseconds: one run of the plain model, and each measure.
+
+    ``numbers`` is how many a row makes before they are summed up.
+
+    Raises
+    ------
+    InvalidConfig
+        If a measure is zero for every row.
+    """
+    fixed = found.description.fixed_batch
+    rows = timed_rows(inputs, fixed, [plan.passes for plan in found.passes], numbers=numbers)
+    n_rows = len(next(iter(rows.values())))
+    names = probed.session.output_names
+    # The model as it was probed has its Dropout nodes open, whatever runs them later.
+    quiet = {} if model.noise is None else model.noise.quiet()
+    plain = milliseconds_a_row(
+        lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
+    )
+    costs = {PLAIN: plain}
+    timed = timed_rows(inputs, fixed, [TIMED_PASSES], numbers=numbers)
+    tries: dict[str, Callable[[], float]] = {
+        DROPOUT: lambda: _try_dropout(model, rows, timed, fixed, place),
+        LAST_LAYER: lambda: max(_try_last_layer(model, rows, place) - plain, 0.0),
+        GRADIENT: lambda: _try_gradient(model, rows, timed, place),
+    }
+    for plan in found.passes:
+        costs[plan.measure] = tries[plan.measure]()
+    return costs
+
+
+def _try_dropout(
+    model: SingleModel,
+    rows: Mapping[str, Array],
+    timed: Mapping[str, Array],
+    fixed_batch: int | None,
+    place: str,
+) -> float:
+    logs = model.passes(rows, place)
+    advice = f"its Dropout nodes change nothing; set dropout.rate, or use {LAST_LAYER}"
+    check_spread(DROPOUT, on_finite_rows(covariance_norm, logs), logs.shape[1], advice)
+    few = replace(model, dropout=_first(model.dropout))
+    check_same_noise(lambda fed: few.passes(fed, place), rows, fixed_batch)
+    return _cost(lambda: few.passes(timed, place), model.dropout)
+
+
+def _try_last_layer(model: SingleModel, rows: Mapping[str, Array], place: str) -> float:
+    """Return what a row costs with the model itself."""
+    wanted = [PREFIX + LAST_LAYER]
+    variance = model.run(wanted, rows, place)[wanted[0]]
+    passes = 0 if model.last_layer is None else model.last_layer.passes
+    advice = "the last layer ignores what is dropped; set dropout.rate"
+    check_spread(LAST_LAYER, variance, passes, advice)
+    return milliseconds_a_row(lambda: model.run(wanted, rows, place), len(variance))
+
+
+def _try_gradient(
+    model: SingleModel, rows: Mapping[str, Array], timed: Mapping[str, Array], place: str
+) -> float:
+    slopes = model.all_slopes(rows, place)
+    exact = model.gradient is not None and not model.gradient.divisible
+    advice = (
+        "the model is piecewise constant, as trees are, or a step is lost to rounding in it; leave "
+        "the measure out, or set gradient.step"
+    )
+    check_spread(GRADIENT, gradient_norm(slopes, exact=exact), 2 * slopes.shape[1], advice)
+    few = replace(model, gradient=_first(model.gradient))
+    return _cost(lambda: few.all_slopes(timed, place), model.gradient)
+
+
+def _first(plan: PassPlan | None) -> PassPlan | None:
+    """Return a plan of so few passes that more rows can be timed."""
+    if plan is None:
+        return None
+    scales = plan.scales and {name: scale[:TIMED_PASSES] for name, scale in plan.scales.items()}
+    return replace(plan, passes=min(plan.passes, TIMED_PASSES), scales=scales)
+
+
+def _cost(run: Callable[[], Array], plan: PassPlan | None) -> float:
+    """Return milliseconds a row of all passes, by a run whose second axis is that of its own."""
+    n_rows, n_passes = run().shape[:2]
+    passes = n_passes if plan is None else plan.passes
+    return milliseconds_a_row(run, int(n_rows), repeat=2) * passes / int(n_passes)
+
+
+# Fused kernels and half precision move a probability by less; a wrong axis by far more.
+RELATIVE_TOLERANCE = 1e-2
+ABSOLUTE_TOLERANCE = 1e-3
+
+
+def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) -> None:
+    """Compare the head's probabilities with those that numpy makes of the model's output.
+
+    Parameters
+    ----------
+    values
+        What the tensor that the head reads held for these rows.
+    head
+        The head's outputs for the same rows, from another run of the model.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a row that is finite differs: the model answers at random, for instance.
+    """
+    expected = distribution(choice, values)
+    top_classes, top_scores = head[TOP_CLASSES], head[TOP_SCORES]
+    if top_classes.shape != top_scores.shape or expected.shape[1] != choice.n_classes:
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
+        )
+    if (top_classes < 0).any() or (top_classes >= choice.n_classes).any():
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER, "ONNX Runtime ranked classes that do not exist"
+        )
+    own = np.take_along_axis(expected, top_classes.astype(np.int64), axis=1)
+    finite = np.isfinite(expected).all(axis=1)
+    close = np.isclose(
+        top_scores, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    ).all(axis=1)
+    _refuse_differing(np.asarray(finite & ~close), "scores")
+
+
+def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> None:
+    """Compare the head's answer to the first of several rows with its answer to that row alone.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If it differs: one caller's rows would change another's answers.
+    """
+    first = together[TOP_SCORES][:1]
+    if not np.isclose(
+        first, alone[TOP_SCORES], rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    ).all():
+        raise InvalidOnnxModel.because(
+            ModelRule.ROWS_MIXED,
+            "its answer to a row changes with the rows beside it; a model must answer each row by "
+            "itself: export it in inference mode, with no sum or mean over the batch",
+        )
+
+
+def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
+    """Compare log-probabilities of all classes with those that numpy makes of the model's output.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a row that is finite differs.
+    """
+    expected = distribution(choice, values)
+    if expected.shape != logs.shape:
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
+        )
+    finite = np.isfinite(expected).all(axis=1)
+    close = np.isclose(
+        np.exp(logs), expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    ).all(axis=1)
+    _refuse_differing(np.asarray(finite & ~close), "scores")
+
+
+def verify_scalar(values: Array, passed: Array) -> None:
+    """Compare what was passed through of a scalar output with what another run of the model gave.
+
+    Raises
+    ------
+    InvalidOnnxModel
+        If a row that is finite differs by more than kernels may, measured by the largest value.
+    """
+    own = np.asarray(values, dtype=np.float64).reshape(len(values))
+    finite = np.isfinite(own) & np.isfinite(passed)
+    scale = np.abs(own[finite]).max(initial=0)
+    close = np.isclose(passed, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE * scale)
+    _refuse_differing(np.asarray(finite & ~close), "uncertainties")
+
+
+def _refuse_differing(differs: NDArray[np.bool_], what: str) -> None:
+    if differs.any():
+        raise InvalidOnnxModel.because(
+            ModelRule.ANSWERS_DIFFER,
+            f"it answered row {int(np.argmax(differs))} with other {what} when it was run a second "
+            "time; a model must answer the same rows alike",
+        )
+
+
+def distribution(choice: OutputChoice, values: Array) -> NDArray[np.float64]:
+    """Return the probabilities of all classes, shape (n_samples, n_classes)."""
+    scores = np.asarray(values, dtype=np.float64).reshape(len(values), -1)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        if choice.positive_column is not None:
+            positive = scores[:, choice.positive_column]
+            other = 1 - positive if choice.kind == "probabilities" else np.zeros_like(positive)
+            scores = np.column_stack([other, positive])
+        if choice.kind == "logits":
+            scores = np.exp(scores - scores.max(axis=1, keepdims=True))
+        return np.asarray(scores / scores.sum(axis=1, keepdims=True))

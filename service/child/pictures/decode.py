@@ -1,0 +1,127 @@
+"""From the bytes of a JPEG, PNG or WebP to pixels of the size and colours that a model takes.
+
+What a picture is, is what Pillow makes of it, in full: no decoder is told to save itself detail.
+Beyond that, EXIF orientation is applied; colour profiles are not; transparency is dropped, what
+lies under it is seen; of 16 bits the upper eight are kept.
+"""
+
+from collections.abc import Mapping
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+from PIL.ImageFile import ImageFile
+from PIL.JpegImagePlugin import JpegImageFile
+from PIL.PngImagePlugin import PngImageFile
+from PIL.WebPImagePlugin import WebPImageFile
+
+from service.child.pictures.claims import (
+    MOST_PIXELS,
+    PictureFormat,
+    check_frames,
+    check_scans,
+    check_size,
+    picture_format,
+    webp_size,
+)
+from service.child.pictures.geometry import cropped, resized, upright
+from service.errors import InvalidInput, ServiceError
+from service.runner.messages.preprocessing import Preprocessing
+
+
+class _QuietJpegFile(JpegImageFile):
+    """A JPEG whose resolution nobody asks for: to look for it warns of damage in EXIF data."""
+
+    def _read_dpi_from_exif(self) -> None:
+        """Leave it."""
+
+
+# Not `Image.open`: it warns of a size before it can be asked for, and takes the pictures within
+# a JPEG for one that moves.
+_READERS: Mapping[PictureFormat, type[ImageFile]] = {
+    "JPEG": _QuietJpegFile,
+    "PNG": PngImageFile,
+    "WebP": WebPImageFile,
+}
+
+# The blocks that Pillow takes memory in: those of less than 32 MiB glibc keeps when they are given
+# back, for the same thread, so that each thread would hold what its largest picture took.
+_BLOCK_BYTES = 64 * 1024**2
+Image.core.set_block_size(_BLOCK_BYTES)  # type: ignore[attr-defined]  # it is documented, if not typed
+
+
+def read_picture(
+    content: bytes,
+    preprocessing: Preprocessing,
+    *,
+    place: str,
+    invalid: type[InvalidInput] = InvalidInput,
+) -> NDArray[np.uint8]:
+    """Return the pixels of a picture, uint8 of shape (height, width, channels).
+
+    The channels are red, green and blue, also where the model takes them in another order, or one
+    of grey. ``place`` is what the picture is called in errors.
+
+    Raises
+    ------
+    InvalidInput
+        Of the class ``invalid``: if it is no whole still picture in a format that is read, or is
+        smaller than what is cut out of it.
+    TooLarge
+        If it claims more pixels than are decoded, or would have more once it is resized.
+    """
+    kind = picture_format(content, place=place, invalid=invalid)
+    try:
+        image = _loaded(content, kind, place=place, invalid=invalid)
+    except (ServiceError, MemoryError):
+        raise
+    except Exception as error:
+        # Decoders of strangers' bytes fail in every way there is.
+        raise invalid.at(
+            place, f"this {kind} cannot be decoded: it is damaged or cut off; send it again"
+        ) from error
+    image = _coloured(upright(image), preprocessing)
+    image = resized(image, preprocessing, place=place)
+    image = cropped(image, preprocessing, place=place, invalid=invalid)
+    pixels = np.asarray(image, dtype=np.uint8)
+    return np.ascontiguousarray(pixels.reshape(*pixels.shape[:2], preprocessing.channels))
+
+
+def claimed_pixels(content: bytes) -> int:
+    """Return the pixels that the head of a picture claims; where it is none, the most there are."""
+    try:
+        kind = picture_format(content, place="", invalid=InvalidInput)
+        size = webp_size(content) if kind == "WebP" else _READERS[kind](BytesIO(content)).size
+    except Exception:  # noqa: BLE001 - decoders of strangers' bytes fail in every way there is
+        size = None
+    return MOST_PIXELS if size is None else size[0] * size[1]
+
+
+def _loaded(
+    content: bytes, kind: PictureFormat, *, place: str, invalid: type[InvalidInput]
+) -> Image.Image:
+    check_frames(content, kind, place=place, invalid=invalid)
+    if kind == "WebP":
+        size = webp_size(content)
+        if size is None:
+            raise invalid.at(place, "this WebP cannot be decoded: its head is none of a picture")
+        check_size(*size, place=place)
+    image = _READERS[kind](BytesIO(content))
+    check_size(*image.size, place=place)
+    if kind == "JPEG":
+        check_scans(content, *image.size, place=place)
+    image.load()
+    return image
+
+
+def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:
+    mode = "L" if preprocessing.colour == "grey" else "RGB"
+    if image.mode == "I;16":
+        # Pillow clips these; of 16 bits of colour it keeps the upper eight, as is done here.
+        image = Image.fromarray((np.asarray(image) >> 8).astype(np.uint8))
+    if image.mode == mode:
+        return image
+    # Pillow would look for a colour that stands for transparent, and warns where there are many.
+    image.info.pop("transparency", None)
+    return image.convert(mode)

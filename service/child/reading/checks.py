@@ -1,0 +1,252 @@
+"""The rules that values obey, whatever file they come from. Rows count from 0."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats, Labels
+from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.dataset import AnyArray, DatasetInfo
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import SetContext
+
+MIN_CLASSES = 2
+SUM_TOLERANCE = 1e-3
+PERCENT = 100.0
+
+
+@dataclass(frozen=True)
+class Places:
+    """How the rows and cells of uploaded outputs are called in messages.
+
+    A matrix is addressed as ``calibration.logits[17][3]``, columns of a table as
+    ``calibration.logit_3[17]``.
+    """
+
+    location: str
+    array: str
+    column_prefix: str | None = None
+
+    def row(self, row: int) -> str:
+        """Return the name of a sample."""
+        if self.column_prefix is None:
+            return f"{self.location}.{self.array}[{row}]"
+        return f"{self.location}.{self.column_prefix}*[{row}]"
+
+    def cell(self, row: int, column: int) -> str:
+        """Return the name of a sample's value for a class."""
+        if self.column_prefix is None:
+            return f"{self.row(row)}[{column}]"
+        return f"{self.location}.{self.column_prefix}{column}[{row}]"
+
+
+def check_batch_size(size: int) -> None:
+    """Refuse to read less than one row at a time."""
+    if size < 1:
+        raise ValueError(f"size must be at least 1, not {size}")
+
+
+def check_n_samples(n_samples: int, *, place: str, limits: DatasetLimits) -> None:
+    """Refuse a set without samples or with too many."""
+    if n_samples < 1:
+        raise InvalidDataset.at(place, "expected at least one sample, got none")
+    if n_samples > limits.max_samples:
+        raise TooLarge.at(
+            place, f"expected at most {limits.max_samples} samples, got {n_samples}; send fewer"
+        )
+
+
+def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> None:
+    """Refuse outputs of fewer than two classes or of too many."""
+    if n_classes < MIN_CLASSES:
+        raise InvalidDataset.at(
+            place,
+            f"expected at least {MIN_CLASSES} classes, got {n_classes}; "
+            "a binary classifier needs a column for each of its two classes",
+        )
+    if n_classes > limits.max_classes:
+        raise TooLarge.at(place, f"expected at most {limits.max_classes} classes, got {n_classes}")
+
+
+def check_labels(
+    labels: NDArray[np.integer], *, place: str, start: int, n_classes: int | None, n_allowed: int
+) -> Labels:
+    """Return a slice of the labels as int64, each a class from 0.
+
+    ``start`` is the row of the first. ``n_allowed`` bounds a class where ``n_classes`` is unknown.
+
+    Raises
+    ------
+    InvalidDataset
+        If a label is negative or no class.
+    """
+    upper = n_allowed if n_classes is None else n_classes
+    bad = (labels < 0) | (labels >= upper)
+    if bad.any():
+        row = int(np.argmax(bad))
+        fix = "labels count the classes from 0"
+        if labels[row] < 0:
+            fix = "leave out samples without a label"
+        raise InvalidDataset.at(
+            f"{place}[{start + row}]",
+            f"expected a class from 0 to {upper - 1}, got {int(labels[row])}; {fix}",
+        )
+    return labels.astype(np.int64, copy=False)
+
+
+def is_finite(array: AnyArray) -> bool:
+    """Tell whether all numbers are finite; of most arrays in one pass without a copy."""
+    flat = array.reshape(-1)
+    with np.errstate(over="ignore", invalid="ignore"):
+        return bool(np.isfinite(np.vdot(flat, flat)) or np.isfinite(flat).all())
+
+
+def check_inputs(values: AnyArray, *, place: str, start: int) -> None:
+    """Refuse a batch of inputs that holds NaN or an infinity."""
+    if not np.issubdtype(values.dtype, np.floating) or is_finite(values):
+        return
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, *position = (int(i) for i in np.unravel_index(np.argmax(bad), bad.shape))
+        where = f" at {position}" if position else ""
+        raise InvalidDataset.at(
+            f"{place}[{start + row}]",
+            f"expected finite numbers, got {values[(row, *position)]}{where}",
+        )
+
+
+def check_outputs(
+    values: NDArray[np.floating],
+    *,
+    kind: Literal["logits", "probabilities"],
+    places: Places,
+    start: int,
+) -> None:
+    """Refuse a batch of logits or probabilities that breaks the rules of its kind.
+
+    Raises
+    ------
+    InvalidDataset
+        If a value is not finite, a probability is negative or above one, or a row of
+        probabilities does not sum to one within 1e-3.
+    """
+    bad = ~np.isfinite(values)
+    if bad.any():
+        row, column = _first(bad)
+        fix = "for a class that is ruled out send a very low logit, such as -10000"
+        raise InvalidDataset.at(
+            places.cell(start + row, column),
+            f"expected a finite number, got {values[row, column]}"
+            + (f"; {fix}" if kind == "logits" and values[row, column] == -np.inf else ""),
+        )
+    if kind == "logits":
+        return
+    # An upper end of exactly one would refuse a float16 softmax for its rounding.
+    bad = (values < 0) | (values > 1 + SUM_TOLERANCE)
+    if bad.any():
+        row, column = _first(bad)
+        fix = "send logits under the name of logits"
+        if (values[row] >= 0).all() and abs(values[row].sum() - PERCENT) <= PERCENT / 100:
+            fix = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
+        raise InvalidDataset.at(
+            places.cell(start + row, column),
+            f"expected a probability from 0 to 1, got {values[row, column]}; {fix}",
+        )
+    sums = values.sum(axis=1, dtype=np.float64)
+    bad = np.abs(sums - 1) > SUM_TOLERANCE
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataset.at(
+            places.row(start + row),
+            f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
+            "independent sigmoids are no distribution over classes",
+        )
+
+
+def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:
+    row, column = np.unravel_index(np.argmax(bad), bad.shape)
+    return int(row), int(column)
+
+
+def check_sizes(info: DatasetInfo, ctx: SetContext, *, fix: str = "send fewer") -> None:
+    """Refuse rows without values, and rows or sets of too many bytes."""
+    limits = ctx.limits
+    for name, found in info.arrays.items():
+        if 0 in found.shape:
+            raise ctx.invalid(f"expected values in each row, got shape {found.shape}", name)
+    if info.row_bytes > limits.max_row_bytes:
+        raise TooLarge.at(
+            ctx.location,
+            f"expected at most {limits.max_row_bytes} bytes per sample, got {info.row_bytes}; "
+            f"{fix}",
+        )
+    n_bytes = info.row_bytes * info.n_samples
+    if n_bytes > limits.max_inflated_bytes:
+        raise TooLarge.at(
+            ctx.location,
+            f"expected at most {limits.max_inflated_bytes} bytes of arrays, got {n_bytes}; {fix}",
+        )
+
+
+SUPPLIED_PREFIX = "uncertainty_"
+# Each becomes a measure with tables of its own.
+MAX_SUPPLIED = 100
+
+_NAME = re.compile(r"[A-Za-z0-9_]{1,50}")
+_SHOWN_CHARACTERS = 80
+
+
+def supplied_names(columns: Iterable[str], *, location: str) -> tuple[str, ...]:
+    """Return the names behind the prefix, of those among ``columns`` that have it.
+
+    Raises
+    ------
+    InvalidDataset
+        If a name is empty, longer than 50 characters, or has others than ASCII letters, digits
+        and underscores.
+    TooLarge
+        If there are more than 100.
+    """
+    names: list[str] = []
+    for column in columns:
+        if not column.startswith(SUPPLIED_PREFIX):
+            continue
+        name = column.removeprefix(SUPPLIED_PREFIX)
+        if not _NAME.fullmatch(name):
+            raise InvalidDataset.at(
+                location,
+                f"expected `{SUPPLIED_PREFIX}` and then 1 to 50 ASCII letters, digits or "
+                f"underscores, got {column[:_SHOWN_CHARACTERS]!a}",
+            )
+        names.append(name)
+    if len(names) > MAX_SUPPLIED:
+        raise TooLarge.at(
+            location,
+            f"expected at most {MAX_SUPPLIED} columns `{SUPPLIED_PREFIX}<name>`, got {len(names)}",
+        )
+    return tuple(names)
+
+
+def check_supplied(values: AnyArray, *, place: str, start: int) -> Floats:
+    """Return a slice of a column as float64, its numbers finite in float32.
+
+    That is the precision uncertainties are binned in. ``start`` is the row of the first.
+
+    Raises
+    ------
+    InvalidDataset
+        If a value is NaN, infinite, or too large for float32.
+    """
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        bad = ~np.isfinite(values.astype(np.float32))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InvalidDataset.at(
+            f"{place}[{start + row}]",
+            f"expected a number that is finite in float32, got {values[row]}",
+        )
+    return values.astype(np.float64)

@@ -1,0 +1,177 @@
+"""Which index a class has that a set calls by a name: said by the caller, or inferred and told."""
+
+import re
+from array import array
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from howsure.statistics.arrays import Labels
+from service.errors import InvalidDataset, TooLarge, shown
+from service.runner.messages.reading import Reading
+
+# Where names come from: of folders, or of labels that were written to be read.
+NamedBy: TypeAlias = Literal["folders", "labels"]
+
+_SHOWN_NAMES = 5
+_INTEGER = re.compile(r"[0-9]{1,18}")
+_NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
+
+
+@dataclass(frozen=True)
+class ClassIndices:
+    """The index of each class by its name, and a sentence on how it was found if it was inferred.
+
+    The map has all names that are known: those of a set that holds no sample of some too.
+    ``by_order`` tells that nothing but the order of the names gave the indices.
+    """
+
+    map: dict[str, int]
+    note: str | None
+    by_order: bool = False
+
+
+def class_indices(
+    names: Iterable[str], reading: Reading, *, place: str, named_by: NamedBy = "labels"
+) -> ClassIndices:
+    """Return the indices of the classes that a set names; ``place`` begins every violation.
+
+    What the caller says comes first: ``class_map``, which must have every name; then ``classes``,
+    if they have every name. Names that are integers are the indices themselves: labels as they
+    are, folders if they are 0 to K-1 without a gap. All others are numbered in the order of their
+    names, as torchvision does with folders.
+
+    Raises
+    ------
+    InvalidDataset
+        If a name is not in ``class_map``, names one of ``classes`` that stands there twice, or is
+        a number that cannot be an index as it stands.
+    """
+    found = sorted(set(names))
+    if reading.class_map is not None:
+        _refuse_unknown(found, reading.class_map, place=place)
+        return ClassIndices(dict(reading.class_map), None)
+    if reading.classes is not None and found and set(found) <= set(reading.classes):
+        return ClassIndices(_by_position(found, reading.classes, place=place), None)
+    if found and all(_NUMBER.fullmatch(name) for name in found):
+        return _numbers(found, place=place, named_by=named_by)
+    ordered = {name: index for index, name in enumerate(found)}
+    whose = "their folders' names, as torchvision does" if named_by == "folders" else "their names"
+    return ClassIndices(
+        ordered,
+        f"Classes were numbered in the order of {whose}: {_beginning(ordered)}; "
+        "send class_map to say otherwise.",
+        by_order=True,
+    )
+
+
+def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place: str) -> None:
+    unknown = [name for name in found if name not in class_map]
+    if unknown:
+        some = ", ".join(shown(name) for name in unknown[:_SHOWN_NAMES])
+        more = len(unknown) - _SHOWN_NAMES
+        raise InvalidDataset.at(
+            place,
+            f"expected classes that class_map names, got {some}"
+            + (f" and {more} more" if more > 0 else "")
+            + "; give each of them an index",
+        )
+
+
+def _by_position(found: Sequence[str], classes: Sequence[str], *, place: str) -> dict[str, int]:
+    positions = {name: index for index, name in enumerate(classes)}
+    if len(positions) < len(classes):
+        for name in found:
+            if list(classes).count(name) > 1:
+                raise InvalidDataset.at(
+                    place,
+                    f"expected a class that `classes` names once, got {shown(name)}; "
+                    "send class_map to say which index it has",
+                )
+    return positions
+
+
+def _numbers(found: Sequence[str], *, place: str, named_by: NamedBy) -> ClassIndices:
+    """Return names that are numbers as the indices they are, if they can be."""
+    some = ", ".join(shown(name) for name in found[:_SHOWN_NAMES])
+    wrong = f"expected classes called by their indices, counted from 0, got {some}"
+    if not all(_INTEGER.fullmatch(name) for name in found):
+        raise InvalidDataset.at(place, f"{wrong}; send class_map to say which index each has")
+    numbers = {name: int(name) for name in found}
+    values = sorted(numbers.values())
+    if len(values) > 1 and values == list(range(1, len(values) + 1)):
+        raise InvalidDataset.at(
+            place,
+            f"expected classes counted from 0, got 1 to {len(values)}, as if counted from 1; "
+            "send class_map to say which index each has",
+        )
+    if len(set(values)) < len(values):
+        raise InvalidDataset.at(
+            place, f"{wrong}, of which two are the same number; send class_map to say what they are"
+        )
+    if named_by == "folders" and values != list(range(len(values))):
+        missing = next(index for index, value in enumerate(values) if index != value)
+        raise InvalidDataset.at(
+            place,
+            f"expected folders called 0 to {len(values) - 1} or by names, got {some} without "
+            f"{missing}; send class_map to say which index each has",
+        )
+    ordered = dict(sorted(numbers.items(), key=lambda item: item[1]))
+    called = "folders are called" if named_by == "folders" else "labels are"
+    return ClassIndices(ordered, f"Classes have the numbers that their {called}.")
+
+
+def _beginning(ordered: Mapping[str, int]) -> str:
+    some = ", ".join(f"{shown(n)[1:-1]}={i}" for n, i in list(ordered.items())[:_SHOWN_NAMES])
+    return some + (", …" if len(ordered) > _SHOWN_NAMES else "")
+
+
+class NamedLabels:
+    """Labels by the names of their classes; ``more`` are classes of which there is no sample."""
+
+    def __init__(self, *, location: str, max_classes: int, more: Iterable[str] = ()) -> None:
+        self._location = location
+        self._max_classes = max_classes
+        self._codes = array("L")
+        self._code_of: dict[str, int] = {}
+        self._more = frozenset(more)
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names that occur."""
+        return self._more | self._code_of.keys()
+
+    def append(self, name: str) -> None:
+        """Add the class of the next sample."""
+        self._codes.append(self._code(name))
+
+    def codes(self, names: Iterable[str]) -> Labels:
+        """Return the position of each name among those of `indices`."""
+        return np.array([self._code(name) for name in names], np.int64)
+
+    def indices(self, index_of: Mapping[str, int]) -> Labels:
+        """Return the index of each class, given those of the names."""
+        for name in self.names:
+            if not 0 <= index_of[name] < self._max_classes:
+                raise InvalidDataset.at(
+                    self._location,
+                    f"expected a class from 0 to {self._max_classes - 1}, got {index_of[name]} "
+                    f"for {shown(name)}; classes are counted from 0",
+                )
+        return np.array([index_of[name] for name in self._code_of], np.int64)
+
+    def labels(self, index_of: Mapping[str, int]) -> Labels:
+        """Return the class of each sample that was added."""
+        codes = np.frombuffer(self._codes, dtype=f"u{self._codes.itemsize}")
+        labels: Labels = self.indices(index_of)[codes]
+        return labels
+
+    def _code(self, name: str) -> int:
+        code = self._code_of.setdefault(name, len(self._code_of))
+        if len(self._code_of) > self._max_classes:
+            raise TooLarge.at(
+                self._location, f"expected at most {self._max_classes} classes, got more"
+            )
+        return code

@@ -1,0 +1,212 @@
+"""Tables in CSV, of outputs or of inputs: UTF-8, commas, a header line."""
+
+import csv
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, Literal, TypeAlias
+
+from service.child.reading.set_file import SetFile
+from service.child.reading.table_columns import (
+    LABEL,
+    check_n_columns,
+    listed,
+    reads_outputs,
+    refuse_duplicates,
+    table_columns,
+)
+from service.child.reading.table_inputs import (
+    TableColumn,
+    input_columns,
+    label_column,
+    open_inputs,
+    take_as_names,
+)
+from service.child.reading.table_labels import count_rows, read_indices, read_names
+from service.child.reading.tables import (
+    READ_BYTES,
+    NumberColumns,
+    TableSet,
+    open_outputs,
+    require_pyarrow,
+)
+from service.errors import TooLarge
+from service.runner.messages.reading import SetContext
+
+FORMAT = "csv"
+CellType: TypeAlias = Literal["integers", "numbers", "text"]
+
+_MIN_HEADER_BYTES = 65_536
+_HEADER_BYTES_PER_CLASS = 20
+_MIN_BLOCK_BYTES = 256 * 1024
+_BLOCK_BYTES_PER_COLUMN = 64
+# Rows of pyarrow's messages count from 1 and count the header.
+_FIRST_ROW = 2
+_BAD_CELL = re.compile(r"In CSV column #(\d+): Row #(\d+): [^']*(?:'([^']{0,40}))?", re.DOTALL)
+_BAD_ROW = re.compile(r"Row #(\d+): Expected (\d+) columns, got (\d+)")
+_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([ T].*)?|[0-9]{1,2}[./][0-9]{1,2}[./][0-9]{2,4}")
+
+
+def is_text(head: bytes) -> bool:
+    """Tell whether a file begins with UTF-8 text."""
+    if not head or b"\0" in head:
+        return False
+    try:
+        head.decode("utf-8")
+    except UnicodeDecodeError as error:
+        # The last character may be cut in two by the end of what was read.
+        return error.start >= len(head) - 3 and error.reason == "unexpected end of data"
+    return True
+
+
+def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
+    """Open a CSV file, having read its header, counted its rows and checked its labels, if any."""
+    require_pyarrow(ctx.location)
+    header = _read_header(file, ctx)
+    check_n_columns(len(header), ctx)
+    if not reads_outputs(header, ctx.reading):
+        return _open_inputs(file, header, ctx)
+    columns = table_columns(header, ctx)
+    read = partial(_read_columns, file, header, ctx, {LABEL: "integers"})
+    return open_outputs(columns, read, ctx, dtype="float64", file_format=FORMAT)
+
+
+def _open_inputs(file: SetFile, header: Sequence[str], ctx: SetContext) -> TableSet:
+    """Open a table of features.
+
+    What a column holds is told from the first row; every other cell is held to that.
+    """
+    refuse_duplicates(header, ctx)
+    # Before any row is read: what is no table at all has no such column.
+    label_column(header, ctx)
+    cells = _first_row(file, header, ctx)
+    columns = input_columns([_table_column(name, cells[name]) for name in header], ctx)
+    sources = {
+        name: NumberColumns(
+            [column.name for column in chosen],
+            "float64",
+            ctx,
+            most_rows=max(1, READ_BYTES // (8 * len(chosen))),
+        )
+        for name, chosen in columns.inputs.items()
+    }
+    read = partial(_read_columns, file, header, ctx)
+    if columns.label is None:
+        labels = count_rows(next(iter(sources.values())).columns[0], partial(read, {}), ctx)
+        return open_inputs(columns, sources, labels, partial(read, {}), ctx, file_format=FORMAT)
+    name = columns.label.name
+    if take_as_names(ctx.reading) or (cells[name].strip() and not _is_number(cells[name])):
+        found = read_names(name, partial(read, {name: "text"}), ctx)
+    else:
+        found = read_indices(name, partial(read, {name: "integers"}), ctx)
+    return open_inputs(columns, sources, found, partial(read, {}), ctx, file_format=FORMAT)
+
+
+def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:
+    types: dict[str, CellType] = dict.fromkeys(header, "text")
+    for record_batch in _read_columns(file, header, ctx, types, header, 1):
+        if record_batch.num_rows:
+            try:
+                return {name: record_batch.column(name)[0].as_py() or "" for name in header}
+            except UnicodeDecodeError as error:
+                raise ctx.invalid("expected text in UTF-8", row=0) from error
+    raise ctx.invalid(f"expected at least one sample, got none below {listed(header)}")
+
+
+def _table_column(name: str, cell: str) -> TableColumn:
+    if not cell.strip() or _is_number(cell):
+        return TableColumn(name, "numbers", "numbers")
+    holds: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"
+    return TableColumn(name, holds, holds)
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _read_header(file: SetFile, ctx: SetContext) -> list[str]:
+    most = _MIN_HEADER_BYTES + _HEADER_BYTES_PER_CLASS * ctx.limits.max_classes
+    line = file.open().readline(most + 1)
+    if len(line) > most:
+        raise TooLarge.at(
+            ctx.location, f"expected a header line of at most {most} bytes, got a longer one"
+        )
+    try:
+        (header,) = csv.reader([line.decode("utf-8-sig")], strict=True)
+    except (UnicodeDecodeError, csv.Error, ValueError) as error:
+        raise ctx.invalid(
+            "expected a header line of column names, in UTF-8 and separated by commas"
+        ) from error
+    if len(header) == 1 and re.search(r"[;\t|]", header[0]):
+        raise ctx.invalid("expected columns separated by commas")
+    return header
+
+
+def _read_columns(
+    file: SetFile,
+    header: Sequence[str],
+    ctx: SetContext,
+    types: Mapping[str, CellType],
+    names: Sequence[str],
+    _n_rows: int,
+) -> Iterator[Any]:
+    """Stream columns as record batches; how many rows each has follows from the block size.
+
+    Cells are numbers where ``types`` does not say otherwise.
+    """
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+    import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
+
+    arrow = {"integers": pa.int64(), "numbers": pa.float64(), "text": pa.string()}
+    integers = {name for name, cells in types.items() if cells == "integers"}
+    block = max(_MIN_BLOCK_BYTES, _BLOCK_BYTES_PER_COLUMN * len(header))
+    with _refuse_faults(header, integers, ctx):
+        # In one thread the messages name the row at fault.
+        reader = pa_csv.open_csv(
+            pa.PythonFile(file.open(), mode="r"),
+            read_options=pa_csv.ReadOptions(use_threads=False, block_size=block),
+            convert_options=pa_csv.ConvertOptions(
+                column_types={name: arrow[types.get(name, "numbers")] for name in names},
+                include_columns=list(names),
+                null_values=[""],
+            ),
+        )
+    while True:
+        # The consumer's own exceptions must not pass through here: so no yield inside.
+        with _refuse_faults(header, integers, ctx):
+            record_batch = next(reader, None)
+        if record_batch is None:
+            return
+        yield record_batch
+
+
+@contextmanager
+def _refuse_faults(
+    header: Sequence[str], integers: Collection[str], ctx: SetContext
+) -> Iterator[None]:
+    """Turn what pyarrow raises into a violation that names the cell or row, where it says."""
+    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+
+    try:
+        yield
+    except MemoryError:
+        raise  # pyarrow's own is one of its exceptions too
+    except pa.ArrowException as error:
+        text = str(error)
+        if cell := _BAD_CELL.search(text):
+            name, row = header[int(cell[1])], int(cell[2]) - _FIRST_ROW
+            kind = "an integer" if name in integers else "a number"
+            found = f", got {cell[3]!a}" if cell[3] else ""
+            raise ctx.invalid(f"expected {kind}{found}", name, row) from error
+        if line := _BAD_ROW.search(text):
+            raise ctx.invalid(
+                f"expected {line[2]} values, got {line[3]}", row=int(line[1]) - _FIRST_ROW
+            ) from error
+        raise ctx.invalid(
+            "expected rows of UTF-8 text with a value for each column, on one line each"
+        ) from error

@@ -1,0 +1,148 @@
+"""Reads the sets of one upload: opens their files, gives up its rights, and only then looks."""
+
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from service.child.lockdown.lock_down import lock_down
+from service.child.reading.open_set import Dataset, SetContext, read_set
+from service.child.reading.set_file import SetFile
+from service.errors import InferenceFailed, InvalidDataset, ServiceError, TooLarge
+from service.runner.messages.dataset import Batch
+from service.runner.messages.frames import Array
+from service.runner.messages.limits import GIBIBYTE
+from service.runner.messages.set_messages import (
+    OpenedSet,
+    ReadRequest,
+    SetToRead,
+    reading_of,
+    trial_rows,
+)
+from service.storage.shards import batch_tensors, shard_rows
+
+NICE = 10
+READING_THE_FILE = "Reading the file"
+
+Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
+
+
+@dataclass(frozen=True)
+class _OpenFile:
+    asked: SetToRead
+    file: SetFile
+    labels: SetFile | None
+
+
+class SetReading:
+    """The sets of one upload; a process reads one upload in its life."""
+
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        request = ReadRequest.of(fields)
+        files = [_opened(asked) for asked in request.sets]
+        os.nice(NICE)
+        lock_down(request.sandbox, uses_cuda=False)
+        self._request = request
+        self._files = files
+        self._datasets: list[Dataset] = []
+        self._rows: Iterator[Batch] = iter(())
+        self._reads: int | None = None
+        self._next_row = 0
+        self._ahead: Batch | ServiceError | None = None
+
+    def read(self) -> Answer:
+        """Return what each set holds, with all of its labels and its first rows.
+
+        Raises
+        ------
+        ServiceError
+            The first thing that is wrong with any of them.
+        """
+        tensors: dict[str, Array] = {}
+        for position, file in enumerate(self._files):
+            opened = self._open(file)
+            tensors |= opened.as_tensors(position)
+        return {}, tensors
+
+    def rows(self, position: int, start: int) -> Answer:
+        """Return the shard that begins at row ``start`` of a set; 0 begins anew.
+
+        Raises
+        ------
+        ServiceError
+            If something is wrong with its rows.
+        """
+        if start == 0 and (position != self._reads or self._next_row > 0):
+            self._begin(position)
+        if (position, start) != (self._reads, self._next_row):
+            raise InferenceFailed("The service asked for rows in another order.")
+        found = self._next() if self._ahead is None else self._ahead
+        self._ahead = None
+        if isinstance(found, ServiceError):
+            raise found
+        self._next_row += len(found.labels)
+        dataset = self._datasets[position]
+        return {"start": found.start}, batch_tensors(found, labelled=dataset.info.labelled)
+
+    def work_ahead(self) -> None:
+        """Read the next shard before it is asked for, while the service stores the last one."""
+        if self._reads is None or self._ahead is not None or self._next_row == 0:
+            return
+        if self._next_row < self._datasets[self._reads].info.n_samples:
+            self._ahead = self._next()
+
+    def _open(self, file: _OpenFile) -> OpenedSet:
+        asked = file.asked
+        try:
+            ctx = SetContext(
+                asked.location, self._request.limits, asked.reading, asked.labels_required
+            )
+            dataset = read_set(file.file, file.labels, ctx)
+            self._datasets.append(dataset)
+            _check_n_samples(dataset.info.n_samples, asked)
+            labels = dataset.labels() if dataset.info.labelled else None
+            batches = dataset.batches(trial_rows(dataset.info))
+            return OpenedSet(dataset.info, labels, next(batches))
+        except Exception as error:
+            raise self._failure(error, asked.location, READING_THE_FILE) from error
+
+    def _begin(self, position: int) -> None:
+        dataset = self._datasets[position]
+        self._rows = dataset.batches(shard_rows(dataset.info))
+        self._reads, self._next_row, self._ahead = position, 0, None
+
+    def _next(self) -> Batch | ServiceError:
+        assert self._reads is not None  # noqa: S101 - `rows` began
+        file, info = self._files[self._reads], self._datasets[self._reads].info
+        n_rows = min(shard_rows(info), info.n_samples - self._next_row)
+        try:
+            return next(self._rows)
+        except Exception as error:  # noqa: BLE001 - a stranger's file
+            doing = reading_of(self._next_row, n_rows)
+            return self._failure(error, file.asked.location, doing)
+
+    def _failure(self, error: Exception, location: str, doing: str) -> ServiceError:
+        """Return what the sender is told, which never is a library's own text."""
+        if isinstance(error, ServiceError):
+            return error
+        if isinstance(error, MemoryError):
+            most = self._request.sandbox.memory_bytes / GIBIBYTE
+            return TooLarge.at(
+                location,
+                f"{doing} needs more than {most:g} GiB of memory. In Parquet, write smaller row "
+                "groups (row_group_size=10_000).",
+            )
+        print(f"{type(error).__name__}: {error}"[:500], flush=True)  # noqa: T201 - to the log
+        return InvalidDataset.at(location, "The file is damaged. Write it again and resend.")
+
+
+def _check_n_samples(n_samples: int, asked: SetToRead) -> None:
+    if n_samples < asked.least_samples:
+        raise InvalidDataset.at(
+            asked.location, f"expected at least {asked.least_samples} samples, got {n_samples}"
+        )
+
+
+def _opened(asked: SetToRead) -> _OpenFile:
+    labels = asked.reading.labels
+    return _OpenFile(asked, SetFile(asked.path), None if labels is None else SetFile(labels))

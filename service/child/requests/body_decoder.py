@@ -1,0 +1,332 @@
+"""What the JSON before raw tensors says, for all bodies that begin with the same JSON."""
+
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+
+import msgspec
+import numpy as np
+
+from service.child.onnx.model_inputs import ModelInputs
+from service.child.requests.json_body import JsonRows
+from service.child.requests.limits import BodyLimits
+from service.child.requests.media_types import BODIES, JSON, SET_ROWS
+from service.child.requests.open_inference import InferBody, read_infer
+from service.child.requests.tensors import (
+    PredictRequest,
+    SentPicture,
+    check_finite,
+    check_shape,
+    is_surely_finite,
+    model_inputs,
+)
+from service.errors import InvalidInput
+from service.graph.description import TensorSpec
+from service.runner.messages.frames import DTYPES, Array, Buffer, code_of, decode
+from service.runner.messages.open_inference import TensorMetadata, Wanted, datatype_of, wanted_of
+from service.runner.messages.predict_batches import Sent, SuppliedColumn
+from service.runner.messages.preprocessing import PIXELS
+from service.storage.shards import batch_of
+
+
+class Layout:
+    """Where the rows of such a body lie.
+
+    Parameters
+    ----------
+    head
+        The JSON.
+    sent
+        The arrays behind it, by name in the order of their bytes.
+    rows
+        The same in the order of the model's inputs.
+    wanted
+        What such a request wants back.
+
+    Attributes
+    ----------
+    n_bytes
+        The length of a body.
+    n_rows
+        How many rows it has.
+    """
+
+    def __init__(
+        self, head: bytes, sent: Mapping[str, Array], rows: Mapping[str, Array], wanted: Wanted
+    ) -> None:
+        self.head = head
+        self.wanted = wanted
+        self.n_rows = len(next(iter(rows.values())))
+        places, end = {}, len(head)
+        for name, array in sent.items():
+            places[name] = end
+            end += array.nbytes
+        self.n_bytes = end
+        # Of each tensor its name, its place in a body, and the shape of one row.
+        self._tensors = [(name, f"f{at}", a.shape[1:]) for at, (name, a) in enumerate(rows.items())]
+        self._body = np.dtype(
+            {
+                "names": [field for _, field, _ in self._tensors],
+                "formats": [(array.dtype, array.shape) for array in rows.values()],
+                "offsets": [places[name] for name in rows],
+                "itemsize": end,
+            }
+        )
+
+    def begins_all(self, bodies: Buffer) -> bool:
+        """Whether the bodies after the first begin with the same JSON, too."""
+        head, size = self.head, len(self.head)
+        for start in range(self.n_bytes, len(bodies), self.n_bytes):
+            if bytes(bodies[start : start + size]) != head:
+                return False
+        return True
+
+    def read(self, bodies: Buffer) -> dict[str, Array]:
+        """Return the rows of whole bodies, one after the other."""
+        found = np.frombuffer(bodies, self._body)
+        rows = {}
+        for name, field, shape in self._tensors:
+            # A copy: where the bytes lie numbers may not lie as the runtime wants them.
+            rows[name] = found[field].copy().reshape(-1, *shape)
+        return rows
+
+
+OIP = "oip"
+LOCATION = "inputs"
+NO_PICTURES = (
+    "no pictures, for its config has no preprocessing; calibrate with `preprocessing`, such as "
+    "imagenet, or send the model's `inputs`"
+)
+MOST_LAYOUTS = 256
+LONGEST_LAYOUT_BYTES = 2048
+MOST_DIGITS = 9
+# Numbers of shorter bodies are not worth counting.
+LARGE_BYTES = 1024**2
+
+
+class Decoded(msgspec.Struct, frozen=True, eq=False):
+    """The rows of a request as the model takes them, and what came beside them.
+
+    Unless ``is_checked``, numbers may not be finite: `BodyDecoder.check` tells.
+    """
+
+    rows: dict[str, Array]
+    n_rows: int
+    is_checked: bool
+    wanted: Wanted | None
+    supplied: Mapping[str, SuppliedColumn]
+
+
+class BodyDecoder:
+    """Reads bodies and holds them against a model's inputs."""
+
+    def __init__(self, inputs: ModelInputs) -> None:
+        self._inputs = inputs
+        self._specs = specs = inputs.specs
+        self._names = inputs.names
+        self._json_rows = None
+        if len(specs) == 1:
+            self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
+        # Pixels are given in any number, and made what the model takes.
+        self._numbers_a_row = None if inputs.preprocessing else _numbers_a_row(specs)
+        self._layouts: OrderedDict[tuple[bytes, int], Layout] = OrderedDict()
+
+    def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
+        """Read a body.
+
+        Raises
+        ------
+        MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
+            If it breaks a rule.
+        """
+        head = _json_before_tensors(sent, body)
+        if head is None:
+            if len(body) > LARGE_BYTES:
+                limits = limits.of_rows_of(self._numbers_a_row)
+                if sent.media_type == JSON:
+                    limits.check_json(bytes(body))
+            return self._plain(sent, body, limits) or self._read(sent, body, limits)[0]
+        layout = self._layouts.get((head, limits.max_rows))
+        if layout is not None and layout.n_bytes == len(body):
+            return _by_layout(layout, body)
+        decoded, request = self._read(sent, body, limits)
+        self._remember((head, limits.max_rows), decoded, request, len(body))
+        return decoded
+
+    def decode_alike(
+        self, sent: Sent, bodies: Buffer, *, max_rows: int, run_rows: int
+    ) -> Decoded | None:
+        """Read several bodies at once, if all begin with the same JSON, which is known.
+
+        Return None where they do not, or where they hold more rows than go into a run. The rows
+        are of all of them, ``n_rows`` those of each.
+        """
+        head = _json_before_tensors(sent, bodies)
+        layout = None if head is None else self._layouts.get((head, max_rows))
+        if layout is None or layout.n_rows * sent.count > run_rows:
+            return None
+        if layout.n_bytes != sent.length or len(bodies) != sent.length * sent.count:
+            return None
+        return _by_layout(layout, bodies) if layout.begins_all(bodies) else None
+
+    def check(self, rows: Mapping[str, Array]) -> None:
+        """Refuse rows with a number that is not finite.
+
+        Raises
+        ------
+        InvalidInput
+            The violation names the element.
+        """
+        for array in rows.values():
+            if not is_surely_finite(array):
+                check_finite(rows, self._names)
+                return
+
+    def _plain(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded | None:
+        """Read what most JSON is; None of all else, also of what is wrong."""
+        if self._json_rows is None or sent.media_type != JSON:
+            return None
+        found = self._json_rows.read(
+            bytes(body), calibration=sent.reference, max_rows=limits.max_rows
+        )
+        if found is None:
+            return None
+        rows = {self._names[0]: found}
+        return Decoded(rows, len(found), is_checked=True, wanted=None, supplied={})
+
+    def _read(self, sent: Sent, body: Buffer, limits: BodyLimits) -> tuple[Decoded, PredictRequest]:
+        request, wanted = read_request(sent, bytes(body), limits, inputs=self._metadata)
+        arrays = self._arrays(request, limits)
+        check_finite(arrays, self._names)
+        rows = self._inputs.fitted(arrays, location=LOCATION, start=0)
+        n_rows = len(next(iter(rows.values())))
+        supplied = {
+            name: supplied_column(name, array, n_rows) for name, array in request.supplied.items()
+        }
+        return Decoded(rows, n_rows, is_checked=True, wanted=wanted, supplied=supplied), request
+
+    def _arrays(self, request: PredictRequest, limits: BodyLimits) -> Mapping[str, Array]:
+        """Return the arrays of a request, those of its pictures included."""
+        if request.pictures:
+            return {PIXELS: self._pixels(request.pictures, limits)}
+        arrays = request.arrays
+        if self._inputs.are_pixels(arrays):
+            place = f"{LOCATION}.{PIXELS}"
+            check_shape(arrays[PIXELS].shape, location=place, max_rows=limits.max_rows)
+            return arrays
+        if arrays.keys() == {PIXELS} and PIXELS not in self._names:
+            raise InvalidInput.at(
+                f"{LOCATION}.{PIXELS}",
+                f"the model has no such input, and the calibration takes {NO_PICTURES}",
+            )
+        return model_inputs(request, self._names, max_rows=limits.max_rows)
+
+    def _pixels(self, pictures: Sequence[SentPicture], limits: BodyLimits) -> Array:
+        preprocessing = self._inputs.preprocessing
+        if preprocessing is None:
+            raise InvalidInput.at(pictures[0].place, f"this calibration takes {NO_PICTURES}")
+        # Few models take pictures, and no other is to wait for what reads them.
+        from service.child.requests.picture_rows import picture_rows  # noqa: PLC0415
+
+        return picture_rows(pictures, preprocessing, most_bytes=limits.max_bytes)
+
+    def _metadata(self) -> list[TensorMetadata]:
+        """Return what the protocol calls the model's inputs; of no shape is known but the rows."""
+        found = []
+        for spec in self._specs:
+            sizes = (spec.shape or (None,))[1:]
+            shape = [-1, *(-1 if size is None else size for size in sizes)]
+            found.append(TensorMetadata(spec.name, datatype_of(DTYPES[spec.dtype]), shape))
+        return found
+
+    def _remember(
+        self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest, n_bytes: int
+    ) -> None:
+        """Keep what a head says, if the arrays behind it are the rows as they lie there."""
+        arrays = request.arrays
+        as_sent = all(decoded.rows.get(name) is array for name, array in arrays.items())
+        if not as_sent or request.supplied or decoded.wanted is None:
+            return
+        layout = Layout(key[0], arrays, decoded.rows, decoded.wanted)
+        if layout.n_bytes != n_bytes:
+            return  # some of the numbers are in the JSON
+        self._layouts[key] = layout
+        if len(self._layouts) > MOST_LAYOUTS:
+            self._layouts.popitem(last=False)
+
+
+def read_request(
+    sent: Sent,
+    body: bytes,
+    limits: BodyLimits,
+    *,
+    inputs: Callable[[], Sequence[TensorMetadata]],
+) -> tuple[PredictRequest, Wanted | None]:
+    """Return a request and what it wants back; ``inputs`` are those of the protocol.
+
+    Raises
+    ------
+    MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
+        If the body breaks a rule.
+    """
+    if sent.media_type == OIP:
+        whole = InferBody(sent.reference, body, sent.encoding, sent.header_length)
+        asked, request = read_infer(whole, limits=limits, inputs=inputs)
+        return request, wanted_of(asked)
+    if sent.media_type == SET_ROWS:
+        batch = batch_of(decode(body).tensors)
+        return PredictRequest(sent.reference, batch.arrays, batch.supplied), None
+    parameter = None if sent.media_type == JSON else sent.reference
+    request = BODIES[sent.media_type](body, calibration=parameter, limits=limits)
+    if request.calibration != sent.reference:
+        # Who reads the name first and who reads the body must not take it for two.
+        raise InvalidInput.at("calibration", "expected one name, at the top of the body")
+    return request, None
+
+
+def _numbers_a_row(specs: Sequence[TensorSpec]) -> int | None:
+    """Return how many numbers a row of all inputs has; None if one has any number of them."""
+    sizes = [(spec.shape or (None, None))[1:] for spec in specs]
+    if any(size is None for row in sizes for size in row):
+        return None
+    return sum(prod(size or 1 for size in row) for row in sizes)
+
+
+def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
+    """Return the JSON of a request whose tensors follow it; None of any other."""
+    length = sent.header_length
+    if length is None or not length.isascii() or not length.isdigit():
+        return None
+    if sent.media_type != OIP or sent.encoding != "identity":
+        return None
+    if len(length) > MOST_DIGITS or not 0 < int(length) <= min(LONGEST_LAYOUT_BYTES, len(body)):
+        return None
+    n_bytes = int(length)
+    return bytes(body[:n_bytes])
+
+
+def _by_layout(layout: Layout, bodies: Buffer) -> Decoded:
+    return Decoded(
+        rows=layout.read(bodies),
+        n_rows=layout.n_rows,
+        is_checked=False,
+        wanted=layout.wanted,
+        supplied={},
+    )
+
+
+def supplied_column(name: str, array: Array, n_rows: int) -> SuppliedColumn:
+    """Return an uncertainty that came with a request, as the service is told of it.
+
+    Raises
+    ------
+    InvalidInput
+        If it is not one number a row.
+    """
+    if array.shape != (n_rows,):
+        raise InvalidInput.at(f"supplied.{name}", f"expected {n_rows} numbers, one a row")
+    code = code_of(array.dtype)
+    if code is None:
+        raise InvalidInput.at(f"supplied.{name}", f"expected numbers, got {array.dtype}")
+    data = array.astype(DTYPES[code], copy=False).tobytes()
+    return SuppliedColumn(dtype=code, shape=list(array.shape), data=data)

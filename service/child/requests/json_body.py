@@ -1,0 +1,304 @@
+"""``application/json``: the rows as nested lists, or as base64 of their bytes."""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from itertools import chain
+from math import prod
+from struct import Struct, error
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.child.requests.limits import BodyLimits, refuse
+from service.child.requests.tensors import (
+    ANY_INPUT,
+    SCORE_KINDS,
+    Array,
+    PredictRequest,
+    check_shape,
+    is_surely_finite,
+    read_list,
+)
+from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
+
+DType = Literal[
+    "bool",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+]
+
+
+class EncodedTensor(msgspec.Struct, forbid_unknown_fields=True):
+    """An array, row-major and little-endian, its bytes in standard base64 with padding."""
+
+    b64: bytes
+    dtype: DType
+    shape: list[int]
+
+
+_decoder = msgspec.json.Decoder(EncodedTensor)
+
+
+def is_encoded(parts: Mapping[str, msgspec.Raw]) -> bool:
+    """Tell whether an object is an encoded array; of a model's inputs none is a string."""
+    return "b64" in parts and bytes(parts["b64"]).startswith(b'"')
+
+
+def read_encoded(text: bytes, *, location: str, max_rows: int) -> Array:
+    """Return the array.
+
+    Raises
+    ------
+    InvalidInput
+        If a field is missing, unknown or of the wrong type, or the bytes are not as many as dtype
+        and shape need.
+    TooLarge
+        If there are more rows than is allowed.
+    """
+    try:
+        found = _decoder.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput.at(location, shown(str(error))[1:-1]) from error
+    if any(length < 0 for length in found.shape):
+        raise InvalidInput.at(f"{location}.shape", f"expected no negative length: {found.shape}")
+    check_shape(found.shape, location=location, max_rows=max_rows)
+    dtype = np.dtype(found.dtype)
+    needed = math.prod(found.shape) * dtype.itemsize
+    if len(found.b64) != needed:
+        raise InvalidInput.at(
+            f"{location}.b64",
+            f"expected {needed} bytes, shape {found.shape} of {found.dtype}, got {len(found.b64)}",
+        )
+    values = np.frombuffer(found.b64, dtype.newbyteorder("<")).reshape(found.shape)
+    return values.astype(dtype, copy=False)
+
+
+MAX_RANK = 8
+
+
+class JsonRows:
+    """Reads rows of one shape straight to float32.
+
+    What is anything else, or breaks a rule, it leaves to `read_json_body`, which tells.
+
+    Parameters
+    ----------
+    sizes
+        The shape of one row.
+    """
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._sizes = tuple(sizes)
+        # A number that is too large for float32 cannot be packed, nor more or fewer of them.
+        self._line = Struct(f"{sizes[-1]}f")
+        self._lists_in_row = sum(prod(sizes[:rank]) for rank in range(len(sizes)))
+        inputs: Any = tuple[float, ...]
+        for _ in sizes:
+            inputs = list[inputs]
+        fields = [("calibration", str), (ANY_INPUT, inputs)]
+        body = msgspec.defstruct("PlainBody", fields, forbid_unknown_fields=True)
+        self._decoder = msgspec.json.Decoder(body)
+
+    @classmethod
+    def of(cls, dtype: str, shape: Sequence[int | None] | None) -> "JsonRows | None":
+        """Return the reader for an input, None where its rows are not known to be alike."""
+        sizes = [size for size in (shape or ())[1:] if size]
+        if (
+            dtype != "float32"
+            or not 1 <= len(sizes) <= MAX_RANK
+            or len(sizes) + 1 != len(shape or ())
+        ):
+            return None
+        return cls(sizes)
+
+    def read(self, body: bytes, *, calibration: str, max_rows: int) -> NDArray[np.float32] | None:
+        """Return the rows of a body that names this calibration."""
+        # No list is made before it is known that there are not too many.
+        if body.count(b"[") > 1 + max_rows * self._lists_in_row:
+            return None
+        try:
+            found: Any = self._decoder.decode(body)
+            lists = found.inputs
+            n_rows = len(lists)
+            for size in self._sizes[:-1]:
+                if set(map(len, lists)) != {size}:
+                    return None
+                lists = list(chain.from_iterable(lists))
+            packed = b"".join([self._line.pack(*line) for line in lists])
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, OverflowError, error):
+            return None
+        if found.calibration != calibration or not 1 <= n_rows <= max_rows:
+            return None
+        rows = np.frombuffer(packed, np.float32).reshape(n_rows, *self._sizes)
+        # A number may round to the largest there is, which is for the other way to look at.
+        return rows if is_surely_finite(rows) else None
+
+
+# As many as an ONNX model may be asked for at once.
+MAX_ARRAYS = 1024
+
+
+class JsonBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The outer object; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+
+    calibration: str
+    inputs: msgspec.Raw = msgspec.Raw()
+    logits: msgspec.Raw = msgspec.Raw()
+    probabilities: msgspec.Raw = msgspec.Raw()
+    supplied: msgspec.Raw = msgspec.Raw()
+
+
+class PlainBody(msgspec.Struct, forbid_unknown_fields=True):
+    """The same where the rows are lists of numbers."""
+
+    calibration: str
+    inputs: list[list[float]]
+
+
+# Up to 400 characters without an escape; anything else is left to the decoder.
+_NAMED_FIRST = re.compile(
+    rb'\s{0,64}\{\s{0,64}"calibration"\s{0,64}:\s{0,64}"([^"\\\x00-\x1f]{1,400})"'
+)
+_PLAIN = re.compile(rb'\s{0,64}\{\s{0,64}"(?:calibration|inputs)"\s{0,64}:\s{0,64}["\[]')
+_plain_decoder = msgspec.json.Decoder(PlainBody)
+_body_decoder = msgspec.json.Decoder(JsonBody)
+_by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def named_calibration(body: bytes) -> str:
+    """Return the calibration that a body names, which is read no further than it must be.
+
+    Where the name comes first it is believed to be the only one; who reads the whole body compares.
+
+    Raises
+    ------
+    MalformedRequest, InvalidInput
+        If none is found there and the body is none of these.
+    """
+    found = _NAMED_FIRST.match(body)
+    if found is not None:
+        with suppress(UnicodeDecodeError):
+            return found[1].decode()
+    return _outer(body).calibration
+
+
+def read_json_body(
+    body: bytes, *, calibration: str | None = None, limits: BodyLimits
+) -> PredictRequest:
+    """Return the arrays of a request.
+
+    Raises
+    ------
+    MalformedRequest
+        If the body is no JSON.
+    InvalidInput
+        If a field is missing, unknown or of the wrong type, or holds no rectangular array.
+    TooLarge
+        If there are more rows than is allowed.
+    """
+    refuse(calibration)
+    limits.check_json(body)
+    plain = _plain(body, limits.max_rows)
+    if plain is not None:
+        return plain
+    found = _outer(body)
+    max_rows = limits.max_rows
+    kind = _only_kind(found)
+    text = bytes(getattr(found, kind))
+    if kind == ANY_INPUT and _is_object(text):
+        arrays = _inputs(text, max_rows)
+    else:
+        arrays = {kind: _array(text, kind, max_rows)}
+    supplied = bytes(found.supplied)
+    if supplied:
+        parts = _parts(supplied, "supplied")
+        return PredictRequest(found.calibration, arrays, _arrays(parts, "supplied", max_rows))
+    return PredictRequest(found.calibration, arrays)
+
+
+def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
+    """Read what most bodies are, rows of numbers for one input, in one pass.
+
+    Return None for all else, also for what is wrong: the other way says where.
+    """
+    # No list is made before it is known that there are not too many.
+    if _PLAIN.match(body) is None or body.count(b"[") > max_rows + 1:
+        return None
+    try:
+        found = _plain_decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return None
+    if len(set(map(len, found.inputs))) != 1 or not found.inputs[0]:
+        return None
+    return PredictRequest(found.calibration, {ANY_INPUT: np.array(found.inputs, np.float64)})
+
+
+def _outer(body: bytes) -> JsonBody:
+    try:
+        return _body_decoder.decode(body)
+    except msgspec.ValidationError as error:
+        # It quotes names of fields as they were sent.
+        raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
+    except RecursionError as error:
+        raise MalformedRequest.at("body", "the lists are nested too deeply") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
+
+
+def _only_kind(found: JsonBody) -> str:
+    given = [field for field in (ANY_INPUT, *SCORE_KINDS) if getattr(found, field)]
+    if len(given) != 1:
+        names = " and ".join(given) or "none"
+        raise InvalidInput.at(
+            "body", f"expected exactly one of inputs, logits and probabilities, got {names}"
+        )
+    return given[0]
+
+
+def _inputs(text: bytes, max_rows: int) -> dict[str, Array]:
+    """Return the arrays of an object: one encoded array, or one of each name."""
+    parts = _parts(text, ANY_INPUT)
+    if is_encoded(parts):
+        return {ANY_INPUT: read_encoded(text, location=ANY_INPUT, max_rows=max_rows)}
+    if not parts:
+        raise InvalidInput.at(ANY_INPUT, "expected at least one array, got an empty object")
+    return _arrays(parts, ANY_INPUT, max_rows)
+
+
+def _arrays(parts: dict[str, msgspec.Raw], location: str, max_rows: int) -> dict[str, Array]:
+    return {
+        name: _array(bytes(part), f"{location}.{shown(name)[1:-1]}", max_rows)
+        for name, part in parts.items()
+    }
+
+
+def _array(text: bytes, location: str, max_rows: int) -> Array:
+    read = read_encoded if _is_object(text) else read_list
+    return read(text, location=location, max_rows=max_rows)
+
+
+def _parts(text: bytes, location: str) -> dict[str, msgspec.Raw]:
+    try:
+        parts = _by_name.decode(text)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise InvalidInput.at(location, shown(str(error))[1:-1]) from error
+    if len(parts) > MAX_ARRAYS:
+        raise TooLarge.at(location, f"expected at most {MAX_ARRAYS} arrays, got {len(parts)}")
+    return parts
+
+
+def _is_object(text: bytes) -> bool:
+    return text.lstrip()[:1] == b"{"

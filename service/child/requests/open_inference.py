@@ -1,0 +1,268 @@
+"""Requests that are nothing but one tensor: what is left out is what the model declares."""
+
+import re
+import zlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+import msgspec
+import numpy as np
+
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.requests.limits import BodyLimits
+from service.child.requests.tensors import Array, PredictRequest, check_shape, read_list
+from service.errors import InvalidInput, MalformedRequest, TooLarge, UnsupportedFormat, shown
+from service.runner.messages.open_inference import (
+    BF16,
+    BINARY_ONLY,
+    DATATYPES,
+    InferRequest,
+    InputTensor,
+    TensorMetadata,
+    item_bytes,
+    parse_infer_request,
+    place_of,
+)
+
+
+def raw_request(inputs: Sequence[TensorMetadata], n_bytes: int) -> InferRequest:
+    """Return the request for one row of the only input, whose answer is raw tensors.
+
+    Of the sizes of the row one may be free: it follows from the number of bytes.
+
+    Raises
+    ------
+    InvalidInput
+        If the model has several inputs, or several of the sizes are free.
+    """
+    if len(inputs) != 1:
+        names = ", ".join(tensor.name for tensor in inputs)
+        raise InvalidInput.at(
+            "body", f"a body without JSON is for models of one input; this one has {names}"
+        )
+    tensor = inputs[0]
+    sizes = tensor.shape[1:]
+    if sizes.count(-1) > 1:
+        raise InvalidInput.at(
+            "body", f"the shape {tensor.shape} of {tensor.name} does not follow from its bytes"
+        )
+    known = prod(size for size in sizes if size > 0) * item_bytes(tensor)
+    shape = [1, *(max(n_bytes // known, 1) if size < 0 else size for size in sizes)]
+    described = InputTensor(tensor.name, shape, tensor.datatype, {"binary_data_size": n_bytes})
+    return InferRequest([described], parameters={"binary_data_output": True})
+
+
+ENCODINGS = ("identity", "gzip", "deflate")
+LENGTH_HEADER = "Inference-Header-Content-Length"
+_WINDOW_BITS = {"gzip": 31, "deflate": 15}
+
+
+def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
+    """Return the body as it was before ``Content-Encoding``.
+
+    No more than ``max_bytes`` are made of it, however many it would give.
+
+    Raises
+    ------
+    UnsupportedFormat
+        If the encoding is another.
+    TooLarge
+        If it gives more than ``max_bytes``.
+    MalformedRequest
+        If it is not so encoded, or breaks off.
+    """
+    if encoding == "identity":
+        return body
+    if encoding not in _WINDOW_BITS:
+        known = ", ".join(ENCODINGS)
+        raise UnsupportedFormat.at("Content-Encoding", f"expected {known}, got {shown(encoding)}")
+    engine = zlib.decompressobj(_WINDOW_BITS[encoding])
+    try:
+        inflated = engine.decompress(body, max_bytes + 1)
+    except zlib.error as error:
+        raise MalformedRequest.at("body", f"this is no {encoding}: {error}") from error
+    if len(inflated) > max_bytes:
+        raise TooLarge.at("body", f"expected at most {max_bytes} bytes once it is inflated")
+    if not engine.eof or engine.unused_data:
+        raise MalformedRequest.at("body", f"expected one whole {encoding} stream and no more")
+    return inflated
+
+
+def divide(body: bytes, header_length: str | None) -> tuple[memoryview, memoryview]:
+    """Return the JSON and the raw tensors behind it; without the header all is JSON.
+
+    Raises
+    ------
+    MalformedRequest
+        If the header is no number of bytes that the body has.
+    """
+    view = memoryview(body)
+    if header_length is None:
+        return view, view[len(view) :]
+    digits = re.fullmatch(r"[0-9]{1,18}", header_length)
+    if digits is None or int(header_length) > len(view):
+        raise MalformedRequest.at(
+            LENGTH_HEADER,
+            f"expected a number of bytes from 0 to {len(view)}, which is the length of the body, "
+            f"got {shown(header_length)}",
+        )
+    return view[: int(header_length)], view[int(header_length) :]
+
+
+KNOWN = (*DATATYPES, BF16)
+# JSON numbers are read as float64, which holds every integer up to here.
+EXACT = 2**53
+
+
+def read_tensors(
+    inputs: Sequence[InputTensor], raw: memoryview, *, max_rows: int
+) -> dict[str, Array]:
+    """Return the arrays by name; ``raw`` holds, in their order, those that are not in the JSON.
+
+    Raises
+    ------
+    InvalidInput
+        If a type is unknown, a shape is none, the numbers are more or fewer than it says, or one
+        does not fit its type; or if bytes are missing or left over.
+    TooLarge
+        If there are more than ``max_rows`` rows.
+    """
+    arrays, start = {}, 0
+    for tensor in inputs:
+        place = place_of("inputs", tensor.name)
+        _check_kind(tensor, place)
+        if any(size < 1 for size in tensor.shape):
+            raise InvalidInput.at(f"{place}.shape", f"expected sizes from 1, got {tensor.shape}")
+        check_shape(tensor.shape, location=f"{place}.shape", max_rows=max_rows)
+        if tensor.is_binary:
+            end = start + _byte_count(tensor, len(raw) - start, place)
+            arrays[tensor.name] = _from_bytes(raw[start:end], tensor)
+            start = end
+        else:
+            arrays[tensor.name] = _from_json(tensor, f"{place}.data")
+    if start != len(raw):
+        raise InvalidInput.at("body", f"{len(raw) - start} bytes are left over after the tensors")
+    return arrays
+
+
+def _check_kind(tensor: InputTensor, place: str) -> None:
+    if tensor.datatype not in KNOWN:
+        raise InvalidInput.at(
+            f"{place}.datatype", f"expected one of {', '.join(KNOWN)}, got {shown(tensor.datatype)}"
+        )
+    if tensor.is_binary == bool(tensor.data):
+        raise InvalidInput.at(place, "expected either data or the parameter binary_data_size")
+    if tensor.datatype in BINARY_ONLY and not tensor.is_binary:
+        raise InvalidInput.at(
+            f"{place}.datatype", f"{tensor.datatype} has no JSON; send it as binary data"
+        )
+
+
+def _byte_count(tensor: InputTensor, left: int, place: str) -> int:
+    item = 2 if tensor.datatype == BF16 else DATATYPES[tensor.datatype].itemsize
+    needed = prod(tensor.shape) * item
+    size = (tensor.parameters or {}).get("binary_data_size")
+    if type(size) is not int or size != needed:
+        raise InvalidInput.at(
+            f"{place}.parameters.binary_data_size",
+            f"expected {needed}, for {tensor.datatype} of shape {tensor.shape}, got {size!r:.99}",
+        )
+    if size > left:
+        raise InvalidInput.at(place, f"expected {size} bytes after the JSON, {left} are left")
+    return size
+
+
+def _from_bytes(raw: memoryview, tensor: InputTensor) -> Array:
+    if tensor.datatype == BF16:
+        upper_half = np.frombuffer(raw, "<u2").astype("<u4")
+        return (upper_half << 16).view("<f4").reshape(tensor.shape)
+    return np.frombuffer(raw, DATATYPES[tensor.datatype]).reshape(tensor.shape)
+
+
+def _from_json(tensor: InputTensor, place: str) -> Array:
+    text, n_values = bytes(tensor.data), prod(tensor.shape)
+    # However the lists are nested; and it is known before any of them is made.
+    found = text.count(b",") + 1
+    if found != n_values:
+        raise InvalidInput.at(
+            place, f"expected {n_values} values, for shape {tensor.shape}, got {found}"
+        )
+    if tensor.datatype == "BOOL":
+        values = _booleans(text, place)
+    else:
+        values = read_list(text, location=place, max_rows=n_values)
+    if list(values.shape) not in (tensor.shape, [n_values]):
+        raise InvalidInput.at(
+            place,
+            f"expected lists of shape {tensor.shape}, or one flat list, got {list(values.shape)}",
+        )
+    return _as_datatype(values, tensor.datatype, place).reshape(tensor.shape)
+
+
+def _booleans(text: bytes, place: str) -> Array:
+    try:
+        values: Array = np.array(msgspec.json.decode(text))
+    except (msgspec.DecodeError, RecursionError, ValueError) as error:
+        raise InvalidInput.at(place, "expected lists of true and false, all alike") from error
+    if values.dtype != np.bool_:
+        raise InvalidInput.at(place, "expected true and false alone")
+    return values
+
+
+def _as_datatype(values: Array, datatype: str, place: str) -> Array:
+    dtype = DATATYPES[datatype]
+    if dtype.kind in "iu":
+        limits = np.iinfo(dtype)
+        least, most = max(int(limits.min), -EXACT), min(int(limits.max), EXACT)
+        wrong = (values != np.floor(values)) | (values < least) | (values > most)
+        if wrong.any():
+            index = np.unravel_index(int(np.argmax(wrong)), wrong.shape)
+            more = "; send larger ones as binary data" if most == EXACT else ""
+            raise InvalidInput.at(
+                place + "".join(f"[{i}]" for i in index),
+                f"expected a whole number from {least} to {most}{more}",
+            )
+    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as not finite
+        return values.astype(dtype, copy=False)
+
+
+@dataclass(frozen=True)
+class InferBody:
+    """A body as it arrived, with what its path and its headers say.
+
+    ``header_length`` is how much of it, once inflated, is JSON; None where all of it is.
+    """
+
+    reference: str
+    body: bytes
+    encoding: str
+    header_length: str | None
+
+
+def read_infer(
+    sent: InferBody, *, limits: BodyLimits, inputs: Callable[[], Sequence[TensorMetadata]]
+) -> tuple[InferRequest, PredictRequest]:
+    """Return the request and its arrays; ``inputs`` are the model's, for bodies without JSON.
+
+    Raises
+    ------
+    MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
+        If the body breaks a rule.
+    """
+    body = inflate(sent.body, sent.encoding, max_bytes=limits.max_bytes)
+    text, raw = divide(body, sent.header_length)
+    if not raw:
+        limits.check_json(body)
+    if sent.header_length is not None and not text:
+        request = raw_request(inputs(), len(raw))
+    else:
+        request = parse_infer_request(text)
+    arrays = read_tensors(request.inputs, raw, max_rows=limits.max_rows)
+    supplied = {name for name in arrays if name.startswith(SUPPLIED_PREFIX)}
+    asked = PredictRequest(
+        sent.reference,
+        {name: array for name, array in arrays.items() if name not in supplied},
+        {name.removeprefix(SUPPLIED_PREFIX): arrays[name] for name in supplied},
+    )
+    return request, asked

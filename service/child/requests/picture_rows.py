@@ -1,0 +1,65 @@
+"""Pictures of one request as an array of pixels."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from service.child.pictures.claims import MOST_PIXELS
+from service.child.pictures.decode import claimed_pixels, read_picture
+from service.child.requests.tensors import SentPicture
+from service.errors import InvalidInput, TooLarge
+from service.runner.messages.preprocessing import Preprocessing
+
+# Of one request: to decode them takes a few seconds, in which the model answers nobody else. As
+# photographs they would be longer than a body may be.
+MOST_REQUEST_PIXELS = 4 * MOST_PIXELS
+
+
+def picture_rows(
+    pictures: Sequence[SentPicture], preprocessing: Preprocessing, *, most_bytes: int
+) -> NDArray[np.uint8]:
+    """Return their pixels, uint8 of shape (n, height, width, channels).
+
+    All of them together may take as many bytes as a body may, as arrays that are inflated.
+
+    Raises
+    ------
+    InvalidInput
+        If one is no picture, or they differ in size; the violation names the part.
+    TooLarge
+        If one is too large, or all of them are, as they came or as the model takes them.
+    """
+    left = MOST_REQUEST_PIXELS - _cost(pictures[0])
+    first = read_picture(pictures[0].content, preprocessing, place=pictures[0].place)
+    if first.nbytes * len(pictures) > most_bytes:
+        height, width, _ = first.shape
+        raise TooLarge.at(
+            "body",
+            f"expected pictures of at most {most_bytes} bytes in all once they are decoded, got "
+            f"{len(pictures)} of {width} x {height}; send fewer at once",
+        )
+    pixels = np.empty((len(pictures), *first.shape), np.uint8)
+    pixels[0] = first
+    for row, picture in enumerate(pictures[1:], start=1):
+        left -= _cost(picture)
+        if left < 0:
+            raise TooLarge.at(
+                picture.place,
+                f"expected pictures of at most {MOST_REQUEST_PIXELS // 10**6} megapixels in all, "
+                "got more up to this one; send fewer at once",
+            )
+        found = read_picture(picture.content, preprocessing, place=picture.place)
+        if found.shape != first.shape:
+            raise InvalidInput.at(
+                picture.place,
+                f"this picture is of {found.shape[1]} x {found.shape[0]}, the first one of "
+                f"{first.shape[1]} x {first.shape[0]}; preprocessing.crop brings them to one size",
+            )
+        pixels[row] = found
+    return pixels
+
+
+def _cost(picture: SentPicture) -> int:
+    """Return how many pixels are decoded at most: of more than that one picture is refused."""
+    return min(claimed_pixels(picture.content), MOST_PIXELS)

@@ -1,0 +1,368 @@
+"""Arrays of numbers: out of JSON, and what holds for them wherever they came from."""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.child.reading.npy_header import NpyHeader
+from service.errors import InvalidDataset, InvalidInput, TooLarge, shown
+
+MAX_RANK = 16
+_WHITESPACE = b" \t\r\n"
+_OPENING = ord("[")
+_WORDS = {
+    "Expected": "expected",
+    "`float`": "a number",
+    "`int`": "a number",
+    "`str`": "a string",
+    "`bool`": "a boolean",
+    "`null`": "null",
+    "`array`": "a list",
+    "`object`": "an object",
+    "Number out": "the number is out",
+    "JSON is malformed": "this is no valid JSON (NaN and Infinity are not)",
+}
+
+
+def read_list(text: bytes, *, location: str, max_rows: int | None = None) -> NDArray[np.float64]:
+    """Return the nested JSON list as a float64 array of the same rank.
+
+    Raises
+    ------
+    InvalidInput
+        If a value is no number (a string, a boolean, null), or the lists are ragged or empty. The
+        violation names the element.
+    TooLarge
+        If there are more rows than is allowed, counted before any list is made.
+    """
+    rank = _nesting(text)
+    if not 1 <= rank <= MAX_RANK:
+        raise InvalidInput.at(location, "expected a list of rows, each a list of numbers")
+    if max_rows is not None:
+        _refuse_rows(_count_rows(text, rank), location, max_rows)
+    try:
+        nested = _decoder(rank).decode(text)
+    except msgspec.DecodeError as error:
+        raise InvalidInput.at(*_explain(error, location)) from error
+    try:
+        array = np.array(nested, dtype=np.float64)
+    except ValueError as error:
+        raise InvalidInput.at(location, _ragged(nested)) from error
+    check_shape(array.shape, location=location, max_rows=max_rows)
+    return array
+
+
+def check_shape(shape: Sequence[int], *, location: str, max_rows: int | None = None) -> None:
+    """Refuse what is no array of rows, an empty one, and one with too many of them.
+
+    Raises
+    ------
+    InvalidInput, TooLarge
+    """
+    if not 1 <= len(shape) <= MAX_RANK:
+        raise InvalidInput.at(
+            location, f"expected an array of 1 to {MAX_RANK} axes, got {len(shape)}"
+        )
+    if 0 in shape:
+        raise InvalidInput.at(location, "expected at least one row with at least one value")
+    if max_rows is not None:
+        _refuse_rows(shape[0], location, max_rows)
+
+
+def check_numbers(array: NDArray[Any], *, location: str) -> None:
+    """Refuse what is no finite number of float32's range, which no answer could rest on.
+
+    Raises
+    ------
+    InvalidInput
+        The violation names the element.
+    """
+    if array.dtype.kind == "b":
+        bad, rule = array.view(np.uint8) > 1, "expected true or false, a byte of 1 or 0"
+    elif array.dtype.kind == "f":
+        bad, rule = _not_finite(array), ""
+    else:
+        return
+    if not bad.any():
+        return
+    index = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    if not rule:
+        rule = "the number does not fit a 32-bit float"
+        if not np.isfinite(array[index]):
+            rule = f"expected a finite number, got {array[index]}"
+    raise InvalidInput.at(location + "".join(f"[{i}]" for i in index), rule)
+
+
+def is_surely_finite(array: NDArray[Any]) -> bool:
+    """Tell fast that all numbers are finite; where it says no, `check_numbers` looks at each."""
+    if array.dtype.char != "f":
+        return False
+    # One pass, no second array. What is no number stays so in a sum of squares; a sum that grows
+    # out of float32, for which this of all products gives no warning, is no proof of anything.
+    return math.isfinite(np.vdot(array, array))
+
+
+def _not_finite(array: NDArray[np.floating]) -> NDArray[np.bool_]:
+    if array.dtype.itemsize <= np.dtype(np.float32).itemsize:
+        return np.asarray(~np.isfinite(array))
+    return np.asarray(~(np.abs(array) <= np.finfo(np.float32).max))
+
+
+def _refuse_rows(n_rows: int, location: str, max_rows: int) -> None:
+    if n_rows > max_rows:
+        raise TooLarge.at(location, f"expected at most {max_rows} rows, got {n_rows}")
+
+
+def _count_rows(text: bytes, rank: int) -> int:
+    """Count the rows of a list of this rank, if it is rectangular; of others too few or none."""
+    if rank == 1:
+        return text.count(b",") + 1
+    # Behind the outermost bracket each row begins with one bracket for every other axis.
+    return text.translate(None, _WHITESPACE).count(b"[" * (rank - 1), 1)
+
+
+@lru_cache(maxsize=MAX_RANK)
+def _decoder(rank: int) -> "msgspec.json.Decoder[Any]":
+    nested: Any = float
+    for _ in range(rank):
+        nested = list[nested]
+    return msgspec.json.Decoder(nested)
+
+
+def _nesting(text: bytes) -> int:
+    """Count the brackets a tensor opens with, which is its rank if it is rectangular."""
+    rank = 0
+    for byte in text:
+        if byte == _OPENING:
+            rank += 1
+        elif byte not in _WHITESPACE:
+            break
+        if rank > MAX_RANK:
+            break
+    return rank
+
+
+def _explain(error: msgspec.DecodeError, location: str) -> tuple[str, str]:
+    """Turn the decoder's `… - at `$[0][1]`` into our location and sentence."""
+    sentence, _, path = str(error).partition(" - at `$")
+    for theirs, ours in _WORDS.items():
+        sentence = sentence.replace(theirs, ours)
+    return location + path.rstrip("`"), sentence
+
+
+def _ragged(nested: list[Any]) -> str:
+    """Say where the nested lists stop being rectangular."""
+    lengths = [len(row) for row in nested if isinstance(row, list)]
+    odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
+    if odd is None:
+        return "the lists inside a row differ in length; every row must have the same shape"
+    return f"row {odd} has {lengths[odd]} values where row 0 has {lengths[0]}"
+
+
+PLACE = "body"
+
+
+@contextmanager
+def as_input() -> Iterator[None]:
+    """Turn what the readers of sets say of a body into what is said of requests."""
+    try:
+        yield
+    except InvalidDataset as error:
+        raise InvalidInput(error.message, error.violations) from error
+
+
+def check_claims(header: NpyHeader, *, size: int, place: str, max_rows: int) -> None:
+    """Refuse too many rows, an empty array, and a size that is not that of the ``size`` bytes.
+
+    Raises
+    ------
+    InvalidInput, TooLarge
+    """
+    check_shape(header.shape, location=place, max_rows=max_rows)
+    if header.file_bytes != size:
+        raise InvalidInput.at(
+            place,
+            f"its header claims {header.file_bytes} bytes, shape {list(header.shape)} of "
+            f"{header.dtype.name}, but there are {size}",
+        )
+
+
+# Of any dtype of numbers; numpy's stubs allow no arithmetic on NDArray[np.generic].
+Array: TypeAlias = NDArray[Any]
+ScoreKind: TypeAlias = Literal["logits", "probabilities"]
+
+# The only input of a model may be called so, whatever its name.
+ANY_INPUT = "inputs"
+SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
+SUM_TOLERANCE = 1e-3
+
+
+@dataclass(frozen=True, eq=False)
+class SentPicture:
+    """A picture as its file is, not yet decoded, and what it is called in errors."""
+
+    place: str
+    content: bytes
+
+
+@dataclass(frozen=True, eq=False)
+class PredictRequest:
+    """One request. Nothing about its arrays is known but that they hold numbers or booleans.
+
+    Attributes
+    ----------
+    calibration : str
+        An id, a name, or ``name@version``.
+    arrays : mapping of str to ndarray
+        A row a sample: the model's inputs by name, ``inputs`` being the only one whatever it is
+        called; or ``logits``, or ``probabilities``.
+    supplied : mapping of str to ndarray
+        The rows' own uncertainties, by name, where one of them answers.
+    pictures : sequence of SentPicture
+        A row each, in the place of arrays.
+    """
+
+    calibration: str
+    arrays: Mapping[str, Array]
+    supplied: Mapping[str, Array] = field(default_factory=dict)
+    pictures: Sequence[SentPicture] = ()
+
+
+def model_inputs(
+    request: PredictRequest, names: Iterable[str], *, max_rows: int
+) -> dict[str, Array]:
+    """Return the model's inputs by name.
+
+    Whether their numbers are finite is left to `check_finite`.
+
+    Raises
+    ------
+    InvalidInput
+        If an input is missing or unknown, or lengths differ.
+    TooLarge
+        If there are more rows than is allowed.
+    """
+    known = list(names)
+    arrays = dict(request.arrays)
+    if len(known) == 1 and arrays.keys() == {ANY_INPUT}:
+        arrays = {known[0]: arrays[ANY_INPUT]}
+    else:
+        _check_names(arrays, known)
+    for name, array in arrays.items():
+        check_shape(array.shape, location=_place(name, known), max_rows=max_rows)
+    lengths = {name: len(array) for name, array in arrays.items()}
+    if len(set(lengths.values())) > 1:
+        raise InvalidInput.at(
+            ANY_INPUT, f"every input needs the same number of rows: {shown(str(lengths))[1:-1]}"
+        )
+    return arrays
+
+
+def check_finite(arrays: Mapping[str, Array], names: Sequence[str]) -> None:
+    """Refuse inputs, of a model that has these, with what is no finite number of float32's range.
+
+    Raises
+    ------
+    InvalidInput
+        The violation names the element.
+    """
+    for name, array in arrays.items():
+        check_numbers(array, location=_place(name, names))
+
+
+def class_scores(
+    request: PredictRequest, *, n_classes: int, max_rows: int
+) -> tuple[ScoreKind, NDArray[np.float64]]:
+    """Return logits, or the logarithms of probabilities, of shape (n_samples, n_classes).
+
+    Raises
+    ------
+    InvalidInput
+        If there are none, the shape differs or a row is no distribution.
+    TooLarge
+        If there are more rows than is allowed.
+    """
+    kind = next((kind for kind in SCORE_KINDS if request.arrays.keys() == {kind}), None)
+    if kind is None:
+        raise InvalidInput.at(
+            "inputs", "this calibration has no model; send its `logits` or `probabilities`"
+        )
+    given = request.arrays[kind]
+    check_shape(given.shape, location=kind, max_rows=max_rows)
+    if given.ndim != 2 or given.shape[1] != n_classes:  # noqa: PLR2004 - a matrix
+        raise InvalidInput.at(kind, f"expected shape [rows, {n_classes}], got {list(given.shape)}")
+    scores = _reals(given, kind)
+    if kind == "logits":
+        return kind, scores
+    bad = (scores < 0).any(axis=1) | (np.abs(scores.sum(axis=1) - 1.0) > SUM_TOLERANCE)
+    if bad.any():
+        raise InvalidInput.at(
+            f"probabilities[{int(np.argmax(bad))}]",
+            "expected non-negative values that sum to 1 within 0.001",
+        )
+    with np.errstate(divide="ignore"):
+        return kind, np.log(scores)
+
+
+def supplied_columns(
+    request: PredictRequest, names: Iterable[str], *, n_rows: int
+) -> dict[str, NDArray[np.float32]]:
+    """Return the supplied uncertainties that are needed, by name, one a row.
+
+    Raises
+    ------
+    InvalidInput
+        If one is missing or unknown, holds what is no finite number, or has another length.
+    """
+    needed = list(names)
+    for name in request.supplied:
+        if name not in needed:
+            known = ", ".join(needed) or "none"
+            raise InvalidInput.at(
+                "supplied", f"no event is answered by {shown(name)}; used: {known}"
+            )
+    found = {}
+    for name in needed:
+        place = f"supplied.{name}"
+        if name not in request.supplied:
+            raise InvalidInput.at(place, "an event is answered by this measure; send one a row")
+        values = request.supplied[name]
+        if values.shape != (n_rows,):
+            raise InvalidInput.at(place, f"expected {n_rows} numbers, one a row")
+        found[name] = _reals(values, place).astype(np.float32)
+    return found
+
+
+def _place(name: str, names: Sequence[str]) -> str:
+    """Return what an input is called in messages: a lone one needs no name."""
+    return ANY_INPUT if len(names) == 1 else f"{ANY_INPUT}.{name}"
+
+
+def _check_names(arrays: Mapping[str, Array], known: list[str]) -> None:
+    names = ", ".join(known)
+    if arrays.keys() <= set(SCORE_KINDS) and not arrays.keys() & set(known):
+        raise InvalidInput.at(ANY_INPUT, "this calibration runs a model; send its `inputs`")
+    if arrays.keys() == {ANY_INPUT} and ANY_INPUT not in known:
+        raise InvalidInput.at(ANY_INPUT, f"the model has several inputs; name them: {names}")
+    for name in arrays:
+        if name not in known:
+            raise InvalidInput.at(
+                f"{ANY_INPUT}.{shown(name)[1:-1]}", f"the model has no such input; it has {names}"
+            )
+    for name in known:
+        if name not in arrays:
+            raise InvalidInput.at(f"{ANY_INPUT}.{name}", "this input of the model is missing")
+
+
+def _reals(array: Array, place: str) -> NDArray[np.float64]:
+    if array.dtype.kind == "b":
+        raise InvalidInput.at(place, "expected numbers, got booleans")
+    check_numbers(array, location=place)
+    return array.astype(np.float64, copy=False)

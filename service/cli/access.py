@@ -1,0 +1,229 @@
+"""``howsure keys``: API keys and tenants, in the database directly."""
+
+import json
+from dataclasses import astuple
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from service.cli.console import add_row, wide_console
+from service.cli.failure import CommandFailed
+from service.cli.local import local_stores, pepper_of
+
+if TYPE_CHECKING:
+    from models import AuditEntry
+    from service.access.api_keys import MadeKey
+    from service.storage.api_keys import ListedKey
+
+app = typer.Typer(no_args_is_help=True, help="API keys: access to the service, and scopes.")
+TENANT = "default"
+KeyId = Annotated[str, typer.Argument(help="Id of the key: see `howsure keys list`.")]
+
+
+@app.callback()
+def _root() -> None:
+    """Work on API keys."""
+
+
+@app.command("create")
+def create(
+    name: Annotated[str, typer.Argument(help="Name of the key, such as its purpose.")],
+    tenant: Annotated[
+        str, typer.Option(help="Tenant of the key; created if it does not exist.")
+    ] = TENANT,
+    scope: Annotated[
+        list[str] | None, typer.Option(help="predict, read, write or admin; repeat it for several.")
+    ] = None,
+    days: Annotated[int, typer.Option(help="Days until it expires.")] = 365,
+) -> None:
+    """Create a key and print it once. From then on every request needs a key."""
+    from service.access.api_keys import PREDICT, READ, WRITE, create_key, make_pepper
+
+    with local_stores() as stores:
+        made = create_key(
+            stores.database,
+            pepper_of(stores.settings, make_pepper),
+            name=name,
+            tenant=tenant,
+            scopes=scope or [PREDICT, READ, WRITE],
+            days=days,
+        )
+    _show(made)
+
+
+@app.command("list")
+def show(
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant.")] = None,
+) -> None:
+    """Show the keys, without their secrets."""
+    from service.access.api_keys import list_keys
+
+    with local_stores() as stores:
+        found = list_keys(stores.database, tenant)
+    table = Table(*("id", "tenant", "name", "scopes", "status", "expires", "last used"))
+    for key in found:
+        used = key.row.last_used_at
+        add_row(
+            table,
+            key.row.id,
+            key.tenant,
+            key.row.name,
+            " ".join(key.row.scopes),
+            _status(key),
+            f"{key.row.expires_at:%Y-%m-%d}",
+            f"{used:%Y-%m-%d %H:%M}" if used else "",
+        )
+    Console().print(table)
+
+
+@app.command("rotate")
+def rotate(
+    key_id: KeyId,
+    overlap: Annotated[
+        float, typer.Option(min=0, max=8760, help="Hours until the old key expires.")
+    ] = 24.0,
+) -> None:
+    """Create a key that replaces another, and print it once."""
+    from service.access.api_keys import make_pepper, rotate_key
+
+    with local_stores() as stores:
+        pepper = pepper_of(stores.settings, make_pepper)
+        made = rotate_key(stores.database, pepper, key_id, overlap=timedelta(hours=overlap))
+    _show(made)
+
+
+@app.command("revoke")
+def revoke(key_id: KeyId) -> None:
+    """Revoke a key for good; running services know within seconds."""
+    from service.access.api_keys import revoke_key
+
+    with local_stores() as stores:
+        revoke_key(stores.database, key_id)
+    typer.echo(f"revoked {key_id}")
+
+
+def _show(made: "MadeKey") -> None:
+    """Print only the key on standard output, for scripts."""
+    console = Console(stderr=True)
+    console.print(
+        f"key {made.id}, until {made.expires_at:%Y-%m-%d}; it is shown only once:",
+        highlight=False,
+    )
+    typer.echo(made.text)
+
+
+def _status(key: "ListedKey") -> str:
+    if key.row.revoked_at is not None:
+        return "revoked"
+    return "expired" if key.is_expired else "good"
+
+
+tenants = typer.Typer(no_args_is_help=True, help="Tenants and their limits.")
+DEFAULT = "default"
+NONE = "none"
+
+
+@tenants.callback()
+def _tenants_group() -> None:
+    """Work on tenants."""
+
+
+@tenants.command("list")
+def show_tenants() -> None:
+    """Show the tenants and their limits."""
+    from service.access.api_keys import list_tenants
+    from service.app import tenant_limits
+
+    with local_stores() as stores:
+        found = list_tenants(stores.database, tenant_limits(stores.settings))
+    table = Table(*("tenant", "requests/s", "rows/min", "stored bytes", "jobs"))
+    for name, limits in found:
+        add_row(table, name, *(f"{limit:,}" if limit else NONE for limit in astuple(limits)))
+    Console().print(table)
+
+
+def _limit(text: str) -> int | None:
+    if text == DEFAULT:
+        return None
+    if text == NONE:
+        return 0
+    if not (text.isascii() and text.isdecimal()):
+        raise typer.BadParameter(f"expected a whole number, {NONE!r} or {DEFAULT!r}, got {text!a}")
+    return int(text)
+
+
+@tenants.command("limit")
+def limit(
+    name: Annotated[str, typer.Argument(help="Name of the tenant: see `howsure tenants list`.")],
+    requests_per_second: Annotated[str, typer.Option(metavar="N", help="Requests.")] = "",
+    rows_per_minute: Annotated[str, typer.Option(metavar="N", help="Rows of predictions.")] = "",
+    stored_bytes: Annotated[str, typer.Option(metavar="N", help="Bytes of all files.")] = "",
+    jobs: Annotated[str, typer.Option(metavar="N", help="Jobs queued or running.")] = "",
+) -> None:
+    """Change the limits of a tenant: a number, `none` for unlimited, or `default`.
+
+    Running services know within seconds.
+    """
+    from service.access.api_keys import limit_tenant
+
+    given = {
+        "requests_per_second": requests_per_second,
+        "rows_per_minute": rows_per_minute,
+        "stored_bytes": stored_bytes,
+        "jobs": jobs,
+    }
+    changes = {what: _limit(text) for what, text in given.items() if text}
+    with local_stores() as stores:
+        limit_tenant(stores.database, name, changes)
+    typer.echo(f"changed {name}")
+
+
+COLUMNS = ("created_at", "via", "key_id", "action", "subject", "result", "code", "request_id")
+RESULTS = ("accepted", "refused")
+
+
+def audit(
+    tenant: Annotated[str | None, typer.Option(help="Only this tenant.")] = None,
+    action: Annotated[str | None, typer.Option(help="Only this action, such as promote.")] = None,
+    key: Annotated[str | None, typer.Option(help="Only by the key with this id.")] = None,
+    result: Annotated[str | None, typer.Option(help=f"{' or '.join(RESULTS)}.")] = None,
+    subject: Annotated[str | None, typer.Option(help="Only about this id.")] = None,
+    since: Annotated[
+        datetime | None, typer.Option(help="Only from then on, in UTC: 2026-03-01T12:00:00.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, help="How many, newest first.")] = 100,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object per line.")
+    ] = False,
+) -> None:
+    """Show the audit log: changes and refused requests of all tenants, newest first."""
+    if result is not None and result not in RESULTS:
+        raise CommandFailed(f"--result: expected {' or '.join(RESULTS)}, got {result!r}")
+    asked = {"action": action, "key_id": key, "result": result, "subject": subject}
+    only = {name: value for name, value in asked.items() if value is not None}
+    start = None if since is None else since.replace(tzinfo=UTC)
+    from service.storage.audit_log import audit_of_all
+
+    with local_stores() as stores, stores.database.reading() as session:
+        rows = audit_of_all(session, tenant=tenant, limit=limit, since=start, only=only)
+    found = [{"tenant": name} | _values(row) for name, row in rows]
+    if as_json:
+        for line in found:
+            typer.echo(json.dumps(line, ensure_ascii=False))
+        return
+    table = Table("time", "tenant", "by", "action", "about", "result", "request", box=None)
+    for line in found:
+        ended = line["result"] if line["code"] is None else f"{line['result']}: {line['code']}"
+        by = line["key_id"] or line["via"]
+        about, request = line["subject"] or "", line["request_id"] or ""
+        cells = (line["created_at"][:19], line["tenant"], by, line["action"], about, ended, request)
+        add_row(table, *cells)
+    wide_console().print(table)
+
+
+def _values(row: "AuditEntry") -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in COLUMNS}
+    return values | {"created_at": row.created_at.isoformat()}

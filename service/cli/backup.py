@@ -1,0 +1,101 @@
+"""``howsure db``: schema upgrade, backup and restore."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.filesize import decimal
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from service.cli.local import Stores, load_settings, opened_stores, prepare
+
+if TYPE_CHECKING:
+    from service.backups.back_up import Tell
+    from service.backups.format import Manifest
+
+app = typer.Typer(no_args_is_help=True, help="The database.")
+
+
+@app.callback()
+def _root() -> None:
+    """Work on the database."""
+
+
+@app.command("upgrade")
+def upgrade_schema() -> None:
+    """Upgrade the schema; `howsure serve` does so at start."""
+    prepare(load_settings())
+    typer.echo("the schema is up to date")
+
+
+@app.command("backup")
+def back_up_all(
+    target: Annotated[Path, typer.Argument(help="A folder that does not exist yet.")],
+) -> None:
+    """Write a consistent copy of all rows and files; the service may run."""
+    from service.backups.back_up import back_up
+
+    with _stores(must_exist=True) as stores, _progress() as tell:
+        manifest = back_up(stores.database, stores.artifacts, target.resolve(), tell=tell)
+    typer.echo(f"{_contents(manifest)} in {target}")
+
+
+@app.command("restore")
+def restore_all(
+    source: Annotated[Path, typer.Argument(help="The folder of a backup.", exists=True)],
+) -> None:
+    """Restore a backup into an empty database and an empty artifact store."""
+    from service.backups.restore import restore
+
+    with _stores(must_exist=False) as stores, _progress() as tell:
+        url = stores.settings.resolved_database_url()
+        manifest = restore(url, stores.artifacts, source.resolve(), tell=tell)
+    typer.echo(f"restored {_contents(manifest)}")
+
+
+@contextmanager
+def _stores(*, must_exist: bool) -> Iterator[Stores]:
+    from service.startup import configure_logging
+
+    settings = load_settings()
+    # The final error message names a damaged file.
+    configure_logging(settings.log_format, level=logging.ERROR)
+    with opened_stores(settings, must_exist=must_exist) as stores:
+        yield stores
+
+
+def _contents(manifest: "Manifest") -> str:
+    files = manifest.files
+    return (
+        f"{manifest.rows('calibration')} calibrations, {files.part.lines} files"
+        f" ({decimal(files.bytes)})"
+    )
+
+
+@contextmanager
+def _progress() -> "Iterator[Tell]":
+    columns = (
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        DownloadColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("rows", total=None)
+
+        def tell(stage: str, done: int, total: int) -> None:
+            progress.update(task, description=stage, completed=done, total=total or None)
+
+        yield tell

@@ -1,0 +1,170 @@
+"""``howsure list``: the calibrations."""
+
+import enum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from howsure.client.request import Request, address_of
+from service.cli.calibrate import config_option
+from service.cli.connection import service_client
+from service.cli.console import (
+    BinsOption,
+    ConfigOption,
+    UrlOption,
+    add_row,
+    job_progress,
+    print_warnings,
+    require_version,
+    wide_console,
+)
+from service.cli.failure import CommandFailed
+from service.cli.report import print_calibration, write_file
+
+
+def list_calibrations(
+    name: Annotated[str | None, typer.Option(help="Only versions of this name.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only in this state.")] = None,
+    limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.")] = 50,
+    url: UrlOption = None,
+) -> None:
+    """List calibrations, newest first."""
+    params = {"name": name, "status": status, "limit": limit}
+    with service_client(url) as client:
+        page = client.send(Request("GET", "/calibrations", params)).json()
+    table = Table("name", "status", "top-1", "created", box=None, padding=(0, 1))
+    table.add_column("id", no_wrap=True)
+    for row in page["calibrations"]:
+        accuracy = (row["accuracy"] or {}).get("1")
+        add_row(
+            table,
+            f"{row['name']}@{row['version']}",
+            row["status"],
+            "" if accuracy is None else f"{accuracy:.3f}",
+            row["created_at"][:10],
+            row["id"],
+        )
+    console = wide_console()
+    console.print(table)
+    if page["next_cursor"] is not None:
+        console.print("there are more; raise --limit", style="dim")
+
+
+def promote(
+    calibration: Annotated[str, typer.Argument(help="An id, or name@version.")],
+    url: UrlOption = None,
+) -> None:
+    """Let the name mean this version, until another is promoted."""
+    require_version(calibration)
+    with service_client(url) as client:
+        found = client.promote(calibration)
+    typer.echo(f"{found.name} now means {found.reference}")
+
+
+def delete(
+    calibration: Annotated[str, typer.Argument(help="An id, or name@version.")],
+    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")] = False,
+    url: UrlOption = None,
+) -> None:
+    """Delete a calibration with its tables and files."""
+    require_version(calibration)
+    with service_client(url) as client:
+        found = client.get(calibration)
+        if not yes:
+            typer.confirm(f"Delete {found.reference} ({found.id}, {found.status})?", abort=True)
+        client.delete(found)
+    typer.echo(f"deleted {found.reference}")
+
+
+def refit(
+    calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
+    bins: BinsOption = None,
+    lookup: Annotated[
+        str | None, typer.Option(help="step, or interpolated: linear between the bins' means.")
+    ] = None,
+    config: ConfigOption = None,
+    url: UrlOption = None,
+) -> None:
+    """Refit a calibration from its records, as the next version of its name."""
+    changes = config_option(config, bins=bins, lookup=lookup)
+    with service_client(url) as client:
+        queued = client.refit(calibration, config=changes, wait=False)
+        with job_progress() as show:
+            made = client.wait(queued, on_progress=show, cancel_on_interrupt=True)
+        print_warnings(made.resource)
+        print_calibration(Console(), client, made)
+
+
+def export(
+    calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; else NAME-VERSION.onnx.")
+    ] = None,
+    url: UrlOption = None,
+) -> None:
+    """Write the model with its bins to one ONNX file, which needs no service to answer."""
+    with service_client(url) as client:
+        request = Request("GET", address_of(calibration, "model.onnx"), patient=True)
+        path, answer = client.download(request, output)
+    typer.echo(f"{path}: {answer.headers['Howsure-Parity']}")
+
+
+class BinsFormat(enum.StrEnum):
+    """How the tables are written."""
+
+    JSON = "json"
+    CSV = "csv"
+    PARQUET = "parquet"
+
+
+def bins(
+    calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
+    output_format: Annotated[
+        BinsFormat, typer.Option("--format", help="How they are written; json can be imported.")
+    ] = BinsFormat.JSON,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="File to write; else printed.")
+    ] = None,
+    url: UrlOption = None,
+) -> None:
+    """Print the bin tables of a calibration, or write them to a file."""
+    if output_format is BinsFormat.PARQUET and output is None:
+        raise CommandFailed("Parquet is binary: use --output FILE.")
+    with service_client(url) as client:
+        params = {"format": output_format.value}
+        answer = client.send(Request("GET", address_of(calibration, "bins"), params))
+    if output is None:
+        typer.echo(answer.content.decode(), nl=output_format is BinsFormat.JSON)
+    else:
+        write_file(output, answer.content)
+
+
+def import_bins(
+    file: Annotated[
+        Path,
+        typer.Argument(
+            help="A file that `howsure bins --format json` wrote.", exists=True, dir_okay=False
+        ),
+    ],
+    name: Annotated[
+        str | None, typer.Option(help="New name; default: the name in the file.")
+    ] = None,
+    url: UrlOption = None,
+) -> None:
+    """Make a calibration that answers as exported tables say; its model must be known here."""
+    headers = {"Content-Type": "application/json"}
+    with service_client(url) as client:
+        request = Request(
+            "POST",
+            "/calibrations/import",
+            {"name": name},
+            headers,
+            file.read_bytes(),
+            repeatable=False,
+        )
+        made = client.send(request).json()
+    print_warnings(made)
+    typer.echo(f"{made['name']}@{made['version']}  {made['id']}")

@@ -1,0 +1,148 @@
+"""Settings, database and artifact store of a command that runs without a service."""
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pydantic import ValidationError
+from pydantic_settings import SettingsError
+
+from service.calibrations.config_errors import violations_of
+from service.cli.failure import CommandFailed, one_sentence, reason_of
+from service.errors import Overloaded
+from service.settings import Settings
+
+if TYPE_CHECKING:
+    from service.access.api_keys import Pepper
+    from service.storage.artifact_store import ArtifactStore
+    from service.storage.database import Database
+
+DATABASE_URLS = "sqlite:///file or postgresql+psycopg://user:password@host/name"
+
+
+def load_settings(**options: str | int | Path | None) -> Settings:
+    """Return the settings; options other than None override variables.
+
+    Raises
+    ------
+    CommandFailed
+        If one is out of range or of another type; the sentence names the variable or the option.
+    """
+    given = {name: value for name, value in options.items() if value is not None}
+    try:
+        return Settings(**given)  # type: ignore[arg-type]  # which pydantic is to check
+    except ValidationError as error:
+        lines = []
+        for found in violations_of(error, Settings):
+            name = found.location.removeprefix("config.")
+            said = f"--{name.replace('_', '-')}" if name in given else f"HOWSURE_{name.upper()}"
+            lines.append(f"{said}: {found.message}")
+        raise CommandFailed("\n".join(lines)) from error
+    except SettingsError as error:
+        raise CommandFailed(str(error)) from error
+
+
+@dataclass(frozen=True)
+class Stores:
+    """The database and the artifact store that settings name."""
+
+    settings: Settings
+    database: "Database"
+    artifacts: "ArtifactStore"
+
+
+@contextmanager
+def opened_stores(settings: Settings, *, must_exist: bool = False) -> Iterator[Stores]:
+    """Open the database and the artifact store without sending a request to either.
+
+    Raises
+    ------
+    CommandFailed
+        If a setting is no address of a database or of an artifact store, or if there is no file
+        of a SQLite database that must exist.
+    """
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from service.storage.artifact_store import open_artifact_store
+    from service.storage.database import open_database, sqlite_path
+
+    url = settings.resolved_database_url()
+    try:
+        path = sqlite_path(make_url(url))
+        if must_exist and path is not None and not path.exists():
+            raise CommandFailed(f"there is no database {path}; see HOWSURE_DATA_DIR")
+        database = open_database(url)
+    except (ValueError, SQLAlchemyError, ImportError) as error:
+        raise CommandFailed(f"HOWSURE_DATABASE_URL: expected {DATABASE_URLS}") from error
+    try:
+        artifacts = open_artifact_store(settings.resolved_artifacts_url())
+    except (ValueError, OSError) as error:
+        raise CommandFailed(f"HOWSURE_ARTIFACTS_URL: {error}") from error
+    try:
+        yield Stores(settings, database, artifacts)
+    finally:
+        database.dispose()
+
+
+@contextmanager
+def local_stores() -> Iterator[Stores]:
+    """Open the stores for a command that works without a service: up to date and checked."""
+    from service.startup import configure_logging
+
+    settings = load_settings()
+    configure_logging(settings.log_format, level=logging.ERROR)
+    prepare(settings)
+    with opened_stores(settings) as stores:
+        yield stores
+
+
+def prepare(settings: Settings) -> None:
+    """Make the data folder and bring the database up to date, before anything is started.
+
+    Raises
+    ------
+    CommandFailed
+        If the folder, the database or the artifact store cannot be used.
+    """
+    from sqlalchemy.exc import SQLAlchemyError
+
+    from service.storage.schema import upgrade
+
+    try:
+        settings.data_dir.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot make the data folder {settings.data_dir} ({error.strerror}); "
+            "see HOWSURE_DATA_DIR"
+        ) from error
+    with one_sentence(), opened_stores(settings) as stores:
+        try:
+            upgrade(settings.resolved_database_url())
+        except SQLAlchemyError as error:
+            raise CommandFailed(
+                f"the database does not answer ({reason_of(error)}); see HOWSURE_DATABASE_URL"
+            ) from error
+        try:
+            stores.artifacts.check()
+        except (OSError, Overloaded) as error:
+            raise CommandFailed(f"HOWSURE_ARTIFACTS_URL: {error}") from error
+
+
+def pepper_of(settings: Settings, read: "Callable[[str, Path], Pepper]") -> "Pepper":
+    """Return the pepper of API keys, read by ``find_pepper`` or ``make_pepper``.
+
+    Raises
+    ------
+    CommandFailed
+        If its file cannot be read or written.
+    """
+    try:
+        return read(settings.key_pepper, settings.data_dir)
+    except OSError as error:
+        raise CommandFailed(
+            f"{error.filename}: {error.strerror}; see HOWSURE_KEY_PEPPER"
+        ) from error

@@ -1,1 +1,0 @@
-"""Quantile bins. Nothing is imported here: intervals need the prior, and tables the intervals."""

@@ -1,0 +1,80 @@
+"""``GET /calibrations/{id}/model.onnx``: a calibrated model as one file."""
+
+from contextlib import ExitStack
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Path
+from fastapi.responses import FileResponse
+from starlette.background import BackgroundTask
+
+from service.exports.export import exported_companion, exported_file
+from service.http.dependencies import CalibrationRef, LimitsDep, TenantDep, WorkspaceDep
+from service.http.problems import problems
+
+MEDIA_TYPE = "application/octet-stream"
+FILE: dict[str, Any] = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
+
+router = APIRouter(tags=["calibrations"])
+
+
+@router.get(
+    "/calibrations/{calibration_id}/model.onnx",
+    summary="Take the calibrated model along, as one ONNX file",
+    response_class=FileResponse,
+    responses={
+        **problems(404, 409, 503, 504),
+        200: {
+            **FILE,
+            "description": "The model with classes, probabilities, intervals and flags as further "
+            "outputs.",
+            "headers": {
+                "Howsure-Parity": {
+                    "description": "How the file answered beside the service: rows compared, "
+                    "those with another class or bin, and the largest difference of a "
+                    "probability.",
+                    "schema": {"type": "string"},
+                },
+                "ETag": {"description": "Digest of the file.", "schema": {"type": "string"}},
+            },
+        },
+    },
+)
+def get_export(
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    limits: LimitsDep,
+    calibration_id: CalibrationRef,
+) -> FileResponse:
+    """Give the uploaded model with its head, bins and thresholds; made and compared once.
+
+    It needs nothing of this service. Weights that came as `model_data` stay in their files.
+    """
+    with ExitStack() as opened:
+        found = opened.enter_context(exported_file(workspace, tenant_id, calibration_id, limits))
+        return FileResponse(
+            found.path,
+            media_type=MEDIA_TYPE,
+            filename=found.name,
+            headers={"Howsure-Parity": str(found.parity), "ETag": f'"{found.sha256}"'},
+            background=BackgroundTask(opened.pop_all().close),
+        )
+
+
+@router.get(
+    "/calibrations/{calibration_id}/model_data/{name}",
+    summary="Read a file of external weights",
+    response_class=FileResponse,
+    responses={**problems(404, 409), 200: {**FILE, "description": "As it was uploaded."}},
+)
+def get_model_data(
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    name: Annotated[str, Path(description="As the model refers to it.")],
+) -> FileResponse:
+    """Give a companion file that the model, and so its calibrated file, refers to by this name."""
+    with ExitStack() as opened:
+        path = opened.enter_context(exported_companion(workspace, tenant_id, calibration_id, name))
+        return FileResponse(
+            path, media_type=MEDIA_TYPE, background=BackgroundTask(opened.pop_all().close)
+        )

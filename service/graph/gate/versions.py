@@ -1,0 +1,103 @@
+"""The versions of the ONNX format that can be served, and the small repairs that widen them.
+
+The head needs TopK-11 and ScatterElements-11; ONNX Runtime 1.31 reads opsets up to 26 and IR
+versions up to 13. (Of ``ai.onnx.ml`` opsets up to 5.)
+"""
+
+from onnx import ModelProto, OperatorSetIdProto, TensorProto, defs, helper
+
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.proto import DEFAULT_DOMAINS, all_graphs
+
+MIN_OPSET = 11
+MAX_OPSET = 26
+MAX_ML_OPSET = 5
+MAX_IR_VERSION = 13
+WIDELY_READ_IR_VERSION = 10
+MAX_OPSETS = {**dict.fromkeys(DEFAULT_DOMAINS, MAX_OPSET), "ai.onnx.ml": MAX_ML_OPSET}
+
+
+def default_opset(model: ModelProto) -> int:
+    """Return the opset of the default domain; of several entries the last, as ONNX Runtime does.
+
+    A model of ``ai.onnx.ml`` nodes alone may name no default opset: the least that serves is
+    returned then.
+    """
+    versions = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
+    return versions[-1] if versions else MIN_OPSET
+
+
+def check_versions(model: ModelProto) -> None:
+    """Refuse a model that ONNX Runtime or the head cannot take."""
+    if model.ir_version > MAX_IR_VERSION:
+        raise InvalidOnnxModel.because(
+            ModelRule.IR_TOO_NEW,
+            f"IR version {model.ir_version}: ONNX Runtime reads versions up to {MAX_IR_VERSION}; "
+            f"save the model with ir_version {MAX_IR_VERSION} or lower",
+        )
+    for entry in _imports(model):
+        most = MAX_OPSETS.get(entry.domain)
+        if most is not None and entry.version > most:
+            raise InvalidOnnxModel.because(
+                ModelRule.OPSET_TOO_NEW,
+                f"opset {entry.version} of {entry.domain or 'ai.onnx'}: ONNX Runtime reads opsets "
+                f"up to {most}; re-export with opset {most} or lower",
+            )
+    opset = default_opset(model)
+    if opset < MIN_OPSET and not _means_the_same(model, opset):
+        raise InvalidOnnxModel.because(
+            ModelRule.OPSET_TOO_OLD,
+            f"opset {opset}: opset {MIN_OPSET} or newer is needed; re-export or convert the model",
+        )
+
+
+def normalise_opset(model: ModelProto) -> int:
+    """Leave one entry for the default domain, in place, at least ``MIN_OPSET``; return it.
+
+    skl2onnx writes the default domain twice, or at opset 9 for a model whose only standard node
+    is a Cast. Raising is exact, for `check_versions` lets an older opset pass only if none of its
+    operators changed on the way.
+    """
+    opset = max(default_opset(model), MIN_OPSET)
+    others = [entry for entry in model.opset_import if entry.domain not in DEFAULT_DOMAINS]
+    del model.opset_import[:]
+    model.opset_import.extend(others)
+    model.opset_import.add(domain="", version=opset)
+    return opset
+
+
+def lower_ir_version(model: ModelProto) -> None:
+    """Lower the IR version, in place, to what most runtimes read, if the model needs no newer.
+
+    After version 10 came the opsets from 23 on, types of 4 and 2 bits, and graphs that are
+    spread over devices.
+    """
+    least = helper.find_min_ir_version_for(_imports(model), ignore_unknown=True)
+    is_newer = any(tensor.data_type > TensorProto.INT4 for tensor in model.graph.initializer)
+    if not (is_newer or model.configuration):
+        model.ir_version = min(model.ir_version, max(WIDELY_READ_IR_VERSION, least))
+
+
+def _imports(model: ModelProto) -> list[OperatorSetIdProto]:
+    """Return the opsets of the graph and of each function."""
+    return [*model.opset_import, *(entry for f in model.functions for entry in f.opset_import)]
+
+
+def _means_the_same(model: ModelProto, opset: int) -> bool:
+    """Return whether every standard node is defined alike at ``opset`` and at ``MIN_OPSET``."""
+    if model.functions or opset < 1:
+        return False
+    operators = {
+        node.op_type
+        for graph in all_graphs(model.graph)
+        for node in graph.node
+        if node.domain in DEFAULT_DOMAINS
+    }
+    return all(_since(name, opset) == _since(name, MIN_OPSET) != 0 for name in operators)
+
+
+def _since(operator: str, opset: int) -> int:
+    try:
+        return int(defs.get_schema(operator, opset, "").since_version)
+    except defs.SchemaError:
+        return 0

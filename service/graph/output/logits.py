@@ -1,0 +1,142 @@
+"""Finding the softmax or sigmoid that makes an output, to read its input instead.
+
+Logits keep the tails that probabilities lose: next to a probability of 1 a float32 ``1 - p`` has
+steps of 6e-8. What is found here is a candidate; `choose` confirms it on real rows, and so
+settles axes, reshapes and whatever else the nodes on the way may do.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from onnx import NodeProto
+
+from service.graph.proto import DEFAULT_DOMAINS, Producers, operator
+
+# They hand on the values of their first input, or do so for the softmax's values.
+STANDARD_PASSES = frozenset(
+    ("Identity", "Cast", "Squeeze", "Flatten", "Reshape", "Unsqueeze", "Dropout")
+)
+LEARNING_PASSES = frozenset(("ZipMap", "Normalizer"))
+
+
+@dataclass(frozen=True)
+class LogitsSource:
+    """Logits behind an output: see `OutputChoice` for the meaning of the last two fields."""
+
+    tensor: str
+    positive_column: int | None = None
+    raw: bool = False
+
+
+def trace(tensor: str, producers: Producers) -> list[str]:
+    """Return the tensor and those before it whose values it hands on, the earliest last."""
+    path = {tensor: None}  # a set that keeps its order
+    while (node := producers.get(tensor)) is not None and _passes(node) and node.input:
+        tensor = node.input[0]
+        if tensor in path:  # a cycle: ONNX Runtime will refuse the model
+            break
+        path[tensor] = None
+    return list(path)
+
+
+def find_logits(tensor: str, producers: Producers) -> LogitsSource | None:
+    """Return the logits from which the tensor seems to be made."""
+    source = trace(tensor, producers)[-1]
+    node = producers.get(source)
+    if node is None or not node.input:
+        return None
+    match operator(node):
+        case "Softmax" | "LogSoftmax":
+            return LogitsSource(node.input[0])
+        case "Sigmoid":
+            return LogitsSource(node.input[0], positive_column=0)
+        case "Concat":
+            return _complement_pair(node, producers)
+        case "ai.onnx.ml.LinearClassifier" | "ai.onnx.ml.TreeEnsembleClassifier":
+            return _classifier(node, source)
+    return None
+
+
+def _passes(node: NodeProto) -> bool:
+    if node.domain in DEFAULT_DOMAINS:
+        return node.op_type in STANDARD_PASSES
+    return node.domain == "ai.onnx.ml" and node.op_type in LEARNING_PASSES
+
+
+def _complement_pair(concat: NodeProto, producers: Producers) -> LogitsSource | None:
+    """Return z where the node joins ``1 - s`` and ``s`` of one ``s = Sigmoid(z)``."""
+    if len(concat.input) != 2:  # noqa: PLR2004 - a pair
+        return None
+    complement, positive = (producers.get(name) for name in concat.input)
+    if complement is None or positive is None or not positive.input:
+        return None
+    if operator(complement) != "Sub" or operator(positive) != "Sigmoid":
+        return None
+    if list(complement.input[1:]) != [concat.input[1]]:
+        return None
+    return LogitsSource(positive.input[0], positive_column=0)
+
+
+def _classifier(node: NodeProto, source: str) -> LogitsSource | None:
+    if len(node.output) != 2 or source != node.output[1]:  # noqa: PLR2004 - label and scores
+        return None
+    match _post_transform(node):
+        case b"SOFTMAX":
+            return LogitsSource(source, raw=True)
+        case b"LOGISTIC":
+            # Without the logistic function the two columns hold -z (or nothing of use) and z.
+            return LogitsSource(source, positive_column=1, raw=True)
+    return None
+
+
+def _post_transform(node: NodeProto) -> bytes:
+    for attribute in node.attribute:
+        if attribute.name == "post_transform":
+            transform: bytes = attribute.s
+            return transform
+    return b"NONE"
+
+
+# A float16 softmax is off by 1e-3 of each value; a wrong axis or order by far more.
+RELATIVE_TOLERANCE = 1e-2
+ABSOLUTE_TOLERANCE = 1e-5
+
+Floats = NDArray[np.float64]
+
+
+def is_confirmed(hook: LogitsSource, scores: Floats, hooked: NDArray[np.floating]) -> bool:
+    """Return whether the hooked logits give the output's distribution on the rows tried."""
+    if hooked.ndim == 0 or len(hooked) != len(scores):
+        return False
+    logits = np.asarray(hooked, dtype=np.float64).reshape(len(scores), -1)
+    if hook.positive_column is not None:
+        if logits.shape[1] != hook.positive_column + 1:
+            return False
+        positive = logits[:, hook.positive_column]
+        logits = np.column_stack([np.zeros_like(positive), positive])
+    expected = _distribution(scores)
+    if expected.shape != logits.shape:
+        return False
+    # Rows that are not finite prove nothing, either way.
+    finite = np.isfinite(expected).all(axis=1)
+    return bool(finite.any()) and np.allclose(
+        _softmax(logits[finite]),
+        expected[finite],
+        rtol=RELATIVE_TOLERANCE,
+        atol=ABSOLUTE_TOLERANCE,
+    )
+
+
+def _distribution(scores: Floats) -> Floats:
+    """Return the class probabilities, if the scores are a sigmoid's, softmax's or its logarithm."""
+    if scores.shape[1] == 1:
+        return np.column_stack([1 - scores[:, 0], scores[:, 0]])
+    with np.errstate(over="ignore"):
+        return scores if np.nanmin(scores) >= 0 else np.exp(scores)
+
+
+def _softmax(logits: Floats) -> Floats:
+    with np.errstate(invalid="ignore"):
+        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+        return np.asarray(exponentials / exponentials.sum(axis=1, keepdims=True))

@@ -1,0 +1,222 @@
+"""Choose the output that holds the class scores, as far as the graph alone can tell."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+
+from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
+from service.graph.describe import output_specs
+from service.graph.description import Kind, Precision, TensorSpec, quote, quote_all
+from service.graph.measure_outputs import PLACE, check_declared
+from service.graph.output.logits import LogitsSource, find_logits, trace
+from service.graph.proto import Producers, keep_outputs, operator, producers_of
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class OutputPlan:
+    """An output to be tried on real rows.
+
+    Attributes
+    ----------
+    name, tensor : str
+        The graph output, and the tensor that holds its scores: another one behind a ZipMap.
+    hook : LogitsSource or None
+        Logits that seem to make it.
+    kind : {"logits", "probabilities"} or None
+        What the caller says the output holds.
+    precision : {"float32", "float64"}
+        float64 for a double output.
+    reason : str
+        Why this output, as the beginning of a sentence.
+    scalars : tuple of str
+        Other outputs, to be passed through: one number a sample.
+    """
+
+    name: str
+    tensor: str
+    hook: LogitsSource | None
+    kind: Kind | None
+    precision: Precision
+    reason: str
+    scalars: tuple[str, ...] = ()
+
+
+def plan_output(
+    model: ModelProto,
+    *,
+    name: str | None = None,
+    kind: Kind | None = None,
+    scalars: Sequence[str] = (),
+) -> OutputPlan:
+    """Choose the output with the class scores.
+
+    Parameters
+    ----------
+    name
+        The caller's choice. Without it there must be one float output that can be
+        (samples, classes), or several that carry the same scores, such as logits and their
+        softmax; an output with one column counts only where no other is there.
+    kind
+        What the caller says the output holds. For "logits" its own values are taken as they are;
+        for "probabilities" a softmax's input may still be read, the distribution being the same.
+    scalars
+        Outputs that the caller names as measures; none of them is a candidate.
+
+    Raises
+    ------
+    InvalidConfig
+        If there is no output of that name, or it cannot hold class scores; or a scalar output is
+        none, or is the one with the class scores.
+    InvalidOnnxModel
+        If no output can, or several can and nothing tells which.
+    """
+    producers = producers_of(model.graph)
+    outputs = [_behind_zipmap(spec, producers) for spec in output_specs(model.graph)]
+    check_declared(outputs, scalars)
+    if name is None:
+        chosen, reason = _only_candidate(outputs, producers, scalars)
+    else:
+        chosen, reason = _named(outputs, name), f"{quote(name)} was named by the caller"
+    if chosen.name in scalars:
+        raise _holds_scores(chosen)
+    zipped = _is_zipmap(chosen.name, producers)
+    tensor = producers[chosen.name].input[0] if zipped else chosen.name
+    return OutputPlan(
+        name=chosen.name,
+        tensor=tensor,
+        hook=None if kind == "logits" else find_logits(tensor, producers),
+        kind=kind,
+        precision="float64" if chosen.dtype == "float64" else "float32",
+        reason=reason,
+        scalars=tuple(scalars),
+    )
+
+
+def _is_zipmap(tensor: str, producers: Producers) -> bool:
+    node = producers.get(tensor)
+    return node is not None and operator(node) == "ai.onnx.ml.ZipMap" and len(node.input) == 1
+
+
+def _behind_zipmap(spec: TensorSpec, producers: Producers) -> TensorSpec:
+    """Return the output as its float scores where a ZipMap turns them into maps."""
+    if _is_zipmap(spec.name, producers):
+        return TensorSpec(spec.name, "float32", (None, None))
+    return spec
+
+
+def _can_hold_scores(spec: TensorSpec) -> bool:
+    if spec.dtype not in FLOATS:
+        return False
+    if spec.shape is None:
+        return True
+    wide = [size for size in spec.shape[1:] if size not in (None, 1)]
+    return len(spec.shape) > 0 and len(wide) <= 1
+
+
+def _is_single_column(spec: TensorSpec) -> bool:
+    return spec.shape is not None and all(size == 1 for size in spec.shape[1:])
+
+
+def _named(outputs: Sequence[TensorSpec], name: str) -> TensorSpec:
+    for spec in outputs:
+        if spec.name != name:
+            continue
+        if _can_hold_scores(spec) or spec.dtype == "unknown":
+            return spec
+        raise InvalidConfig.at(
+            "config.output.name",
+            f"output {spec} cannot hold class scores: a float tensor of shape (samples, classes) "
+            "is needed",
+        )
+    raise InvalidConfig.at(
+        "config.output.name",
+        f"the model has no output {quote(name)}; it has "
+        + quote_all([spec.name for spec in outputs]),
+    )
+
+
+def _only_candidate(
+    outputs: Sequence[TensorSpec], producers: Producers, scalars: Sequence[str]
+) -> tuple[TensorSpec, str]:
+    able = [spec for spec in outputs if _can_hold_scores(spec)]
+    if able and all(spec.name in scalars for spec in able):
+        raise _holds_scores(able[0])
+    able = [spec for spec in able if spec.name not in scalars]
+    candidates = [spec for spec in able if not _is_single_column(spec)] or able
+    listed = "; ".join(str(spec) for spec in outputs[:10])
+    if not candidates:
+        raise InvalidOnnxModel.because(
+            ModelRule.NO_SCORES,
+            "no output can hold class scores, a float tensor of shape (samples, classes); the "
+            f"outputs are: {listed}",
+        )
+    if len(candidates) == 1:
+        one = candidates[0]
+        return one, f"{quote(one.name)} is the only output that can hold class scores"
+    if len({_scores_behind(spec.name, producers) for spec in candidates}) == 1:
+        names = quote_all([spec.name for spec in candidates])
+        return candidates[0], f"the outputs {names} carry the same scores"
+    raise InvalidOnnxModel.because(
+        ModelRule.SEVERAL_SCORES,
+        f"several outputs could hold class scores; set output.name to one of: {listed}",
+    )
+
+
+def _holds_scores(spec: TensorSpec) -> InvalidConfig:
+    return InvalidConfig.at(
+        PLACE, f"output {spec} is the one read for class scores, and so no measure beside them"
+    )
+
+
+def _scores_behind(output: str, producers: Producers) -> str:
+    hook = find_logits(output, producers)
+    return trace(hook.tensor if hook else output, producers)[-1]
+
+
+OUTPUT = "howsure_output"
+HOOK = "howsure_hook"
+RAW = "howsure_raw"
+UNUSED = "howsure_unused"
+SCALAR = "howsure_scalar_"
+
+
+def probe_graph(model: ModelProto, plan: OutputPlan) -> ModelProto:
+    """Make the model give out the planned tensors, in place, and return it.
+
+    The outputs are ``howsure_output`` and, where logits may lie behind it, ``howsure_hook``, and
+    ``howsure_scalar_{i}`` for each scalar output by its position in the plan; all float64, which
+    numpy has for every type a model computes in.
+    """
+    graph = model.graph
+    shown = {OUTPUT: plan.tensor}
+    if plan.hook is not None:
+        shown[HOOK] = raw_scores(graph, plan.hook.tensor) if plan.hook.raw else plan.hook.tensor
+    shown |= {f"{SCALAR}{i}": name for i, name in enumerate(plan.scalars)}
+    for name, tensor in shown.items():
+        graph.node.append(helper.make_node("Cast", [tensor], [name], to=TensorProto.DOUBLE))
+    keep_outputs(
+        graph, [helper.make_tensor_value_info(name, TensorProto.DOUBLE, None) for name in shown]
+    )
+    return model
+
+
+def raw_scores(graph: GraphProto, tensor: str) -> str:
+    """Add, in place, a twin of the classifier that makes the tensor, and return its raw scores.
+
+    An ``ai.onnx.ml`` classifier then leaves out its softmax or logistic function. The first stays
+    as it is: the confirmation of a choice needs both, and other outputs may be made from it.
+    """
+    producers = producers_of(graph)
+    if RAW not in producers:
+        twin = NodeProto()
+        twin.CopyFrom(producers[tensor])
+        twin.name = ""
+        twin.output[:] = [UNUSED, RAW]
+        for attribute in twin.attribute:
+            if attribute.name == "post_transform":
+                attribute.s = b"NONE"
+        graph.node.append(twin)
+    return RAW

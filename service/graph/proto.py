@@ -1,0 +1,235 @@
+"""Walk through and edit the nodes, names and tensors of a graph."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol, TypeAlias
+
+from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+
+from service.errors import InvalidOnnxModel, ModelRule
+from service.graph.description import quote
+
+DEFAULT_DOMAINS = ("", "ai.onnx")
+
+Producers: TypeAlias = Mapping[str, NodeProto]
+
+
+def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
+    """Yield the graphs a node holds as attributes: the branches of an If, the body of a Loop."""
+    yield from graphs_of(node.attribute)
+
+
+def graphs_of(attributes: Iterable[AttributeProto]) -> Iterator[GraphProto]:
+    """Yield the graphs among attributes, whatever they say of their type."""
+    for attribute in attributes:
+        if attribute.HasField("g"):
+            yield attribute.g
+        yield from attribute.graphs
+
+
+def all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
+    """Yield the graph and every graph nested in it."""
+    yield graph
+    for node in graph.node:
+        for subgraph in subgraphs(node):
+            yield from all_graphs(subgraph)
+
+
+def used_names(node: NodeProto) -> Iterator[str]:
+    """Yield every name a node may read, those its subgraphs take from outside included."""
+    yield from node.input
+    for subgraph in subgraphs(node):
+        for output in subgraph.output:
+            yield output.name
+        for inner in subgraph.node:
+            yield from used_names(inner)
+
+
+def producers_of(graph: GraphProto) -> dict[str, NodeProto]:
+    """Return the node that makes each tensor of the main graph."""
+    return {name: node for node in graph.node for name in node.output if name}
+
+
+def operator(node: NodeProto) -> str:
+    """Return the node's operator, with its domain unless that is the default one."""
+    return node.op_type if node.domain in DEFAULT_DOMAINS else f"{node.domain}.{node.op_type}"
+
+
+def upstream(graph: GraphProto, tensors: Iterable[str]) -> set[int]:
+    """Return the places of the nodes of the main graph that the tensors depend on."""
+    producers = {
+        name: index for index, node in enumerate(graph.node) for name in node.output if name
+    }
+    waiting = list(tensors)
+    found: set[int] = set()
+    while waiting:
+        index = producers.get(waiting.pop())
+        if index is not None and index not in found:
+            found.add(index)
+            waiting.extend(used_names(graph.node[index]))
+    return found
+
+
+def initial_tensors(graph: GraphProto) -> Iterator[TensorProto]:
+    """Yield the initializers of one graph, the parts of the sparse ones included."""
+    yield from graph.initializer
+    for sparse in graph.sparse_initializer:
+        yield sparse.values
+        yield sparse.indices
+
+
+def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
+    """Yield every tensor of the file except the dense initializers of the main graph."""
+    for sparse in model.graph.sparse_initializer:
+        yield sparse.values
+        yield sparse.indices
+    for node in model.graph.node:
+        yield from _tensors_of_node(node)
+    for function in model.functions:
+        for node in function.node:
+            yield from _tensors_of_node(node)
+        for attribute in function.attribute_proto:
+            yield from _tensors_of_attribute(attribute)
+    for training in model.training_info:
+        yield from _tensors_of_graph(training.initialization)
+        yield from _tensors_of_graph(training.algorithm)
+
+
+def _tensors_of_graph(graph: GraphProto) -> Iterator[TensorProto]:
+    yield from initial_tensors(graph)
+    for node in graph.node:
+        yield from _tensors_of_node(node)
+
+
+def _tensors_of_node(node: NodeProto) -> Iterator[TensorProto]:
+    for attribute in node.attribute:
+        yield from _tensors_of_attribute(attribute)
+
+
+def _tensors_of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
+    if attribute.HasField("t"):
+        yield attribute.t
+    yield from attribute.tensors
+    sparse_tensors = list(attribute.sparse_tensors)
+    if attribute.HasField("sparse_tensor"):
+        sparse_tensors.append(attribute.sparse_tensor)
+    for sparse in sparse_tensors:
+        yield sparse.values
+        yield sparse.indices
+    if attribute.HasField("g"):
+        yield from _tensors_of_graph(attribute.g)
+    for graph in attribute.graphs:
+        yield from _tensors_of_graph(graph)
+
+
+def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
+    """Make these the graph's outputs, in place, and drop all that nothing needs any more.
+
+    ONNX Runtime runs dead nodes too: labels, ZipMaps, a softmax whose logits are read instead.
+    Inputs stay, used or not, for they are the interface.
+    """
+    del graph.output[:]
+    graph.output.extend(outputs)
+    drop_dead_nodes(graph)
+    _drop_dead_initializers(graph)
+
+
+def drop_dead_nodes(graph: GraphProto, *, since: int = 0) -> None:
+    """Drop, in place, the nodes from this place on that no output needs."""
+    alive = upstream(graph, [output.name for output in graph.output])
+    for index in reversed(range(since, len(graph.node))):
+        if index not in alive:
+            del graph.node[index]
+
+
+def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> None:
+    """Put nodes in the place of one, in place: a file's nodes stand in the order they run in."""
+    del graph.node[index]
+    for offset, node in enumerate(nodes):
+        graph.node.insert(index + offset, node)
+
+
+def _drop_dead_initializers(graph: GraphProto) -> None:
+    used = {name for node in graph.node for name in used_names(node)}
+    used.update(output.name for output in graph.output)
+    # In old files an initializer is the default of an input of the same name.
+    used.update(given.name for given in graph.input)
+    for index in reversed(range(len(graph.initializer))):
+        if graph.initializer[index].name not in used:
+            del graph.initializer[index]
+    for index in reversed(range(len(graph.sparse_initializer))):
+        if graph.sparse_initializer[index].values.name not in used:
+            del graph.sparse_initializer[index]
+
+
+PREFIX = "howsure_"
+NOISE_PREFIX = f"{PREFIX}noise_"
+FRONT = "user."
+
+
+class _Named(Protocol):
+    name: str
+
+
+def free_reserved_names(graph: GraphProto) -> None:
+    """Rename, in place, every value that starts with ``howsure_``: ``user.`` goes in front.
+
+    It happens when a calibrated model is uploaded again. A graph input is refused instead: its
+    name is what callers send.
+    """
+    for given in graph.input:
+        if given.name.startswith(PREFIX):
+            raise InvalidOnnxModel.because(
+                ModelRule.RESERVED_NAME,
+                f"input {quote(given.name)}: names starting with {PREFIX!r} are reserved",
+            )
+    names = set(value_names(graph))
+    reserved = {name for name in names if name.startswith(PREFIX)}
+    if not reserved:
+        return
+    front = FRONT
+    while any(name.startswith(front) for name in names):
+        front += FRONT
+    rename_values(graph, {name: front + name for name in reserved})
+
+
+def output_names_as_sent(graph: GraphProto) -> dict[str, str]:
+    """Return the names that outputs had before `free_reserved_names`, by those they have."""
+    names = (output.name for output in graph.output)
+    return {
+        name: name[name.index(PREFIX) :]
+        for name in names
+        if PREFIX in name and not name[: name.index(PREFIX)].replace(FRONT, "")
+    }
+
+
+def value_names(graph: GraphProto) -> Iterator[str]:
+    """Yield the name of every value that the graph or one nested in it defines."""
+    for inner in all_graphs(graph):
+        yield from (value.name for value in inner.input)
+        yield from (tensor.name for tensor in initial_tensors(inner))
+        for node in inner.node:
+            yield from node.output
+
+
+def rename_values(graph: GraphProto, new_names: Mapping[str, str]) -> None:
+    """Give values other names, in place, in the graph and in those nested in it."""
+    for inner in all_graphs(graph):
+        for node in inner.node:
+            node.input[:] = [new_names.get(name, name) for name in node.input]
+            node.output[:] = [new_names.get(name, name) for name in node.output]
+        for value in _named(inner):
+            if value.name in new_names:
+                value.name = new_names[value.name]
+        del inner.quantization_annotation[:]  # runtimes ignore these notes, which repeat names
+
+
+def _named(graph: GraphProto) -> Iterator[_Named]:
+    yield from graph.input
+    yield from graph.output
+    yield from graph.value_info
+    yield from initial_tensors(graph)
+
+
+def is_noise(name: str) -> bool:
+    """Return whether a graph input feeds noise."""
+    return name.startswith(f"{PREFIX}noise_")

@@ -1,0 +1,376 @@
+"""One HTTP/1.1 connection, from the bytes of requests to those of answers.
+
+Requests are answered one at a time, in the order in which they came. Predictions are answered
+without an ASGI scope or task; all other requests start the ASGI app.
+"""
+
+import asyncio
+import math
+from collections import deque
+from collections.abc import Iterable
+from typing import Any, cast
+
+import structlog
+from uvicorn.config import Config
+from uvicorn.protocols.http.flow_control import FlowControl
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.server import ServerState
+
+from service.errors import RequestTimeout, ServiceError, TooManyConnections
+from service.http.connection_context import ConnectionContext, Peers
+from service.http.connection_limits import IS_SMALL_BODY
+from service.http.prediction_exchange import HttpResponse, PredictionHandler
+from service.http.problems import problem_response
+from service.http.request_reader import Prediction, RequestReader
+from service.http.response_head import accepted_id
+
+# Longer bodies are written by themselves, not copied behind their headers.
+JOINED_BYTES = 2**16
+
+log = structlog.get_logger(__name__)
+
+
+class Connection(asyncio.Protocol):
+    """Reads requests, has them answered in order, and writes the answers.
+
+    A refusal is the last entry of the queue, so it is written behind the answers to all requests
+    that came before it. `deadlines.enforce` looks at every connection ten times a second.
+    """
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+        *,
+        context: ConnectionContext,
+    ) -> None:
+        self.context = context
+        # Only used once a head is found to be of a prediction.
+        self.handler = cast("PredictionHandler", context.predictions)
+        self.config, self.app_state = config, app_state
+        self.server_state = server_state
+        self.loop = _loop or asyncio.get_event_loop()
+        self.transport: asyncio.Transport
+        self.flow: FlowControl
+        self.peers: Peers
+        # Requests behind the current one; a `HotAnswer` is a refusal.
+        self.queue: deque[Prediction | RequestResponseCycle | HttpResponse] = deque()
+        self.current: Prediction | RequestResponseCycle | None = None
+        self.n_answered = 0
+        # When the connection began to wait for more of a request, or for another.
+        self.since = self.loop.time()
+        self.unread = 0  # bytes that the client has not read, and since when
+        self.unread_since = self.since
+        self.is_refused = False
+        self.refused_at: float | None = None  # when the refusal was written
+        self.reader = RequestReader(self)
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
+        """Wait for the first request, if there is room for one more connection."""
+        self.transport, self.flow = transport, FlowControl(transport)
+        self.peers = Peers.of(transport)
+        connections = self.server_state.connections
+        connections.add(self)  # type: ignore[arg-type]  # uvicorn names its own classes
+        if not self.context.room.make_room(connections, self.loop.time()):
+            self.is_refused = True
+            busy = TooManyConnections("No more connections are taken just now.", retry_after=1)
+            self.write_answer(problem_response("", busy), keep_alive=False)
+
+    def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as in asyncio
+        """Tell whoever receives or answers a request that the client has left."""
+        self.server_state.connections.discard(self)
+        reader = self.reader
+        if reader.head is not None:
+            head, reader.head = reader.head, None
+            reader.release_budget()
+            log.info("client_left", path=head.route)
+            self.handler.client_disconnected(
+                head, arrived=reader.arrived, request_id=reader.request_id
+            )
+        current, self.current = self.current, None
+        for one in (current, reader.cycle, *self.queue):
+            if isinstance(one, RequestResponseCycle):
+                _disconnect(one)
+        if isinstance(current, Prediction):
+            give_up, current.connection, current.give_up = current.give_up, None, None
+            log.info("client_left", path=current.head.route)
+            if give_up is not None:
+                give_up()
+        self.queue.clear()
+        self.is_refused = True
+        del reader.parser  # which refers to the reader
+        self.flow.resume_writing()
+
+    def pause_writing(self) -> None:
+        """Begin no further answer until the client has read."""
+        self.flow.pause_writing()
+
+    def resume_writing(self) -> None:
+        """Go on with the next answer."""
+        self.flow.resume_writing()
+        self._answer_next()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse what arrived, and begin the next answer."""
+        if self.is_refused:
+            return
+        reader = self.reader
+        reader.feed(data)
+        if self.queue:
+            self._answer_next()
+        if reader.n_received or reader.is_receiving():
+            reader.check_unfinished()
+        is_behind = reader.head is not None and self.current is not None
+        if (self.queue or is_behind) and not self.is_refused:
+            # At most one unfinished request is read behind the current one.
+            self.flow.pause_reading()
+            self._stay_for_more()
+
+    # Answering.
+
+    def _answer_next(self) -> None:
+        """Begin the next answer, once the one before it is written and read."""
+        if self.current is not None or not self.queue or self.flow.write_paused:
+            return
+        if self.transport.is_closing():
+            return  # the answer before was the last
+        first = self.queue.popleft()
+        if isinstance(first, HttpResponse):
+            self._write_refusal(first)
+            return
+        self.current = first
+        if isinstance(first, Prediction):
+            self._begin_prediction(first)
+        else:
+            self.end_after_answer()
+            task = self.loop.create_task(first.run_asgi(self.config.loaded_app))
+            task.add_done_callback(self.server_state.tasks.discard)
+            self.server_state.tasks.add(task)
+        if not self.queue and self.reader.head is None:
+            self.flow.resume_reading()
+
+    def _begin_prediction(self, prediction: Prediction) -> None:
+        handler = self.handler
+        try:
+            give_up = handler.begin(prediction)
+        except Exception as error:
+            # As an ASGI server does.
+            log.exception("unexpected_error", path=prediction.head.route)
+            prediction.reply(
+                handler.refuse(
+                    prediction.head,
+                    error,
+                    arrived=prediction.arrived,
+                    request_id=prediction.request_id,
+                )
+            )
+        else:
+            if prediction.connection is not None:
+                prediction.give_up = give_up
+                # Who answers has the body; it is not kept for longer than there.
+                prediction.body = b""
+
+    def write_answer(self, answer: HttpResponse, *, keep_alive: bool) -> None:
+        """Write the answer to a prediction."""
+        transport = self.transport
+        if transport.is_closing():
+            return
+        is_last = not keep_alive or self.is_ending()
+        head = self.context.wire.head(answer, self.server_state, close=is_last)
+        if len(answer.body) < JOINED_BYTES:
+            transport.write(head + answer.body)
+        else:
+            transport.write(head)
+            transport.write(answer.body)
+        if is_last:
+            transport.close()
+        self.answered()
+
+    def answered(self) -> None:
+        """Go on with the next request."""
+        self.current = None
+        self.n_answered += 1
+        self.server_state.total_requests += 1
+        self.since = self.loop.time()
+        if self.queue:
+            self.loop.call_soon(self._answer_next)
+        elif self.flow.read_paused:
+            self.flow.resume_reading()
+            if self.reader.head is not None:
+                self.reader.check_unfinished()
+
+    # Ending.
+
+    def refuse(self, error: ServiceError) -> None:
+        """Answer what is not received to its end when its turn comes, and close."""
+        if self.is_refused:
+            return
+        self.is_refused = True
+        cycle, self.reader.cycle = self.reader.cycle, None
+        if cycle is not None and (cycle.response_started or cycle.response_complete):
+            self.transport.close()
+            return
+        self.queue.append(self._refusal(error))
+        if cycle is not None:
+            _disconnect(cycle)
+            if cycle is self.current:
+                self.current = None
+            else:
+                self.queue.remove(cycle)
+        self._answer_next()
+
+    def _refusal(self, error: ServiceError) -> HttpResponse:
+        reader, request_id = self.reader, accepted_id(self.reader.request_id)
+        if reader.head is None:
+            answer = problem_response(reader.url.decode("latin-1"), error, request_id)
+            seconds = self.loop.time() - reader.arrived
+            self.context.log_refused(error, answer, seconds=seconds)
+            return answer
+        head, reader.head = reader.head, None
+        reader.release_budget()
+        return self.handler.refuse(head, error, arrived=reader.arrived, request_id=request_id)
+
+    def _write_refusal(self, answer: HttpResponse) -> None:
+        """Write the last answer; a client that still sends is given time to read it."""
+        transport = self.transport
+        transport.write(self.context.wire.head(answer, self.server_state, close=True) + answer.body)
+        if transport.can_write_eof():
+            transport.write_eof()
+        self.refused_at = self.loop.time()
+        self.flow.resume_reading()
+
+    def is_ending(self) -> bool:
+        """Tell whether the server stops, and nothing has come that is still to be answered."""
+        if not self.context.stopping.is_set() or self.queue:
+            return False
+        # The body of the current request may still be coming.
+        return not self.reader.is_receiving() or self.reader.cycle is self.current is not None
+
+    def end_after_answer(self) -> None:
+        """Have an answer of the app that has not begun say whether it is the last."""
+        current = self.current
+        if isinstance(current, RequestResponseCycle) and not current.response_started:
+            current.keep_alive = current.keep_alive and not self.is_ending()
+
+    def _stay_for_more(self) -> None:
+        """Take back that the current answer is the last: another request has come."""
+        current = self.current
+        if isinstance(current, RequestResponseCycle) and not current.response_started:
+            current.keep_alive = current.keep_alive or self.context.stopping.is_set()
+
+    def shutdown(self) -> None:
+        """Close, unless a request is being answered or received."""
+        is_owed = self.current is not None or self.queue or self.reader.is_receiving()
+        if not is_owed or self.refused_at is not None:
+            self.transport.close()
+        else:
+            self.end_after_answer()
+
+    # For `ConnectionRoom`.
+
+    def waits_since(self) -> float | None:
+        """Return when the connection began to wait; None where a request is under way."""
+        is_idle = self.current is None and not self.queue and not self.reader.has_head()
+        return self.since if is_idle else None
+
+    def has_asked(self) -> bool:
+        """Tell whether a request was answered, and none is half there."""
+        return self.n_answered > 0 and not self.reader.is_in_head
+
+    def leave(self) -> None:
+        """End a connection that waits, for the room it takes."""
+        self.server_state.connections.discard(self)
+        self.transport.abort()
+
+
+def _disconnect(cycle: RequestResponseCycle) -> None:
+    cycle.disconnected = True
+    cycle.message_event.set()
+
+
+# How long a client that was refused may go on sending before it has read why.
+LINGER_SECONDS = 5.0
+# After a longer pause of the event loop, bytes may have come in time that are not read yet.
+LONGEST_PAUSE_SECONDS = 1.0
+
+
+class Deadlines:
+    """Ends requests and connections that take too long."""
+
+    def __init__(self) -> None:
+        self._looked = 0.0
+
+    def enforce(self, connections: Iterable[object], now: float) -> None:
+        """Look at all connections of a server."""
+        pause, self._looked = now - self._looked, now
+        if pause > LONGEST_PAUSE_SECONDS:
+            return
+        for connection in tuple(connections):
+            if isinstance(connection, Connection):
+                _look(connection, now)
+
+
+def _look(connection: Connection, now: float) -> None:
+    if _is_stuck(connection, now):
+        connection.transport.abort()
+    elif connection.refused_at is not None:
+        if now - connection.refused_at > LINGER_SECONDS:
+            connection.transport.abort()
+    elif connection.flow.read_paused:
+        # Nothing can come: the time begins when it is read again.
+        connection.reader.arrived = connection.since = now
+        connection.reader.seen_body = connection.reader.n_body
+    elif connection.reader.is_in_head:
+        seconds = connection.context.limits.header_seconds
+        if now - connection.reader.arrived > seconds:
+            connection.refuse(RequestTimeout.at("headers", f"expected within {seconds:g} seconds"))
+    elif connection.reader.is_receiving():
+        _look_at_body(connection, now)
+    elif connection.current is None and not connection.queue:
+        _look_at_idle(connection, now)
+
+
+def _is_stuck(connection: Connection, now: float) -> bool:
+    """Tell whether the client has read nothing for too long of what was written."""
+    unread = connection.transport.get_write_buffer_size()
+    if unread != connection.unread:
+        connection.unread, connection.unread_since = unread, now
+    waited = now - connection.unread_since
+    return unread > 0 and waited > connection.context.limits.stall_seconds
+
+
+def _look_at_idle(connection: Connection, now: float) -> None:
+    """Close a connection that nothing comes on.
+
+    Before the first request, and after blank lines, it has as long as a head.
+    """
+    limits = connection.context.limits
+    is_new = not connection.n_answered or connection.reader.n_received
+    most = limits.header_seconds if is_new else limits.keep_alive_seconds
+    if now - connection.since > most:
+        connection.transport.close()
+
+
+def _look_at_body(connection: Connection, now: float) -> None:
+    """See to it that a body comes at a rate, and in time."""
+    limits, reader = connection.context.limits, connection.reader
+    cycle = reader.cycle
+    if cycle is not None and cycle.response_complete:
+        # The client may end what was answered without it.
+        if now - connection.since > limits.header_seconds:
+            connection.transport.abort()
+        return
+    if cycle is None:
+        rate, most = limits.min_bytes_per_second, limits.hot_body_seconds
+    else:
+        rate = limits.upload_bytes_per_second
+        most = limits.header_seconds if IS_SMALL_BODY in cycle.scope["state"] else math.inf
+    is_late = now - reader.arrived > most
+    if now - connection.since >= limits.window_seconds:
+        is_late |= reader.n_body - reader.seen_body < rate * limits.window_seconds
+        connection.since, reader.seen_body = now, reader.n_body
+    if is_late:
+        message = "it arrives too slowly; send it again, without a pause"
+        connection.refuse(RequestTimeout.at("body", message))

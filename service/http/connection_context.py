@@ -1,0 +1,127 @@
+"""Shared state of a server's connections, and the ASGI cycle of one request."""
+
+import asyncio
+import logging
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, cast
+from urllib.parse import unquote
+
+import httptools
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
+from uvicorn.protocols.utils import get_local_addr, get_remote_addr, is_ssl
+
+from service.errors import ServiceError
+from service.http.connection_limits import BodyBudget, ConnectionLimits, IdleEviction
+from service.http.prediction_exchange import Headers, HttpResponse, PredictionHandler
+from service.http.request_record import OTHER, RequestLog
+from service.http.response_head import ResponseHead
+
+if TYPE_CHECKING:
+    from service.http.connection import Connection
+
+_log = logging.getLogger("uvicorn.error")
+
+
+@dataclass(frozen=True, slots=True)
+class Peers:
+    """Both ends of a connection, as ASGI scopes name them."""
+
+    server: tuple[str, int | None] | None
+    client: tuple[str, int] | None
+    scheme: str
+
+    @classmethod
+    def of(cls, transport: asyncio.Transport) -> "Peers":
+        """Return the ends of a transport."""
+        scheme = "https" if is_ssl(transport) else "http"
+        return cls(get_local_addr(transport), get_remote_addr(transport), scheme)
+
+    @property
+    def address(self) -> str:
+        """The client's address; empty on Unix sockets."""
+        return self.client[0] if self.client else ""
+
+
+def app_cycle(connection: "Connection", version: str, headers: Headers) -> RequestResponseCycle:
+    """Return the exchange of events for the head that the connection has just received.
+
+    Raises
+    ------
+    httptools.HttpParserInvalidURLError
+        If the target is none.
+    """
+    target, peers = httptools.parse_url(connection.reader.url), connection.peers
+    raw_path = target.path or b""
+    path = raw_path.decode("ascii")
+    scope = {
+        "type": "http",
+        "asgi": {"version": connection.config.asgi_version, "spec_version": "2.3"},
+        "http_version": version,
+        "server": peers.server,
+        "client": peers.client,
+        "scheme": peers.scheme,
+        "root_path": "",
+        "headers": headers,
+        "state": connection.app_state.copy(),
+        "method": connection.reader.parser.get_method().decode("ascii"),
+        "path": unquote(path) if "%" in path else path,
+        "raw_path": raw_path,
+        "query_string": target.query or b"",
+    }
+    return RequestResponseCycle(
+        scope=cast("Any", scope),
+        transport=connection.transport,
+        flow=connection.flow,
+        logger=_log,
+        access_logger=_log,
+        access_log=False,
+        default_headers=connection.server_state.default_headers,
+        message_event=asyncio.Event(),
+        expect_100_continue=connection.reader.expects,
+        keep_alive=connection.reader.keep_alive,
+        on_response=connection.answered,
+    )
+
+
+class ConnectionContext:
+    """The limits of connections, and who answers predictions.
+
+    Parameters
+    ----------
+    stopping : asyncio.Event
+        Set once the server is to end: each answer is then the last of its connection.
+    limits : ConnectionLimits
+    predictions : PredictionHandler, optional
+        Without one, every request is for the ASGI app.
+    request_log : RequestLog
+        For requests that are refused before anybody knows what they ask for.
+    """
+
+    def __init__(
+        self,
+        *,
+        stopping: asyncio.Event,
+        limits: ConnectionLimits = ConnectionLimits(),  # noqa: B008 - frozen
+        predictions: PredictionHandler | None = None,
+        request_log: RequestLog = RequestLog("none"),  # noqa: B008 - it writes nothing
+    ) -> None:
+        self.stopping = stopping
+        self.limits = limits
+        self.predictions = predictions
+        self.max_body_bytes = 0 if predictions is None else predictions.max_body_bytes
+        self.wire = ResponseHead()
+        self.room = IdleEviction(limits.max_connections)
+        self.budget = BodyBudget(limits.max_receiving_bytes)
+        self._request_log = request_log
+
+    def log_refused(self, error: ServiceError, answer: HttpResponse, *, seconds: float) -> None:
+        """Write down what was refused."""
+        self._request_log.answered(
+            OTHER,
+            OTHER,
+            status=answer.status,
+            seconds=seconds,
+            request_id=answer.request_id.decode(),
+            caller=None,
+            failure=error.code(),
+        )

@@ -1,0 +1,192 @@
+"""Limits of connections and request bodies, and eviction of idle connections."""
+
+from collections.abc import Iterable, Sized
+from dataclasses import dataclass
+from heapq import nlargest
+from operator import itemgetter
+from typing import Protocol
+
+import structlog
+
+from service.errors import HeadersTooLarge, QueueShareTaken, TooManyRequests
+from service.http.prediction_exchange import Headers
+from service.runner.predict_requests import QueueShare
+
+# Set in the state of an ASGI scope whose body has as much time as a head.
+IS_SMALL_BODY = "is_small_body"
+KIBIBYTE = 1024
+MEBIBYTE = 1024**2
+# Bytes of the first line beside its target, and of each header beside its name and value.
+_FIRST_LINE_BYTES = len("POST  HTTP/1.1\r\n")
+_HEADER_BYTES = len(": \r\n")
+# A chunk of one byte takes five more; nobody needs extensions of chunks.
+_BESIDE_EACH_BYTE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ConnectionLimits:
+    """Limits of each connection, and of the bodies that all of them receive at once.
+
+    Parameters
+    ----------
+    max_header_bytes, max_headers : int
+        Bytes of the request line and the headers together; number of headers.
+    header_seconds : float
+        From the first byte of a request, or the start of a connection, to the end of the headers.
+    window_seconds, min_bytes_per_second
+        In each window of this length the body of a prediction has to come at this rate, or to its
+        end.
+    hot_body_seconds : float
+        From the first byte of a prediction to the end of its body, at whatever rate.
+    upload_bytes_per_second : int
+        The rate of any other body in each window, while the service reads it.
+    stall_seconds : float
+        How long a client may read nothing of an answer.
+    max_connections : int
+        Number of connections; beyond it those that wait the longest are closed.
+    max_receiving_bytes : int
+        Bytes of predictions that are being received, over all connections.
+    keep_alive_seconds : float
+        How long a connection may be idle between two requests.
+    """
+
+    max_header_bytes: int = 64 * KIBIBYTE
+    max_headers: int = 128
+    header_seconds: float = 20.0
+    window_seconds: float = 20.0
+    min_bytes_per_second: int = 8 * KIBIBYTE
+    hot_body_seconds: float = 60.0
+    upload_bytes_per_second: int = KIBIBYTE
+    stall_seconds: float = 60.0
+    max_receiving_bytes: int = 256 * MEBIBYTE
+    keep_alive_seconds: float = 75.0
+    max_connections: int = 4096
+
+    def check_head(self, target: bytes, headers: Headers) -> None:
+        """Check the size of a whole head.
+
+        Raises
+        ------
+        HeadersTooLarge
+            If it has too many bytes or headers.
+        """
+        size = _FIRST_LINE_BYTES + len(target)
+        size += sum(len(name) + len(value) + _HEADER_BYTES for name, value in headers)
+        if size > self.max_header_bytes:
+            raise self.head_too_large()
+        if len(headers) > self.max_headers:
+            raise HeadersTooLarge.at("headers", f"expected at most {self.max_headers} of them")
+
+    def is_exceeded(self, *, beside_body: int, body: int) -> bool:
+        """Tell whether an unfinished request has too many bytes that are not of its body."""
+        return beside_body > self.max_header_bytes + _BESIDE_EACH_BYTE * body
+
+    def head_too_large(self) -> HeadersTooLarge:
+        """Return the failure of a head with too many bytes."""
+        return HeadersTooLarge.at(
+            "headers", f"expected at most {self.max_header_bytes} bytes with the request line"
+        )
+
+
+class BodyBudget:
+    """Counts the bytes of predictions that are being received."""
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max_bytes = max_bytes
+        self.taken = 0
+
+    def take(self, n_bytes: int, share: QueueShare | None = None) -> None:
+        """Count bytes that are to come or have come.
+
+        A tenant may take at most as much as it leaves free for others.
+
+        Raises
+        ------
+        TooManyRequests
+            If that is more than there may be at once; nothing is counted then.
+        """
+        if self.taken + n_bytes > self._max_bytes:
+            raise TooManyRequests(
+                f"Too many request bodies are being received (limit {self._max_bytes} bytes). "
+                "Retry later, or send smaller requests."
+            )
+        if share is not None:
+            if share.receiving and share.receiving + n_bytes > self._max_bytes - self.taken:
+                raise QueueShareTaken(
+                    f"{share.receiving} bytes of rows are being received for this tenant, and the "
+                    "rest of the room is for others; try again, or send fewer rows at a time"
+                )
+            share.receiving += n_bytes
+        self.taken += n_bytes
+
+    def give_back(self, n_bytes: int, share: QueueShare | None = None) -> None:
+        """Forget bytes that were counted."""
+        self.taken -= n_bytes
+        if share is not None:
+            share.receiving -= n_bytes
+
+
+# No connection is closed sooner: the service may not have read its request yet.
+GRACE_SECONDS = 0.02
+# Idle time counts fourfold until a connection has sent its first request. Closing such connections
+# first in every case would let a flood of one-request clients push out new clients.
+UNASKED = 4.0
+# This share is closed together, so that a full server does not look at all of them for each that
+# comes.
+SHARE = 16
+TOLD_EVERY_SECONDS = 10.0
+
+log = structlog.get_logger(__name__)
+
+
+class Held(Protocol):
+    """A connection, as eviction looks at it."""
+
+    def waits_since(self) -> float | None:
+        """Return when it began to wait; None while a request is received or answered."""
+
+    def has_asked(self) -> bool:
+        """Tell whether it has had an answer."""
+
+    def leave(self) -> None:
+        """End it."""
+
+
+class Connections(Sized, Iterable[object], Protocol):
+    """All that are held."""
+
+
+class IdleEviction:
+    """Keeps the number of connections at ``most``.
+
+    It closes those that wait the longest: between two requests or, which counts four times, before
+    the end of the first one's headers. A connection whose request is received or answered stays.
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self._told = -TOLD_EVERY_SECONDS
+
+    def make_room(self, connections: Connections, now: float) -> bool:
+        """Tell whether the newest of these may stay, after closing others if need be."""
+        if len(connections) <= self.most:
+            return True
+        left = self._close_longest_idle(connections, now)
+        if now - self._told >= TOLD_EVERY_SECONDS:
+            self._told = now
+            log.warning("connections_full", most=self.most, ended=left)
+        return left > 0
+
+    def _close_longest_idle(self, connections: Connections, now: float) -> int:
+        waiting: list[tuple[float, Held]] = []
+        for connection in connections:
+            held: Held = connection  # type: ignore[assignment]  # all are of our own protocol
+            since = held.waits_since()
+            if since is not None and now - since >= GRACE_SECONDS:
+                waited = (now - since) * (1.0 if held.has_asked() else UNASKED)
+                waiting.append((waited, held))
+        wanted = len(connections) - self.most + self.most // SHARE
+        longest = nlargest(wanted, waiting, key=itemgetter(0))
+        for _, held in longest:
+            held.leave()
+        return len(longest)

@@ -1,0 +1,165 @@
+"""The OpenAPI document: what FastAPI finds, and what it cannot know."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from starlette.responses import HTMLResponse, Response
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+from service.access.authenticator import Authenticator
+from service.access.route_table import OPEN, ROUTES
+from service.http.problems import MEDIA_TYPE, PREFIX
+from service.http.response_head import CACHE, CONTENT_SECURITY
+
+FOLDER = Path(__file__).parent / "examples"
+JSON = "application/json"
+
+REQUESTS = {("post", "/predict"): "predict_request"}
+ANSWERS = {
+    ("post", "/predict"): "predict_answer",
+    ("post", "/calibrate"): "calibration",
+    ("get", "/calibrations/{calibration_id}"): "calibration",
+    ("post", "/calibrations/{calibration_id}/refit"): "calibration",
+    ("post", "/calibrations/{calibration_id}/promote"): "calibration",
+    ("post", "/calibrations/{calibration_id}/evaluations"): "evaluation",
+    ("get", "/calibrations/{calibration_id}/evaluations/{evaluation_name}"): "evaluation",
+    ("get", "/report"): "report",
+    ("get", "/models"): "models",
+    ("get", "/readyz"): "readiness",
+}
+
+
+def add_examples(paths: dict[str, Any]) -> None:
+    """Put the examples where they belong, in place; a job's is that of one that has ended."""
+    for (method, path), name in REQUESTS.items():
+        paths[path][method]["requestBody"]["content"][JSON]["example"] = _read(name)
+    for (method, path), name in ANSWERS.items():
+        responses = paths[path][method]["responses"]
+        responses["201" if "201" in responses else "200"]["content"][JSON]["example"] = _read(name)
+
+
+def _read(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
+    return json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+
+
+STATIC = Path(__file__).parent / "static"
+# Swagger UI's pictures are in its style sheet and its program.
+DOCS_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+STATIC_CACHE = "public, max-age=3600"
+PAGE = """\
+<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Howsure</title>
+<link rel="stylesheet" href="/static/swagger-ui.css">
+<link rel="shortcut icon" href="/static/favicon-32x32.png">
+</head>
+<body>
+<div id="swagger-ui"></div>
+<script src="/static/swagger-ui-bundle.js"></script>
+<script src="/static/docs.js"></script>
+</body>
+</html>
+"""
+
+
+class _Assets(StaticFiles):
+    """Files that browsers may keep for a while."""
+
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        response.headers[CACHE.decode()] = STATIC_CACHE
+        return response
+
+
+def add_documentation_page(app: FastAPI) -> None:
+    """Serve Swagger UI from this process; networks of hospitals and factories reach no CDN."""
+    app.mount("/static", _Assets(directory=STATIC), name="static")
+
+    @app.get("/docs", include_in_schema=False)
+    async def get_docs() -> HTMLResponse:
+        # FastAPI's own page has its program within it, which no strict policy lets run.
+        return HTMLResponse(PAGE, headers={CONTENT_SECURITY.decode(): DOCS_POLICY})
+
+
+SCHEME = "key"
+_REFUSED = {
+    "401": "An API key is asked for, and none that is good was sent.",
+    "403": "The API key lacks the scope.",
+    "429": "Its tenant has used what it may, or too much waits; `Retry-After` says how long.",
+}
+
+
+def complete_document(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
+    """Complete the document of ``app``, on first demand."""
+    generate = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            document = generate()
+            known = document.setdefault("components", {}).setdefault("schemas", {})
+            for group in schemas:
+                for name, schema in group.items():
+                    known.update(schema.get("$defs", {}))
+                    known[name] = {key: schema[key] for key in schema if key != "$defs"}
+            _drop_what_never_happens(document)
+            _ask_for_keys(document)
+            add_examples(document["paths"])
+        authenticator: Authenticator | None = getattr(app.state, "authenticator", None)
+        return _as_it_is(generate(), is_open=authenticator is None or authenticator.ring.is_open)
+
+    app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
+
+
+def _as_it_is(document: dict[str, Any], *, is_open: bool) -> dict[str, Any]:
+    """Return the document as long as there are keys, or, with ``is_open``, none."""
+    if not is_open:
+        return document
+    paths = {
+        path: {
+            method: operation | {"security": [{}, *operation["security"]]}
+            if "security" in operation
+            else operation
+            for method, operation in operations.items()
+        }
+        for path, operations in document["paths"].items()
+    }
+    return document | {"paths": paths}
+
+
+def _drop_what_never_happens(document: dict[str, Any]) -> None:
+    """Remove FastAPI's own 422, put wherever there is a parameter; ours are problems."""
+    for operations in document["paths"].values():
+        for operation in operations.values():
+            content = operation["responses"].get("422", {}).get("content", {})
+            if "application/json" in content:
+                del operation["responses"]["422"]
+    for name in ("HTTPValidationError", "ValidationError"):
+        document["components"]["schemas"].pop(name, None)
+
+
+def _ask_for_keys(document: dict[str, Any]) -> None:
+    """Say which operations ask for a key, where there are keys, and for which scope."""
+    document["components"]["securitySchemes"] = {
+        SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key, `cal_…`."}
+    }
+    for (method, path), rule in ROUTES.items():
+        operation = document["paths"].get(path.replace(":path}", "}"), {}).get(method.lower())
+        if operation is None or rule.scopes == OPEN:
+            continue
+        operation["security"] = [{SCHEME: sorted(rule.scopes)}]
+        media_type, schema = MEDIA_TYPE, "Problem"
+        if path.startswith(PREFIX):
+            media_type, schema = "application/json", "OipError"
+        content = {media_type: {"schema": {"$ref": f"#/components/schemas/{schema}"}}}
+        for status, meaning in _REFUSED.items():
+            operation["responses"].setdefault(status, {"description": meaning, "content": content})

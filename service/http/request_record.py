@@ -1,0 +1,165 @@
+"""One record of each request: its name, the headers of its answer, its count and its log line."""
+
+import time
+from http import HTTPMethod, HTTPStatus
+from typing import Literal, TypeAlias
+
+import structlog
+from fastapi import FastAPI
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.access.api_keys import CALLER, Caller
+from service.http.problems import FAILURE
+from service.http.response_head import HEADER, REQUEST_ID, accepted_id, completed, new_id
+from service.metrics.metrics import Metrics
+
+LoggedRequests: TypeAlias = Literal["none", "failures", "all"]
+CLIENT_LEFT = 499
+# In the place of a method or a route that is none.
+OTHER = "other"
+# Failures are cheap to cause: what fails beyond this is counted, and not written line by line.
+MOST_A_SECOND = 20
+_LEAST = {"none": 1000, "failures": int(HTTPStatus.BAD_REQUEST), "all": 0}
+
+log = structlog.get_logger(__name__)
+
+
+class RequestLog:
+    """Writes who asked what and what became of it: never a path as it came, a header or a body.
+
+    Parameters
+    ----------
+    which : {"none", "failures", "all"}
+        Failures are answers of 400 and above; of a client that left is told elsewhere.
+    """
+
+    def __init__(self, which: LoggedRequests) -> None:
+        self._least = _LEAST[which]
+        self._is_bounded = which == "failures"
+        self._second = 0
+        self._written = 0
+        self._left_out = 0
+
+    def answered(
+        self,
+        method: str,
+        route: str,
+        *,
+        status: int,
+        seconds: float,
+        request_id: str,
+        caller: Caller | None,
+        failure: str | None,
+    ) -> None:
+        """Write it down; ``route`` is the path as it is declared."""
+        if status < self._least or (self._is_bounded and not self._has_room(status)):
+            return
+        write = log.warning if status >= HTTPStatus.INTERNAL_SERVER_ERROR else log.info
+        found = {"method": method, "route": route, "status": int(status)}
+        found |= {"seconds": round(seconds, 6), "request_id": request_id}
+        if failure is not None:
+            found["failure"] = failure
+        if caller is not None:
+            found |= {"key": caller.key_id, "tenant": str(caller.tenant_id)}
+        if self._left_out:
+            found["left_out"] = self._left_out
+            self._left_out = 0
+        write("request", **found)
+
+    def _has_room(self, status: int) -> bool:
+        if status == CLIENT_LEFT:
+            return False
+        second = int(time.monotonic())
+        if second != self._second:
+            self._second, self._written = second, 0
+        self._written += 1
+        if self._written > MOST_A_SECOND:
+            self._left_out += 1
+            return False
+        return True
+
+
+# Where a scope's state holds the status of a failure that was made a page or a redirect.
+STATUS = "status"
+
+
+class RequestRecord:
+    """An ASGI app around all others: it passes everything on and completes the answers."""
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics, request_log: RequestLog) -> None:
+        self._app = app
+        self._requests = metrics.requests
+        self._log = request_log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass one request on and count its answer."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        sent = [value for name, value in scope["headers"] if name == HEADER]
+        request_id = (accepted_id(sent[0]) if len(sent) == 1 else b"") or new_id()
+        state = scope.setdefault("state", {})
+        state[REQUEST_ID] = request_id.decode()
+        # Each request is a task of its own: lines that are written for it say its name.
+        structlog.contextvars.bind_contextvars(request_id=request_id.decode())
+        status, started = CLIENT_LEFT, time.perf_counter()
+
+        async def complete(message: Message) -> None:
+            nonlocal status
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                given = [pair for pair in message.get("headers", ()) if pair[0] != HEADER]
+                message = {**message, "headers": [*completed(given), (HEADER, request_id)]}
+            await send(message)
+
+        try:
+            await self._app(scope, receive, complete)
+        except Exception:
+            status = HTTPStatus.INTERNAL_SERVER_ERROR
+            state[FAILURE] = "internal-error"
+            raise
+        finally:
+            self._count(scope, state.get(STATUS, status), time.perf_counter() - started)
+
+    def _count(self, scope: Scope, status: int, seconds: float) -> None:
+        state = scope["state"]
+        method, route = _method(scope), _route(scope)
+        failure = _failure(status, state.get(FAILURE))
+        self._requests.answered(method, route, status=status, seconds=seconds, failure=failure)
+        self._log.answered(
+            method,
+            route,
+            status=status,
+            seconds=seconds,
+            request_id=state[REQUEST_ID],
+            caller=scope.get(CALLER),
+            failure=failure,
+        )
+
+
+def install(app: FastAPI, *, metrics: Metrics, request_log: RequestLog) -> None:
+    """Put it around ``app``, outside what answers its unexpected failures as well."""
+    build = app.build_middleware_stack
+    app.build_middleware_stack = lambda: RequestRecord(  # type: ignore[method-assign]  # no middleware goes there
+        build(), metrics=metrics, request_log=request_log
+    )
+
+
+def _method(scope: Scope) -> str:
+    """Return the method, of those that there are: a caller may send any word."""
+    method = scope["method"]
+    return method if method in HTTPMethod.__members__ else OTHER
+
+
+def _route(scope: Scope) -> str:
+    """Return the path as it was declared, so that there are only so many."""
+    route = scope.get("route")
+    return getattr(route, "path", OTHER)
+
+
+def _failure(status: int, reason: str | None) -> str | None:
+    if status == CLIENT_LEFT:
+        return "client-left"
+    if status < HTTPStatus.BAD_REQUEST:
+        return None
+    return reason or HTTPStatus(status).phrase.lower().replace(" ", "-")

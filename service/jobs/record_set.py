@@ -1,0 +1,136 @@
+"""Records of the samples of a stored set: reused where stored already, otherwise made now."""
+
+from collections.abc import Sequence
+
+import models
+from howsure.statistics.records.records import Records
+from service.errors import Conflict
+from service.jobs.progress import Progress
+from service.jobs.recording import ShardTask
+from service.storage.artifact_keys import JobFiles, first_row, recorded
+from service.storage.artifact_rows import NewArtifact
+from service.storage.shards import StoredRecords, join_records, usable
+from service.workspace import Workspace
+
+MODEL_ROLES = ("model", "model_data")
+
+
+def record_set(
+    workspace: Workspace, tasks: Sequence[ShardTask], progress: Progress
+) -> list[StoredRecords]:
+    """Return the records of all shards of a set in order; make the missing ones.
+
+    Raises
+    ------
+    ServiceError
+        If a row breaks a rule, or the ONNX model does not answer.
+    """
+    found = _found(workspace, tasks)
+    missing = [task for task in tasks if task.start not in found]
+    n_samples = sum(task.n_rows for task in tasks)
+    done = n_samples - sum(task.n_rows for task in missing)
+    progress.report(tasks[0].location, done, n_samples, now=True)
+    for stored in workspace.shards.run(
+        missing, on_poll=progress.report_again, on_rows=progress.add
+    ):
+        found[stored.start] = stored
+    return [found[task.start] for task in tasks]
+
+
+def artifacts_of(tasks: Sequence[ShardTask], stored: Sequence[StoredRecords]) -> list[NewArtifact]:
+    """Return the artifact rows of a set's records."""
+    return [
+        found.artifact(task.role, position)
+        for position, (task, found) in enumerate(zip(tasks, stored, strict=True))
+    ]
+
+
+def _found(workspace: Workspace, tasks: Sequence[ShardTask]) -> dict[int, StoredRecords]:
+    """Return the usable records of earlier attempts, by first row."""
+    wanted = {(task.role, task.start) for task in tasks}
+    there = recorded(workspace.artifacts.keys(tasks[0].files.prefix))
+    found = {
+        start: usable(workspace.artifacts, start, key, digest)
+        for (role, start), (key, digest) in there.items()
+        if (role, start) in wanted
+    }
+    return {start: stored for start, stored in found.items() if stored is not None}
+
+
+def shard_tasks(
+    calibration: models.Calibration,
+    shards: Sequence[models.Artifact],
+    *,
+    files: JobFiles,
+    role: models.ArtifactRole,
+    location: str,
+    n_samples: int,
+) -> list[ShardTask]:
+    """Return a task for each shard of a set, in order."""
+    config = calibration.config
+    onnx_model = calibration.onnx_model
+    model_files = tuple(
+        NewArtifact.of(row) for row in calibration.artifacts if row.role in MODEL_ROLES
+    )
+    ordered = sorted(shards, key=lambda shard: first_row(shard.key))
+    starts = [first_row(shard.key) for shard in ordered]
+    ends = [*starts[1:], n_samples]
+    return [
+        ShardTask(
+            files=files,
+            shard=NewArtifact.of(shard),
+            start=start,
+            n_rows=end - start,
+            location=location,
+            role=role,
+            model_files=model_files,
+            resolved=None if onnx_model is None else onnx_model["resolved"],
+            top_k=tuple(config["top_k"]),
+            seed=config["seed"],
+            tenant=str(calibration.tenant_id),
+        )
+        for shard, start, end in zip(ordered, starts, ends, strict=True)
+    ]
+
+
+# Which entry of a calibration's data tells how many samples a set has.
+_SAMPLES = {"records": "samples", "evaluation_records": "evaluation_samples"}
+
+
+def load_records(
+    workspace: Workspace, row: models.Calibration, role: models.ArtifactRole
+) -> Records | None:
+    """Return the records a calibration keeps under a role, or None where it keeps none.
+
+    Raises
+    ------
+    ArtifactDamaged
+        If they are not what was stored.
+    """
+    parts = [found for found in row.artifacts if found.role == role]
+    if not parts:
+        return None
+    parts.sort(key=lambda part: part.position)
+    n_samples = row.data[_SAMPLES[role]]
+    return join_records(workspace.artifacts, parts, n_samples=n_samples)
+
+
+def has_records(row: models.Calibration) -> bool:
+    """Tell whether a calibration keeps records of its samples."""
+    return any(found.role == "records" for found in row.artifacts)
+
+
+def require_records(row: models.Calibration) -> None:
+    """Refuse an imported calibration: it has tables and no samples.
+
+    Raises
+    ------
+    Conflict
+        If it keeps no records.
+    """
+    if not has_records(row):
+        raise Conflict(
+            f"Calibration {row.name}@{row.version} was imported from bin tables and keeps no "
+            "records of samples, which this needs: ask the service that it was exported from, or "
+            "calibrate here."
+        )

@@ -1,0 +1,201 @@
+"""Trying again what the service has no room for at the moment."""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ParamSpec, TypeAlias, TypeVar
+
+import numpy as np
+import structlog
+
+import models
+from howsure.statistics.arrays import as_scores
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import Records, concatenate
+from service.child.reading.open_set import Batch, DatasetLimits
+from service.errors import Overloaded, StorageFull
+from service.runner.devices import Device
+from service.runner.model_files import OpenModels
+from service.runner.pool import RunnerPool
+from service.storage.artifact_keys import JobFiles
+from service.storage.artifact_rows import NewArtifact
+from service.storage.artifact_store import ArtifactStore
+from service.storage.shards import StoredRecords, read_shard, store_records
+
+FIRST_PAUSE_SECONDS = 0.25
+LAST_PAUSE_SECONDS = 5.0
+BEAT_SECONDS = 0.5
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
+
+log = structlog.get_logger(__name__)
+
+
+def until_possible(
+    call: Callable[Given, Result], while_waiting: Callable[[], None]
+) -> Callable[Given, Result]:
+    """Return ``call``, tried again while it raises `Overloaded`.
+
+    ``while_waiting`` is called before each attempt but the first and during the pauses; it raises
+    to give up. A disk that is full is not waited for.
+    """
+
+    def patient(*args: Given.args, **kwargs: Given.kwargs) -> Result:
+        pause = FIRST_PAUSE_SECONDS
+        while True:
+            try:
+                return call(*args, **kwargs)
+            except StorageFull:
+                raise
+            except Overloaded as error:
+                log.info("tried_again_later", reason=error.message, pause=pause)
+            _pause(pause, while_waiting)
+            pause = min(2 * pause, LAST_PAUSE_SECONDS)
+
+    return patient
+
+
+def _pause(seconds: float, while_waiting: Callable[[], None]) -> None:
+    until = time.monotonic() + seconds
+    while_waiting()
+    while (left := until - time.monotonic()) > 0:
+        time.sleep(min(left, BEAT_SECONDS))
+        while_waiting()
+
+
+BATCH_SAMPLES = 2048
+
+Recorder: TypeAlias = Callable[[Batch], Records]
+
+
+@dataclass(frozen=True)
+class ShardTools:
+    """What shards are recorded with: of a process of the service, or of a cluster's worker."""
+
+    artifacts: ArtifactStore
+    runners: RunnerPool
+    open_models: OpenModels
+    dataset_limits: DatasetLimits
+
+
+@dataclass(frozen=True)
+class ShardTask:
+    """A shard to record, and all that is needed to know for it: plain data, which can travel.
+
+    ``start`` is the number of its first row in the set, which is called ``location`` in errors.
+    ``model_files`` are those of the ONNX model and ``resolved`` is how it is run: without one the
+    set has its outputs; ``tenant`` is whose it is.
+    """
+
+    files: JobFiles
+    shard: NewArtifact
+    start: int
+    n_rows: int
+    location: str
+    role: models.ArtifactRole
+    model_files: tuple[NewArtifact, ...]
+    resolved: Mapping[str, Any] | None
+    top_k: tuple[int, ...]
+    seed: int
+    tenant: str = ""
+
+
+def record_shard(
+    tools: ShardTools,
+    task: ShardTask,
+    *,
+    device: Device | None = None,
+    check: Callable[[], None],
+    done: Callable[[int], None] = lambda _rows: None,
+) -> StoredRecords:
+    """Store the records of a shard; the same bytes whoever does it, on one kind of device.
+
+    Parameters
+    ----------
+    device
+        Which of the process's devices the model runs on; the first if none is named.
+    check
+        Called between batches and while a model is waited for; raises to stop.
+    done
+        Told of each batch how many rows it had.
+
+    Raises
+    ------
+    ServiceError
+        If a row breaks a rule, the ONNX model does not answer, or there is no space.
+    """
+    record = until_possible(_recorder(tools, task, device, check), check)
+    parts = []
+    with tools.artifacts.local_path(task.shard.key, task.shard.sha256) as path:
+        shard = replace(read_shard(path), start=task.start)
+    for start in range(0, len(shard.labels), BATCH_SAMPLES):
+        check()
+        batch = shard.rows(slice(start, start + BATCH_SAMPLES))
+        parts.append(record(batch))
+        done(len(batch.labels))
+    provider = "" if task.resolved is None else (device or tools.runners.device()).provider
+    return store_records(
+        tools.artifacts,
+        task.files,
+        task.role,
+        task.start,
+        concatenate(parts),
+        provider=provider,
+    )
+
+
+def _recorder(
+    tools: ShardTools, task: ShardTask, device: Device | None, check: Callable[[], None]
+) -> Recorder:
+    if task.resolved is None:
+        return scores_recorder(top_k=task.top_k, seed=task.seed)
+    return _model_recorder(tools, task, task.resolved, device, check)
+
+
+def _model_recorder(
+    tools: ShardTools,
+    task: ShardTask,
+    resolved: Mapping[str, Any],
+    device: Device | None,
+    check: Callable[[], None],
+) -> Recorder:
+    """Return what makes records by running an ONNX model in a child process."""
+    model = tools.open_models.open(task.model_files, tenant=task.tenant)
+
+    def record(batch: Batch) -> Records:
+        records = tools.runners.record(
+            model.files,
+            resolved,
+            batch.arrays,
+            batch.labels,
+            start=batch.start,
+            seed=task.seed,
+            location=task.location,
+            device=device,
+            while_waiting=check,
+        )
+        return records.with_supplied(batch.supplied)
+
+    return record
+
+
+def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
+    """Return what makes records from logits or probabilities."""
+
+    def record(batch: Batch) -> Records:
+        ((kind, values),) = batch.arrays.items()
+        scores = values.astype(np.float64)
+        if kind == "probabilities":
+            with np.errstate(divide="ignore"):
+                scores = np.log(scores)
+        return build_records(
+            as_scores(scores),
+            batch.labels,
+            tie_keys=tie_keys(values, seed),
+            top_k=top_k,
+            logits=kind == "logits",
+        ).with_supplied(batch.supplied)
+
+    return record

@@ -1,0 +1,66 @@
+"""A cache of the most recently used values, for threads."""
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class LruCache(Generic[Key, Value]):
+    """Keeps values by key until they are more than ``most``, by number or by ``size``."""
+
+    def __init__(self, most: int, size: Callable[[Value], int] = lambda _: 1) -> None:
+        self._most = most
+        self._size = size
+        self._lock = threading.Lock()
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+        self._total = 0
+        self._loading: dict[Key, threading.Lock] = {}
+
+    def get(self, key: Key) -> Value | None:
+        """Return the value if it is kept."""
+        with self._lock:
+            found = self._values.get(key)
+            if found is not None:
+                self._values.move_to_end(key)
+            return found
+
+    def put(self, key: Key, value: Value) -> None:
+        """Keep the value, and let go of those longest unused."""
+        with self._lock:
+            self._remove(key)
+            self._values[key] = value
+            self._total += self._size(value)
+            while self._total > self._most:
+                self._remove(next(iter(self._values)))
+
+    def pop(self, key: Key) -> None:
+        """Let go of the value, if it is kept."""
+        with self._lock:
+            self._remove(key)
+
+    def get_or_load(self, key: Key, load: Callable[[], Value]) -> Value:
+        """Return the value, loaded if it is not kept; threads that need it at once load it once."""
+        found = self.get(key)
+        if found is not None:
+            return found
+        with self._lock:
+            loading = self._loading.setdefault(key, threading.Lock())
+        try:
+            with loading:
+                found = self.get(key)
+                if found is None:
+                    found = load()
+                    self.put(key, found)
+                return found
+        finally:
+            with self._lock:
+                self._loading.pop(key, None)
+
+    def _remove(self, key: Key) -> None:
+        found = self._values.pop(key, None)
+        if found is not None:
+            self._total -= self._size(found)

@@ -1,0 +1,47 @@
+"""``GET /metrics``: counts and durations for Prometheus."""
+
+import structlog
+from fastapi import APIRouter, Response
+from sqlalchemy.exc import SQLAlchemyError
+
+from service.errors import Overloaded
+from service.http.dependencies import WorkspaceDep
+from service.metrics.metrics import CONTENT_TYPE
+from service.storage.overview import job_counts
+from service.workspace import Workspace
+
+log = structlog.get_logger(__name__)
+
+
+def exposition(workspace: Workspace) -> bytes:
+    """Return all metrics as text; those that the database holds are left out while it is away."""
+    workspace.metrics.jobs.show(_job_counts(workspace))
+    return workspace.metrics.render()
+
+
+def _job_counts(workspace: Workspace) -> dict[tuple[str, str], int] | None:
+    try:
+        with workspace.database.reading() as session:
+            return job_counts(session)
+    except (SQLAlchemyError, Overloaded) as error:
+        log.warning("jobs_not_counted", error=type(error).__name__)
+        return None
+
+
+router = APIRouter(tags=["health"])
+
+
+@router.get(
+    "/metrics",
+    summary="What was counted and timed",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "Prometheus' text format.",
+            "content": {CONTENT_TYPE: {"schema": {"type": "string"}}},
+        }
+    },
+)
+def get_metrics(workspace: WorkspaceDep) -> Response:
+    """Return the counters of this process since it started, and its state now."""
+    return Response(exposition(workspace), media_type=CONTENT_TYPE)

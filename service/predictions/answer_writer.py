@@ -1,0 +1,254 @@
+"""From what one run of a model answered to the answer of each request that took part."""
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property, partial
+from typing import TypeAlias
+
+import numpy as np
+import structlog
+
+from service.child.requests.tensors import Array, PredictRequest, supplied_columns
+from service.errors import InferenceFailed, ServiceError
+from service.metrics.answers import AnswerCounts
+from service.predictions.json_answers import JsonAnswers
+from service.predictions.lookup import PredictionBatch, answers_of
+from service.predictions.oip_statistics import Statistics
+from service.predictions.prediction_request import AnswerForm, PredictionAnswer, PredictionRequest
+from service.predictions.served_calibration import ServedCalibration
+from service.predictions.tensor_answers import (
+    Arrays,
+    TensorAnswers,
+    prediction_arrays,
+    predictions_npz,
+)
+from service.runner.messages.frames import DTYPES
+from service.runner.messages.open_inference import Wanted
+from service.runner.messages.predict_batches import SuppliedColumn
+from service.runner.model_output import HeadMatrix
+from service.runner.predict_requests import Answer
+
+ALL_OUTPUTS = Wanted()
+
+
+class BatchAnswers:
+    """Rows of any number of requests of one calibration, in whichever form each asks for.
+
+    A form is made once for all rows, when the first request asks for it.
+
+    Parameters
+    ----------
+    supplied : mapping of str to ndarray, optional
+        Uncertainties that came with the request, by column.
+    """
+
+    def __init__(
+        self,
+        served: ServedCalibration,
+        matrix: HeadMatrix,
+        supplied: Mapping[str, Array] | None = None,
+    ) -> None:
+        self._served = served
+        self._matrix = matrix
+        self._supplied = supplied or {}
+        self.n_rows = matrix.n_rows
+
+    def write(
+        self, form: AnswerForm, start: int, stop: int, wanted: Wanted | None
+    ) -> PredictionAnswer:
+        """Return the response body for the rows from ``start`` to before ``stop``.
+
+        Raises
+        ------
+        InvalidInput
+            If an output is asked for that there is not.
+        """
+        ref = self._served.ref
+        if form == "json":
+            return PredictionAnswer(ref, self._json.encode(start, stop))
+        if form == "npz":
+            own = {name: array[start:stop] for name, array in self._arrays.items()}
+            return PredictionAnswer(ref, predictions_npz(own))
+        body, header_length = self._tensors.encode(start, stop, wanted or ALL_OUTPUTS)
+        return PredictionAnswer(ref, body, header_length)
+
+    def record_metrics(self, counts: AnswerCounts, start: int, stop: int) -> None:
+        """Count the rows from ``start`` to before ``stop`` by where they fell."""
+        answers = self._json if "_json" in self.__dict__ else self._batch
+        answers.record_metrics(counts, slice(start, stop))
+
+    @cached_property
+    def _batch(self) -> PredictionBatch:
+        outputs = self._matrix.outputs
+        return answers_of(self._served, outputs, {**outputs.uncertainty, **self._supplied})
+
+    @cached_property
+    def _json(self) -> JsonAnswers:
+        few = JsonAnswers.of_numbers(self._served, self._matrix)
+        return JsonAnswers.of_batch(self._batch) if few is None else few
+
+    @cached_property
+    def _arrays(self) -> Arrays:
+        return prediction_arrays(self._batch)
+
+    @cached_property
+    def _tensors(self) -> TensorAnswers:
+        return TensorAnswers(self._served, self._arrays)
+
+
+# More rows are written in a thread, so that the event loop is not held up.
+MOST_ROWS_AT_ONCE = 256
+
+Written: TypeAlias = "list[PredictionAnswer | ServiceError]"
+
+log = structlog.get_logger(__name__)
+
+
+class AnswerWriter:
+    """Looks up bins and writes answers, once for all requests of a run that may be together.
+
+    ``fail`` is called for a request that cannot be answered so.
+    """
+
+    def __init__(
+        self,
+        counts: AnswerCounts,
+        statistics: Statistics,
+        *,
+        fail: Callable[[PredictionRequest, Exception], None],
+    ) -> None:
+        self._counts = counts
+        self._statistics = statistics
+        self._fail = fail
+        self._loop = asyncio.get_running_loop()
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
+
+    def write(self, answers: Sequence[Answer]) -> None:
+        """Tell each request its answer, at once or a moment later."""
+        try:
+            if not self._write_together(answers):
+                for answer in answers:
+                    self._write_alone(answer)
+        except Exception as error:
+            # Unexpected error: still answer every waiting request.
+            log.exception("unexpected_error")
+            self._fail_all(answers, error)
+
+    def close(self) -> None:
+        """Wait for what is being written."""
+        self._thread.shutdown()
+
+    def _write_together(self, answers: Sequence[Answer]) -> bool:
+        """Answer requests of one calibration if all rows of one matrix are theirs."""
+        matrix = answers[0].matrix
+        served: ServedCalibration = answers[0].request.served
+        n_rows = 0
+        for answer in answers:
+            if (
+                answer.matrix is not matrix
+                or answer.request.served is not served
+                or answer.supplied
+            ):
+                return False
+            n_rows += answer.stop - answer.start
+        # Rows whose requests nobody waits for any more are not to be counted.
+        if n_rows != matrix.n_rows:
+            return False
+        if served.supplied:
+            return False
+        self._write(answers, BatchAnswers(served, matrix))
+        return True
+
+    def _write_alone(self, answer: Answer) -> None:
+        served: ServedCalibration = answer.request.served
+        own = answer.matrix.rows(answer.start, answer.stop)
+        try:
+            supplied = _supplied(served, answer)
+        except ServiceError as error:
+            self._fail(answer.request, error)
+            return
+        alone = Answer(answer.request, own, 0, own.n_rows, answer.wanted, answer.supplied)
+        self._write([alone], BatchAnswers(served, own, supplied))
+
+    def _write(self, answers: Sequence[Answer], rows: BatchAnswers) -> None:
+        if rows.n_rows <= MOST_ROWS_AT_ONCE:
+            self._tell(answers, self._written(rows, answers))
+            return
+        writing = self._loop.run_in_executor(self._thread, self._written, rows, answers)
+        writing.add_done_callback(partial(self._written_in_thread, answers))
+
+    def _written_in_thread(
+        self, answers: Sequence[Answer], writing: "asyncio.Future[Written]"
+    ) -> None:
+        try:
+            self._tell(answers, writing.result())
+        except Exception as error:
+            log.exception("unexpected_error")
+            self._fail_all(answers, error)
+
+    def _written(self, rows: BatchAnswers, answers: Sequence[Answer]) -> Written:
+        written: Written = []
+        n_answered = 0
+        for answer in answers:
+            try:
+                form = answer.request.terms.form
+                body = rows.write(form, answer.start, answer.stop, answer.wanted)
+            except ServiceError as error:
+                written.append(error)
+            else:
+                written.append(body)
+                n_answered += answer.stop - answer.start
+        if n_answered == rows.n_rows:
+            rows.record_metrics(self._counts, 0, rows.n_rows)
+        else:
+            for answer, found in zip(answers, written, strict=True):
+                if not isinstance(found, ServiceError):
+                    rows.record_metrics(self._counts, answer.start, answer.stop)
+        return written
+
+    def _tell(self, answers: Sequence[Answer], written: Written) -> None:
+        now = self._loop.time()
+        requests, rows, waited, ran = 0, 0, 0.0, 0.0
+        for answer, found in zip(answers, written, strict=True):
+            asked: PredictionRequest = answer.request
+            if asked.is_told:
+                continue
+            if isinstance(found, ServiceError):
+                self._fail(asked, found)
+                continue
+            asked.answer(found)
+            if asked.terms.form == "oip":
+                requests += 1
+                rows += answer.stop - answer.start
+                waited += asked.began - asked.arrived
+                ran += now - asked.began
+        if requests:
+            ref = answers[0].request.served.ref
+            self._statistics.succeeded(ref, requests=requests, rows=rows, waited=waited, ran=ran)
+
+    def _fail_all(self, answers: Sequence[Answer], error: Exception) -> None:
+        for answer in answers:
+            self._fail(answer.request, error)
+
+
+def _supplied(served: ServedCalibration, answer: Answer) -> dict[str, Array]:
+    """Return the uncertainties that came with a request, by column.
+
+    Raises
+    ------
+    ServiceError
+        If they are not those that are needed.
+    """
+    columns = served.supplied
+    sent = {name: _array(column) for name, column in answer.supplied.items()}
+    request = PredictRequest(answer.request.kind.reference, {}, sent)
+    found = supplied_columns(request, columns, n_rows=answer.stop - answer.start)
+    return {columns[name]: values for name, values in found.items()}
+
+
+def _array(column: SuppliedColumn) -> Array:
+    try:
+        return np.frombuffer(column.data, DTYPES[column.dtype]).reshape(column.shape)
+    except (KeyError, ValueError) as error:
+        raise InferenceFailed("The process that ran the ONNX model answered nonsense.") from error

@@ -1,0 +1,132 @@
+"""The JSON of ``POST /predict``, made of Python's numbers."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import msgspec
+
+from service.metrics.answers import AnswerCounts
+from service.predictions.lookup import SHOWN_CLASSES, FlaggedRows, PredictionBatch
+from service.predictions.served_calibration import EventProbability, ServedCalibration
+from service.runner.model_output import HeadMatrix
+
+
+class ScoredClass(msgspec.Struct, gc=False):
+    """A class that was shown; ``score`` is the model's own softmax."""
+
+    index: int = msgspec.field(name="class")
+    label: str
+    score: float
+
+
+@dataclass(frozen=True)
+class JsonAnswers:
+    """Answers to all rows of a run; ``classes`` and ``scores`` are those that are shown."""
+
+    served: ServedCalibration
+    classes: list[list[int]]
+    scores: list[list[float]]
+    events: list[list[EventProbability]]
+    out_of_distribution: list[bool] | None
+    abstain: Mapping[str, list[bool] | None]
+
+    @classmethod
+    def of_numbers(cls, served: ServedCalibration, matrix: HeadMatrix) -> "JsonAnswers | None":
+        """Answer a few rows without arrays; None if there are many, or they need arrays."""
+        rows, n_top = matrix.numbers, matrix.n_top
+        if rows is None or not served.is_scalar:
+            return None
+        shown = min(n_top, SHOWN_CLASSES)
+        events = [
+            [event.at(row[matrix.places[event.column]]) for row in rows]
+            for event in served.events
+            if event.at is not None
+        ]
+        top1 = [] if served.top1 is None else [found.uncertainty for found in events[served.top1]]
+        flags = served.flags
+        return cls(
+            served,
+            [[int(index) for index in row[:shown]] for row in rows],
+            [row[n_top : n_top + shown] for row in rows],
+            events,
+            _above(top1, flags.out_of_distribution),
+            {name: _above(top1, limit) for name, limit in flags.abstain.items()},
+        )
+
+    @classmethod
+    def of_batch(cls, batch: PredictionBatch) -> "JsonAnswers":
+        """Return the same answers made from arrays."""
+        return cls(
+            batch.calibration,
+            batch.classes.tolist(),
+            batch.scores.tolist(),
+            list(_event_rows(batch)),
+            _listed(batch.out_of_distribution),
+            {name: _listed(found) for name, found in batch.abstain.items()},
+        )
+
+    def encode(self, start: int, stop: int) -> bytes:
+        """Return the response to the request of the rows from ``start`` to before ``stop``."""
+        return msgspec.json.encode(
+            {"calibration": self.served.json_ref, "predictions": self._rows[start:stop]}
+        )
+
+    def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
+        """Count some of the rows by the bins and flags they have."""
+        ref, flagged = self.served.ref, self.out_of_distribution
+        counts.count(
+            ref.name,
+            ref.version,
+            rows=len(self.classes[rows]),
+            bins={
+                event.k: ([answer.bin for answer in answers[rows]], event.table.n_bins)
+                for event, answers in zip(self.served.events, self.events, strict=True)
+            },
+            out_of_distribution=None if flagged is None else sum(flagged[rows]),
+            abstained={
+                name: sum(found[rows]) for name, found in self.abstain.items() if found is not None
+            },
+        )
+
+    @cached_property
+    def _rows(self) -> list[dict[str, Any]]:
+        names = self.served.class_names
+        events = list(zip([event.name for event in self.served.events], self.events, strict=True))
+        flagged, abstain = self.out_of_distribution, self.abstain.items()
+        rows = []
+        for row, (ranked, scores) in enumerate(zip(self.classes, self.scores, strict=True)):
+            answer: dict[str, Any] = {
+                "class": ranked[0],
+                "label": names[ranked[0]],
+                "classes": [
+                    ScoredClass(index, names[index], score)
+                    for index, score in zip(ranked, scores, strict=True)
+                ],
+            }
+            for name, found in events:
+                answer[name] = found[row]
+            answer["out_of_distribution"] = flagged and flagged[row]
+            answer["abstain"] = {name: left and left[row] for name, left in abstain}
+            rows.append(answer)
+        return rows
+
+
+def _event_rows(batch: PredictionBatch) -> Iterator[list[EventProbability]]:
+    for answer in batch.events:
+        found, measure = answer.found, answer.event.measure
+        columns = (found.probability, found.lower, found.upper, answer.uncertainty, found.bin)
+        rows = zip(*(column.tolist() for column in columns), strict=True)
+        yield [
+            EventProbability(probability, (lower, upper), measure, uncertainty, index)
+            for probability, lower, upper, uncertainty, index in rows
+        ]
+
+
+def _above(values: list[float], threshold: float | None) -> list[bool] | None:
+    return None if threshold is None else [value > threshold for value in values]
+
+
+def _listed(flags: FlaggedRows | None) -> list[bool] | None:
+    return None if flags is None else flags.tolist()

@@ -1,0 +1,159 @@
+"""Bring a finished calibration into memory, ready to answer."""
+
+import uuid
+import weakref
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from math import prod
+from typing import Any
+
+import numpy as np
+from sqlalchemy.orm import Session
+
+import models
+from howsure.statistics.measures import parse_measure, supplied_names
+from service.errors import ArtifactDamaged, NotFound
+from service.predictions.provider_check import ProviderCheck
+from service.predictions.served_calibration import (
+    ServedCalibration,
+    ServedEvent,
+    ServedModel,
+    ServedOnnxModel,
+    ServedOperatingPoint,
+    accept_thresholds,
+    ood_threshold,
+)
+from service.runner.messages.onnx_models import NoFiles, serving
+from service.runner.messages.scores_model import ScoredEvent, ScoresModelSpec
+from service.runner.model_files import open_files
+from service.runner.model_to_serve import ModelToServe
+from service.storage.calibration_queries import CalibrationRef
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import core_table, served_tables
+from service.storage.operating_points import OperatingPointRepository
+from service.workspace import Workspace
+
+# Of one output, which is a float32 where it comes as bytes.
+SCORE_BYTES = 4
+
+
+def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
+    """Return the calibration that the reference means, from memory where it is held.
+
+    What a name means, and which operating point is in force, is asked of the database each time,
+    so that a new version, a promotion, a decision or a deletion takes effect at once; what was
+    fitted never changes. One that is deleted while it is loaded is as one that was deleted before.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it has not succeeded.
+    """
+    while True:
+        with workspace.database.reading() as session:
+            ref = CalibrationRepository(session, tenant_id).resolve(reference)
+            point = _operating_point(session, tenant_id, ref.id)
+        try:
+            held = workspace.served.get_or_load(ref.id, partial(_load, workspace, tenant_id, ref))
+        except (ArtifactDamaged, NotFound):
+            if not is_deleted(workspace, tenant_id, ref.id):
+                raise
+            continue
+        if held.operating_point != point:
+            held = replace(held, operating_point=point)
+            workspace.served.put(ref.id, held)
+        return held
+
+
+def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> bool:
+    """Tell whether a calibration that there was is there no more; no id is given out again."""
+    with workspace.database.reading() as session:
+        try:
+            CalibrationRepository(session, tenant_id).get(calibration_id)
+        except NotFound:
+            return True
+    return False
+
+
+def _operating_point(
+    session: Session, tenant_id: uuid.UUID, calibration_id: uuid.UUID
+) -> ServedOperatingPoint | None:
+    found = OperatingPointRepository(session, tenant_id).last(calibration_id)
+    if found is None or found.name is None or found.threshold is None:
+        return None
+    return ServedOperatingPoint(found.name, found.threshold)
+
+
+def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> ServedCalibration:
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).get(ref.id)
+        tables = served_tables(session, tenant_id, ref.id)
+    config = row.config
+    events = tuple(
+        ServedEvent(table.k, table.measure, table.column, core_table(table))
+        for table in sorted(tables, key=lambda table: table.k)
+    )
+    with ExitStack() as opened:
+        served = ServedCalibration(
+            ref=ref,
+            model=_onnx_model(workspace, row, events, opened) or _scores_model(row, events),
+            class_names=tuple(config["classes"]),
+            top_k=tuple(config["top_k"]),
+            ood_threshold=ood_threshold(tables, config["ood"]["level"]),
+            accept_thresholds=accept_thresholds(tables, config["selective"]),
+            events=events,
+        )
+        if served.onnx_model is not None:
+            # The files stay at hand for as long as somebody may still load the model from them.
+            weakref.finalize(served.onnx_model, opened.pop_all().close)
+    return served
+
+
+def _onnx_model(
+    workspace: Workspace,
+    row: models.Calibration,
+    events: Sequence[ServedEvent],
+    opened: ExitStack,
+) -> ServedOnnxModel | None:
+    """Return the model, which is run for no other uncertainties than those of these tables."""
+    if row.onnx_model is None:
+        return None
+    found = row.onnx_model
+    rehearsal = ProviderCheck(workspace, row, events)
+    to_serve = ModelToServe(
+        files=open_files(workspace.artifacts, row.artifacts, opened, tenant=str(row.tenant_id)),
+        resolved=serving(
+            found["resolved"], [e.measure for e in events], [e.column for e in events]
+        ),
+        name=f"{row.name}@{row.version}",
+        rehearse=rehearsal,
+        apart=rehearsal.apart(workspace.runners),
+    )
+    return ServedOnnxModel(to_serve, row_bytes=sum(map(_row_bytes, found["inputs"])))
+
+
+def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> ServedModel:
+    """Return what answers where the model runs elsewhere and its outputs are sent."""
+    config = row.config
+    own = [event for event in events if parse_measure(event.measure).kind != "supplied"]
+    spec = ScoresModelSpec(
+        kind=row.data["kind"],
+        n_classes=len(config["classes"]),
+        top_k=tuple(config["top_k"]),
+        events=tuple(ScoredEvent(event.k, event.measure, event.column) for event in own),
+        supplied=supplied_names(event.measure for event in events),
+    )
+    to_serve = ModelToServe(
+        files=NoFiles(str(row.tenant_id)),
+        resolved=spec.resolved(),
+        name=f"{row.name}@{row.version}",
+    )
+    return ServedModel(to_serve, row_bytes=spec.n_classes * SCORE_BYTES)
+
+
+def _row_bytes(tensor: Mapping[str, Any]) -> int:
+    sizes = (tensor["shape"] or [None])[1:]
+    row_bytes: int = prod(size or 1 for size in sizes) * np.dtype(tensor["dtype"]).itemsize
+    return row_bytes

@@ -1,0 +1,107 @@
+"""A model's answers with one execution provider beside the records that another one made."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from howsure.statistics.arrays import Floats
+from howsure.statistics.measures import parse_measure
+from service.predictions.served_calibration import ServedEvent
+from service.runner.messages.onnx_models import HeadOutputs
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """How far two providers may lie apart that round each in its own way.
+
+    An uncertainty may differ by ``relative`` of its value, or of the measure's median where that
+    is larger, and by ``of_largest`` of the largest value.
+    """
+
+    relative: float
+    of_largest: float
+
+    def allows(self, found: Floats, recorded: Floats) -> NDArray[np.bool_]:
+        """Tell of each value that was found whether it may stand for the recorded one."""
+        size = np.abs(recorded)
+        near = self.relative * np.maximum(size, np.median(size)) + self.of_largest * size.max()
+        return np.asarray(np.abs(found - recorded) <= near)
+
+
+# Kernels sum in another order: the tail of the softmax keeps about four digits, differences
+# between runs fewer; half precision has three to begin with.
+ONE_RUN = Tolerance(relative=1e-3, of_largest=1e-6)
+SEVERAL_RUNS = Tolerance(relative=2e-2, of_largest=1e-4)
+HALF_PRECISION = Tolerance(relative=3e-2, of_largest=1e-4)
+
+
+@dataclass(frozen=True)
+class RecordedRows:
+    """What is recorded of some rows: top classes and their logits, best first, uncertainties."""
+
+    top_classes: NDArray[np.int32]
+    top_logits: NDArray[np.float32]
+    uncertainty: Mapping[str, NDArray[np.float32]]
+
+
+@dataclass(frozen=True)
+class ProviderDifferences:
+    """Of so many rows, those that differ in anything, and what they differ in."""
+
+    rows: int
+    differing: int
+    classes: int
+    bins: int
+    uncertainties: int
+
+
+def compare_providers(
+    answered: HeadOutputs,
+    recorded: RecordedRows,
+    events: Sequence[ServedEvent],
+    *,
+    half_precision: bool = False,
+) -> ProviderDifferences:
+    """Count the rows whose answers are not those that were recorded.
+
+    Another class counts unless the record has it within rounding of the first, another
+    uncertainty if it lies further away than the `Tolerance`. Another bin counts with another
+    uncertainty alone: without one, an edge lies within the tolerance.
+    """
+    relative = (HALF_PRECISION if half_precision else ONE_RUN).relative
+    other_class = _other_class(answered, recorded, relative)
+    other_bin = np.zeros_like(other_class)
+    other_value = np.zeros_like(other_class)
+    for event in events:
+        tolerance = _tolerance(event.measure, half_precision=half_precision)
+        values, got = recorded.uncertainty[event.column], answered.uncertainty[event.column]
+        is_other = ~tolerance.allows(got.astype(np.float64), values.astype(np.float64))
+        other_value |= is_other
+        other_bin |= is_other & (event.table.look_up(got).bin != event.table.look_up(values).bin)
+    return ProviderDifferences(
+        rows=len(other_class),
+        differing=int(np.count_nonzero(other_class | other_value)),
+        classes=int(np.count_nonzero(other_class)),
+        bins=int(np.count_nonzero(other_bin)),
+        uncertainties=int(np.count_nonzero(other_value)),
+    )
+
+
+def _tolerance(measure: str, *, half_precision: bool) -> Tolerance:
+    if half_precision:
+        return HALF_PRECISION
+    return SEVERAL_RUNS if parse_measure(measure).kind == "multi_pass" else ONE_RUN
+
+
+def _other_class(
+    answered: HeadOutputs, recorded: RecordedRows, relative: float
+) -> NDArray[np.bool_]:
+    """Return which rows have a first class that is not nearly the first of the record.
+
+    Two logits are twice as far apart as each is off, which is relative for the scores.
+    """
+    first = answered.top_classes[:, :1]
+    is_near = (recorded.top_classes == first) & (recorded.top_logits >= -2 * relative)
+    return np.asarray(~is_near.any(axis=1))

@@ -1,0 +1,259 @@
+"""The header by which a client says how long a prediction may take."""
+
+import uuid
+from typing import Annotated, Any, Literal
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from service.child.requests.media_types import JSON, MULTIPART, NPY, NPZ, PICTURES, SETS
+from service.errors import problem_of
+from service.http.dependencies import CallerDep, ModelsDep, PredictionsDep
+from service.http.problems import problems
+from service.predictions.over_asgi import answer_prediction
+from service.runner.model_to_serve import ServedModelState
+
+TIMEOUT_HEADER: dict[str, Any] = {
+    "name": "Timeout",
+    "in": "header",
+    "required": False,
+    "description": "Seconds from the request's arrival to its answer; without one in time it is "
+    "answered 504. More than `HOWSURE_PREDICT_TIMEOUT_SECONDS` counts as that.",
+    "schema": {"type": "number", "exclusiveMinimum": 0},
+    "example": 0.5,
+}
+
+
+BINARY = {"type": "string", "format": "binary"}
+
+FORM = {
+    "type": "object",
+    "description": "Pictures, JPEG, PNG or WebP: each part is a row, in their order, whatever its "
+    "name.",
+    "additionalProperties": BINARY,
+    "minProperties": 1,
+}
+
+router = APIRouter(tags=["predict"])
+
+
+class EncodedTensor(BaseModel):
+    """An array as its own bytes, in the place of nested lists."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    b64: str = Field(
+        description="The bytes, row-major and little-endian, in standard base64 with padding."
+    )
+    dtype: str = Field(
+        pattern="^(bool|float(16|32|64)|u?int(8|16|32|64))$", description="Of one number."
+    )
+    shape: list[int] = Field(description="Rows first.")
+
+
+class PredictBody(BaseModel):
+    """What is asked; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+
+    # What may be left out may not be null: a factory, for it is never called.
+    model_config = ConfigDict(
+        extra="forbid",
+        json_schema_extra={
+            "oneOf": [{"required": [kind]} for kind in ("inputs", "logits", "probabilities")]
+        },
+    )
+
+    calibration: str = Field(
+        description="An id, a name, or `name@version`.", examples=["digits", "digits@1"]
+    )
+    inputs: list[Any] | EncodedTensor | dict[str, list[Any] | EncodedTensor] = Field(
+        default_factory=list,
+        description="Rows for the model's single input, or rows by input name.",
+        examples=[[[0.0, 1.0, 2.0]]],
+    )
+    logits: list[list[float]] | EncodedTensor = Field(
+        default_factory=list, description="For a calibration of uploaded outputs."
+    )
+    probabilities: list[list[float]] | EncodedTensor = Field(
+        default_factory=list, description="For a calibration of uploaded outputs."
+    )
+    supplied: dict[str, list[float] | EncodedTensor] = Field(
+        default_factory=dict,
+        description="Uncertainties of your own, by name, one a row: where one answers an event.",
+    )
+
+
+class CalibrationName(BaseModel):
+    """Which calibration answered."""
+
+    id: uuid.UUID = Field(description="Of this version.")
+    name: str = Field(description="Its name.")
+    version: int = Field(description="The version that the reference meant.")
+
+
+class ScoredClass(BaseModel):
+    """One class with the model's own softmax score, which is not calibrated."""
+
+    class_: int = Field(alias="class", examples=[3], description="Its index.")
+    label: str = Field(examples=["3"], description="Its name.")
+    score: float = Field(examples=[0.93], description="The model's own softmax.")
+
+
+class EventProbability(BaseModel):
+    """The calibrated probability that the label is among the k most probable classes."""
+
+    probability: float = Field(examples=[0.987], description="That the event holds, calibrated.")
+    interval: tuple[float, float] = Field(
+        examples=[(0.971, 0.995)], description="Of the probability, at the configured level."
+    )
+    measure: str = Field(examples=["neg_log_pmax"], description="What the bins are of.")
+    uncertainty: float = Field(examples=[0.072], description="Its value for this row.")
+    bin: int = Field(examples=[4], description="Where that lies; 0 is the most certain bin.")
+
+
+class Prediction(BaseModel):
+    """The answer for one row; one ``top{k}`` for each event that was calibrated."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "patternProperties": {
+                r"^top[1-9]\d*$": {"$ref": "#/components/schemas/EventProbability"}
+            }
+        }
+    )
+
+    class_: int = Field(alias="class", examples=[3], description="The most probable class.")
+    label: str = Field(examples=["3"], description="Its name.")
+    classes: list[ScoredClass] = Field(description="Five at most, most probable first.")
+    top1: EventProbability | None = Field(
+        None, description="That `class` is right; absent where Top-1 is no event."
+    )
+    top5: EventProbability | None = Field(
+        None, description="That the label is among five; absent where Top-5 is no event."
+    )
+    out_of_distribution: bool | None = Field(
+        description="Whether the row is less certain than nearly all of the calibration set."
+    )
+    abstain: dict[str, bool | None] = Field(
+        description="By `max_risk`: whether to leave the row to somebody else; null where no "
+        "threshold keeps to that risk."
+    )
+
+
+class PredictAnswer(BaseModel):
+    """One prediction a row, in the order they were sent."""
+
+    calibration: CalibrationName = Field(description="Which calibration answered.")
+    predictions: list[Prediction] = Field(description="One a row, in the order sent.")
+
+
+@router.post(
+    "/predict",
+    summary="Predict, with calibrated probabilities",
+    response_model=PredictAnswer,
+    responses={
+        **problems(400, 404, 406, 408, 409, 413, 415, 422, 429, 504),
+        200: {
+            "content": {NPZ: {"schema": BINARY}},
+            "headers": {
+                "Howsure-Calibration": {
+                    "description": "With arrays: `id=…; name=…; version=…` of what answered.",
+                    "schema": {"type": "string"},
+                }
+            },
+        },
+    },
+    openapi_extra={
+        "parameters": [TIMEOUT_HEADER],
+        "requestBody": {
+            "required": True,
+            "content": {
+                JSON: {"schema": {"$ref": "#/components/schemas/PredictBody"}},
+                NPY: {"schema": BINARY},
+                NPZ: {"schema": BINARY},
+                **{kind: {"schema": BINARY} for kind in (*PICTURES, *SETS)},
+                MULTIPART: {"schema": FORM},
+            },
+        },
+    },
+)
+async def post_predict(
+    request: Request,
+    predictions: PredictionsDep,
+    caller: CallerDep,
+    calibration: Annotated[  # noqa: ARG001 - read with the rest of the head; here it is documented
+        str | None,
+        Query(
+            description="An id, a name, or `name@version`: with .npy, .npz and pictures, and only "
+            "there."
+        ),
+    ] = None,
+) -> Response:
+    """Answer each row with its class and the probability that it is right, with an interval."""
+    return await answer_prediction(request, predictions, caller)
+
+
+SCHEMAS = {
+    "PredictBody": PredictBody.model_json_schema(ref_template="#/components/schemas/{model}")
+}
+
+
+class ModelInMemory(BaseModel):
+    """An ONNX model that was asked for: loaded, on its way, or why it is not."""
+
+    name: str = Field(
+        examples=["digits@1"],
+        description="The calibration that it was loaded for; others may share it.",
+    )
+    sha256: str = Field(description="Digest of the ONNX file, of an ensemble the first.")
+    status: Literal["loaded", "loading", "failed", "unloaded"] = Field(
+        description="`unloaded` after its process died; the next prediction loads it again."
+    )
+    problem: dict[str, Any] | None = Field(
+        description="Why it did not load, as a problem; null unless `failed`."
+    )
+    device: str | None = Field(
+        examples=["cpu"], description="Where it is loaded; null where it is not."
+    )
+    provider: str | None = Field(
+        examples=["CPUExecutionProvider"], description="The execution provider that runs it."
+    )
+    memory_bytes: int = Field(
+        description="Memory of its process after it was loaded; 0 where it is not."
+    )
+    pending_requests: int = Field(description="Predictions that wait for it.")
+    seconds_unused: float = Field(description="Since it was last asked.")
+    parity: Literal["not_needed", "checked", "unchecked"] | None = Field(
+        description="Whether its answers were compared with those that it was calibrated by: "
+        "`not_needed` with the same provider, `unchecked` with another one where no samples are "
+        "stored; null while it is not loaded."
+    )
+    parity_rows: int = Field(description="On how many stored samples they were compared.")
+
+
+class ModelsInMemory(BaseModel):
+    """All that are held, the one used last first."""
+
+    models: list[ModelInMemory] = Field(description="The one used last first.")
+
+
+@router.get("/models", summary="Which ONNX models are in memory?")
+async def get_models(models: ModelsDep) -> ModelsInMemory:
+    """Tell what the server process that answers this has loaded to answer predictions."""
+    return ModelsInMemory(models=[_shown(state) for state in models.states() if state.sha256])
+
+
+def _shown(state: ServedModelState) -> ModelInMemory:
+    error = state.error if state.status == "failed" else None
+    return ModelInMemory(
+        name=state.name,
+        sha256=state.sha256,
+        status=state.status,
+        problem=None if error is None else problem_of(error),
+        device=state.device,
+        provider=state.provider,
+        memory_bytes=state.memory_bytes,
+        pending_requests=state.pending,
+        seconds_unused=round(state.seconds_unused, 3),
+        parity=None if state.parity is None else state.parity.status,
+        parity_rows=0 if state.parity is None else state.parity.rows,
+    )

@@ -1,0 +1,234 @@
+"""A calibration prepared for predictions: bin tables, thresholds and the model."""
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias, cast
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+import models
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.measures import SUPPLIED, column, supplied_names
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.model_to_serve import ModelToServe
+from service.storage.calibration_queries import CalibrationRef
+
+
+class EventProbability(msgspec.Struct, gc=False):
+    """The JSON of one event of one row; ``probability`` is the calibrated one."""
+
+    probability: float
+    interval: tuple[float, float]
+    measure: str
+    uncertainty: float
+    bin: int
+
+
+ScalarLookup: TypeAlias = Callable[[float], EventProbability]
+
+
+def scalar_lookup(table: BinTable, measure: str) -> ScalarLookup | None:
+    """Return a function that answers one uncertainty exactly as `BinTable.look_up` does.
+
+    None if this kind of lookup has no such function: its rows are answered by arrays.
+    """
+    prepare = PREPARED.get(table.lookup)
+    return None if prepare is None else prepare(table, measure)
+
+
+def _by_steps(table: BinTable, measure: str) -> ScalarLookup:
+    edges: list[float] = table.edges[1:-1].tolist()
+    probability: list[float] = table.probability.tolist()
+    lower = np.minimum(table.lower, table.probability).tolist()
+    upper = np.maximum(table.upper, table.probability).tolist()
+    interval: list[tuple[float, float]] = list(zip(lower, upper, strict=True))
+
+    def at(value: float) -> EventProbability:
+        found = bisect_left(edges, value)
+        return EventProbability(probability[found], interval[found], measure, value, found)
+
+    return at
+
+
+PREPARED: dict[str, Callable[[BinTable, str], ScalarLookup]] = {"step": _by_steps}
+
+
+def ood_threshold(served: Sequence[models.BinTable], level: float) -> float | None:
+    """Return beyond which uncertainty a sample is flagged; None where Top-1 is not served."""
+    thresholds: dict[str, float] = _top1(served).get("ood_thresholds", {})
+    return thresholds.get(str(level))
+
+
+def accept_thresholds(
+    served: Sequence[models.BinTable], targets: Sequence[Mapping[str, float]]
+) -> dict[str, float | None]:
+    """Return the largest uncertainty to accept, by the risk it keeps to."""
+    return {
+        f"{target['max_risk']:g}": None if found is None else found["threshold"]
+        for target, found in accept_results(served, targets)
+    }
+
+
+def accept_results(
+    served: Sequence[models.BinTable], targets: Sequence[Mapping[str, float]]
+) -> list[tuple[Mapping[str, float], dict[str, Any] | None]]:
+    """Return each target with what was found for it, if anything was looked for."""
+    found = {result["target"]["max_risk"]: result for result in _top1(served).get("selective", [])}
+    return [(target, found.get(target["max_risk"])) for target in targets]
+
+
+def _top1(served: Sequence[models.BinTable]) -> dict[str, Any]:
+    return next((table.analysis for table in served if table.k == 1), {})
+
+
+@dataclass(frozen=True)
+class ServedEvent:
+    """How one event is answered: the measure, its column in the model's output, its bins."""
+
+    k: int
+    measure: str
+    column: str
+    table: BinTable
+
+    @property
+    def name(self) -> str:
+        """What answers call the event."""
+        return f"top{self.k}"
+
+    @cached_property
+    def at(self) -> ScalarLookup | None:
+        """The function that answers one uncertainty; None if only arrays can answer."""
+        return scalar_lookup(self.table, self.measure)
+
+    @cached_property
+    def float32(self) -> NDArray[np.float32] | None:
+        """Probability, lower and upper end of each bin, where a bin alone decides the answer."""
+        if self.table.lookup != "step":
+            return None
+        lower = np.minimum(self.table.lower, self.table.probability)
+        upper = np.maximum(self.table.upper, self.table.probability)
+        return np.stack([self.table.probability, lower, upper], 1).astype(np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """What answers rows, and the bytes that a row of its inputs takes; free sizes count as 1.
+
+    ``bytes_a_row`` is what bodies turned out to take, by media type.
+    """
+
+    to_serve: ModelToServe
+    row_bytes: int
+    bytes_a_row: dict[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, eq=False)
+class ServedOnnxModel(ServedModel):
+    """An ONNX model."""
+
+    @property
+    def files(self) -> OnnxModelFiles:
+        """Where the ONNX model lies."""
+        return cast("OnnxModelFiles", self.to_serve.files)
+
+    @property
+    def resolved(self) -> Mapping[str, Any]:
+        """How it is to be run."""
+        return self.to_serve.resolved
+
+
+@dataclass(frozen=True)
+class ServedOperatingPoint:
+    """A threshold on the uncertainty of Top-1 that was put in force, and what it is called."""
+
+    name: str
+    threshold: float
+
+
+class OutputType(NamedTuple):
+    """The type of an output tensor: its sizes without rows, and the values and bytes of a row."""
+
+    name: str
+    datatype: str
+    sizes: tuple[int, ...]
+    per_row: int
+    row_bytes: int
+
+
+@dataclass(frozen=True, eq=False)
+class ServedCalibration:
+    """All that answering needs.
+
+    The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
+    is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
+    answering it would break that risk. None where there is none. ``operating_point`` is what
+    somebody decided later, and all that may change: then there is another copy.
+    """
+
+    ref: CalibrationRef
+    model: ServedModel
+    class_names: Sequence[str]
+    top_k: tuple[int, ...]
+    ood_threshold: float | None
+    accept_thresholds: Mapping[str, float | None]
+    events: Sequence[ServedEvent]
+    operating_point: ServedOperatingPoint | None = None
+    # Types of the output tensors by name, filled by the first answers: a copy begins without.
+    output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
+
+    @property
+    def onnx_model(self) -> ServedOnnxModel | None:
+        """The ONNX model; None where outputs are sent in the place of inputs."""
+        return self.model if isinstance(self.model, ServedOnnxModel) else None
+
+    @property
+    def abstain_thresholds(self) -> Mapping[str, float | None]:
+        """What answers are held against, by name: the operating point first, then each risk."""
+        point = self.operating_point
+        return ({} if point is None else {point.name: point.threshold}) | dict(
+            self.accept_thresholds
+        )
+
+    @cached_property
+    def json_ref(self) -> dict[str, str | int]:
+        """The calibration as responses name it."""
+        return {"id": str(self.ref.id), "name": self.ref.name, "version": self.ref.version}
+
+    @cached_property
+    def is_scalar(self) -> bool:
+        """Whether a few rows can be answered without arrays."""
+        return not self.supplied and all(event.at is not None for event in self.events)
+
+    @cached_property
+    def supplied(self) -> Mapping[str, str]:
+        """Columns that come with each request, by the name they are supplied under."""
+        names = supplied_names(event.measure for event in self.events)
+        return {name: column(f"{SUPPLIED}{name}", 1) for name in names}
+
+    @cached_property
+    def top1(self) -> int | None:
+        """The position of Top-1 among the events, if it was calibrated."""
+        return next((place for place, event in enumerate(self.events) if event.k == 1), None)
+
+    @cached_property
+    def flags(self) -> "Flags":
+        """Thresholds that an uncertainty in float32 is compared with."""
+        if self.top1 is None:
+            return Flags(None, dict.fromkeys(self.abstain_thresholds))
+        abstain = {name: _float32(found) for name, found in self.abstain_thresholds.items()}
+        return Flags(_float32(self.ood_threshold), abstain)
+
+
+class Flags(NamedTuple):
+    """Thresholds on the uncertainty of Top-1, each rounded to float32; None where there is none."""
+
+    out_of_distribution: float | None
+    abstain: Mapping[str, float | None]
+
+
+def _float32(threshold: float | None) -> float | None:
+    return None if threshold is None else float(np.float32(threshold))

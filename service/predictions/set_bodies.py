@@ -1,0 +1,100 @@
+"""Sets that are sent to be predicted: a process of their own reads them."""
+
+import errno
+import tempfile
+from pathlib import Path
+
+import numpy as np
+
+from service.child.requests.limits import BodyLimits
+from service.child.requests.tensors import PLACE, as_input
+from service.errors import StorageFull, TooLarge
+from service.predictions.served_calibration import ServedCalibration
+from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.onnx_models import read_preprocessing, read_table_columns
+from service.runner.messages.reading import AS_IT_IS, Reading
+from service.runner.messages.set_messages import SetToRead
+from service.runner.set_reader import UploadedSet
+from service.storage.shards import shard_buffers
+from service.workspace import Workspace
+
+_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+def read_set_rows(
+    workspace: Workspace, served: ServedCalibration, content: bytes, *, seconds: float
+) -> tuple[bytes, int]:
+    """Return the rows of a set as a shard, and how many they are; its labels are left out.
+
+    Raises
+    ------
+    InvalidInput, UnsupportedFormat
+        If it breaks a rule of sets; the violation names the row or the picture.
+    TooLarge
+        If there are more rows, or more bytes once they are read, than a request may have.
+    SandboxUnavailable
+        If processes cannot be locked in here.
+    Overloaded
+        If no process can be started, or the disk takes no more.
+    """
+    limits = workspace.limits.bodies
+    bounds = DatasetLimits(
+        max_samples=limits.max_rows,
+        max_inflated_bytes=limits.max_bytes,
+        max_row_bytes=limits.max_bytes,
+    )
+    with as_input(), tempfile.NamedTemporaryFile(dir=workspace.spool.path) as file:
+        path = Path(file.name)
+        _write(path, content)
+        asked = SetToRead(path, PLACE, _reading(served), labels_required=False)
+        with workspace.runners.read_sets([asked], bounds, seconds=seconds) as (found,):
+            _check_size(found.info, limits)
+            batch = _all_rows(found)
+    return b"".join(shard_buffers(batch, labelled=False)), found.info.n_samples
+
+
+def _reading(served: ServedCalibration) -> Reading:
+    if served.onnx_model is None:
+        return AS_IT_IS
+    resolved = served.onnx_model.resolved
+    return Reading(
+        preprocessing=read_preprocessing(resolved),
+        columns=read_table_columns(resolved),
+        wants_labels=False,
+    )
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        if error.errno not in _FULL:
+            raise
+        raise StorageFull("There is no space left for this set; try again later.") from error
+
+
+def _check_size(info: DatasetInfo, limits: BodyLimits) -> None:
+    if info.row_bytes * info.n_samples > limits.max_bytes:
+        raise TooLarge.at(
+            PLACE,
+            f"expected rows of at most {limits.max_bytes} bytes in all once they are read, got "
+            f"{info.n_samples} of {info.row_bytes}; send fewer at once",
+        )
+
+
+def _all_rows(found: UploadedSet) -> Batch:
+    if len(found.trial.labels) == found.info.n_samples:
+        return found.trial
+    parts = list(found.shards())
+    if len(parts) == 1:
+        return parts[0]
+    first = parts[0]
+    return Batch(
+        start=0,
+        arrays={name: np.concatenate([p.arrays[name] for p in parts]) for name in first.arrays},
+        labels=np.concatenate([part.labels for part in parts]),
+        supplied={
+            name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
+        },
+    )

@@ -1,0 +1,157 @@
+"""Predictions as arrays, under the names that the calibrated file gives its outputs."""
+
+from io import BytesIO
+from math import prod
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from service.errors import InvalidInput
+from service.predictions.lookup import PredictionBatch
+from service.predictions.served_calibration import OutputType, ServedCalibration
+from service.runner.messages.open_inference import DATATYPES, Wanted, datatype_of, place_of
+
+Arrays = dict[str, NDArray[np.generic]]
+
+
+def prediction_arrays(batch: PredictionBatch) -> Arrays:
+    """Return the answer as arrays with a row a sample, N in all, in a fixed order.
+
+    ``class`` int64 (N,), ``topk_class`` int64 and ``topk_score`` float32 (N, m); for each event k
+    ``top{k}_probability``, ``top{k}_lower``, ``top{k}_upper``, ``top{k}_uncertainty`` float32 (N,)
+    and ``top{k}_bin`` int64 (N,). Where Top-1 is among them: ``out_of_distribution`` bool (N,), if
+    it has a threshold, and for each risk ``abstain_{risk}`` bool (N,), the first also as
+    ``abstain``. A risk without a threshold, for which the JSON says null, lets no row through.
+    """
+    classes = batch.classes
+    arrays: Arrays = {"class": classes[:, 0], "topk_class": classes, "topk_score": batch.scores}
+    for answer in batch.events:
+        name, found = answer.event.name, answer.float32()
+        arrays[f"{name}_probability"] = found[:, 0]
+        arrays[f"{name}_lower"] = found[:, 1]
+        arrays[f"{name}_upper"] = found[:, 2]
+        arrays[f"{name}_uncertainty"] = answer.uncertainty
+        arrays[f"{name}_bin"] = answer.bins
+    if batch.calibration.top1 is not None:
+        _add_flags(batch, arrays)
+    return arrays
+
+
+def predictions_npz(arrays: Arrays) -> bytes:
+    """Return arrays as an .npz archive, stored without compression."""
+    packed = BytesIO()
+    np.savez(packed, allow_pickle=False, **arrays)
+    return packed.getvalue()
+
+
+def _add_flags(batch: PredictionBatch, arrays: Arrays) -> None:
+    if batch.out_of_distribution is not None:
+        arrays["out_of_distribution"] = batch.out_of_distribution
+    for name, found in batch.abstain.items():
+        left = np.ones(len(batch.classes), np.bool_) if found is None else found
+        arrays.setdefault("abstain", left)
+        arrays[f"abstain_{name}"] = left
+
+
+class OutputTensor(msgspec.Struct, omit_defaults=True, gc=False):
+    """One output as JSON; with ``parameters`` in the place of ``data`` where that is raw."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+    parameters: dict[str, int] | None = None
+    data: list[Any] | None = None
+
+
+class AnswerHead(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
+    """The JSON of a response."""
+
+    model_name: str
+    model_version: str
+    id: str | None = None
+    outputs: list[OutputTensor]
+
+
+Column: TypeAlias = tuple[OutputType, list[Any] | bytes]
+
+
+class TensorAnswers:
+    """The outputs for all rows of a run, from which its requests are answered."""
+
+    def __init__(self, served: ServedCalibration, arrays: Arrays) -> None:
+        self._ref = served.ref
+        self._types = served.output_types
+        self._arrays = arrays
+        self._prepared: dict[tuple[str, bool], Column] = {}
+        self._wanted: Wanted | None = None
+        self._columns: list[Column] = []
+
+    def encode(self, start: int, stop: int, wanted: Wanted) -> tuple[bytes, int | None]:
+        """Return a body with the outputs that are wanted, all where none is named.
+
+        The second value is the length of the JSON; None if the body is JSON alone.
+
+        Raises
+        ------
+        InvalidInput
+            If an output is wanted that there is not.
+        """
+        if wanted is not self._wanted:
+            self._columns = self._columns_of(wanted)
+            # Most requests of a run want the same, of which there is but one object.
+            self._wanted = wanted
+        n_rows = stop - start
+        outputs: list[OutputTensor] = []
+        tensors: list[bytes] = []
+        for (name, datatype, sizes, per_row, row_bytes), values in self._columns:
+            shape = [n_rows, *sizes]
+            if isinstance(values, bytes):
+                own = values[start * row_bytes : stop * row_bytes]
+                tensors.append(own)
+                size = {"binary_data_size": len(own)}
+                outputs.append(OutputTensor(name, datatype, shape, size))
+            else:
+                numbers = values[start * per_row : stop * per_row]
+                outputs.append(OutputTensor(name, datatype, shape, None, numbers))
+        head = AnswerHead(
+            model_name=self._ref.name,
+            model_version=str(self._ref.version),
+            id=wanted.id or None,
+            outputs=outputs,
+        )
+        text = msgspec.json.encode(head)
+        return (b"".join([text, *tensors]), len(text)) if tensors else (text, None)
+
+    def _columns_of(self, wanted: Wanted) -> list[Column]:
+        outputs = wanted.outputs
+        if not outputs:
+            outputs = [(name, wanted.all_binary) for name in self._arrays]
+        return [self._column(name, raw=raw) for name, raw in outputs]
+
+    def _column(self, name: str, *, raw: bool) -> Column:
+        found = self._prepared.get((name, raw))
+        if found is not None:
+            return found
+        array = self._arrays.get(name)
+        if array is None:
+            known = ", ".join(self._arrays)
+            raise InvalidInput.at(
+                place_of("outputs", name), f"there is no such output; there are {known}"
+            )
+        output = self._types.get(name)
+        if output is None:
+            output = self._types[name] = _output_type(name, array)
+        if raw:
+            values = array.astype(DATATYPES[output.datatype], copy=False).tobytes()
+        else:
+            values = (array.ravel() if output.sizes else array).tolist()
+        self._prepared[name, raw] = output, values
+        return output, values
+
+
+def _output_type(name: str, array: NDArray[np.generic]) -> OutputType:
+    per_row = prod(array.shape[1:])
+    row_bytes = per_row * array.itemsize
+    return OutputType(name, datatype_of(array.dtype), array.shape[1:], per_row, row_bytes)

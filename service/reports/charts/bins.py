@@ -1,0 +1,113 @@
+"""Charts of the bins: odds ratios, and uncertainty against loss."""
+
+from service.reports.charts import text
+from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+
+ODDS_RATIO = "odds_ratio"
+BETTER, WORSE = "above average", "below average"
+ODDS_RATIO_COLUMNS = (
+    Column("_bin", "bin, the most certain first", str),
+    Column("odds_ratio", "odds ratio", text.number),
+    Column("probability", "probability", text.percent),
+    Column("count", "samples", text.count),
+)
+
+
+def odds_ratio_figures(report: Report) -> list[Figure]:
+    """Return one figure an event, of the bins that are served and hold a sample."""
+    return [_odds_ratio_figure(k, event) for k, event in report["events"].items()]
+
+
+def _odds_ratio_figure(k: str, event: Row) -> Figure:
+    served = event["served"]
+    found = event["measures"][served]
+    place = pointer("events", k, "measures", served)
+    table = [
+        (f"{place}/bins/{at}", {**row, "_bin": at + 1, "_side": _side(row, event)})
+        for at, row in enumerate(found["bins"])
+        if row["count"]
+    ]
+    mean = found["scores"].get("eor", {}).get("pooled")
+    title = f"{text.event(k)}: odds of being right, by bin of {text.name(served)}"
+    if mean is not None:
+        title = (
+            f"{text.event(k)}: {text.name(served)} moves the odds of being right "
+            f"{text.figures(mean, 3)}-fold on average"
+        )
+    keys = ("_bin", "odds_ratio", "_side")
+    return Figure(
+        chart=ODDS_RATIO,
+        key=k,
+        title=title,
+        note=f"Odds of each bin's probability against those of all samples, accuracy "
+        f"{text.percent(event['accuracy'])}; whichever is larger is above. The dashes are the "
+        "mean, weighted by samples.",
+        data={
+            "rows": [{key: row[key] for key in keys} for _, row in table],
+            "mean": [] if mean is None else [{"pooled": mean, "_text": text.figures(mean, 3)}],
+        },
+        table=Table(ODDS_RATIO_COLUMNS, table),
+    )
+
+
+def _side(row: Row, event: Row) -> str:
+    return BETTER if row["probability"] >= event["accuracy"] else WORSE
+
+
+LOSS_SCATTER = "loss_scatter"
+OUTCOMES = {"hit": "hit", "top5_hit": "Top-5 hit", "miss": "miss"}
+LOSS_SCATTER_COLUMNS = (
+    Column("_outcome", "outcome", str),
+    Column("count", "samples", text.count),
+    Column("_drawn", "drawn", text.count),
+    Column("infinite", "of infinite loss, not drawn", text.count),
+)
+
+
+def scatter_figures(report: Report) -> list[Figure]:
+    """Return one figure an event, of the measure that is served."""
+    return [
+        _scatter_figure(k, event, found["curves"]["scatter"])
+        for k, event in report["events"].items()
+        if "scatter" in (found := event["measures"][event["served"]])["curves"]
+    ]
+
+
+def _scatter_figure(k: str, event: Row, scatter: Row) -> Figure:
+    served = event["served"]
+    place = pointer("events", k, "measures", served, "curves", "scatter")
+    points = [
+        {"u": u, "l": loss, "o": told}
+        for outcome, told in OUTCOMES.items()
+        for u, loss in zip(scatter[outcome]["uncertainty"], scatter[outcome]["loss"], strict=True)
+    ]
+    table = [
+        (
+            f"{place}/{outcome}",
+            {**scatter[outcome], "_outcome": told, "_drawn": len(scatter[outcome]["loss"])},
+        )
+        for outcome, told in OUTCOMES.items()
+    ]
+    counts = text.enumerated(
+        [f"{text.count(row['count'])} of “{row['_outcome']}”" for _, row in table]
+    )
+    return Figure(
+        chart=LOSS_SCATTER,
+        key=k,
+        title=_scatter_title(k, event),
+        note=f"U is {text.name(served)}. At most 200 of each outcome are drawn, at random, of "
+        f"{counts}; both axes grow as roots.",
+        data={"rows": points},
+        table=Table(LOSS_SCATTER_COLUMNS, table),
+    )
+
+
+def _scatter_title(k: str, event: Row) -> str:
+    found = event["measures"][event["served"]]["scores"].get("auroc", {})
+    area = found.get("pooled") if found.get("mean") is None else found["mean"]
+    if area is None:
+        return f"{text.event(k)}: loss and uncertainty"
+    return (
+        f"{text.event(k)}: an error is more uncertain than a hit in "
+        f"{text.percent(area)} of pairs (AUROC)"
+    )

@@ -1,0 +1,157 @@
+"""Charts of further sets beside the calibration set: Ovadia et al., Figures 1 and 3."""
+
+from service.reports.charts import text
+from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+
+HISTOGRAM = "histogram"
+KINDS = {"confidence": "largest softmax probability", "entropy": "entropy, nats"}
+KNOWN, FURTHER = "calibration set", "this set"
+HISTOGRAM_COLUMNS = (
+    Column("from", "from", text.number),
+    Column("to", "to", text.number),
+    Column("counts", "samples of this set", text.count),
+    Column("calibration_counts", "of the calibration set", text.count),
+)
+
+
+def histogram_figures(report: Report) -> list[Figure]:
+    """Return a figure of confidence and one of entropy for each further set that has them."""
+    return [
+        _histogram_figure(at, found, kind)
+        for at, found in enumerate(report["evaluations"])
+        for kind in KINDS
+        if found.get(kind)
+    ]
+
+
+def _histogram_figure(at: int, found: Row, kind: str) -> Figure:
+    histogram = found[kind]
+    place = pointer("evaluations", at, kind)
+    cells = list(zip(histogram["edges"], histogram["edges"][1:], strict=False))
+    table = [
+        (
+            place,
+            {
+                "from": lower,
+                "to": upper,
+                "counts": histogram["counts"][cell],
+                "calibration_counts": histogram["calibration_counts"][cell],
+                "_paths": {
+                    "from": f"{place}/edges/{cell}",
+                    "to": f"{place}/edges/{cell + 1}",
+                    "counts": f"{place}/counts/{cell}",
+                    "calibration_counts": f"{place}/calibration_counts/{cell}",
+                },
+            },
+        )
+        for cell, (lower, upper) in enumerate(cells)
+    ]
+    sides = {KNOWN: histogram["calibration_counts"], FURTHER: histogram["counts"]}
+    said = "is shifted" if found["shifted"] else "is not seen to be shifted"
+    return Figure(
+        chart=HISTOGRAM,
+        key=f"{kind}-{at}",
+        title=f"“{text.name(found['name'])}” {said}: {KINDS[kind]}",
+        note=f"Shares of {text.count(found['samples'])} samples of this set and of "
+        f"{text.count(sum(histogram['calibration_counts']))} of the calibration set; the axis of "
+        "shares grows as a root.",
+        data={
+            "rows": [
+                {"from": lower, "to": upper, "count": count, "n": sum(counts), "of": side}
+                for side, counts in sides.items()
+                for (lower, upper), count in zip(cells, counts, strict=True)
+            ]
+        },
+        table=Table(HISTOGRAM_COLUMNS, table),
+    )
+
+
+ABOVE_CONFIDENCE = "above_confidence"
+TITLE_CONFIDENCE = 0.9
+AT_OR_ABOVE = f"at or above a confidence of {TITLE_CONFIDENCE}"
+
+
+def above_confidence_figures(report: Report) -> list[Figure]:
+    """Return the share above each confidence of every further set, and the accuracy if labelled."""
+    drawn = []
+    for at, found in enumerate(report["evaluations"]):
+        if found.get("above_confidence"):
+            drawn.append(_shares(at, found))
+        known = (report["model_scores"].get("calibration") or {}).get("by_confidence")
+        if found.get("by_confidence") and known:
+            drawn.append(_accuracies(at, found, known))
+    return drawn
+
+
+def _shares(at: int, found: Row) -> Figure:
+    place = pointer("evaluations", at, "above_confidence")
+    rows = found["above_confidence"]
+    return Figure(
+        chart=ABOVE_CONFIDENCE,
+        key=f"share-{at}",
+        title=f"“{text.name(found['name'])}”: {_percent_at(rows, 'share')} of it {AT_OR_ABOVE}, "
+        f"{_percent_at(rows, 'calibration_share')} of the calibration set",
+        note="Softmax as the model gives it. Where a shifted set keeps its confidence, the model "
+        "does not notice.",
+        data=_data(rows, "share", rows, "calibration_share"),
+        table=Table(
+            (
+                Column("confidence", "confidence", text.number),
+                Column("count", "samples", text.count),
+                Column("share", "share of this set", text.percent),
+                Column("calibration_share", "of the calibration set", text.percent),
+            ),
+            [(f"{place}/{row}", values) for row, values in enumerate(rows)],
+        ),
+    )
+
+
+def _accuracies(at: int, found: Row, known: list[Row]) -> Figure:
+    place = pointer("evaluations", at, "by_confidence")
+    table = [
+        (
+            f"{place}/{row}",
+            {
+                **ours,
+                "known": theirs["accuracy"],
+                "_paths": {"known": f"/model_scores/calibration/by_confidence/{row}/accuracy"},
+            },
+        )
+        for row, (ours, theirs) in enumerate(zip(found["by_confidence"], known, strict=True))
+    ]
+    return Figure(
+        chart=ABOVE_CONFIDENCE,
+        key=f"accuracy-{at}",
+        title=f"“{text.name(found['name'])}”: right "
+        f"{_percent_at(found['by_confidence'], 'accuracy')} of the time {AT_OR_ABOVE}, "
+        f"the calibration set {_percent_at(known, 'accuracy')}",
+        note="Top-1, by softmax as the model gives it; nothing is drawn where no sample lies "
+        "above.",
+        data=_data(found["by_confidence"], "accuracy", known, "accuracy"),
+        table=Table(
+            (
+                Column("confidence", "confidence", text.number),
+                Column("count", "samples", text.count),
+                Column("accuracy", "right, this set", text.percent),
+                Column("known", "right, calibration set", text.percent),
+            ),
+            table,
+        ),
+    )
+
+
+def _percent_at(rows: list[Row], key: str) -> str:
+    return text.percent(
+        next((row[key] for row in rows if row["confidence"] == TITLE_CONFIDENCE), None)
+    )
+
+
+def _data(ours: list[Row], key: str, theirs: list[Row], other: str) -> dict[str, list[Row]]:
+    sides = ((KNOWN, theirs, other), (FURTHER, ours, key))
+    return {
+        "rows": [
+            {"confidence": row["confidence"], "value": row[name], "of": side}
+            for side, rows, name in sides
+            for row in rows
+        ]
+    }

@@ -1,0 +1,123 @@
+"""All charts by name, and the rendered figures of a report."""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from service.reports.charts.bins import (
+    LOSS_SCATTER,
+    ODDS_RATIO,
+    odds_ratio_figures,
+    scatter_figures,
+)
+from service.reports.charts.differences import (
+    COMPARISON,
+    MEASURES,
+    comparison_figures,
+    measure_figures,
+)
+from service.reports.charts.drawing import Renderer
+from service.reports.charts.figure import Figure, Report, figure_html
+from service.reports.charts.further_sets import (
+    ABOVE_CONFIDENCE,
+    HISTOGRAM,
+    above_confidence_figures,
+    histogram_figures,
+)
+from service.reports.charts.reliability import (
+    BEFORE_AFTER,
+    CLASSES,
+    RELIABILITY,
+    before_after_figures,
+    class_figures,
+    reliability_figures,
+)
+from service.reports.charts.thresholds import RISK_COVERAGE, risk_coverage_figures
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart.
+
+    Attributes
+    ----------
+    name : str
+        Of its file in ``specs`` as well.
+    figures : callable
+        From a report to its figures; none if the report lacks the data.
+    of_several : bool
+        Whether the chart belongs to the report of several calibrations.
+    """
+
+    name: str
+    figures: Callable[[Report], Sequence[Figure]]
+    of_several: bool = False
+
+
+CHARTS: dict[str, Chart] = {
+    chart.name: chart
+    for chart in (
+        Chart(BEFORE_AFTER, before_after_figures),
+        Chart(RELIABILITY, reliability_figures),
+        Chart(CLASSES, class_figures),
+        Chart(ODDS_RATIO, odds_ratio_figures),
+        Chart(LOSS_SCATTER, scatter_figures),
+        Chart(RISK_COVERAGE, risk_coverage_figures),
+        Chart(MEASURES, measure_figures),
+        Chart(HISTOGRAM, histogram_figures),
+        Chart(ABOVE_CONFIDENCE, above_confidence_figures),
+        Chart(COMPARISON, comparison_figures, of_several=True),
+    )
+}
+
+
+def figures_of(report: Report) -> list[Figure]:
+    """Return all figures of a report of one calibration or of several."""
+    several = "comparisons" in report
+    return [
+        figure
+        for chart in CHARTS.values()
+        if chart.of_several == several
+        for figure in chart.figures(report)
+    ]
+
+
+class RenderedFigures:
+    """Figures as HTML, by chart and key; empty if the report has no such figure.
+
+    Templates place a figure with ``{{ chart("reliability", "1") }}``.
+    """
+
+    def __init__(self, figures: Mapping[tuple[str, str], Markup]) -> None:
+        self._figures = figures
+
+    def __call__(self, chart: str, key: str) -> Markup:
+        """Return one figure."""
+        return self._figures.get((chart, key), Markup())
+
+    def all_of(self, chart: str) -> Markup:
+        """Return all figures of a chart, in the order of the report."""
+        return Markup().join(found for (name, _), found in self._figures.items() if name == chart)
+
+
+def render_figures(
+    renderer: Renderer,
+    report: Report,
+    charts: Collection[str] = tuple(CHARTS),
+    *,
+    address: str | None = None,
+) -> RenderedFigures:
+    """Draw the figures of a report that belong to ``charts``.
+
+    Call it in a thread: it takes some tenths of a second. ``address`` is the base URL of the
+    figures as files; None in a saved report.
+    """
+    figures = [figure for figure in figures_of(report) if figure.chart in charts]
+    pictures = renderer.draw(figures)
+    return RenderedFigures(
+        {
+            (figure.chart, figure.key): figure_html(figure, picture, address)
+            for figure, picture in zip(figures, pictures, strict=True)
+        }
+    )

@@ -1,0 +1,79 @@
+"""Numbers and strangers' names as the text of a picture."""
+
+import math
+import unicodedata
+from typing import Any
+
+from service.reports import numbers as words_of_pages
+from service.reports.numbers import count
+
+__all__ = [
+    "asked",
+    "count",
+    "enumerated",
+    "event",
+    "figures",
+    "name",
+    "number",
+    "percent",
+    "signed",
+]
+
+MOST_OF_A_NAME = 40
+NONE, MINUS = "\u2013", "\u2212"
+PLAIN = (1e-6, 1e6)  # smaller and larger numbers are in powers of ten
+# They turn round what follows them: text within a name is to stay within it.
+TURNS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
+
+
+def name(text: Any) -> str:  # noqa: ANN401 -- class names may be numbers
+    """Return a name as one short line of characters that can be shown, and are safe in XML."""
+    shown = "".join(
+        "\ufffd" if letter in TURNS or unicodedata.category(letter) in UNSHOWN else letter
+        for letter in str(text)
+    )
+    return shown if len(shown) <= MOST_OF_A_NAME else f"{shown[: MOST_OF_A_NAME - 1]}…"
+
+
+def percent(value: float | None) -> str:
+    """Return a share as pages do, on one line."""
+    return words_of_pages.percent(value).replace(" ", "\u00a0")
+
+
+def asked(share: float) -> str:
+    """Return a share that somebody chose, as it was chosen."""
+    return f"{100 * share:.6g}\u00a0%"
+
+
+def figures(value: float | None, most: int) -> str:
+    """Return a number with so many figures, in powers of ten only where they are shorter."""
+    if value is None:
+        return NONE
+    if value == 0.0 or not PLAIN[0] <= abs(value) < PLAIN[1]:
+        return f"{value:.{most}g}"
+    digits = max(most - 1 - math.floor(math.log10(abs(value))), 0)
+    shown = f"{value:.{digits}f}"
+    return shown.rstrip("0").rstrip(".") if "." in shown else shown
+
+
+def number(value: float | None) -> str:
+    """Return a number with four figures."""
+    return figures(value, 4)
+
+
+def signed(value: float | None) -> str:
+    """Return a difference with three figures and its sign."""
+    if value is None:
+        return NONE
+    return f"{MINUS if value < 0 else '+'}{figures(abs(value), 3)}"
+
+
+def event(k: str) -> str:
+    """Return what an event is called."""
+    return f"Top-{k}"
+
+
+def enumerated(names: list[str]) -> str:
+    """Return ``a``, ``a and b`` or ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

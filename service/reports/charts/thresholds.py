@@ -1,0 +1,91 @@
+"""The chart of thresholds: the risk-coverage curve, its band and its operating points."""
+
+from service.reports.charts import text
+from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+
+RISK_COVERAGE = "risk_coverage"
+MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
+SHOWN_POINTS = 20
+COLUMNS = (
+    Column("coverage", "accepted", text.percent),
+    Column("risk", "errors among them", text.percent),
+    Column("lower", "from", text.percent),
+    Column("upper", "to", text.percent),
+    Column("threshold", "threshold", text.number),
+)
+
+
+def risk_coverage_figures(report: Report) -> list[Figure]:
+    """Return one figure an event, of the measure that is served, where curves were kept."""
+    return [
+        _figure(k, event, found)
+        for k, event in report["events"].items()
+        if (found := event["measures"][event["served"]])["curves"].get("risk_band")
+    ]
+
+
+def _figure(k: str, event: Row, found: Row) -> Figure:
+    curve, band = found["curves"]["risk_coverage"], found["curves"]["risk_band"]
+    place = pointer("events", k, "measures", event["served"], "curves")
+    drawn = [
+        dict(zip(("coverage", "risk", "lower", "upper"), values, strict=True))
+        for values in zip(
+            curve["coverage"], curve["risk"], band["lower"], band["upper"], strict=True
+        )
+    ]
+    step = max(len(drawn) // SHOWN_POINTS, 1)
+    shown = range(0, len(drawn), step)
+    table = [_row(place, curve, band, at) for at in sorted({*shown, len(drawn) - 1})]
+    points = [target for target in found["selective"] if target["threshold"] is not None]
+    return Figure(
+        chart=RISK_COVERAGE,
+        key=k,
+        title=_title(k, found["selective"]),
+        note=f"Accepted by {text.name(event['served'])}, the most certain first, of "
+        f"{text.count(band['accepted'][-1])} calibration samples. Band: "
+        f"{text.asked(band['level'])} interval at each point by itself. Diamonds: what keeps to "
+        "a risk with confidence.",
+        data={
+            "rows": drawn,
+            "points": [
+                {key: target[key] for key in ("coverage", "n_errors", "n_accepted")}
+                | {"_text": f"≤ {text.asked(target['target']['max_risk'])}"}
+                for target in points
+            ],
+        },
+        table=Table(COLUMNS, table),
+        parameters={"most": _most(drawn, found["selective"])},
+    )
+
+
+def _row(place: str, curve: Row, band: Row, at: int) -> tuple[str, Row]:
+    parts = {"coverage": curve, "risk": curve, "threshold": curve, "lower": band, "upper": band}
+    return place, {
+        **{key: part[key][at] for key, part in parts.items()},
+        "_paths": {
+            key: f"{place}/{'risk_coverage' if part is curve else 'risk_band'}/{key}/{at}"
+            for key, part in parts.items()
+        },
+    }
+
+
+def _title(k: str, targets: list[Row]) -> str:
+    if not targets:
+        return f"{text.event(k)}: errors among what is accepted"
+    target = targets[0]
+    bound = text.asked(target["target"]["max_risk"])
+    if target["threshold"] is not None:
+        return (
+            f"{text.event(k)}: {text.percent(target['coverage'])} can be accepted with at most "
+            f"{bound} of errors"
+        )
+    missing = target["labels_missing"]
+    labels = "" if missing is None else f"; about {text.count(missing)} more labels would tell"
+    return f"{text.event(k)}: nothing can be accepted with at most {bound} of errors{labels}"
+
+
+def _most(drawn: list[dict[str, float]], targets: list[Row]) -> float:
+    """Return where the axis of risks ends: above the curve, and the bands where they are narrow."""
+    risks = [row["risk"] for row in drawn if row["coverage"] >= MIN_COVERAGE]
+    asked = [found["target"]["max_risk"] for found in targets if found["threshold"] is not None]
+    return min(1.0, max(1.4 * max(risks, default=1.0), 1.1 * max(asked, default=0.0), 1e-4))

@@ -1,0 +1,124 @@
+"""Several calibrations side by side."""
+
+import uuid
+from collections.abc import Callable, Sequence
+from functools import cache, partial
+from typing import Any
+
+import models
+from howsure.statistics.comparison import Comparison, Served, compare_on_folds, compare_on_samples
+from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.plain import to_plain
+from service.errors import ArtifactDamaged, InvalidInput
+from service.jobs.record_set import load_records
+from service.reports.report import collect_report
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import core_table, served_tables
+from service.workspace import Workspace
+
+MOST_COMPARED = 20
+
+
+def compare_calibrations(
+    workspace: Workspace, tenant_id: uuid.UUID, references: Sequence[str]
+) -> dict[str, Any]:
+    """Return the reports of several calibrations, and each compared with the first.
+
+    Calibrations judged on the same evaluation set are compared sample by sample; others by their
+    cross-validated scores.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If one does not exist or has not succeeded.
+    InvalidInput
+        If too many are asked for.
+    """
+    if len(references) > MOST_COMPARED:
+        raise InvalidInput.at("calibration", f"expected at most {MOST_COMPARED} to compare")
+    reports = [collect_report(workspace, tenant_id, reference) for reference in references]
+    # The records of the first are read once for all comparisons, if any needs them.
+    ours = cache(lambda: _served(workspace, tenant_id, reports[0]))
+    return {
+        "calibrations": reports,
+        "comparisons": [
+            _compare(reports[0], other, ours, partial(_served, workspace, tenant_id, other))
+            for other in reports[1:]
+        ],
+    }
+
+
+def _compare(
+    first: dict[str, Any],
+    second: dict[str, Any],
+    ours: Callable[[], dict[str, Served]],
+    theirs: Callable[[], dict[str, Served]],
+) -> dict[str, Any]:
+    shared = [k for k in first["events"] if k in second["events"]]
+    digests = [found["provenance"]["data"].get("evaluation_sha256") for found in (first, second)]
+    paired = digests[0] is not None and digests[0] == digests[1]
+    if paired:
+        one, other = ours(), theirs()
+        comparisons = [compare_on_samples(int(k), one[k], other[k]) for k in shared]
+    else:
+        comparisons = [
+            compare_on_folds(int(k), *(_fold_scores(found, k) for found in (first, second)))
+            for k in shared
+        ]
+    names = [_name(found) for found in (first, second)]
+    return {
+        "first": names[0],
+        "second": names[1],
+        "on": "the same evaluation set" if paired else "cross-validation of each on its own data",
+        "events": {str(found.k): to_plain(found) for found in comparisons},
+        "sentences": [_sentence(found, *names) for found in comparisons],
+    }
+
+
+def _served(
+    workspace: Workspace, tenant_id: uuid.UUID, report: dict[str, Any]
+) -> dict[str, Served]:
+    calibration_id = uuid.UUID(report["calibration"]["id"])
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).get(calibration_id)
+        tables: Sequence[models.BinTable] = served_tables(session, tenant_id, calibration_id)
+    try:
+        records = load_records(workspace, row, "evaluation_records")
+    except ArtifactDamaged:
+        with workspace.database.reading() as session:
+            # Not found, if it was deleted meanwhile.
+            CalibrationRepository(session, tenant_id).get(calibration_id)
+        raise
+    if records is None:
+        raise RuntimeError(f"calibration {calibration_id} lacks its evaluation records")
+    return {str(table.k): Served(core_table(table), table.column, records) for table in tables}
+
+
+def _fold_scores(report: dict[str, Any], k: str) -> dict[str, FoldScore]:
+    event = report["events"][k]
+    found = event["measures"][event["served"]]["scores"]
+    return {name: FoldScore(**values) for name, values in found.items()}
+
+
+def _name(report: dict[str, Any]) -> str:
+    return f"{report['calibration']['name']}@{report['calibration']['version']}"
+
+
+def _sentence(found: Comparison, first: str, second: str) -> str:
+    difference = found.differences.get("nll")
+    if difference is None:
+        return f"Top-{found.k}: {first} and {second} share no score to compare by."
+    if difference.mean == 0.0:
+        return f"Top-{found.k}: {first} and {second} have the same negative log-likelihood."
+    better, worse = (second, first) if difference.mean < 0 else (first, second)
+    error = difference.standard_error
+    spread = "" if error is None else f" (standard error {error:.5f})"
+    if not difference.clear:
+        return (
+            f"Top-{found.k}: {first} and {second} do not differ clearly; negative log-likelihood "
+            f"of {better} is {abs(difference.mean):.5f} lower{spread}."
+        )
+    return (
+        f"Top-{found.k}: {better} is better than {worse}, by {abs(difference.mean):.5f} in "
+        f"negative log-likelihood{spread}."
+    )

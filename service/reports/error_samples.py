@@ -1,0 +1,86 @@
+"""Samples of a calibration set whose label an answer misses, those most worth a look.
+
+All records are read, a shard at a time: memory holds one shard and what was found.
+"""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal, Self, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+import models
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.error_samples import mislabelled_candidates, most_confident_errors
+from howsure.statistics.records.records import Records, concatenate
+from service.storage.artifact_store import ArtifactStore
+from service.storage.shards import read_records
+
+Kind: TypeAlias = Literal["mislabelled", "surest_errors"]
+
+MOST = 200
+
+
+@dataclass(frozen=True, eq=False)
+class ErrorSamples:
+    """Their records, in the order of the list, and their numbers in the set.
+
+    ``n_errors`` counts all for which the event fails.
+    """
+
+    records: Records
+    numbers: NDArray[np.int64]
+    n_errors: int
+
+    def take(self, rows: NDArray[np.int64]) -> "ErrorSamples":
+        """Return these of them."""
+        return ErrorSamples(self.records.take(rows), self.numbers[rows], self.n_errors)
+
+    def with_more(self, more: Self) -> "ErrorSamples":
+        """Return them and then others."""
+        return ErrorSamples(
+            concatenate([self.records, more.records]),
+            np.concatenate([self.numbers, more.numbers]),
+            self.n_errors + more.n_errors,
+        )
+
+
+def find_errors(
+    parts: Iterable[Records], kind: Kind, k: int, column: str, table: BinTable
+) -> ErrorSamples:
+    """Return the first `MOST` of the list: those of a shard that are none of its first are none.
+
+    Raises
+    ------
+    ArtifactDamaged
+        If records are not what was stored.
+    """
+
+    def first(records: Records) -> NDArray[np.int64]:
+        if kind == "surest_errors":
+            return most_confident_errors(records, k, column, n=MOST)
+        candidates = mislabelled_candidates(records, k, column, table, n=MOST)
+        return np.array([candidate.index for candidate in candidates], np.int64)
+
+    found: ErrorSamples | None = None
+    start = 0
+    for part in parts:
+        rows = first(part)
+        n_errors = int(np.count_nonzero(~part.hits(k)))
+        here = ErrorSamples(part.take(rows), rows + start, n_errors)
+        both = here if found is None else found.with_more(here)
+        found = both.take(first(both.records))
+        start += part.n_samples
+    assert found is not None  # noqa: S101 - a calibration has samples, and so a shard
+    return found
+
+
+def record_parts(artifacts: ArtifactStore, row: models.Calibration) -> Iterator[Records]:
+    """Yield the records of the calibration set, shard by shard."""
+    parts = sorted(
+        (found for found in row.artifacts if found.role == "records"),
+        key=lambda part: part.position,
+    )
+    for part in parts:
+        yield read_records(artifacts, part.key, part.sha256)

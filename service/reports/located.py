@@ -1,0 +1,89 @@
+"""Values of a report with their JSON pointers: each number of a page says where it is from."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from markupsafe import Markup
+
+from service.reports.charts.figure import pointer
+from service.reports.numbers import FILTERS, moment
+
+_NUMBER = Markup('<span class="number" data-path="{}" data-value="{}">{}</span>')
+_MISSING = object()
+
+
+class Located:
+    """A value of a document with its JSON pointer (RFC 6901).
+
+    Parts are read by name or index, ``figures.accuracy.interval[0]`` in templates. A part that the
+    document lacks is false, not `present`, and shown as an empty cell. It has no public
+    attributes, because templates would find them in place of parts.
+    """
+
+    __slots__ = ("_path", "_value")
+
+    def __init__(self, value: Any, path: str = "") -> None:  # noqa: ANN401 -- any JSON
+        self._value = value
+        self._path = path
+
+    def __getitem__(self, part: object) -> "Located":
+        """Return a part of the value."""
+        found: Any = _MISSING
+        if isinstance(self._value, Mapping):
+            found = self._value.get(str(part), _MISSING)
+        elif isinstance(self._value, list) and isinstance(part, int) and part < len(self._value):
+            found = self._value[part]
+        return Located(found, self._path + pointer(part))
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the names of an object, or the parts of a list."""
+        if isinstance(self._value, list):
+            return (self[index] for index in range(len(self._value)))
+        return iter(self._value if isinstance(self._value, Mapping) else ())
+
+    def __len__(self) -> int:
+        return len(self._value)
+
+    def __bool__(self) -> bool:
+        return self._value is not _MISSING and bool(self._value)
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self._value == (other._value if isinstance(other, Located) else other))
+
+    def __hash__(self) -> int:
+        return hash(self._value)
+
+    def __str__(self) -> str:
+        return str(self._value)
+
+
+def present(located: Located) -> bool:
+    """Tell whether there is a value, and it is not null."""
+    return value_of(located) is not None
+
+
+def value_of(located: Located) -> Any:  # noqa: ANN401 -- any JSON
+    """Return the value; None if the document lacks it."""
+    return None if located._value is _MISSING else located._value  # noqa: SLF001 -- same module
+
+
+def shown(value: Any, form: str) -> str:  # noqa: ANN401 -- any JSON
+    """Return a value in a form of `FILTERS`; a located one as HTML with its pointer."""
+    show = FILTERS[form]
+    if not isinstance(value, Located):
+        return str(show(value))
+    text = show(value_of(value))
+    if show is moment or value._value is _MISSING:  # noqa: SLF001 -- same module
+        return str(text)
+    return _NUMBER.format(value._path, json.dumps(value._value), text)  # noqa: SLF001 -- same module
+
+
+def _filter(form: str) -> Callable[[Any], str]:
+    return lambda value: shown(value, form)
+
+
+LOCATED_FILTERS: Mapping[str, Callable[..., str]] = {
+    "shown": shown,
+    **{form: _filter(form) for form in FILTERS},
+}

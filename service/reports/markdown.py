@@ -1,0 +1,168 @@
+"""Strangers' text in a model card, where it is neither YAML nor Markdown but text."""
+
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader
+from markupsafe import Markup
+
+from service.reports.report import COMPARED
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~])")
+# An underscore within a word is no markup, nor is "<" before a number: names and "p < 0.01" stay.
+_MARKUP_BUT_NAMES = re.compile(r"([\\`*{}\[\]#|~]|<(?=[A-Za-z/!?])|^>|(?<![^\W_])_|_(?![^\W_]))")
+
+
+def number(value: float | None) -> str:
+    """Return a score to four digits; nothing where there is none."""
+    return "" if value is None else f"{value:.4f}"
+
+
+def edge(value: float | None) -> str:
+    """Return an uncertainty or a share to six significant digits; nothing where there is none."""
+    return "" if value is None else f"{value:.6g}"
+
+
+def plain(text: str) -> str:
+    """Return a caller's text so that Markdown shows it and reads no markup in it."""
+    return _MARKUP.sub(r"\\\1", text)
+
+
+def escape(text: str) -> str:
+    """Return text in which Markdown reads no markup; names of measures stay."""
+    return _MARKUP_BUT_NAMES.sub(r"\\\1", text)
+
+
+# They turn round what follows them, or cannot be seen at all.
+_TURNS = frozenset({"LRE", "RLE", "LRO", "RLO", "PDF", "LRI", "RLI", "FSI", "PDI"})
+_UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co"})
+_UNKNOWN = "\ufffd"
+_SHORT = 0xFFFF
+
+
+def yaml_text(text: str) -> str:
+    """Return a double-quoted scalar of YAML: what cannot be seen is escaped."""
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def one_line(text: str) -> str:
+    """Return text on one line, in which Markdown reads neither markup nor entities."""
+    shown = "".join(
+        _UNKNOWN if _is_unshown(letter) else letter for letter in " ".join(text.split())
+    )
+    return plain(shown).replace("&", r"\&")
+
+
+def _is_unshown(letter: str) -> bool:
+    return unicodedata.bidirectional(letter) in _TURNS or unicodedata.category(letter) in _UNSHOWN
+
+
+def _escaped(letter: str) -> str:
+    if letter in '"\\':
+        return f"\\{letter}"
+    if letter.isprintable():
+        return letter
+    code = ord(letter)
+    return f"\\u{code:04x}" if code <= _SHORT else f"\\U{code:08x}"
+
+
+Report = Mapping[str, Any]
+
+CARD_SCORES = ("ece_15", "brier", "nll", "auroc")
+PHASES = ("cross_validation", "evaluation")
+_BACKTICKS = re.compile("`+")
+
+
+def report_markdown(report: Report) -> str:
+    """Return the report as a Markdown document: every event, the model, further sets, warnings."""
+    return _render("report.md", report)
+
+
+def model_card(report: Report) -> str:
+    """Return a model card: Markdown with YAML front matter, as the Hugging Face Hub reads it."""
+    return _render("model_card.md", report)
+
+
+def _render(template: str, report: Report) -> str:
+    return _TEMPLATES.get_template(template).render(report).rstrip("\n") + "\n"
+
+
+def _escape_untrusted(value: object) -> object:
+    """Escape every string that no filter has marked as safe; None shows nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, str) and not isinstance(value, Markup):
+        return Markup(escape(value))  # noqa: S704 - Markdown, not HTML
+    return value
+
+
+def _code(text: str) -> Markup:
+    """Return a code span, which also holds in a cell of a table."""
+    fence = "`" * (1 + max(map(len, _BACKTICKS.findall(text)), default=0))
+    pad = " " if len(fence) > 1 else ""
+    shown = text.replace("|", r"\|")
+    return Markup(f"{fence}{pad}{shown}{pad}{fence}")  # noqa: S704 - Markdown, not HTML
+
+
+def _phases(baselines: Mapping[str, Any]) -> list[str]:
+    """Return where baselines were compared with the bins served."""
+    return [
+        phase for phase in PHASES if any(found["difference"][phase] for found in baselines.values())
+    ]
+
+
+def _metrics(event: Mapping[str, Any]) -> Iterator[tuple[str, float]]:
+    """Yield the scores of the served measure that have a value."""
+    served = event["measures"][event["served"]]["scores"]
+    values = {"accuracy": event["accuracy"]}
+    values |= {name: served[name]["mean"] for name in CARD_SCORES if name in served}
+    yield from ((name, value) for name, value in values.items() if value is not None)
+
+
+def _has_evaluation(rows: list[dict[str, Any]]) -> bool:
+    return any(row[score]["evaluation"] is not None for row in rows for score in COMPARED)
+
+
+def _safe(function: Any) -> Any:  # noqa: ANN401 - any filter
+    """Mark what a filter returns as Markdown that needs no escaping."""
+    return lambda value: Markup(function(value))  # noqa: S704 - Markdown, not HTML
+
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    # Markdown, not HTML: `finalize` marks as safe what it has escaped.
+    autoescape=True,
+    finalize=_escape_untrusted,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_TEMPLATES.globals |= {
+    "scores": ("ece", "ece_15", "brier", "nll", "auroc", "aurc", "eor", "conditional_entropy"),
+    "further_scores": ("ece", "brier", "nll", "auroc"),
+    "compared_scores": COMPARED,
+    "card_scores": CARD_SCORES,
+    "most_classes": 50,
+}
+_TEMPLATES.filters |= {
+    "number": number,
+    "edge": edge,
+    "signed": "{:+.5f}".format,
+    "short": lambda value: "" if value is None else f"{value:.3g}",
+    "phases": _phases,
+    "headings": lambda phases: [
+        f"{score}, {phase.replace('_', '-')}" for phase in phases for score in ("nll", "brier")
+    ],
+    "has_evaluation": _has_evaluation,
+    "metrics": _metrics,
+    "rule": _safe(lambda columns: "|" + "---|" * columns),
+    "code": _code,
+    "plain": _safe(plain),
+    "line": _safe(one_line),
+    "yaml": _safe(yaml_text),
+    "json": _safe(json.dumps),
+    "indented": _safe(lambda found: json.dumps(found, indent=2)),
+}

@@ -1,0 +1,217 @@
+"""Operating points: save which threshold answers are held against, and look at what was decided."""
+
+import math
+import re
+import uuid
+from collections.abc import Sequence
+
+import numpy as np
+
+import models
+from howsure.statistics.operating_point import ChosenThreshold, ThresholdChoice, choose_threshold
+from howsure.statistics.plain import to_plain
+from howsure.statistics.ranking import RankedSamples, rank_samples
+from service.access.audit_log import AuditEvent, record_success
+from service.errors import Conflict, InvalidInput
+from service.jobs.record_set import has_records, require_records
+from service.reports.error_samples import record_parts
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import served_tables
+from service.storage.operating_points import OperatingPointRepository
+from service.workspace import Workspace
+
+# Beside the risks of the config, which are numbers, and as part of a tensor's name.
+NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+MAX_AUTHOR_CHARACTERS = 100
+MAX_REASON_CHARACTERS = 2000
+
+
+def preview_operating_point(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    choice: ThresholdChoice,
+    *,
+    volume: int | None = None,
+) -> ChosenThreshold:
+    """Return the threshold that a choice means, and what follows; nothing is kept.
+
+    With ``volume``, also what follows for so many answers.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, it has not succeeded, or it does not answer Top-1; or it
+        keeps no records, which all but a plain threshold needs.
+    InvalidInput
+        If a number of the choice is out of range.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+        column = next((t.column for t in served_tables(session, tenant_id, row.id) if t.k == 1), "")
+    if not column:
+        raise Conflict(
+            f"Calibration {row.name}@{row.version} has no Top-1 table, which operating points are "
+            "thresholds of: refit it with 1 in `top_k`."
+        )
+    _check(choice)
+    if not has_records(row):
+        if choice.threshold is None:
+            require_records(row)
+        return ChosenThreshold(choice.threshold, None, certified=False)
+    samples = workspace.labelled.get_or_load(row.id, lambda: _labelled(workspace, row, column))
+    level = row.config["interval"]["level"]
+    return choose_threshold(choice, samples, level=level, volume=volume)
+
+
+def save_operating_point(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    *,
+    name: str,
+    choice: ThresholdChoice,
+    author: str,
+    reason: str,
+    act: AuditEvent | None = None,
+) -> models.OperatingPoint:
+    """Put a threshold in force: from now on answers say whether they are beyond it.
+
+    Raises
+    ------
+    NotFound, Conflict
+        As for `preview_operating_point`.
+    InvalidInput
+        If a text is not one that can be kept, or no threshold keeps to what was asked for.
+    """
+    if not NAME.fullmatch(name):
+        raise InvalidInput.at(
+            "name", "expected 1 to 64 of a-z, 0-9, _ and -, the first of them a letter"
+        )
+    _check_texts(author, reason)
+    found = preview_operating_point(workspace, tenant_id, reference, choice)
+    if found.threshold is None:
+        raise InvalidInput.at("max_risk", _no_threshold(choice, found.labels_missing))
+    seen = found.consequences
+    return _keep(
+        workspace,
+        tenant_id,
+        reference,
+        models.OperatingPoint(
+            name=name,
+            threshold=float(np.float32(found.threshold)),
+            chosen_by=choice.as_dict(),
+            consequences=None if seen is None else to_plain(seen),
+            author=author,
+            reason=reason,
+        ),
+        act,
+    )
+
+
+def withdraw_operating_point(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    *,
+    author: str,
+    reason: str,
+    act: AuditEvent | None = None,
+) -> models.OperatingPoint:
+    """Let no operating point be in force any more; what was decided before stays to be read.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, it has not succeeded, or nothing is in force.
+    InvalidInput
+        If a text is not one that can be kept.
+    """
+    _check_texts(author, reason)
+    return _keep(
+        workspace, tenant_id, reference, models.OperatingPoint(author=author, reason=reason), act
+    )
+
+
+def operating_points(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> Sequence[models.OperatingPoint]:
+    """Return the decisions of a calibration, newest first.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
+        return OperatingPointRepository(session, tenant_id).history(row.id)
+
+
+def _keep(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    row: models.OperatingPoint,
+    act: AuditEvent | None,
+) -> models.OperatingPoint:
+    with workspace.database.session() as session:
+        calibrations = CalibrationRepository(session, tenant_id)
+        # Locked: the next number is given out once.
+        found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)
+        row.calibration_id = found.id
+        points = OperatingPointRepository(session, tenant_id)
+        if row.threshold is None:
+            last = points.last(found.id)
+            if last is None or last.threshold is None:
+                raise Conflict(
+                    f"Calibration {found.name}@{found.version} has no operating point in force."
+                )
+        points.add(row)
+        record_success(act, session, found.id)
+    return row
+
+
+def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> RankedSamples:
+    """Return all samples by rising uncertainty, in which they are soon sorted again.
+
+    Shard by shard: the whole records are some forty times as large.
+    """
+    parts = [
+        (part.uncertainty[column], part.hits(1)) for part in record_parts(workspace.artifacts, row)
+    ]
+    uncertainty = np.concatenate([values for values, _ in parts])
+    hits = np.concatenate([hits for _, hits in parts])
+    return rank_samples(uncertainty, hits)
+
+
+def _check(choice: ThresholdChoice) -> None:
+    for name, least, most in (("coverage", 0.0, 1.0), ("max_risk", 0.0, 1.0)):
+        found = getattr(choice, name)
+        if found is not None and not least < found <= most:
+            raise InvalidInput.at(name, f"expected a share above 0 and at most 1, not {found:g}")
+    if choice.max_risk == 1.0 or not 0.0 < choice.delta < 1.0:
+        raise InvalidInput.at("max_risk", "expected a risk and a delta between 0 and 1")
+    if choice.threshold is not None and not math.isfinite(np.float32(choice.threshold)):
+        raise InvalidInput.at("threshold", "expected a number that a float32 can hold")
+
+
+def _check_texts(author: str, reason: str) -> None:
+    for location, text, most in (
+        ("author", author, MAX_AUTHOR_CHARACTERS),
+        ("reason", reason, MAX_REASON_CHARACTERS),
+    ):
+        if not (text.strip() and len(text) <= most and text.isprintable()):
+            raise InvalidInput.at(
+                location, f"expected 1 to {most} printable characters, on one line"
+            )
+
+
+def _no_threshold(choice: ThresholdChoice, labels_missing: int | None) -> str:
+    said = (
+        f"No threshold meets risk {choice.max_risk:g} at confidence {1.0 - choice.delta:g} on this "
+        "calibration set."
+    )
+    if labels_missing is None:
+        return f"{said} Choose a larger risk, or a better model."
+    return f"{said} Add about {labels_missing} labelled samples or choose a larger risk."

@@ -1,0 +1,304 @@
+"""The report of a calibration: what was stored of it; nothing is computed anew."""
+
+import uuid
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import models
+from howsure.statistics.bins.intervals import proportion_interval
+from service.calibrations.findings import with_docs
+from service.runner.model_description import OnnxModel, runs_of
+from service.storage.artifact_rows import ExportRepository, KeptExport
+from service.storage.calibrations import CalibrationRepository
+from service.storage.evaluations import EvaluationRepository
+from service.storage.fit_results import scores_of, tables_of
+from service.workspace import Workspace
+
+LEVEL = 0.95
+ERROR, DETECTION, RAW = "ece_15", "auroc", "raw_softmax"
+
+
+def report_figures(event: Mapping[str, Any]) -> dict[str, Any]:
+    """Return how often it is right, how well that is known, and what it costs to go by it.
+
+    Accuracy and risk are of the calibration set, with exact intervals; the calibration error and
+    the detection of errors are cross-validated, with the spread between the folds.
+    """
+    served = event["measures"].get(event["served"])
+    bins = [] if served is None else served["bins"]
+    count, hits = sum(found["count"] for found in bins), sum(found["hits"] for found in bins)
+    raw = event["baselines"].get(RAW)
+    return {
+        "level": LEVEL,
+        "accuracy": _share(hits, count),
+        "calibration_error": {
+            "score": ERROR,
+            "raw": _score(raw, ERROR),
+            "served": _score(served, ERROR),
+        },
+        "error_detection": {"score": DETECTION, "served": _score(served, DETECTION)},
+        "risk": None if served is None else _risk(served.get("selective", [])),
+    }
+
+
+def _share(hits: int, count: int) -> dict[str, Any] | None:
+    if count == 0:
+        return None
+    return {
+        "value": hits / count,
+        "interval": list(proportion_interval(hits, count, LEVEL)),
+        "n_samples": count,
+    }
+
+
+def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None:
+    found = None if judged is None else judged["scores"].get(name)
+    if found is None or found["mean"] is None:
+        return None
+    return {key: found[key] for key in ("mean", "std", "folds")}
+
+
+def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
+    """Return the first error rate that is kept to, and what is accepted then."""
+    for found in selective:
+        if found["threshold"] is None or not found["n_accepted"]:
+            continue
+        target = {name: found["target"][name] for name in ("max_risk", "delta")}
+        accepted = {name: found[name] for name in ("coverage", "n_accepted", "n_errors")}
+        return target | accepted | (_share(found["n_errors"], found["n_accepted"]) or {})
+    return None
+
+
+COMPARED = ("nll", "brier", "ece", "eor", "auroc", "aurc", "conditional_entropy")
+OF_THE_TABLE = "eor"  # of the served table itself: no fold has it
+
+
+def compare_measures(
+    event: Mapping[str, Any], onnx_model: OnnxModel | None, folds: int
+) -> list[dict[str, Any]]:
+    """Return a row for each measure of an event, that of the least cross-validated NLL first.
+
+    Parameters
+    ----------
+    event
+        Of the report: ``measures``, with their scores, and the one ``served``.
+    onnx_model
+        What is kept of the model; None where its outputs were uploaded.
+    folds
+        Of the cross-validation: where fewer of them define a score, it is that of all together.
+    """
+    rows = [
+        {
+            "measure": name,
+            "served": name == event["served"],
+            **_cost(onnx_model, name),
+            "difference": found.get("difference", {}).get("nll"),
+            **{score: _cell(found, score, folds) for score in COMPARED},
+        }
+        for name, found in event["measures"].items()
+    ]
+    return sorted(rows, key=_rank)
+
+
+def _rank(row: dict[str, Any]) -> tuple[bool, float]:
+    value = row["nll"]["value"]
+    return (value is None, value or 0.0)
+
+
+def _cost(onnx_model: OnnxModel | None, measure: str) -> dict[str, Any]:
+    if onnx_model is None:
+        return {"passes": None, "ms_per_row": None}
+    runs = runs_of(onnx_model, [measure])
+    return {"passes": runs.passes, "ms_per_row": runs.ms_per_row}
+
+
+def _cell(found: Mapping[str, Any], score: str, folds: int) -> dict[str, Any]:
+    """Return a score over the folds, or of all out-of-fold answers where they do not define it."""
+    over = found["scores"].get(score) or {"mean": None, "std": None, "folds": 0, "pooled": None}
+    pooled = is_pooled(score, over, folds)
+    return {
+        "value": over["pooled"] if pooled else over["mean"],
+        "std": None if pooled else over["std"],
+        "pooled": pooled,
+        "evaluation": (found["evaluation"] or {}).get(score),
+    }
+
+
+def is_pooled(score: str, over: Mapping[str, Any], folds: int) -> bool:
+    """Tell whether a score is to be that of all folds together, not their mean."""
+    whole: bool = score == OF_THE_TABLE or over["folds"] < folds
+    return whole and over["pooled"] is not None
+
+
+def collect_report(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> dict[str, Any]:
+    """Return tables, scores, baselines, warnings and provenance as plain data.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration.
+    Conflict
+        If it has not succeeded.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+        tables = tables_of(session, tenant_id, row.id, with_curves=True)
+        scores = scores_of(session, tenant_id, row.id)
+        further = EvaluationRepository(session, tenant_id).of_calibration(row.id)
+        export = ExportRepository(session, tenant_id).find(row.id)
+    accuracy = row.accuracy or {}
+    return {
+        "calibration": {
+            "id": str(row.id),
+            "name": row.name,
+            "version": row.version,
+            "created_at": _time(row.created_at),
+            "finished_at": _time(row.finished_at),
+        },
+        "events": {k: _event(k, row, tables, scores) for k in sorted(accuracy, key=int)},
+        "model_scores": row.model_scores or {},
+        "export": None if export is None else _export(export),
+        "evaluations": [
+            _further_set(found, found.result) for found in further if found.result is not None
+        ],
+        "warnings": row.warnings,
+        "findings": [with_docs(finding) for finding in row.findings],
+        "provenance": {
+            "data": row.data,
+            "model": row.onnx_model,
+            "config": row.config,
+            "versions": row.versions,
+            "refit_of": None if row.refit_of is None else str(row.refit_of),
+        },
+    }
+
+
+def _event(
+    k: str,
+    row: models.Calibration,
+    tables: Sequence[models.BinTable],
+    scores: Sequence[models.Score],
+) -> dict[str, Any]:
+    found = [score for score in scores if score.k == int(k)]
+    stored: dict[str, Any] = row.baselines or {}
+    baselines = stored.get(k, {})
+    oracle = next((s.subject for s in found if s.subject_kind == "oracle"), None)
+    event = {
+        "accuracy": (row.accuracy or {})[k],
+        "served": (row.serve or {}).get(k),
+        "verdict": (row.verdicts or {}).get(k),
+        "measures": {
+            table.measure: _scores(found, "measure", table.measure) | _table(table)
+            for table in tables
+            if table.k == int(k)
+        },
+        "baselines": {
+            name: _scores(found, "baseline", name)
+            | baselines.get(name, {})
+            | {"difference": _differences(found, name)}
+            for name in _subjects(found, "baseline")
+        },
+        "oracle": None if oracle is None else _scores(found, "oracle", oracle),
+        "mislabelled": (row.mislabelled or {}).get(k, []),
+    }
+    folds = row.config.get("folds", 0)
+    compared = compare_measures(event, row.onnx_model, folds)
+    return event | {"comparison": compared, "figures": report_figures(event)}
+
+
+def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:
+    """Return what the served tables say of a finished further set; all else is its resource's."""
+    events = {}
+    for k, event in result["events"].items():
+        served = event["measures"][event["served"]]
+        events[k] = {name: event[name] for name in ("accuracy", "served", "shifted")}
+        events[k] |= {name: served[name] for name in ("scores", "discarded")}
+    return {
+        "name": found.name,
+        "labelled": found.labelled,
+        "finished_at": _time(found.finished_at),
+        "samples": result["n_samples"],
+        "shifted": result["shifted"],
+        "sentence": result["sentence"],
+        "events": events,
+        **{name: result.get(name) for name in ("confidence", "entropy", "above_confidence")},
+        "by_confidence": (result["model_scores"] or {}).get("by_confidence"),
+    }
+
+
+def _export(found: KeptExport) -> dict[str, Any]:
+    return {
+        "sha256": found.sha256,
+        "size": found.size,
+        "created_at": _time(found.parity.created_at),
+        "parity": {
+            name: getattr(found.parity, name)
+            for name in ("samples", "classes", "bins", "probability")
+        },
+    }
+
+
+def _time(value: datetime | None) -> str | None:
+    return None if value is None else value.isoformat()
+
+
+def _subjects(scores: Sequence[models.Score], kind: models.SubjectKind) -> list[str]:
+    return list(dict.fromkeys(s.subject for s in scores if s.subject_kind == kind))
+
+
+def _scores(
+    scores: Sequence[models.Score], kind: models.SubjectKind, subject: str
+) -> dict[str, Any]:
+    """Return the cross-validated scores and, if a set was sent, those of the evaluation."""
+    found = [s for s in scores if s.subject_kind == kind and s.subject == subject]
+    evaluation = {s.name: s.value for s in found if s.phase == "evaluation"}
+    return {
+        "scores": {
+            s.name: {"mean": s.mean, "std": s.std, "folds": s.folds, "pooled": s.pooled}
+            for s in found
+            if s.phase == "cross_validation"
+        },
+        "evaluation": evaluation or None,
+    }
+
+
+def _differences(scores: Sequence[models.Score], baseline: str) -> dict[str, Any]:
+    """Return the baseline's scores minus the served table's, pair by pair, by phase and score."""
+    differences: dict[str, Any] = {"cross_validation": {}, "evaluation": {}}
+    for s in scores:
+        if s.subject_kind == "baseline" and s.subject == baseline and s.difference is not None:
+            differences[s.phase][s.name] = {
+                "mean": s.difference,
+                "standard_error": s.difference_error,
+                "pairs": s.difference_pairs,
+            }
+    return differences
+
+
+def _table(table: models.BinTable) -> dict[str, Any]:
+    return {
+        "lookup": table.lookup,
+        "monotone": table.monotone,
+        "requested_bins": table.requested_bins,
+        "quantile_bins": table.quantile_bins,
+        "candidates": table.candidates,
+        "bins": [render_bin(found, table.n_samples) for found in table.bins],
+        **table.analysis,
+        "curves": table.curves,
+    }
+
+
+def render_bin(found: models.Bin, n_samples: int) -> dict[str, Any]:
+    """Return one bin as plain data; an edge without limit is null."""
+    return {
+        "lower": found.lower,
+        "upper": found.upper,
+        "count": found.count,
+        "hits": found.hits,
+        "weight": found.count / n_samples,
+        "probability": found.probability,
+        "interval": [found.interval_lower, found.interval_upper],
+        "mean_uncertainty": found.mean_uncertainty,
+        "odds_ratio": found.odds_ratio,
+    }

@@ -1,0 +1,167 @@
+"""The samples of a calibration set that are worth a look, with what is stated of each."""
+
+import csv
+import io
+import uuid
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import models
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.error_samples import posterior_of_others
+from service.errors import InvalidInput
+from service.http.csv_table import csv_cell
+from service.jobs.record_set import require_records
+from service.jobs.samples import KeptSamples, PickedSample, pick_samples
+from service.reports.error_samples import MOST, ErrorSamples, Kind, find_errors, record_parts
+from service.storage.calibrations import CalibrationRepository
+from service.storage.fit_results import core_table, served_tables
+from service.workspace import Workspace
+
+SHOWN_NUMBERS = 8
+WHY: Mapping[Kind, str] = {
+    "mislabelled": (
+        "The answer misses the label. First come those in bins that are right most often "
+        "otherwise: the less likely the model is to be wrong there, the more likely the label is."
+    ),
+    "surest_errors": (
+        "The answer misses the label. First come those that the measure was least uncertain of."
+    ),
+}
+
+
+@dataclass(frozen=True, eq=False)
+class ListedSamples:
+    """A list as plain data, and those of its samples that are kept, by number."""
+
+    document: dict[str, Any]
+    kept: Mapping[int, PickedSample]
+
+
+def list_samples(
+    workspace: Workspace,
+    tenant_id: uuid.UUID,
+    reference: str,
+    *,
+    kind: Kind,
+    k: int | None = None,
+    limit: int = MOST,
+) -> ListedSamples:
+    """Return samples of the calibration set for which an event, the first by default, fails.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration.
+    Conflict
+        If it has not succeeded, or keeps no records.
+    InvalidInput
+        If the event is none of the calibration's.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+        tables = {table.k: table for table in served_tables(session, tenant_id, row.id)}
+    require_records(row)
+    event = next(iter(tables)) if k is None else k
+    if event not in tables:
+        known = ", ".join(map(str, tables))
+        raise InvalidInput.at("k", f"expected an event of the calibration: {known}")
+    table, column = core_table(tables[event]), tables[event].column
+    missed = workspace.missed.get_or_load(
+        (row.id, kind, event),
+        lambda: find_errors(record_parts(workspace.artifacts, row), kind, event, column, table),
+    )
+    found = missed.take(np.arange(min(limit, len(missed.numbers))))
+    stored = KeptSamples.of(workspace.artifacts, row)
+    kept = {} if stored is None else pick_samples(stored, found.numbers.tolist())
+    data = row.data
+    document = {
+        "calibration": {"id": str(row.id), "name": row.name, "version": row.version},
+        "kind": kind,
+        "why": WHY[kind],
+        "top_k": list(tables),
+        "k": event,
+        "measure": tables[event].measure,
+        "n_samples": data["samples"],
+        "n_errors": found.n_errors,
+        "samples": _entries(found, column, table, _class_names(row), kept),
+    }
+    return ListedSamples(document, kept)
+
+
+def _entries(
+    found: ErrorSamples,
+    column: str,
+    table: BinTable,
+    names: Sequence[str],
+    kept: Mapping[int, PickedSample],
+) -> list[dict[str, Any]]:
+    records = found.records
+    uncertainty = records.uncertainty[column]
+    stated = table.look_up(uncertainty)
+    expected = posterior_of_others(uncertainty, table)
+    entries = []
+    for place, number in enumerate(found.numbers.tolist()):
+        label, predicted = int(records.label[place]), int(records.top_classes[place, 0])
+        entries.append(
+            {
+                "row": number,
+                "label": label,
+                "label_name": names[label],
+                "predicted": predicted,
+                "predicted_name": names[predicted],
+                "probability": float(stated.probability[place]),
+                "interval": [float(stated.lower[place]), float(stated.upper[place])],
+                "bin": int(stated.bin[place]),
+                "uncertainty": float(uncertainty[place]),
+                "expected": float(expected[place]),
+                "inputs": _shown(kept.get(number)),
+            }
+        )
+    return entries
+
+
+def _shown(sample: PickedSample | None) -> dict[str, Any] | None:
+    """Return the shape and first numbers of each input of a sample that is kept."""
+    if sample is None:
+        return None
+    return {
+        name: {"shape": list(values.shape), "first": values.ravel()[:SHOWN_NUMBERS].tolist()}
+        for name, values in sample.inputs.items()
+    }
+
+
+def _class_names(row: models.Calibration) -> Sequence[str]:
+    names: Sequence[str] = row.config["classes"]
+    return names
+
+
+COLUMNS = (
+    "row",
+    "label",
+    "label_name",
+    "predicted",
+    "predicted_name",
+    "probability",
+    "lower",
+    "upper",
+    "bin",
+    "uncertainty",
+    "expected",
+    "kept",
+)
+
+
+def samples_csv(document: dict[str, Any]) -> str:
+    """Return one sample a line."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    for sample in document["samples"]:
+        lower, upper = sample["interval"]
+        found = sample | {"lower": lower, "upper": upper, "kept": sample["inputs"] is not None}
+        writer.writerow([csv_cell(found[name]) for name in COLUMNS])
+    return text.getvalue()

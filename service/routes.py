@@ -1,0 +1,51 @@
+"""The HTTP interface: one resource a file, its router and its schemas together."""
+
+from fastapi import FastAPI
+
+from service.access import routes as access_routes
+from service.access.guard import Guard
+from service.bins import routes as bins_routes
+from service.calibrations import routes as calibrations_routes
+from service.calibrations import upload_route
+from service.evaluations import routes as evaluations_routes
+from service.exports import routes as exports_routes
+from service.http import health, openapi, problems, request_record
+from service.metrics import route as metrics_route
+from service.predictions import oip_routes
+from service.predictions import routes as predictions_routes
+from service.reports import operating_point_routes, samples_routes
+from service.reports import routes as reports_routes
+
+ROUTERS = (
+    upload_route.router,
+    calibrations_routes.router,
+    bins_routes.router,
+    evaluations_routes.router,
+    operating_point_routes.router,
+    samples_routes.router,
+    exports_routes.router,
+    predictions_routes.router,
+    oip_routes.router,
+    reports_routes.router,
+    access_routes.router,
+    health.router,
+    metrics_route.router,
+)
+SCHEMAS = (
+    problems.SCHEMAS,
+    upload_route.SCHEMAS,
+    bins_routes.SCHEMAS,
+    predictions_routes.SCHEMAS,
+    oip_routes.SCHEMAS,
+)
+
+
+def install(app: FastAPI) -> None:
+    """Add every route to ``app``, with its failures and its documents."""
+    problems.install(app)
+    app.add_middleware(Guard, allowed_origins=app.state.allowed_origins)
+    request_record.install(app, metrics=app.state.metrics, request_log=app.state.request_log)
+    for router in ROUTERS:
+        app.include_router(router)
+    openapi.add_documentation_page(app)
+    openapi.complete_document(app, SCHEMAS)

@@ -1,0 +1,251 @@
+"""How many processors this process may really use."""
+
+import os
+import re
+import threading
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from service.errors import InferenceFailed, OnnxModelCrashed
+from service.runner.messages.frames import Kind
+from service.runner.messages.onnx_models import FieldError, text
+from service.runner.spawner import Spawner
+
+CGROUPS = Path("/sys/fs/cgroup")
+OWN_CGROUP = Path("/proc/self/cgroup")
+UNIFIED = "0::"
+
+
+def usable_cpus() -> int:
+    """Return the processors allowed by affinity and by the container's quota, at least 1."""
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    quota = cgroup_quota(CGROUPS, _own_group())
+    return max(1, min(allowed or 1, int(quota) if quota else allowed or 1))
+
+
+def cgroup_quota(root: Path, group: str) -> float | None:
+    """Return the least quota, in processors, of a cgroup (version 2) and those above it."""
+    quotas: list[float] = []
+    folder = root / group.lstrip("/")
+    for level in (folder, *folder.parents):
+        quotas.extend(_quota(level / "cpu.max"))
+        if level == root:
+            break
+    return min(quotas, default=None)
+
+
+def _quota(file: Path) -> list[float]:
+    try:
+        most, period = file.read_text().split()
+        return [] if most == "max" else [int(most) / int(period)]
+    except (OSError, ValueError):
+        return []
+
+
+def _own_group() -> str:
+    try:
+        lines = OWN_CGROUP.read_text().splitlines()
+    except OSError:
+        return ""
+    return next((line.removeprefix(UNIFIED) for line in lines if line.startswith(UNIFIED)), "")
+
+
+CPU_PROVIDER = "CPUExecutionProvider"
+CUDA_PROVIDER = "CUDAExecutionProvider"
+PROBE_SECONDS = 120.0
+ALONE = ("auto", "cpu", "cuda")
+NUMBERED = re.compile(r"cuda:(0|[1-9][0-9]{0,3})")
+
+
+@dataclass(frozen=True)
+class Device:
+    """A device that works: ``cpu`` or ``cuda:N``, and why it was taken."""
+
+    name: str
+    provider: str
+    reason: str
+
+
+class DeviceFinder:
+    """Finds out the devices once, at the first call, for all threads."""
+
+    def __init__(self, requested: str, spawner: Spawner) -> None:
+        self._requested = requested_devices(requested)
+        self._spawner = spawner
+        self._lock = threading.Lock()
+        self._found: tuple[Device, ...] | InferenceFailed | None = None
+
+    def device(self) -> Device:
+        """Return the first device.
+
+        Raises
+        ------
+        InferenceFailed, Overloaded
+            As `devices`.
+        """
+        return self.devices()[0]
+
+    def devices(self) -> tuple[Device, ...]:
+        """Return the devices in the order in which they were asked for, at least one.
+
+        Raises
+        ------
+        InferenceFailed, Overloaded
+            As `probe_device`, of the first that cannot be used; the former is not tried again, for
+            a health check may ask each second.
+        """
+        with self._lock:
+            if self._found is None:
+                try:
+                    self._found = tuple(
+                        probe_device(name, self._spawner) for name in self._requested
+                    )
+                except InferenceFailed as error:
+                    self._found = error
+            if isinstance(self._found, InferenceFailed):
+                raise InferenceFailed(self._found.message)
+            return self._found
+
+
+def requested_devices(requested: str) -> tuple[str, ...]:
+    """Return the names in ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or ``cuda:0,cuda:1,…``.
+
+    Raises
+    ------
+    ValueError
+        If it is none of these, or names a device twice.
+    """
+    names = tuple(requested.split(","))
+    several = len(names) > 1
+    if any(not NUMBERED.fullmatch(name) and (several or name not in ALONE) for name in names):
+        raise ValueError(
+            f"device must be auto, cpu, cuda, cuda:N or a list as cuda:0,cuda:1, not {requested!r}"
+        )
+    if len(set(names)) < len(names):
+        raise ValueError(f"device must name each device once, not {requested!r}")
+    return names
+
+
+def probe_device(requested: str, spawner: Spawner) -> Device:
+    """Return the device for ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
+
+    CUDA is tried out in a child process, which may die of its driver; ``auto`` then means the CPU.
+
+    Raises
+    ------
+    InferenceFailed
+        If CUDA was asked for by name and cannot be used.
+    Overloaded
+        If no child process can be started at this time.
+    """
+    if requested == "cpu":
+        return Device("cpu", CPU_PROVIDER, "the CPU was asked for")
+    name = requested if requested.startswith("cuda:") else "cuda:0"
+    reason = _why_not(name, spawner)
+    if not reason:
+        return Device(name, CUDA_PROVIDER, "CUDA was tried and works")
+    if requested == "auto":
+        return Device("cpu", CPU_PROVIDER, f"CUDA is not usable: {reason}")
+    raise InferenceFailed(f"The device {requested} was asked for and is not usable: {reason}.")
+
+
+def _why_not(name: str, spawner: Spawner) -> str:
+    process = spawner.take()
+    try:
+        answer = process.call(Kind.PROBE, {"device": name}, timeout=PROBE_SECONDS)
+        return text(answer.fields.get("reason"))
+    except (OnnxModelCrashed, FieldError):
+        return "the process that tried it died"
+    except InferenceFailed:
+        return "the process that tried it did not come back"
+    finally:
+        process.close()
+
+
+@dataclass
+class _Placed:
+    device: int
+    n_bytes: int
+
+
+class Placement:
+    """Spreads models over devices by the memory they take; safe to use from many threads.
+
+    A model is known by its key, and is in one place.
+    """
+
+    def __init__(self, devices: Sequence[Device]) -> None:
+        if not devices:
+            raise ValueError("devices must hold at least one device")
+        self._devices = tuple(devices)
+        self._lock = threading.Lock()
+        self._placed: dict[Hashable, _Placed] = {}
+
+    def place(self, key: Hashable, n_bytes: int) -> Device:
+        """Return the device for a model that takes so many bytes, and count it there.
+
+        It is the device whose models take the least memory; of such, the one with the fewest
+        models; of such, the first. A model that has a place keeps it.
+        """
+        with self._lock:
+            placed = self._placed.get(key)
+            if placed is None:
+                placed = self._placed[key] = _Placed(self._emptiest(), n_bytes)
+            placed.n_bytes = n_bytes
+            return self._devices[placed.device]
+
+    def moved(self, key: Hashable, n_bytes: int) -> None:
+        """Say that a model takes another number of bytes where it is.
+
+        Of a model without a place nothing is kept: it may have left meanwhile.
+        """
+        with self._lock:
+            placed = self._placed.get(key)
+            if placed is not None:
+                placed.n_bytes = n_bytes
+
+    def left(self, key: Hashable) -> None:
+        """Say that a model is unloaded; nothing happens if it has no place."""
+        with self._lock:
+            self._placed.pop(key, None)
+
+    def _emptiest(self) -> int:
+        taken = [[0, 0] for _ in self._devices]
+        for placed in self._placed.values():
+            taken[placed.device][0] += placed.n_bytes
+            taken[placed.device][1] += 1
+        return min(range(len(taken)), key=taken.__getitem__)
+
+
+class LatePlacement:
+    """A placement on devices that are found out when the first model is to be placed.
+
+    Parameters
+    ----------
+    devices
+        May take its time, and raise what `place` then raises; each call returns the same.
+    """
+
+    def __init__(self, devices: Callable[[], Sequence[Device]]) -> None:
+        self._devices = devices
+        self._lock = threading.Lock()
+        self._placement: Placement | None = None
+
+    def place(self, key: Hashable, n_bytes: int) -> Device:
+        """As `Placement.place`."""
+        devices = self._devices()
+        with self._lock:
+            if self._placement is None:
+                self._placement = Placement(devices)
+        return self._placement.place(key, n_bytes)
+
+    def moved(self, key: Hashable, n_bytes: int) -> None:
+        """As `Placement.moved`."""
+        if self._placement is not None:
+            self._placement.moved(key, n_bytes)
+
+    def left(self, key: Hashable) -> None:
+        """As `Placement.left`."""
+        if self._placement is not None:
+            self._placement.left(key)

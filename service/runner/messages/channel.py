@@ -1,0 +1,200 @@
+"""A socket that carries frames, whole or not at all."""
+
+import select
+import socket
+import time
+from collections.abc import Sequence
+
+import numpy as np
+
+from service.runner.messages.frames import (
+    HEADER,
+    MAX_FIELDS_BYTES,
+    MAX_TENSOR_BYTES,
+    Buffer,
+    Frame,
+    FrameError,
+    Header,
+    parse_body,
+    parse_header,
+)
+
+BUFFERS_PER_CALL = 64
+INBOX_BYTES = 2**16
+
+
+class ChannelClosed(Exception):
+    """The other side is gone."""
+
+
+class Channel:
+    """One end of a socket pair. Not for several threads at once.
+
+    After any exception the stream may stand in the middle of a frame, and the channel is of no
+    more use.
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._socket = sock
+        # Most frames are had by one call of the system: what came and was not asked for yet lies
+        # between these two places.
+        self._inbox = memoryview(bytearray(INBOX_BYTES))
+        self._start = self._end = 0
+        self._may_wait = False
+
+    def close(self) -> None:
+        """Close the socket."""
+        self._socket.close()
+
+    def is_open(self) -> bool:
+        """Whether the other side is there, as far as the kernel knows; nothing is read."""
+        fd = self._socket.fileno()
+        if fd < 0:
+            return False
+        watch = select.poll()
+        watch.register(fd, 0)  # an end that hung up is reported without being asked for
+        return not watch.poll(0)
+
+    def send(self, buffers: Sequence[Buffer], *, deadline: float | None = None) -> None:
+        """Send a frame, as `frames.encode` returns it.
+
+        Raises
+        ------
+        ChannelClosed, TimeoutError
+            If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
+        """
+        waiting = list(buffers)
+        while waiting:
+            if deadline is not None or not self._may_wait:
+                self._set_timeout(deadline)
+            try:
+                sent = self._socket.sendmsg(waiting[:BUFFERS_PER_CALL])
+            except TimeoutError:
+                raise
+            except OSError as error:
+                raise ChannelClosed("the other side is gone") from error
+            while waiting and sent >= len(waiting[0]):
+                sent -= len(waiting.pop(0))
+            if sent:
+                waiting[0] = memoryview(waiting[0])[sent:]
+
+    def receive(
+        self,
+        *,
+        deadline: float | None = None,
+        max_fields_bytes: int = MAX_FIELDS_BYTES,
+        max_tensor_bytes: int = MAX_TENSOR_BYTES,
+    ) -> Frame:
+        """Wait for a frame.
+
+        Raises
+        ------
+        FrameError
+            If what came is none, or announces more than the reader takes.
+        ChannelClosed, TimeoutError
+            If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
+        """
+        header, fields, payload = self.receive_unread(
+            deadline=deadline, max_fields_bytes=max_fields_bytes, max_tensor_bytes=max_tensor_bytes
+        )
+        return parse_body(header, fields, to_keep(payload))
+
+    def receive_unread(
+        self,
+        *,
+        deadline: float | None = None,
+        max_fields_bytes: int = MAX_FIELDS_BYTES,
+        max_tensor_bytes: int = MAX_TENSOR_BYTES,
+    ) -> tuple[Header, Buffer, Buffer]:
+        """Wait for a frame; return its header, and the bytes of its fields and of its arrays.
+
+        The next frame may come to lie where those bytes are: `to_keep` says what stays.
+
+        Raises
+        ------
+        FrameError, ChannelClosed, TimeoutError
+            As `receive`.
+        """
+        if self._end - self._start < HEADER.size:
+            self._fill(HEADER.size, deadline)
+        header = parse_header(
+            self._inbox[self._start : self._start + HEADER.size],
+            max_fields_bytes=max_fields_bytes,
+            max_tensor_bytes=max_tensor_bytes,
+        )
+        size = HEADER.size + header.fields_bytes + header.tensor_bytes
+        if size > INBOX_BYTES:
+            self._start += HEADER.size
+            fields = self._read_apart(header.fields_bytes, deadline)
+            return header, fields, self._read_apart(header.tensor_bytes, deadline)
+        if self._end - self._start < size:
+            self._fill(size, deadline)
+        begin = self._start + HEADER.size
+        arrays = begin + header.fields_bytes
+        self._start = end = self._start + size
+        return header, self._inbox[begin:arrays], self._inbox[arrays:end]
+
+    def lend(self) -> socket.socket:
+        """Return the socket, to be read by somebody else from now on.
+
+        Raises
+        ------
+        FrameError
+            If the other side has sent more than it was asked for.
+        """
+        if self._start != self._end:
+            raise FrameError("there is more than was asked for")
+        self._socket.setblocking(False)
+        return self._socket
+
+    def _fill(self, size: int, deadline: float | None) -> None:
+        """Read on until so many bytes are in the inbox, and as many more as are there."""
+        if self._start:
+            held = bytes(self._inbox[self._start : self._end])
+            self._inbox[: len(held)] = held
+            self._start, self._end = 0, len(held)
+        while self._end < size:
+            self._end += self._receive_into(self._inbox[self._end :], deadline)
+
+    def _read_apart(self, size: int, deadline: float | None) -> Buffer:
+        """Read so many bytes to a place of their own, first what is in the inbox."""
+        # Not a bytearray: that one is cleared first, which costs a pass over large inputs.
+        try:
+            buffer = np.empty(size, dtype=np.uint8).data
+        except MemoryError as error:
+            raise FrameError("there is no memory for the frame") from error
+        have = min(size, self._end - self._start)
+        buffer[:have] = self._inbox[self._start : self._start + have]
+        self._start += have
+        while have < size:
+            have += self._receive_into(buffer[have:], deadline)
+        return buffer
+
+    def _receive_into(self, buffer: memoryview, deadline: float | None) -> int:
+        if deadline is not None or not self._may_wait:
+            self._set_timeout(deadline)
+        try:
+            got = self._socket.recv_into(buffer)
+        except TimeoutError:
+            raise
+        except OSError as error:
+            raise ChannelClosed("the other side is gone") from error
+        if not got:
+            raise ChannelClosed("the other side is gone")
+        return got
+
+    def _set_timeout(self, deadline: float | None) -> None:
+        # To say so again costs a call of the system, even where nothing changes.
+        self._may_wait = deadline is None
+        if deadline is None:
+            self._socket.settimeout(None)
+            return
+        remaining = deadline - time.monotonic()
+        if remaining <= 0:
+            raise TimeoutError("the deadline passed")
+        self._socket.settimeout(remaining)
+
+
+def to_keep(payload: Buffer) -> Buffer:
+    """Return the arrays of a frame where they stay, each as the runtime wants numbers to lie."""
+    return bytes(payload) if len(payload) <= INBOX_BYTES else payload

@@ -1,0 +1,206 @@
+"""The protocol's names for types of numbers."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import msgspec
+import numpy as np
+
+from service.errors import InvalidInput, MalformedRequest, shown
+
+DATATYPES: dict[str, np.dtype[Any]] = {
+    "BOOL": np.dtype(np.bool_),
+    **{f"UINT{8 * size}": np.dtype(f"<u{size}") for size in (1, 2, 4, 8)},
+    **{f"INT{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
+    **{f"FP{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
+}
+# Half of a float32, which numpy has no type for; it is read as float32.
+BF16 = "BF16"
+# The protocol has no JSON for them.
+BINARY_ONLY = ("FP16", BF16)
+
+_NAMES = {dtype: name for name, dtype in DATATYPES.items()}
+
+
+def datatype_of(dtype: np.dtype[Any]) -> str:
+    """Return the protocol's name of a type of numbers."""
+    return _NAMES[dtype]
+
+
+@dataclass(frozen=True)
+class TensorMetadata:
+    """One tensor; -1 stands for any size, and so always for that of the batch."""
+
+    name: str
+    datatype: str
+    shape: list[int]
+
+
+def item_bytes(tensor: TensorMetadata) -> int:
+    """Return the bytes of one of its numbers."""
+    return DATATYPES[tensor.datatype].itemsize
+
+
+Parameters: TypeAlias = dict[str, str | int | float | bool]
+
+_EXTENSIONS = {
+    "classification": "the classification extension",
+    "shared_memory_region": "tensors in shared memory",
+}
+
+
+class InputTensor(msgspec.Struct):
+    """One input: its numbers are in ``data``, or follow the JSON."""
+
+    name: str
+    shape: list[int]
+    datatype: str
+    parameters: Parameters | None = None
+    data: msgspec.Raw = msgspec.Raw()
+
+    @property
+    def is_binary(self) -> bool:
+        """Whether its numbers follow the JSON."""
+        return "binary_data_size" in (self.parameters or {})
+
+
+class RequestedOutput(msgspec.Struct):
+    """One output that is asked for."""
+
+    name: str
+    parameters: Parameters | None = None
+
+
+class InferRequest(msgspec.Struct):
+    """One request. What the protocol does not know is passed over, as other servers do."""
+
+    inputs: list[InputTensor]
+    id: str | None = None
+    parameters: Parameters | None = None
+    outputs: list[RequestedOutput] | None = None
+
+    @property
+    def timeout_ns(self) -> int:
+        """How long the request may take; 0 is as long as any may."""
+        timeout = (self.parameters or {}).get("timeout", 0)
+        if type(timeout) is not int or timeout < 0:
+            raise InvalidInput.at(
+                "parameters.timeout",
+                "expected microseconds, a whole number; 0 is the service's own limit",
+            )
+        return timeout * 1000
+
+    @property
+    def all_binary(self) -> bool:
+        """Whether outputs are raw tensors where nothing else is said of them."""
+        return flag(self.parameters, "binary_data_output", "parameters", default=False)
+
+
+_decoder = msgspec.json.Decoder(InferRequest)
+
+
+def parse_infer_request(text: bytes | memoryview) -> InferRequest:
+    """Read the request.
+
+    Raises
+    ------
+    MalformedRequest
+        If it is no JSON.
+    InvalidInput
+        If a field is missing or of the wrong type, a name stands twice, or an extension is asked
+        for that this service does not have.
+    """
+    try:
+        request = _decoder.decode(text)
+    except msgspec.ValidationError as error:
+        # It quotes names of fields as they were sent.
+        raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
+    except RecursionError as error:
+        raise MalformedRequest.at("body", "the lists are nested too deeply") from error
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise MalformedRequest.at("body", f"expected a JSON object: {error}") from error
+    if not request.inputs:
+        raise InvalidInput.at("inputs", "expected at least one tensor")
+    _check_tensors("inputs", request.inputs)
+    _check_tensors("outputs", request.outputs or [])
+    return request
+
+
+def flag(parameters: Parameters | None, name: str, place: str, *, default: bool) -> bool:
+    """Return a parameter that is true or false.
+
+    Raises
+    ------
+    InvalidInput
+        If it is neither.
+    """
+    found = (parameters or {}).get(name, default)
+    if not isinstance(found, bool):
+        raise InvalidInput.at(f"{place}.{name}", "expected true or false")
+    return found
+
+
+def place_of(part: str, name: str) -> str:
+    """Return where a tensor is, for messages."""
+    return f"{part}.{shown(name)[1:-1]}"
+
+
+def _check_tensors(part: str, tensors: Sequence[InputTensor | RequestedOutput]) -> None:
+    seen = set()
+    for tensor in tensors:
+        place = place_of(part, tensor.name)
+        if tensor.name in seen:
+            raise InvalidInput.at(place, "this tensor stands twice in the request")
+        seen.add(tensor.name)
+        _refuse_extensions(tensor.parameters or {}, place)
+
+
+def _refuse_extensions(parameters: Mapping[str, object], place: str) -> None:
+    for name, extension in _EXTENSIONS.items():
+        if name in parameters:
+            raise InvalidInput.at(
+                f"{place}.parameters.{name}", f"{extension} is not among those served here"
+            )
+
+
+class Wanted(msgspec.Struct):
+    """Which outputs are to come back, and how.
+
+    Attributes
+    ----------
+    id
+        What the request calls itself, to stand in its answer.
+    all_binary
+        Whether outputs are raw tensors where none is named.
+    outputs
+        Names in the order asked for, and whether each is to be a raw tensor; None for all.
+    """
+
+    id: str | None = None
+    all_binary: bool = False
+    outputs: list[tuple[str, bool]] | None = None
+
+
+def wanted_of(request: InferRequest) -> Wanted:
+    """Return what a request wants; whether there are such outputs is not known here.
+
+    Raises
+    ------
+    InvalidInput
+        If a parameter that is true or false is neither.
+    """
+    all_binary = request.all_binary
+    outputs = [
+        (
+            output.name,
+            flag(
+                output.parameters,
+                "binary_data",
+                f"{place_of('outputs', output.name)}.parameters",
+                default=all_binary,
+            ),
+        )
+        for output in request.outputs or []
+    ]
+    return Wanted(request.id, all_binary, outputs or None)

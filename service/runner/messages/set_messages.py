@@ -1,0 +1,122 @@
+"""The messages between the service and the process that reads a set: READ and ROWS.
+
+READ opens all sets of one upload; its answer describes each, with its labels and its first rows.
+ROWS asks for the next rows of one of them; its answer is a shard.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import msgspec
+import numpy as np
+
+from howsure.statistics.arrays import Labels
+from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.frames import Array
+from service.runner.messages.limits import MEBIBYTE, DatasetLimits
+from service.runner.messages.reading import AS_IT_IS, Reading
+from service.runner.messages.sandbox_rules import SandboxRules
+from service.storage.shards import batch_of, batch_tensors
+
+TRIAL_ROWS = 256
+# Where rows are large, fewer: the model's own input may be four times as much, and its layers more.
+TRIAL_BYTES = 16 * MEBIBYTE
+LEAST_TRIAL_ROWS = 32
+MOST_TRIAL_BYTES = 256 * MEBIBYTE
+# Of the description of one set: the names of 100,000 classes take 20 MB.
+MAX_INFO_BYTES = 32 * MEBIBYTE
+
+_INFO = "info"
+_LABELS = "all_labels"
+
+
+@dataclass(frozen=True)
+class SetToRead:
+    """The file of a set, what it is called in errors, and how it is read."""
+
+    path: Path
+    location: str
+    reading: Reading = AS_IT_IS
+    labels_required: bool = True
+    least_samples: int = 1
+
+
+@dataclass(frozen=True)
+class ReadRequest:
+    """The sets of one upload, which are opened together."""
+
+    sets: tuple[SetToRead, ...]
+    limits: DatasetLimits
+    sandbox: SandboxRules
+
+    def as_fields(self) -> dict[str, Any]:
+        """Return the fields of a frame."""
+        fields: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        return fields
+
+    @classmethod
+    def of(cls, fields: Mapping[str, Any]) -> Self:
+        """Return the request of a frame's fields."""
+        return msgspec.convert(
+            {name: fields[name] for name in cls.__dataclass_fields__},
+            cls,
+            dec_hook=lambda kind, value: kind(value),
+        )
+
+
+@dataclass(frozen=True)
+class OpenedSet:
+    """What the reader tells of a set; ``labels`` are all of them, None of an unlabelled set."""
+
+    info: DatasetInfo
+    labels: Labels | None
+    trial: Batch
+
+    def as_tensors(self, position: int) -> dict[str, Array]:
+        """Return the arrays of a frame; ``position`` is that of the set in its upload."""
+        tensors = {
+            f"trial/{name}": array
+            for name, array in batch_tensors(self.trial, labelled=self.info.labelled).items()
+        }
+        tensors[_INFO] = np.frombuffer(msgspec.json.encode(self.info), np.uint8)
+        if self.labels is not None:
+            tensors[_LABELS] = self.labels
+        return {f"{position}/{name}": array for name, array in tensors.items()}
+
+    @classmethod
+    def of(cls, tensors: Mapping[str, Array], position: int) -> Self:
+        """Return one set of an answer.
+
+        Raises
+        ------
+        ValueError
+            If it is none; `service.runner.messages.set_checks` checks what it says.
+        """
+        prefix, trial = f"{position}/", f"{position}/trial/"
+        try:
+            written = tensors[f"{prefix}{_INFO}"]
+            if written.nbytes > MAX_INFO_BYTES:
+                raise ValueError("a description of too many bytes")
+            return cls(
+                info=msgspec.json.decode(written.tobytes(), type=DatasetInfo),
+                labels=tensors.get(f"{prefix}{_LABELS}"),
+                trial=batch_of(
+                    {n.removeprefix(trial): a for n, a in tensors.items() if n.startswith(trial)}
+                ),
+            )
+        except (KeyError, msgspec.DecodeError) as error:
+            raise ValueError(f"a description of a set: {error}") from error
+
+
+def trial_rows(info: DatasetInfo) -> int:
+    """Return on how many rows of a set a model is tried."""
+    row_bytes = max(info.row_bytes, 1)
+    most = max(LEAST_TRIAL_ROWS, TRIAL_BYTES // row_bytes)
+    return min(TRIAL_ROWS, most, max(1, MOST_TRIAL_BYTES // row_bytes))
+
+
+def reading_of(start: int, n_rows: int) -> str:
+    """Return what is being done, as messages say it."""
+    return f"Reading rows {start}-{start + n_rows - 1}"

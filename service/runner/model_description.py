@@ -1,0 +1,120 @@
+"""Typed view of the stored description of a model, and what its answers cost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+from models import Calibration
+from service.runner.messages.onnx_models import (
+    ENSEMBLE,
+    PLAIN,
+    LoadedOnnxModel,
+    PassPlan,
+    read_pass_plans,
+    read_scalar_outputs,
+)
+
+OnnxModel = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ModelRuns:
+    """Runs of the whole model for one row; their time is None where nothing was timed."""
+
+    passes: int
+    ms_per_row: float | None
+
+    def __add__(self, other: Self) -> "ModelRuns":
+        """Return what both take."""
+        times = (self.ms_per_row, other.ms_per_row)
+        known = [time for time in times if time is not None]
+        both = sum(known) if len(known) == len(times) else None
+        return ModelRuns(self.passes + other.passes, both)
+
+
+@dataclass(frozen=True)
+class ModelDescription:
+    """A calibration's ``onnx_model``. Descriptions from older versions lack some keys."""
+
+    stored: OnnxModel
+
+    @classmethod
+    def of(cls, row: Calibration) -> "ModelDescription | None":
+        """Return the description of a calibration's model; None without a model."""
+        return None if row.onnx_model is None else cls(row.onnx_model)
+
+    @property
+    def resolved(self) -> OnnxModel:
+        """How the model is loaded and its outputs are read."""
+        found: OnnxModel = self.stored["resolved"]
+        return found
+
+    @property
+    def top_k(self) -> tuple[int, ...]:
+        """The events that the model was prepared for."""
+        return tuple(self.resolved["top_k"])
+
+    @property
+    def is_averaged(self) -> bool:
+        """Whether the prediction is a mean of several runs."""
+        return bool(self.resolved.get("averaged"))
+
+    @property
+    def predicts_logits(self) -> bool:
+        """Whether the prediction consists of logits; a mean is one of probabilities."""
+        return self.stored["output"]["kind"] == "logits" and not self.is_averaged
+
+    @property
+    def scalar_outputs(self) -> list[str]:
+        """The outputs of the model that the records keep as measures."""
+        return list(read_scalar_outputs(self.resolved))
+
+    @property
+    def passes(self) -> tuple[PassPlan, ...]:
+        """The plans of the measures that run the model several times."""
+        return read_pass_plans(self.resolved.get("passes", []))
+
+    @property
+    def outputs(self) -> list[dict[str, Any]]:
+        """The output that is read of each member."""
+        return [self.resolved["output"], *self.resolved.get("members", [])]
+
+    def runs(self, measures: Sequence[str]) -> ModelRuns:
+        """Return what it costs to answer a row and to calculate these measures."""
+        return runs_of(self.stored, measures)
+
+
+def costs_of(loaded: LoadedOnnxModel) -> dict[str, Any]:
+    """Return the costs of a row: of one run, and of what each measure adds to it."""
+    runs = {PLAIN: 1} | {plan.measure: plan.runs for plan in loaded.passes}
+    return {name: {"passes": runs[name], "ms_per_row": cost} for name, cost in loaded.costs.items()}
+
+
+def runs_of(onnx_model: OnnxModel, measures: Sequence[str]) -> ModelRuns:
+    """Return what it costs to answer a row and to measure it so.
+
+    Where the prediction is a mean, the runs that are averaged give its variance as well.
+    """
+    resolved = onnx_model["resolved"]
+    # Models stored before there were passes lack these keys.
+    runs = {plan.measure: plan.runs for plan in read_pass_plans(resolved.get("passes", []))}
+    if resolved.get("averaged"):
+        members = len(onnx_model.get("members", ()))
+        return _averaged(onnx_model, members or runs[ENSEMBLE])
+    total = ModelRuns(1, _time(onnx_model, PLAIN))
+    for measure in measures:
+        if measure in runs:
+            total += ModelRuns(runs[measure], _time(onnx_model, measure))
+    return total
+
+
+def _averaged(onnx_model: OnnxModel, runs: int) -> ModelRuns:
+    together, one = _time(onnx_model, ENSEMBLE), _time(onnx_model, PLAIN)
+    if together is None and one is not None:
+        together = runs * one
+    return ModelRuns(runs, together)
+
+
+def _time(onnx_model: OnnxModel, name: str) -> float | None:
+    found = (onnx_model.get("costs") or {}).get(name)
+    return None if found is None else float(found["ms_per_row"])

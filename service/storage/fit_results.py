@@ -1,0 +1,223 @@
+"""Bin tables as rows, and back; an edge without limit is null."""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import TypeAlias
+from uuid import UUID
+
+import numpy as np
+from sqlalchemy import Select, select
+from sqlalchemy.orm import Session, selectinload, undefer
+
+import models
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.bins.prior import BetaPrior
+from howsure.statistics.bins.table import BinTable
+from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.fit.result import BaselineFit, MeasureFit
+from models import Score, ScorePhase, SubjectKind
+
+
+def bin_table_row(  # noqa: PLR0913 - the row has that many columns
+    table: BinTable,
+    *,
+    tenant_id: UUID,
+    calibration_id: UUID,
+    k: int,
+    measure: str,
+    column: str,
+    served: bool,
+    quantile_bins: int,
+    candidates: Sequence[Mapping[str, object]] = (),
+    analysis: Mapping[str, object] = MappingProxyType({}),
+    curves: Mapping[str, object] = MappingProxyType({}),
+) -> models.BinTable:
+    """Return the rows of a fitted table.
+
+    ``quantile_bins`` are those before any were pooled; ``candidates`` are the numbers of bins that
+    were tried; ``analysis`` and ``curves`` are plain data, and never a NaN.
+    """
+    return models.BinTable(
+        tenant_id=tenant_id,
+        calibration_id=calibration_id,
+        k=k,
+        measure=measure,
+        column=column,
+        served=served,
+        requested_bins=table.requested_bins,
+        quantile_bins=quantile_bins,
+        lookup=table.lookup,
+        monotone=table.monotone,
+        interval_method=table.interval.method,
+        interval_level=table.interval.level,
+        interval_simultaneous=table.interval.simultaneous,
+        prior_accuracy=table.prior.accuracy,
+        prior_strength=table.prior.strength,
+        prior_degenerate=table.prior.degenerate,
+        n_samples=table.n_samples,
+        candidates=[dict(candidate) for candidate in candidates],
+        analysis=dict(analysis),
+        curves=dict(curves),
+        bins=_bin_rows(table),
+    )
+
+
+def core_table(row: models.BinTable) -> BinTable:
+    """Return the table that the rows hold, equal to the one they were made from."""
+    bins = row.bins
+    return BinTable(
+        edges=np.array(
+            [_or(bins[0].lower, -math.inf), *(_or(b.upper, math.inf) for b in bins)],
+            dtype=np.float32,
+        ),
+        counts=np.array([b.count for b in bins], dtype=np.int64),
+        hits=np.array([b.hits for b in bins], dtype=np.int64),
+        prior=BetaPrior(row.prior_accuracy, row.prior_strength, degenerate=row.prior_degenerate),
+        probability=np.array([b.probability for b in bins], dtype=np.float64),
+        lower=np.array([b.interval_lower for b in bins], dtype=np.float64),
+        upper=np.array([b.interval_upper for b in bins], dtype=np.float64),
+        mean_uncertainty=np.array(
+            [_or(b.mean_uncertainty, math.nan) for b in bins], dtype=np.float64
+        ),
+        requested_bins=row.requested_bins,
+        lookup=row.lookup,
+        monotone=row.monotone,
+        interval=IntervalOptions(
+            row.interval_method, row.interval_level, simultaneous=row.interval_simultaneous
+        ),
+    )
+
+
+def tables_of(
+    session: Session, tenant_id: UUID, calibration_id: UUID, *, with_curves: bool = False
+) -> Sequence[models.BinTable]:
+    """Return the tables of a calibration with their bins, by event and then as they were fitted.
+
+    Their curves are long: they can be read only if they were asked for.
+    """
+    query = _tables(tenant_id, calibration_id).order_by(models.BinTable.k, models.BinTable.id)
+    if with_curves:
+        query = query.options(undefer(models.BinTable.curves))
+    return session.scalars(query).all()
+
+
+def served_tables(
+    session: Session, tenant_id: UUID, calibration_id: UUID
+) -> Sequence[models.BinTable]:
+    """Return the tables that /predict answers with, one per event, with their bins."""
+    query = _tables(tenant_id, calibration_id).where(models.BinTable.served)
+    return session.scalars(query.order_by(models.BinTable.k)).all()
+
+
+def _tables(tenant_id: UUID, calibration_id: UUID) -> Select[models.BinTable]:
+    return (
+        select(models.BinTable)
+        .where(
+            models.BinTable.tenant_id == tenant_id,
+            models.BinTable.calibration_id == calibration_id,
+        )
+        .options(selectinload(models.BinTable.bins))
+    )
+
+
+def _bin_rows(table: BinTable) -> list[models.Bin]:
+    odds_ratios = table.odds_ratios
+    return [
+        models.Bin(
+            index=i,
+            lower=_finite(table.edges[i]),
+            upper=_finite(table.edges[i + 1]),
+            count=int(table.counts[i]),
+            hits=int(table.hits[i]),
+            probability=float(table.probability[i]),
+            interval_lower=float(table.lower[i]),
+            interval_upper=float(table.upper[i]),
+            mean_uncertainty=_finite(table.mean_uncertainty[i]),
+            odds_ratio=float(odds_ratios[i]),
+        )
+        for i in range(table.n_bins)
+    ]
+
+
+def _finite(value: np.floating) -> float | None:
+    return float(value) if math.isfinite(value) else None
+
+
+def _or(value: float | None, default: float) -> float:
+    return default if value is None else value
+
+
+Judged: TypeAlias = MeasureFit | BaselineFit
+
+
+def score_rows(
+    *,
+    tenant_id: UUID,
+    calibration_id: UUID,
+    k: int,
+    measures: Mapping[str, Judged],
+    baselines: Mapping[str, BaselineFit],
+    oracle: BaselineFit | None = None,
+) -> list[Score]:
+    """Return the rows of one event; the order of the mappings is kept, the oracle comes last.
+
+    A baseline's paired differences stand beside the scores that they are differences of.
+    """
+    rows = [
+        row for subject, judged in measures.items() for row in _rows("measure", subject, judged)
+    ]
+    for subject, baseline in baselines.items():
+        found = list(_rows("baseline", subject, baseline))
+        _add_differences(found, "cross_validation", baseline.difference)
+        _add_differences(found, "evaluation", baseline.evaluation_difference)
+        rows += found
+    if oracle is not None:
+        rows += _rows("oracle", oracle.name, oracle)
+    for position, row in enumerate(rows):
+        row.tenant_id, row.calibration_id, row.k = tenant_id, calibration_id, k
+        row.position = position
+    return rows
+
+
+def scores_of(session: Session, tenant_id: UUID, calibration_id: UUID) -> Sequence[Score]:
+    """Return the scores of a calibration by event, in the order in which they were added."""
+    return session.scalars(
+        select(Score)
+        .where(Score.tenant_id == tenant_id, Score.calibration_id == calibration_id)
+        .order_by(Score.k, Score.position)
+    ).all()
+
+
+def _rows(kind: SubjectKind, subject: str, judged: Judged) -> Iterator[Score]:
+    for name, score in judged.scores.items():
+        yield Score(
+            subject_kind=kind,
+            subject=subject,
+            phase="cross_validation",
+            name=name,
+            mean=score.mean,
+            std=score.std,
+            folds=score.folds,
+            pooled=score.pooled,
+        )
+    for name, value in (judged.evaluation or {}).items():
+        yield Score(subject_kind=kind, subject=subject, phase="evaluation", name=name, value=value)
+
+
+def _add_differences(
+    rows: Sequence[Score], phase: ScorePhase, differences: Mapping[str, PairedDifference]
+) -> None:
+    """Put each difference into the row of its score.
+
+    Raises
+    ------
+    KeyError
+        If there is no such score: none is dropped in silence.
+    """
+    by_name = {row.name: row for row in rows if row.phase == phase}
+    for name, difference in differences.items():
+        row = by_name[name]
+        row.difference = difference.mean
+        row.difference_error = difference.standard_error
+        row.difference_pairs = difference.pairs

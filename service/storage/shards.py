@@ -1,0 +1,235 @@
+"""Shards: a set in pieces of some thousand samples, and the records of each."""
+
+import zipfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import IO, BinaryIO
+
+import numpy as np
+import structlog
+from numpy.lib import format as npy_format
+
+import models
+from howsure.statistics.records.records import Records, concatenate
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.npz_layout import LABELS
+from service.errors import ArtifactDamaged
+from service.runner.messages.dataset import AnyArray, Batch, DatasetInfo
+from service.runner.messages.frames import (
+    HEADER,
+    Array,
+    Buffer,
+    Frame,
+    Kind,
+    encode,
+    parse_body,
+    parse_header,
+)
+from service.storage.artifact_keys import JobFiles
+from service.storage.artifact_rows import NewArtifact
+from service.storage.artifact_store import ArtifactStore
+
+log = structlog.get_logger(__name__)
+
+# Inputs may have any name, also that of the labels.
+ARRAY = "array/"
+SUPPLIED = "supplied/"
+ZIP = b"PK"
+
+
+def batch_tensors(batch: Batch, *, labelled: bool) -> dict[str, Array]:
+    """Return the arrays of samples by their names in a frame."""
+    tensors = {f"{ARRAY}{name}": array for name, array in batch.arrays.items()}
+    tensors |= {f"{SUPPLIED}{name}": values for name, values in batch.supplied.items()}
+    return tensors | ({LABELS: batch.labels} if labelled else {})
+
+
+def batch_of(tensors: Mapping[str, Array], *, start: int = 0) -> Batch:
+    """Return the samples of a frame's arrays; labels are zeros where it has none.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    arrays = _with_prefix(ARRAY, tensors)
+    if not arrays or not all(array.ndim for array in tensors.values()):
+        raise ValueError("a set without rows")
+    n_rows = len(next(iter(arrays.values())))
+    return Batch(
+        start=start,
+        arrays=arrays,
+        labels=tensors.get(LABELS, np.zeros(n_rows, np.int64)),
+        supplied=_with_prefix(SUPPLIED, tensors),
+    )
+
+
+def shard_buffers(batch: Batch, *, labelled: bool) -> list[Buffer]:
+    """Return the content of a shard as consecutive buffers, without copies of arrays."""
+    tensors = batch_tensors(batch, labelled=labelled)
+    return encode(Frame(Kind.ROWS, 0, {"start": batch.start}, tensors))
+
+
+def read_shard(path: Path) -> Batch:
+    """Return the samples of a shard that this service wrote, numbered from 0."""
+    with path.open("rb") as file:
+        is_npz = file.read(len(ZIP)) == ZIP
+        file.seek(0)
+        return _read_npz(file) if is_npz else batch_of(_read_frame(file).tensors)
+
+
+def _read_frame(file: BinaryIO) -> Frame:
+    header = parse_header(file.read(HEADER.size))
+    fields = file.read(header.fields_bytes)
+    # Memory of its own, so that numbers are aligned.
+    tensors = np.fromfile(file, np.uint8, header.tensor_bytes)
+    return parse_body(header, fields, tensors.data)
+
+
+def _read_npz(file: BinaryIO) -> Batch:
+    """Read a shard of releases that stored shards as .npz files."""
+    with np.load(file, allow_pickle=False) as archive:
+        found: dict[str, Array] = {name: archive[name] for name in archive.files}
+    labels = found.pop(LABELS, None)
+    supplied = _with_prefix(SUPPLIED_PREFIX, found)
+    arrays = {name: a for name, a in found.items() if not name.startswith(SUPPLIED_PREFIX)}
+    n_rows = len(next(iter(arrays.values())))
+    return Batch(
+        start=0,
+        arrays=arrays,
+        labels=np.zeros(n_rows, np.int64) if labels is None else labels.astype(np.int64),
+        supplied={name: values.astype(np.float64) for name, values in supplied.items()},
+    )
+
+
+def _with_prefix(prefix: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    return {
+        name.removeprefix(prefix): array
+        for name, array in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+MOST_ROWS = 4096
+AIMED_BYTES = 2**25
+
+
+def shard_rows(info: DatasetInfo) -> int:
+    """Return how many samples of a set go into one shard: a power of two, by their size alone.
+
+    Models run powers of two of rows at a time: none of their runs spans two shards.
+    """
+    most = min(AIMED_BYTES // max(info.row_bytes, 1), MOST_ROWS)
+    return 1 << (max(most, 1).bit_length() - 1)
+
+
+def npz_content(arrays: Mapping[str, AnyArray]) -> bytes:
+    """Return arrays as a .npz file: the same bytes at any time, and whatever the names are."""
+    packed = BytesIO()
+    write_npz(packed, arrays)
+    return packed.getvalue()
+
+
+def write_npz(file: IO[bytes], arrays: Mapping[str, AnyArray]) -> None:
+    """Write the same to a file, without another copy of it in memory."""
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, array in arrays.items():
+            entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980, not of now
+            with archive.open(entry, "w", force_zip64=True) as member:
+                rows_first = np.asarray(array, order="C")  # the only order that is read
+                npy_format.write_array(member, rows_first, allow_pickle=False)
+
+
+# A name beside the arrays of the records.
+PROVIDER = "provider"
+
+
+@dataclass(frozen=True)
+class StoredRecords:
+    """The stored records of a shard.
+
+    ``provider`` is the execution provider that ran the model; empty if no model ran.
+    """
+
+    start: int
+    key: str
+    sha256: str
+    size: int
+    provider: str = ""
+
+    def artifact(self, role: models.ArtifactRole, position: int) -> NewArtifact:
+        """Return the values of its row."""
+        label = f"{role}-{position}.npz"
+        return NewArtifact(role, position, label, self.key, self.sha256, self.size)
+
+
+def store_records(
+    artifacts: ArtifactStore,
+    files: JobFiles,
+    role: models.ArtifactRole,
+    start: int,
+    records: Records,
+    *,
+    provider: str = "",
+) -> StoredRecords:
+    """Store the records of a shard; equal records share one file.
+
+    Raises
+    ------
+    StorageFull
+        If no space is left.
+    """
+    content = npz_content({**records.to_arrays(), PROVIDER: np.array(provider)})
+    key = files.records(role, start, sha256(content).hexdigest())
+    stored = artifacts.put_bytes(key, content)
+    return StoredRecords(start, key, stored.sha256, stored.size, provider)
+
+
+def read_records(artifacts: ArtifactStore, key: str, digest: str) -> Records:
+    """Return stored records.
+
+    Raises
+    ------
+    ArtifactDamaged
+        If they are not what was stored.
+    """
+    return _unpacked(artifacts.get_bytes(key, digest))[0]
+
+
+def usable(artifacts: ArtifactStore, start: int, key: str, digest: str) -> StoredRecords | None:
+    """Return the records of an earlier attempt. Damaged ones are deleted, and None is returned.
+
+    Records of a release that stores other arrays count as damaged.
+    """
+    try:
+        content = artifacts.get_bytes(key, digest)
+        _, provider = _unpacked(content)
+    except (ArtifactDamaged, ValueError) as error:
+        log.warning("records_made_anew", key=key, reason=str(error))
+        artifacts.delete([key])
+        return None
+    return StoredRecords(start, key, digest, len(content), provider)
+
+
+def join_records(
+    artifacts: ArtifactStore, parts: Sequence[NewArtifact | models.Artifact], *, n_samples: int
+) -> Records:
+    """Join the records of shards, given in the order of the set, to those of the whole set.
+
+    Raises
+    ------
+    ArtifactDamaged
+        If one is not what was stored.
+    """
+    read = (read_records(artifacts, part.key, part.sha256) for part in parts)
+    return concatenate(read, n_samples=n_samples)
+
+
+def _unpacked(content: bytes) -> tuple[Records, str]:
+    with np.load(BytesIO(content), allow_pickle=False) as archive:
+        arrays = dict(archive)
+    provider = str(arrays.pop(PROVIDER, ""))
+    return Records.from_arrays(arrays), provider

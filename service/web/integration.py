@@ -1,0 +1,166 @@
+"""What a program has to know to ask a calibration: names, types, shapes, and what it may have."""
+
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Any, cast
+
+import numpy as np
+
+import models
+from howsure.statistics.measures import supplied_names
+from service.errors import Conflict, NotFound
+from service.exports.export import exportable_model
+from service.jobs.samples import KeptSamples
+from service.predictions.load_calibration import load_served
+from service.predictions.served_calibration import ServedCalibration
+from service.runner.messages.open_inference import datatype_of
+from service.storage.calibrations import CalibrationRepository
+from service.workspace import Workspace
+
+NO_SAMPLES = "No samples of this calibration are stored, so a file cannot be compared with it."
+
+
+@dataclass(frozen=True)
+class RowInput:
+    """One input as it is asked: its name, type, and the sizes of one row.
+
+    ``datatype`` is the type's name in the Open Inference Protocol.
+    """
+
+    name: str
+    dtype: str
+    datatype: str
+    sizes: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """How many numbers a row has."""
+        return prod(self.sizes)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Integration:
+    """A calibration, as programs ask it.
+
+    Attributes
+    ----------
+    reference : str
+        Its name while that means this version, else ``name@version``.
+    kind : str
+        What is sent: ``inputs`` of its model, or ``logits`` or ``probabilities``.
+    inputs : sequence of RowInput
+    supplied : sequence of str
+        Uncertainties that come with the rows, by their names.
+    events : sequence of int
+        Each k, the first of which is shown.
+    takes_pictures : bool
+        Whether the service makes the input of pictures.
+    batch : int
+        How many rows the calibrated file takes at a time, at least.
+    companions : sequence of str
+        Files with weights that the calibrated file needs beside it.
+    not_exported : str or None
+        Why there is no calibrated file; None where there is one.
+    """
+
+    id: str
+    name: str
+    version: int
+    reference: str
+    kind: str
+    inputs: Sequence[RowInput]
+    supplied: Sequence[str]
+    classes: Sequence[str]
+    events: Sequence[int]
+    takes_pictures: bool
+    batch: int
+    companions: Sequence[str]
+    not_exported: str | None
+    onnx_model: dict[str, Any] | None
+
+    @property
+    def is_pinned(self) -> bool:
+        """Whether the reference names the version."""
+        return self.reference != self.name
+
+
+def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> Integration:
+    """Return what there is to know.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it has not succeeded.
+    """
+    served = load_served(workspace, tenant_id, reference)
+    with workspace.database.reading() as session:
+        repository = CalibrationRepository(session, tenant_id)
+        row = repository.find_ready(str(served.ref.id))
+        is_meant = _meant(repository, row.name) == row.id
+    onnx_model = row.onnx_model
+    return Integration(
+        id=str(row.id),
+        name=row.name,
+        version=row.version,
+        reference=row.name if is_meant else f"{row.name}@{row.version}",
+        kind="inputs" if onnx_model is not None else cast("str", row.data["kind"]),
+        inputs=tuple(_inputs(workspace, served, row)),
+        supplied=_supplied(served),
+        classes=served.class_names,
+        events=tuple(event.k for event in served.events),
+        takes_pictures=bool(row.config.get("preprocessing")),
+        batch=(onnx_model or {}).get("fixed_batch") or 1,
+        companions=tuple(file.label for file in row.artifacts if file.role == "model_data"),
+        not_exported=_not_exported(workspace, served, row),
+        onnx_model=onnx_model,
+    )
+
+
+def _supplied(served: ServedCalibration) -> tuple[str, ...]:
+    return supplied_names(event.measure for event in served.events)
+
+
+def _meant(repository: CalibrationRepository, name: str) -> uuid.UUID | None:
+    try:
+        return repository.resolve(name).id
+    except (NotFound, Conflict):
+        return None
+
+
+def _inputs(
+    workspace: Workspace, served: ServedCalibration, row: models.Calibration
+) -> Iterator[RowInput]:
+    if row.onnx_model is None:
+        yield RowInput(cast("str", row.data["kind"]), "float32", "FP32", (len(served.class_names),))
+        return
+    declared = cast("list[dict[str, Any]]", row.onnx_model["inputs"])
+    shapes = {found["name"]: (found["shape"] or [None, None])[1:] for found in declared}
+    if any(size is None for sizes in shapes.values() for size in sizes):
+        shapes |= _shapes_of_samples(workspace, row)
+    for found in declared:
+        yield RowInput(
+            found["name"],
+            found["dtype"],
+            datatype_of(np.dtype(found["dtype"])),
+            tuple(size or 1 for size in shapes[found["name"]]),
+        )
+
+
+def _shapes_of_samples(workspace: Workspace, row: models.Calibration) -> dict[str, Sequence[int]]:
+    """Return the sizes that the calibration set had where the model takes any."""
+    samples = KeptSamples.of(workspace.artifacts, row)
+    if samples is None:
+        return {}
+    return {name: array.shape[1:] for name, array in samples.inputs(1).items()}
+
+
+def _not_exported(
+    workspace: Workspace, served: ServedCalibration, row: models.Calibration
+) -> str | None:
+    try:
+        exportable_model(served)
+    except Conflict as error:
+        return str(error)
+    return None if KeptSamples.of(workspace.artifacts, row) is not None else NO_SAMPLES

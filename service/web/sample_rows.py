@@ -1,0 +1,222 @@
+"""The number of a sample, as it comes in an address."""
+
+import json
+import secrets
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, Self, TypeAlias, cast
+
+import msgspec
+import numpy as np
+
+import models
+from howsure.statistics.measures import supplied_names
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.requests.media_types import JSON, NPZ
+from service.child.requests.tensors import ANY_INPUT, SCORE_KINDS
+from service.errors import InvalidInput, NotFound
+from service.jobs.samples import ROLE, KeptSamples, PickedSample, kept_numbers, pick_samples
+from service.reports.thumbnail import looks_like_picture, png, shown_pixels
+from service.runner.messages.preprocessing import PIXELS
+from service.storage.calibrations import CalibrationRepository
+from service.storage.shards import npz_content
+from service.workspace import Workspace
+
+_MOST_DIGITS = 12
+
+
+def row_number(text: str) -> int:
+    """Return it.
+
+    Raises
+    ------
+    InvalidInput
+        If it is none.
+    """
+    if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        raise InvalidInput.at("row", "expected the number of a sample, from 0")
+    return int(text)
+
+
+Taken: TypeAlias = Literal["inputs", "logits", "probabilities"]
+
+# What a request has beside the name of the calibration.
+BODY_KEYS = frozenset({ANY_INPUT, *SCORE_KINDS, "supplied"})
+_PLACE = "numbers"
+
+
+@dataclass(frozen=True)
+class TakenInput:
+    """One array of a sample, without an axis for rows; a size that is free is None."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class TakenSample:
+    """What one sample of a calibration is made of.
+
+    ``has_pictures`` tells whether the file of a picture will do; ``supplied`` names the columns
+    that have to come with it, and ``keeps_samples`` whether there are some to be drawn.
+    """
+
+    kind: Taken
+    inputs: tuple[TakenInput, ...]
+    has_pictures: bool
+    supplied: tuple[str, ...]
+    keeps_samples: bool
+
+    @classmethod
+    def by(cls, row: models.Calibration) -> Self:
+        """Return what a calibration takes that has succeeded."""
+        config = row.config
+        data, serve = row.data, cast("dict[str, str]", row.serve or {})
+        if row.onnx_model is None:
+            shape = (len(config["classes"]),)
+            inputs: tuple[TakenInput, ...] = (TakenInput(data["kind"], "float32", shape),)
+        else:
+            inputs = tuple(
+                TakenInput(found["name"], found["dtype"], tuple((found["shape"] or [None])[1:]))
+                for found in row.onnx_model["inputs"]
+            )
+        return cls(
+            kind=data["kind"],
+            inputs=inputs,
+            has_pictures=config.get("preprocessing") is not None,
+            supplied=supplied_names(serve.values()),
+            keeps_samples=any(found.role == ROLE for found in row.artifacts),
+        )
+
+    def json_body(self, calibration: str, text: str) -> bytes:
+        """Return the body of a request, of the JSON that was written of one sample.
+
+        It is its numbers, or an object of its inputs by name; or what a request has beside the name
+        of the calibration.
+
+        Raises
+        ------
+        InvalidInput
+            If it is no JSON, or neither a list nor an object.
+        """
+        try:
+            given = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError) as error:
+            raise InvalidInput.at(_PLACE, "expected JSON, like [0.5, 1, 2]") from error
+        if isinstance(given, Mapping) and given.keys() <= BODY_KEYS:
+            asked = dict(given)
+        elif isinstance(given, Mapping):
+            asked = {ANY_INPUT: {name: [values] for name, values in given.items()}}
+        elif isinstance(given, list):
+            asked = {self.kind: [given]}
+        else:
+            raise InvalidInput.at(_PLACE, "expected a list of numbers, or an object of inputs")
+        return json.dumps({"calibration": calibration, **asked}).encode()
+
+
+def ready_calibration(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> models.Calibration:
+    """Return a calibration that answers.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration, or it has not succeeded.
+    """
+    with workspace.database.reading() as session:
+        return CalibrationRepository(session, tenant_id).find_ready(reference)
+
+
+MOST_WRITTEN = 4096
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnSample:
+    """A sample by its number in the set, with the name of its label and what it is asked with.
+
+    ``media_type`` and ``body`` are those of ``POST /predict``.
+    """
+
+    row: int
+    label_name: str
+    sample: PickedSample
+    media_type: str
+    body: bytes
+
+
+def draw_sample(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, row: int
+) -> DrawnSample:
+    """Return a kept sample.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration, or it keeps no such sample.
+    Conflict
+        If the calibration has not succeeded.
+    """
+    found, kept = _kept(workspace, tenant_id, reference)
+    picked = {} if kept is None else pick_samples(kept, [row])
+    if row not in picked:
+        raise NotFound(f"{found.name}@{found.version} keeps no sample of row {row}.")
+    sample = picked[row]
+    taken = TakenSample.by(found)
+    media_type, body = _asked(sample, taken, str(found.id))
+    names = found.config["classes"]
+    return DrawnSample(row, names[sample.label], sample, media_type, body)
+
+
+def _asked(sample: PickedSample, taken: TakenSample, calibration: str) -> tuple[str, bytes]:
+    """Return a body that people can read, unless it would be long: the answer is the same."""
+    arrays = {name: values[np.newaxis] for name, values in sample.inputs.items()}
+    supplied = {name: [sample.supplied[name]] for name in taken.supplied}
+    is_short = sum(values.size for values in arrays.values()) <= MOST_WRITTEN
+    if is_short and all(values.dtype != np.bool_ for values in arrays.values()):
+        written: dict[str, Any] = {name: values.tolist() for name, values in arrays.items()}
+        asked = {"calibration": calibration} | (
+            {"inputs": written} if taken.kind == "inputs" else written
+        )
+        return JSON, json.dumps(asked | ({"supplied": supplied} if supplied else {})).encode()
+    columns = {f"{SUPPLIED_PREFIX}{name}": np.array(found) for name, found in supplied.items()}
+    return NPZ, npz_content(arrays | columns)
+
+
+def any_row(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> int:
+    """Return the number of a kept sample, any of them.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration, or it keeps no samples.
+    Conflict
+        If the calibration has not succeeded.
+    """
+    found, kept = _kept(workspace, tenant_id, reference)
+    if kept is None:
+        raise NotFound(f"{found.name}@{found.version} keeps no samples.")
+    return int(secrets.choice(kept_numbers(kept)))
+
+
+def _kept(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str
+) -> tuple[models.Calibration, KeptSamples | None]:
+    row = ready_calibration(workspace, tenant_id, reference)
+    return row, KeptSamples.of(workspace.artifacts, row)
+
+
+def sample_picture(sample: PickedSample, *, most: int) -> bytes | None:
+    """Return a PNG of the only input of a sample, no side longer than ``most``; None if it is none.
+
+    Pixels are shown as they are, other values between the least and the largest of the sample.
+    """
+    if len(sample.inputs) != 1:
+        return None
+    [(name, values)] = sample.inputs.items()
+    if not looks_like_picture(values.shape):
+        return None
+    is_pixels = name == PIXELS and values.dtype == np.uint8
+    return png(values if is_pixels else shown_pixels(values), most=most)

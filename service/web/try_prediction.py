@@ -1,0 +1,253 @@
+"""The form of one sample: a file, or its numbers, made into a request for a prediction."""
+
+import base64
+import json
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import UploadFile
+from starlette.formparsers import MultiPartException, MultiPartParser
+from starlette.requests import Request
+from starlette.responses import RedirectResponse, Response
+
+import models
+from service.bins.served_bins import served_bins
+from service.child.requests.media_types import JSON, NPY, NPZ
+from service.errors import InvalidInput, MalformedRequest, NotFound, problem_of
+from service.reports.located import Located, value_of
+from service.web.api_calls import Answer, Sent, handed_on
+from service.web.csrf import FIELD, require_token
+from service.web.page import calibration_page, tab_address
+from service.web.page_route import PageRoute, may_predict, may_read, tenant_of, workspace_of
+from service.web.sample_rows import (
+    DrawnSample,
+    TakenSample,
+    any_row,
+    draw_sample,
+    ready_calibration,
+    row_number,
+    sample_picture,
+)
+
+MOST_CHARACTERS = 1024**2
+_NPY, _ZIP = b"\x93NUMPY", b"PK\x03\x04"
+_PICTURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png", b"RIFF": "image/webp"}
+
+
+class _InMemory(MultiPartParser):
+    """It was received whole, so nothing is to be written to a disk."""
+
+    spool_max_size = 2**62
+    max_part_size = MOST_CHARACTERS
+
+
+@dataclass(frozen=True)
+class TryForm:
+    """What somebody has filled in."""
+
+    file_name: str
+    content: bytes
+    numbers: str
+
+
+async def read_form(request: Request) -> TryForm:
+    """Return the form of a request.
+
+    Raises
+    ------
+    MalformedRequest
+        If the form cannot be read.
+    """
+    if not request.headers.get("content-type", "").startswith("multipart/form-data"):
+        raise MalformedRequest.at("body", "expected multipart/form-data")
+    parser = _InMemory(
+        request.headers,
+        request.stream(),
+        max_files=1,
+        max_fields=2,
+        max_part_size=MOST_CHARACTERS,
+    )
+    try:
+        form = await parser.parse()
+    except MultiPartException as error:
+        raise MalformedRequest.at("body", "expected a form of one file and its numbers") from error
+    file, numbers = form.get("file"), form.get("numbers")
+    try:
+        return TryForm(
+            file_name=(file.filename or "") if isinstance(file, UploadFile) else "",
+            content=await file.read() if isinstance(file, UploadFile) else b"",
+            numbers=numbers if isinstance(numbers, str) else "",
+        )
+    finally:
+        await form.close()
+
+
+def sent_by(form: TryForm, taken: TakenSample, calibration: str) -> Sent:
+    """Return what is to be asked of a calibration, by its id.
+
+    Raises
+    ------
+    InvalidInput
+        If there is no sample in the form.
+    """
+    if form.file_name:
+        return _of_file(form.content, form.file_name, taken, calibration)
+    if form.numbers.strip():
+        return Sent(JSON, taken.json_body(calibration, form.numbers))
+    raise InvalidInput.at("file", "expected a file, or numbers beside it")
+
+
+def _of_file(content: bytes, name: str, taken: TakenSample, calibration: str) -> Sent:
+    """Return a file as it is, by what it begins with; JSON as numbers."""
+    for magic, media_type in ((_NPY, NPY), (_ZIP, NPZ), *_PICTURES.items()):
+        if content.startswith(magic):
+            return Sent(media_type, content)
+    if name.lower().endswith(".json"):
+        try:
+            return Sent(JSON, taken.json_body(calibration, content.decode()))
+        except UnicodeDecodeError as error:
+            raise InvalidInput.at("file", "expected JSON in UTF-8") from error
+    expected = "a picture (JPEG, PNG or WebP), " if taken.has_pictures else ""
+    raise InvalidInput.at("file", f"expected {expected}.npy, .npz or .json")
+
+
+SIDE = 224
+MOST_SHOWN = 20_000
+_TOP = "top"
+
+
+def shown_answer(
+    answer: dict[str, Any],
+    bins: dict[str, Any] | None,
+    sent: Sent | None,
+    drawn: DrawnSample | None,
+) -> dict[str, Any]:
+    """Return what the template names of an answer of ``POST /predict``, which is of its first row.
+
+    Pointers into the answer begin with ``/answer``, those into the report with ``/report``.
+    """
+    first, at = answer["predictions"][0], Located(answer, "/answer")["predictions"][0]
+    picture = None if drawn is None else sample_picture(drawn.sample, most=SIDE)
+    return {
+        "first": first,
+        "classes": at["classes"],
+        "rows": len(answer["predictions"]),
+        "events": [_event(name, at[name], bins) for name in first if name.startswith(_TOP)],
+        "drawn": drawn,
+        "picture": None if picture is None else base64.b64encode(picture).decode(),
+        "json": json.dumps(answer, indent=2, ensure_ascii=False),
+        "request": _request(sent),
+        "media_type": None if sent is None else sent.content_type,
+    }
+
+
+def _event(name: str, at: Located, bins: dict[str, Any] | None) -> dict[str, Any]:
+    """Return an event of the answer, and its bin in the report."""
+    k, measure = name.removeprefix(_TOP), at["measure"]
+    tables = Located(bins, "/report")["events"][k]["measures"]
+    found = None if bins is None else tables[measure]["bins"][value_of(at["bin"])]
+    return {"k": int(k), "at": at, "measure": measure, "bin": found}
+
+
+def _request(sent: Sent | None) -> str | None:
+    """Return a request that people can read; None of a file, or of one that is long."""
+    if sent is None or sent.content_type != JSON or len(sent.body) > MOST_SHOWN:
+        return None
+    return sent.body.decode()
+
+
+_STATUS = {MalformedRequest: 400, NotFound: 404, InvalidInput: 422}
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """What was asked and answered, and which kept sample it was."""
+
+    answer: Answer
+    sent: Sent | None = None
+    drawn: DrawnSample | None = None
+
+
+async def show(request: Request) -> Response:
+    """Ask for a sample; of a kept one that the address names show the answer."""
+    row = await run_in_threadpool(_calibration, request)
+    query = request.query_params
+    if "draw" not in query and "row" not in query:
+        return await _page(request, row, None)
+    try:
+        asked = workspace_of(request), tenant_of(request), str(row.id)
+        if "draw" in query:
+            number = await run_in_threadpool(any_row, *asked)
+            address = tab_address(str(row.id), "try")
+            return RedirectResponse(f"{address}?row={number}", status_code=303)
+        drawn = await run_in_threadpool(draw_sample, *asked, row_number(query["row"]))
+    except (InvalidInput, NotFound) as error:
+        return await _page(request, row, _refused(error))
+    sent = Sent(drawn.media_type, drawn.body)
+    return await _page(request, row, _Tried(await _asked(request, row, sent), sent, drawn))
+
+
+async def send(request: Request) -> Response:
+    """Answer the sample of the form, whose token is in the address."""
+    require_token(request, request.query_params.get(FIELD))
+    row = await run_in_threadpool(_calibration, request)
+    written = ""
+    try:
+        form = await read_form(request)
+        written = form.numbers
+        sent = sent_by(form, TakenSample.by(row), str(row.id))
+    except InvalidInput as error:
+        return await _page(request, row, _refused(error), written)
+    return await _page(request, row, _Tried(await _asked(request, row, sent), sent), written)
+
+
+def _calibration(request: Request) -> models.Calibration:
+    reference = request.path_params["calibration_id"]
+    return ready_calibration(workspace_of(request), tenant_of(request), reference)
+
+
+async def _asked(request: Request, row: models.Calibration, sent: Sent) -> Answer:
+    # JSON names the calibration itself.
+    query = "" if sent.content_type == JSON else urlencode({"calibration": str(row.id)})
+    return await handed_on(request, "/predict", sent=sent, query=query)
+
+
+def _refused(error: InvalidInput | NotFound) -> _Tried:
+    status = next(code for kind, code in _STATUS.items() if isinstance(error, kind))
+    return _Tried(Answer(status, problem_of(error)))
+
+
+async def _page(
+    request: Request, row: models.Calibration, tried: _Tried | None, written: str = ""
+) -> Response:
+    about = {"id": str(row.id), "name": row.name, "version": row.version}
+    context: dict[str, Any] = {"answered": None, "problem": None}
+    if tried is not None and tried.answer.is_done:
+        bins = None
+        if may_read(request):
+            asked = workspace_of(request), tenant_of(request), row.id
+            bins = await run_in_threadpool(served_bins, *asked)
+        context["answered"] = shown_answer(tried.answer.body, bins, tried.sent, tried.drawn)
+    elif tried is not None:
+        context["problem"] = tried.answer.body
+    return calibration_page(
+        request,
+        "try.html",
+        "try",
+        about,
+        status=200 if tried is None else tried.answer.status,
+        taken=TakenSample.by(row),
+        may_predict=may_predict(request),
+        may_read=may_read(request),
+        written=written,
+        origin=f"{request.url.scheme}://{request.url.netloc}",
+        **context,
+    )
+
+
+ROUTES = (
+    PageRoute("/pages/calibrations/{calibration_id}/try", show),
+    PageRoute("/pages/calibrations/{calibration_id}/try", send, method="POST"),
+)

@@ -1,0 +1,76 @@
+"""What every operation works with: built once by the composition root, passed down."""
+
+import threading
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from howsure.statistics.ranking import RankedSamples
+from service.child.reading.open_set import DatasetLimits
+from service.child.requests.limits import BodyLimits
+from service.jobs.queue import JobQueue, JobTable
+from service.jobs.samples import KeepInputs
+from service.jobs.shards import ShardRunner
+from service.lru_cache import LruCache
+from service.metrics.metrics import Metrics
+from service.predictions.served_calibration import ServedCalibration
+from service.reports.error_samples import ErrorSamples, Kind
+from service.runner.pool import RunnerPool
+from service.storage.artifact_store import ArtifactStore
+from service.storage.database import Database
+from service.storage.file_locks import SpoolFolder
+
+LABELLED_BYTES = 64 * 2**20
+
+
+def _labelled_bytes(found: RankedSamples) -> int:
+    return int(found.values.nbytes + found.hits.nbytes + found.ends.nbytes)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The limits that operations enforce; sizes in bytes.
+
+    ``max_row_passes`` is for the rows that a set sends through a model that runs several times.
+    """
+
+    datasets: DatasetLimits
+    bodies: BodyLimits
+    max_row_passes: int = 20_000_000
+
+
+@dataclass(frozen=True)
+class Workspace:
+    """Database, artifact store, child processes and limits of one process of the service.
+
+    ``shards`` is where the rows of jobs are run, and ``keep_inputs`` which samples of a calibration
+    set are kept when its job has succeeded.
+
+    ``job_available`` is released for every calibration queued here, so that an idle worker of this
+    process starts at once; work queued elsewhere is found by polling.
+
+    ``served``, ``labelled`` and ``missed`` keep what was read of finished calibrations, which never
+    changes: what answers, the labelled uncertainties of Top-1 by rising uncertainty, and lists of
+    samples whose label an answer misses.
+    """
+
+    database: Database
+    artifacts: ArtifactStore
+    runners: RunnerPool
+    spool: SpoolFolder
+    shards: ShardRunner
+    keep_inputs: KeepInputs
+    lease_seconds: float
+    limits: Limits
+    served: LruCache[UUID, ServedCalibration] = field(default_factory=lambda: LruCache(256))
+    labelled: LruCache[UUID, RankedSamples] = field(
+        default_factory=lambda: LruCache(LABELLED_BYTES, _labelled_bytes)
+    )
+    missed: LruCache[tuple[UUID, Kind, int], ErrorSamples] = field(
+        default_factory=lambda: LruCache(64)
+    )
+    metrics: Metrics = field(default_factory=Metrics)
+    job_available: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
+
+    def job_queue(self, owner: str, table: type[JobTable]) -> JobQueue:
+        """Return the queue of a table's jobs as this owner sees it."""
+        return JobQueue(self.database, owner, self.lease_seconds, table)

@@ -1,0 +1,330 @@
+"""Who is let in: by the keys of the database as they were a moment ago."""
+
+import asyncio
+import stat
+import threading
+import time
+import uuid
+from datetime import timedelta
+from functools import partial
+
+import pytest
+import sqlalchemy as sa
+from storage_rows import add_tenant, tenant_of
+
+import models
+from service.access import authenticator as module
+from service.access.api_keys import (
+    SCOPES,
+    create_key,
+    find_pepper,
+    list_keys,
+    make_pepper,
+    revoke_key,
+    rotate_key,
+)
+from service.access.authenticator import MOST_BYTES, Authenticator
+from service.errors import Conflict, Forbidden, InvalidInput, NotFound, Overloaded, Unauthenticated
+from service.storage.database import open_database
+
+ALL = tuple(SCOPES)
+
+
+def door(database, folder, *, may_be_open=True, given="", **options):
+    made = Authenticator(
+        database,
+        tenant_id=tenant_of(database),
+        pepper=partial(find_pepper, given, folder),
+        may_be_open=may_be_open,
+        **options,
+    )
+    made.look()
+    return made
+
+
+def make(database, folder, *scopes, tenant="default", given="", days=365):
+    pepper = make_pepper(given, folder)
+    return create_key(
+        database, pepper, name="a-job", tenant=tenant, scopes=scopes or ALL, days=days
+    )
+
+
+def sent(made, scheme="Bearer"):
+    return [f"{scheme} {made.text}".encode()]
+
+
+def let_pass(database, made, **columns):
+    """Change what the database says of a key."""
+    with database.session() as session:
+        session.execute(
+            sa.update(models.ApiKey).where(models.ApiKey.id == made.id).values(**columns)
+        )
+
+
+def test_without_any_key_anybody_is_the_default_tenant(database, tmp_path):
+    keeper = door(database, tmp_path)
+    assert keeper.ring.is_open
+    for given in ([], [b"Bearer anything"], [b"Basic dXNlcjpwYXNz"]):
+        assert keeper.admit(given, ["write"]).tenant_id == tenant_of(database)
+    assert list(tmp_path.glob("key-pepper*")) == []
+
+
+def test_the_first_key_closes_the_door(database, tmp_path):
+    keeper = door(database, tmp_path)
+    made = make(database, tmp_path)
+    keeper.look()
+    assert keeper.admit(sent(made), ["read"]).key_id == made.id
+    with pytest.raises(Unauthenticated, match="asks for an API key"):
+        keeper.admit([], ["read"])
+
+
+def test_it_stays_closed_when_the_last_key_is_gone(database, tmp_path):
+    made = make(database, tmp_path)
+    revoke_key(database, made.id)
+    keeper = door(database, tmp_path)
+    for given in ([], sent(made)):
+        with pytest.raises(Unauthenticated):
+            keeper.admit(given, ["read"])
+
+
+def test_where_others_listen_it_is_never_open(database, tmp_path):
+    with pytest.raises(Unauthenticated):
+        door(database, tmp_path, may_be_open=False).admit([], ["read"])
+
+
+def test_keyless_looks_at_a_key_that_is_sent(database, tmp_path):
+    made = make(database, tmp_path, "read", tenant="second")
+    keeper = door(database, tmp_path, keyless=True)
+    assert keeper.admit([], ["admin"]).tenant_id == tenant_of(database)
+    assert keeper.admit(sent(made), ["read"]).tenant_id != tenant_of(database)
+    with pytest.raises(Forbidden, match="`write`"):
+        keeper.admit(sent(made), ["write"])
+
+
+def test_a_key_is_its_tenants_and_for_its_scopes(database, tmp_path):
+    second = add_tenant(database, "second")
+    keys = {scope: make(database, tmp_path, scope, tenant="second") for scope in SCOPES}
+    keeper = door(database, tmp_path)
+    for scope, made in keys.items():
+        assert keeper.admit(sent(made), [scope]).tenant_id == second
+        for other in set(SCOPES) - {scope}:
+            with pytest.raises(Forbidden):
+                keeper.admit(sent(made), [other])
+        assert keeper.admit(sent(made), ALL).key_id == made.id
+        with pytest.raises(Forbidden):
+            keeper.admit(sent(made), [])
+
+
+def test_what_is_not_the_key_is_nobody(database, tmp_path):
+    made, other = make(database, tmp_path), make(database, tmp_path)
+    keeper = door(database, tmp_path)
+    whole = made.text.encode()
+    mixed = f"cal_{made.id}_{other.text.split('_')[2]}"
+    refused = [
+        [],
+        [b""],
+        [whole],
+        [b"Basic " + whole],
+        [b"Bearer"],
+        [b"Bearer "],
+        [b"Bearer " + whole[:-1]],
+        [b"Bearer " + whole + b"\xc3\xa9"],
+        ["Bearer cal_é".encode()],
+        [b"Bearer " + whole + b" " * MOST_BYTES],
+        [b"Bearer " + b"0" * 10_000],
+        [b"Bearer " + mixed.encode() + b"_000000"],
+        sent(made) * 2,
+        [*sent(made), b""],
+    ]
+    for given in refused:
+        with pytest.raises(Unauthenticated) as caught:
+            keeper.admit(given, ["read"])
+        assert made.text.split("_")[2] not in caught.value.message
+    for scheme in ("bearer", "BEARER"):
+        assert keeper.admit(sent(made, scheme), ["read"]).key_id == made.id
+
+
+def test_an_unknown_id_and_a_wrong_secret_are_the_same_failure(database, tmp_path):
+    """A key of this form and checksum whose secret, or whose id, is another one's."""
+    made = make(database, tmp_path)
+    keeper = door(database, tmp_path)
+    elsewhere = make(database, tmp_path)
+    said = set()
+    let_pass(database, elsewhere, digest="0" * 64)
+    keeper.look()
+    with pytest.raises(Unauthenticated) as wrong:
+        keeper.admit(sent(elsewhere), ["read"])
+    said.add(wrong.value.message)
+    revoke_key(database, elsewhere.id)
+    keeper.look()
+    with pytest.raises(Unauthenticated) as unknown:
+        keeper.admit(sent(elsewhere), ["read"])
+    assert said == {unknown.value.message}
+    assert keeper.admit(sent(made), ["read"]).key_id == made.id
+
+
+def test_revoked_and_expired_keys_are_nobody(database, tmp_path):
+    revoked, expired, good = (make(database, tmp_path) for _ in range(3))
+    keeper = door(database, tmp_path)
+    first = keeper.ring
+    revoke_key(database, revoked.id)
+    [row] = [key.row for key in list_keys(database, None) if key.row.id == expired.id]
+    let_pass(database, expired, expires_at=row.created_at)
+    keeper.look()
+    assert keeper.ring is not first
+    for made in (revoked, expired):
+        with pytest.raises(Unauthenticated):
+            keeper.admit(sent(made), ["read"])
+    assert keeper.admit(sent(good), ["read"]).key_id == good.id
+
+
+def test_where_nothing_changed_the_ring_stays_the_same(database, tmp_path):
+    """Who was let in by it need not be looked at again."""
+    make(database, tmp_path)
+    keeper = door(database, tmp_path)
+    first = keeper.ring
+    keeper.look()
+    assert keeper.ring is first
+
+
+def test_rotation_leaves_both_for_a_while(database, tmp_path):
+    old = make(database, tmp_path, "predict", tenant="second", days=30)
+    pepper = make_pepper("", tmp_path)
+    new = rotate_key(database, pepper, old.id, overlap=timedelta(hours=1))
+    keeper = door(database, tmp_path)
+    callers = [keeper.admit(sent(made), ["predict"]) for made in (old, new)]
+    assert callers[0].tenant_id == callers[1].tenant_id
+    rows = {key.row.id: key.row for key in list_keys(database, "second")}
+    assert rows[old.id].expires_at - rows[new.id].created_at <= timedelta(hours=1)
+    assert rows[new.id].expires_at - rows[new.id].created_at == timedelta(days=30)
+    # A second rotation of what is short-lived by now makes one that lives as long as the first did.
+    again = rotate_key(database, pepper, old.id, overlap=timedelta(0))
+    assert again.expires_at - rows[new.id].expires_at < timedelta(minutes=5)
+    keeper.look()
+    with pytest.raises(Unauthenticated):
+        keeper.admit(sent(old), ["predict"])
+    for ended in (old.id, "no such key"):
+        with pytest.raises((Conflict, NotFound)):
+            rotate_key(database, pepper, ended, overlap=timedelta(0))
+    with pytest.raises(NotFound):
+        revoke_key(database, "no such key")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"name": ""},
+        {"name": "a/b"},
+        {"name": "x" * 101},
+        {"tenant": "a\nb"},
+        {"tenant": ""},
+        {"scopes": ["everything"]},
+        {"scopes": []},
+        {"days": 0},
+        {"days": 3651},
+    ],
+)
+def test_what_no_key_can_be_is_refused(database, tmp_path, wrong):
+    options = {"name": "a-job", "tenant": "default", "scopes": ["read"], "days": 1} | wrong
+    with pytest.raises(InvalidInput, match="expected"):
+        create_key(database, make_pepper("", tmp_path), **options)
+    assert list_keys(database, None) == []
+
+
+def test_no_secret_is_in_the_database(database, tmp_path):
+    made = make(database, tmp_path)
+    secret = made.text.split("_")[2]
+    [found] = list_keys(database, None)
+    values = [str(getattr(found.row, column.key)) for column in sa.inspect(models.ApiKey).columns]
+    assert not any(secret in value for value in values)
+    assert secret not in repr(made)
+
+
+def test_the_pepper_is_made_once_and_is_its_owners_alone(tmp_path):
+    made = []
+    threads = [
+        threading.Thread(target=lambda: made.append(make_pepper("", tmp_path).id)) for _ in range(8)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(made)) == 1
+    [file] = tmp_path.iterdir()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert file.read_bytes() not in made
+
+
+def test_with_another_pepper_no_key_is_known(database, tmp_path):
+    """It is not in the database: who has only that can try no secret on it."""
+    made = make(database, tmp_path, given="the first of the peppers")
+    for given in ("", "another of the peppers"):
+        with pytest.raises(Unauthenticated):
+            door(database, tmp_path, given=given).admit(sent(made), ["read"])
+    door(database, tmp_path, given="the first of the peppers").admit(sent(made), ["read"])
+
+
+def test_before_the_first_look_nobody_is_let_in(database, tmp_path):
+    keeper = Authenticator(
+        database,
+        tenant_id=uuid.uuid4(),
+        pepper=partial(find_pepper, "", tmp_path),
+        may_be_open=True,
+    )
+    with pytest.raises(Overloaded):
+        keeper.admit([], ["read"])
+
+
+class Away:
+    """A database that can be taken away; else the one that it stands for."""
+
+    def __init__(self, database):
+        self._here = database
+        self._away = open_database("postgresql+psycopg://nobody@127.0.0.1:1/none")
+        self.is_away = False
+
+    def reading(self):
+        return (self._away if self.is_away else self._here).reading()
+
+    def session(self, *, invalidates_cache):
+        return (self._away if self.is_away else self._here).session(
+            invalidates_cache=invalidates_cache
+        )
+
+
+def test_keys_outlive_their_database_for_a_while(database, tmp_path, monkeypatch):
+    """Then nobody is let in, until it is back."""
+    monkeypatch.setattr(module, "FRESH_SECONDS", 0.02)
+    monkeypatch.setattr(module, "STALE_SECONDS", 0.5)
+    made = make(database, tmp_path)
+    severed = Away(database)
+
+    async def asked() -> None:
+        keeper = Authenticator(
+            severed,
+            tenant_id=tenant_of(database),
+            pepper=partial(find_pepper, "", tmp_path),
+            may_be_open=True,
+        )
+        keeper.look()
+        keeper.start()
+        severed.is_away, began = True, time.monotonic()
+        while True:
+            try:
+                keeper.admit(sent(made), ["read"])
+            except Overloaded:
+                break
+            assert time.monotonic() < began + 20
+            await asyncio.sleep(0.01)
+        assert time.monotonic() >= began + 0.4
+        severed.is_away = False
+        while True:
+            try:
+                assert keeper.admit(sent(made), ["read"]).key_id == made.id
+                break
+            except Overloaded:
+                assert time.monotonic() < began + 40
+                await asyncio.sleep(0.01)
+        await keeper.close()
+
+    asyncio.run(asked())

@@ -1,0 +1,123 @@
+"""Pages of other sites, and names that are not the service's, where no key is asked for."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from hot_fronts import Connection, post
+from keyed_service import KeyedService, keyed_service
+
+OK, BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, UNPROCESSABLE = 200, 400, 401, 403, 404, 422
+BODY = b'{"calibration":"nothing","logits":[[3,0,0]]}'
+WRITES = ("/predict", "/v2/models/nothing/infer", "/calibrations/nothing/cancel")
+
+
+@contextmanager
+def opened(folder, **settings) -> Iterator[KeyedService]:
+    with keyed_service(folder, first=False, workers=0, **settings) as service:
+        yield service
+
+
+@pytest.fixture(scope="module")
+def open_service(tmp_path_factory):
+    with opened(tmp_path_factory.mktemp("open")) as service:
+        yield service
+
+
+def said(service, sent: bytes):
+    with Connection(service.address) as connection:
+        connection.send(sent)
+        return connection.answer()
+
+
+def head(target: str, *headers: str, method: str = "POST") -> bytes:
+    return "\r\n".join(
+        [f"{method} {target} HTTP/1.1", *headers, "Content-Length: 2", "", "{}"]
+    ).encode()
+
+
+@pytest.mark.parametrize("target", WRITES)
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:1"])
+def test_it_answers_to_names_of_this_machine(open_service, target, host) -> None:
+    answer = said(open_service, head(target, f"Host: {host}"))
+    assert answer.status not in (FORBIDDEN, 500)
+
+
+@pytest.mark.parametrize("target", [*WRITES, "/calibrations", "/report?calibration=x", "/nothing"])
+@pytest.mark.parametrize("host", ["rebound.example", "rebound.example:8000", "localhost.evil", ""])
+def test_and_to_no_other_though_it_leads_here(open_service, target, host) -> None:
+    method = "POST" if target in WRITES else "GET"
+    answer = said(open_service, head(target, f"Host: {host}", method=method))
+    assert answer.status == FORBIDDEN
+    assert "HOWSURE_ALLOWED_HOSTS" in answer.body.decode()
+
+
+def test_health_is_for_whoever_asks(open_service) -> None:
+    for target in ("/healthz", "/v2/health/live"):
+        answer = said(open_service, head(target, "Host: 10.1.2.3:8000", method="GET"))
+        assert answer.status == OK
+
+
+@pytest.mark.parametrize("target", WRITES)
+@pytest.mark.parametrize(
+    "header",
+    [
+        "Origin: https://evil.example",
+        "Origin: http://localhost:3000",
+        "Origin: null",
+        "Sec-Fetch-Site: cross-site",
+        "Sec-Fetch-Site: same-site",
+        "Origin: http://localhost:8000\r\nOrigin: https://evil.example",
+    ],
+)
+def test_a_page_of_another_site_changes_nothing(open_service, target, header) -> None:
+    answer = said(open_service, head(target, "Host: localhost:8000", header))
+    assert answer.status == FORBIDDEN
+    assert "Pages of other sites" in answer.body.decode()
+
+
+@pytest.mark.parametrize("target", WRITES)
+@pytest.mark.parametrize(
+    "header", ["Origin: http://localhost:8000", "Sec-Fetch-Site: same-origin", "X-A: b"]
+)
+def test_its_own_pages_may(open_service, target, header) -> None:
+    assert said(open_service, head(target, "Host: localhost:8000", header)).status != FORBIDDEN
+
+
+def test_each_request_of_a_connection_is_looked_at(open_service) -> None:
+    """The head of the one before is remembered, and what it was found to be."""
+    with Connection(open_service.address) as connection:
+        for _ in range(2):
+            connection.send(post("/predict", BODY))
+            assert connection.answer().status == NOT_FOUND
+        connection.send(post("/predict", BODY, Origin="https://evil.example"))
+        assert connection.answer().status == FORBIDDEN
+
+
+def test_names_that_were_allowed_are_its_own(tmp_path) -> None:
+    """Whoever asks: with a key or without."""
+    with opened(tmp_path, allowed_hosts="howsure.example,other.example") as service:
+        origin = "Origin: https://other.example"
+        sent = head("/predict", "Host: howsure.example", origin)
+        assert said(service, sent).status != FORBIDDEN
+        for key in ("none", service.make().text):
+            header = f"Authorization: Bearer {key}"
+            for host, status in (("howsure.example:80", OK), ("evil.example", FORBIDDEN)):
+                sent = head("/calibrations", f"Host: {host}", header, method="GET")
+                assert said_once_known(service, sent).status == status
+
+
+def test_with_a_key_a_request_is_nobody_elses(tmp_path) -> None:
+    """A page cannot have a browser send one."""
+    with keyed_service(tmp_path, workers=0) as service:
+        header = f"Authorization: Bearer {service.make().text}"
+        sent = head("/predict", "Host: proxied.example", "Origin: https://evil.example", header)
+        assert said_once_known(service, sent).status in (BAD_REQUEST, UNPROCESSABLE)
+
+
+def said_once_known(service, sent: bytes):
+    """Ask until a key that was just made is known."""
+    while (answer := said(service, sent)).status == UNAUTHORIZED:
+        time.sleep(0.1)
+    return answer

@@ -1,0 +1,98 @@
+"""Transactions of a tenant wait for one another before they are held against its limits."""
+
+import threading
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from databases import BOTH_DIALECTS
+from sqlalchemy.orm import Session
+
+import models
+from service.access.quotas import enforce_quotas
+from service.access.rate_limits import TenantLimits
+from service.errors import JobLimitReached, StorageLimitReached
+from service.storage.artifact_rows import NewArtifact
+from service.storage.calibrations import CalibrationRepository
+from service.storage.database import Database
+from service.storage.tenants import default_tenant_id, stored_bytes, tenant_named, unfinished_jobs
+
+SIZE = 100
+WAITS_SECONDS = 0.5
+
+
+def tenants(database: Database) -> tuple[uuid.UUID, uuid.UUID]:
+    with database.session() as session:
+        return default_tenant_id(session), tenant_named(session, "other")
+
+
+def add(session: Session, tenant_id: uuid.UUID, limits: TenantLimits) -> uuid.UUID:
+    """Queue a calibration with one file, as an upload does."""
+    made = uuid.uuid4()
+    key = f"calibrations/{made}/model-0"
+    CalibrationRepository(session, tenant_id).add(
+        models.Calibration(
+            id=made, name=f"c{made}", config={}, data={}, onnx_model=None, versions={}, warnings=[]
+        ),
+        [NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)],
+    )
+    enforce_quotas(session, tenant_id, limits)
+    return made
+
+
+@BOTH_DIALECTS
+@pytest.mark.parametrize(
+    ("limits", "error"),
+    [
+        (TenantLimits(jobs=1), JobLimitReached),
+        (TenantLimits(stored_bytes=2 * SIZE - 1), StorageLimitReached),
+    ],
+    ids=["jobs", "bytes"],
+)
+def test_of_two_at_once_one_finds_what_the_other_has_added(
+    database: Database, limits: TenantLimits, error: type[Exception]
+) -> None:
+    ours, theirs = tenants(database)
+    begun = threading.Event()
+
+    def second() -> None:
+        begun.set()
+        with database.session() as session:
+            add(session, ours, limits)
+
+    with ThreadPoolExecutor(1) as threads:
+        with database.session() as session:
+            add(session, ours, limits)
+            waiting = threads.submit(second)
+            begun.wait()
+            with pytest.raises(TimeoutError):
+                waiting.result(WAITS_SECONDS)
+        with pytest.raises(error):
+            waiting.result()
+    with database.reading() as session:
+        assert (unfinished_jobs(session, ours), stored_bytes(session, ours)) == (1, SIZE)
+        assert (unfinished_jobs(session, theirs), stored_bytes(session, theirs)) == (0, 0)
+    with database.session() as session:
+        add(session, theirs, limits)
+
+
+def test_a_file_that_calibrations_share_counts_once(database: Database) -> None:
+    ours, _ = tenants(database)
+    with database.session() as session:
+        source = add(session, ours, TenantLimits())
+        row = CalibrationRepository(session, ours).get(source)
+        key = row.artifacts[0].key
+        CalibrationRepository(session, ours).add(
+            models.Calibration(
+                id=uuid.uuid4(),
+                name="sharing",
+                config={},
+                data={},
+                onnx_model=None,
+                versions={},
+                warnings=[],
+            ),
+            [NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)],
+        )
+        assert stored_bytes(session, ours) == SIZE
+        assert unfinished_jobs(session, ours) == 2

@@ -1,0 +1,228 @@
+"""What a tenant has stored and has to be done never passes its limits, on each database."""
+
+import json
+import socket
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from forked_children import SERVER
+from hot_fronts import Connection
+from keyed_service import KeyedService, keyed_service, logits_of
+from running_service import digits, kept_files
+
+from service.access.api_keys import limit_tenant
+from service.cli.connection import running
+
+CREATED, ACCEPTED = httpx.codes.CREATED, httpx.codes.ACCEPTED
+TOO_MANY, NO_ROOM = httpx.codes.TOO_MANY_REQUESTS, httpx.codes.INSUFFICIENT_STORAGE
+# A guard against hanging.
+WITHIN_SECONDS = 60.0
+SET = logits_of(n=2000)
+# Of the set once it is kept, which is more: numbers of eight bytes in the place of digits.
+KEPT_BYTES = 2000 * (3 + 1) * 8
+
+
+@dataclass
+class Limited:
+    service: KeyedService
+    client: httpx.Client
+    key: str
+    folder: Path
+
+    def usage(self, name: str) -> int:
+        return self.client.get("/usage").json()[name]["used"]
+
+    def upload(self, name: str = "c", **headers: str) -> httpx.Response:
+        parts = [
+            ("calibration", ("c.csv", SET)),
+            ("config", (None, json.dumps({"name": name}))),
+        ]
+        return self.client.post("/calibrate", files=parts, headers=headers)
+
+
+@contextmanager
+def limited_service(folder: Path, database_url: str, **limits: int) -> Iterator[Limited]:
+    """Run a service whose tenants have these limits; no job is run unless there are workers."""
+    settings: dict[str, Any] = {"workers": 0, **limits}
+    with keyed_service(folder / "data", database_url=database_url, **settings) as service:
+        key = service.make("lab").text
+        made = Limited(service, service.client(key), key, folder / "data")
+        until = time.monotonic() + WITHIN_SECONDS
+        while made.client.get("/usage").status_code != httpx.codes.OK:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        yield made
+
+
+def at_once(n: int, call) -> list:
+    """Call it from so many threads at a time."""
+    gate, answers = threading.Barrier(n), []
+
+    def work(place: int) -> None:
+        gate.wait()
+        answers.append(call(place))
+
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(n)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def test_as_many_jobs_are_queued_as_may_be(database_url, tmp_path) -> None:
+    """Also by those that come at once and were all let begin; and by a repeated request."""
+    with limited_service(tmp_path, database_url, max_tenant_jobs=3) as limited:
+        first = limited.upload(**{"Idempotency-Key": "one"})
+        assert first.status_code == ACCEPTED
+        # So many begin, before the first of them has queued its job.
+        answers = at_once(8, lambda place: limited.upload(f"c{place}"))
+        statuses = Counter(answer.status_code for answer in answers)
+        assert statuses == {ACCEPTED: 2, TOO_MANY: 6}
+        refused = next(answer for answer in answers if answer.status_code == TOO_MANY)
+        assert refused.json()["type"] == "urn:howsure:problem:job-limit-reached"
+        assert refused.headers["retry-after"] == "30"
+        assert refused.headers["ratelimit-policy"] == '"jobs";q=3;qu="concurrent-requests"'
+        assert limited.usage("jobs") == 3
+
+        # Before the body is read.
+        head = f"Authorization: Bearer {limited.key}\r\nContent-Length: 100000000"
+        assert answer_to_head(limited, head).status == TOO_MANY
+        again = limited.upload(**{"Idempotency-Key": "one"})
+        assert again.status_code == ACCEPTED
+        assert again.json()["id"] == first.json()["id"]
+        parts = [("calibration", ("c.csv", SET)), ("config", (None, "{}"))]
+        dry = limited.client.post("/calibrate", params={"dry_run": True}, files=parts)
+        assert dry.status_code == httpx.codes.OK
+
+        assert limited.client.post(f"/calibrations/{first.json()['id']}/cancel").is_success
+        assert limited.upload().status_code == ACCEPTED
+        assert limited.upload().status_code == TOO_MANY
+        # What was refused has left nothing.
+        assert limited.usage("stored_bytes") == sum(
+            (limited.folder / path).stat().st_size for path in kept_files(limited.folder)
+        )
+
+
+def answer_to_head(limited: Limited, headers: str):
+    kind = "Content-Type: multipart/form-data; boundary=b"
+    head = f"POST /calibrate HTTP/1.1\r\nHost: h\r\n{kind}\r\n{headers}\r\n\r\n"
+    with Connection(limited.service.address) as connection:
+        connection.send(head.encode())
+        return connection.answer()
+
+
+def test_no_more_is_stored_than_may_be(database_url, tmp_path) -> None:
+    limit = int(4.5 * KEPT_BYTES)
+    with limited_service(tmp_path, database_url, max_tenant_stored_bytes=limit) as limited:
+        # Its claimed length alone, before the body; and what comes of one that claims none.
+        key = f"Authorization: Bearer {limited.key}\r\n"
+        assert answer_to_head(limited, f"{key}Content-Length: {limit + 1}").status == NO_ROOM
+
+        def endless() -> Iterator[bytes]:
+            yield b'--b\r\nContent-Disposition: form-data; name="calibration"; filename="c"\r\n\r\n'
+            for _ in range(100):
+                yield b"x" * limit
+
+        kind = {"Content-Type": "multipart/form-data; boundary=b"}
+        try:
+            refused = limited.client.post("/calibrate", content=endless(), headers=kind)
+        except httpx.WriteError:
+            pass  # it was refused and did not read why
+        else:
+            assert refused.status_code == NO_ROOM
+        assert kept_files(limited.folder) == []
+
+        answers = at_once(6, lambda place: limited.upload(f"c{place}"))
+        statuses = Counter(answer.status_code for answer in answers)
+        assert set(statuses) == {ACCEPTED, NO_ROOM}
+        assert limited.usage("stored_bytes") <= limit
+        made = [limited.upload(f"d{place}") for place in range(30)]
+        assert made[-1].status_code == NO_ROOM
+        assert made[-1].json()["type"] == "urn:howsure:problem:storage-limit-reached"
+        used = limited.usage("stored_bytes")
+        assert used <= limit
+        stored = [limited.folder / path for path in kept_files(limited.folder)]
+        assert sum(path.stat().st_size for path in stored) == used
+
+        # What is deleted is room.
+        taken = next(answer for answer in answers if answer.status_code == ACCEPTED)
+        one = limited.client.post(f"/calibrations/{taken.json()['id']}/cancel")
+        assert one.is_success
+        assert limited.usage("stored_bytes") < used
+        assert limited.upload("again").status_code == ACCEPTED
+
+
+def test_two_processes_together_store_no_more_than_may_be(database_url, tmp_path) -> None:
+    """Each counts what it is sent; what they keep is counted by the database that they share."""
+    limit = int(3.5 * KEPT_BYTES)
+    limits = {"max_tenant_stored_bytes": limit, "max_tenant_jobs": 100}
+    with limited_service(tmp_path, database_url, **limits) as one, limited_second(one) as second:
+        clients = [one.client, second]
+
+        def upload(place: int) -> int:
+            parts = [
+                ("calibration", ("c.csv", SET)),
+                ("config", (None, json.dumps({"name": f"c{place}"}))),
+            ]
+            return clients[place % 2].post("/calibrate", files=parts).status_code
+
+        statuses = Counter(at_once(12, upload))
+        assert set(statuses) == {ACCEPTED, NO_ROOM}
+        assert one.usage("stored_bytes") <= limit
+
+
+@contextmanager
+def limited_second(first: Limited) -> Iterator[httpx.Client]:
+    """Run a second app on the same database and artifacts."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = listener.getsockname()
+        with (
+            running(first.service.settings, sockets=[listener], start_child=SERVER.start_child),
+            httpx.Client(
+                base_url=f"http://{address[0]}:{address[1]}",
+                headers={"Authorization": f"Bearer {first.key}"},
+                timeout=60,
+            ) as client,
+        ):
+            yield client
+
+
+def test_what_unpacks_to_more_is_noticed_while_it_is_kept(tmp_path) -> None:
+    """Further sets and exports are held to the limit as well, and a refit stores nothing."""
+    url = f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
+    with limited_service(tmp_path, url, workers=1, max_tenant_stored_bytes=0) as limited:
+        parts = {
+            "model": ("m.onnx", digits("model.onnx")),
+            "calibration": ("c.npz", digits("calibration.npz")),
+            "config": (None, '{"name": "digits"}'),
+        }
+        wait = {"Prefer": "wait=60"}
+        made = limited.client.post("/calibrate", files=parts, headers=wait)
+        assert made.json()["status"] == "succeeded", made.text
+        used = limited.usage("stored_bytes")
+
+        with limited.service.database() as database:
+            limit_tenant(database, "lab", {"stored_bytes": used + 3000})
+        until = time.monotonic() + WITHIN_SECONDS
+        while limited.client.get("/usage").json()["stored_bytes"]["limit"] is None:
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        further = {"evaluation": ("e.npz", digits("evaluation.npz")), "name": (None, "other")}
+        for answer in (
+            limited.client.post("/calibrations/digits/evaluations", files=further),
+            limited.client.get("/calibrations/digits/model.onnx"),
+            limited.client.post("/calibrate", files=parts),
+        ):
+            assert answer.status_code == NO_ROOM, answer.text
+            assert answer.headers["retry-after"] == "30"
+        refit = limited.client.post("/calibrations/digits/refit", json={"bins": 5}, headers=wait)
+        assert refit.json()["status"] == "succeeded", refit.text
+        assert limited.usage("stored_bytes") <= used + 3000

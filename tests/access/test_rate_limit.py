@@ -1,0 +1,139 @@
+"""In any window passes what the limit says; a refused tenant learns how long to wait."""
+
+import random
+from dataclasses import dataclass
+
+import pytest
+
+from service.access.rate_limits import ROWS, RateLimit, RateLimitKind
+from service.errors import RowLimitReached, TooManyRequests
+
+A_SECOND = RateLimitKind("requests", 1, "{} requests per second", RowLimitReached)
+
+
+@dataclass
+class Clock:
+    now: float = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+def passes(found: RateLimit, cost: int = 1) -> bool:
+    try:
+        found.take(cost)
+    except TooManyRequests:
+        return False
+    return True
+
+
+def refused_for(found: RateLimit, cost: int) -> int:
+    """Return after how many seconds to try again; 0 if the cost passes now."""
+    try:
+        found.take(cost)
+    except TooManyRequests as error:
+        return error.retry_after
+    return 0
+
+
+@pytest.mark.parametrize(("amount", "cost"), [(10, 1), (500, 7), (1, 1)])
+def test_of_a_flood_as_much_passes_as_may(clock: Clock, amount: int, cost: int) -> None:
+    found = RateLimit(A_SECOND, amount, clock)
+    in_seconds = [0] * 20
+    for _ in range(20 * 1000):
+        if passes(found, cost):
+            in_seconds[int(clock.now) - 1000] += cost
+        clock.now += 0.001
+    assert max(in_seconds) <= amount
+    assert sum(in_seconds) >= (amount - cost) * len(in_seconds) * 0.8
+
+
+def test_no_burst_at_a_window_s_boundary_is_twice_the_limit(clock: Clock) -> None:
+    found = RateLimit(A_SECOND, 100, clock)
+    clock.now = 1000.999
+    assert sum(passes(found) for _ in range(200)) == 100
+    clock.now = 1001.001
+    assert sum(passes(found) for _ in range(200)) <= 1
+
+
+def test_the_last_of_a_limit_may_be_used(clock: Clock) -> None:
+    found = RateLimit(ROWS, 120, clock)
+    for _ in range(120):
+        found.take()
+    assert found.remaining() == 0
+    with pytest.raises(RowLimitReached):
+        found.check_available()
+
+
+def test_what_costs_more_than_the_limit_passes_once_and_is_paid_for(clock: Clock) -> None:
+    found = RateLimit(A_SECOND, 100, clock)
+    found.take(250)
+    n_passed = 0
+    for _ in range(10_000):
+        n_passed += passes(found)
+        clock.now += 0.001
+    # Of eleven windows, two and a half are paid to the first request.
+    assert 700 <= n_passed <= 10 * 100 + 100 - 250
+
+
+def test_a_guess_is_corrected(clock: Clock) -> None:
+    found = RateLimit(ROWS, 100, clock)
+    window = found.take(80)
+    found.adjust(taken=80, used=10, window=window)
+    found.take(90)
+    assert not passes(found)
+    late = RateLimit(ROWS, 100, clock)
+    late.adjust(taken=0, used=150)
+    assert not passes(late)
+
+
+@pytest.mark.parametrize("later", [0.0, 0.5, 0.9, 1.0, 1.5, 2.0, 5.0])
+def test_a_corrected_guess_never_lets_more_than_the_limit_pass(clock: Clock, later: float) -> None:
+    found = RateLimit(A_SECOND, 1000, clock)
+    window = found.take(5000)
+    clock.now += later
+    found.adjust(taken=5000, used=1, window=window)
+    assert sum(passes(found) for _ in range(3000)) <= 1000
+
+
+def test_a_correction_after_a_boundary_frees_nothing_that_others_used(clock: Clock) -> None:
+    found = RateLimit(A_SECOND, 1000, clock)
+    window = found.take(900)
+    clock.now += 1.9
+    others = sum(passes(found) for _ in range(2000))
+    found.adjust(taken=900, used=1, window=window)
+    assert others + sum(passes(found) for _ in range(2000)) <= 1000
+
+
+def test_a_refused_tenant_is_told_what_and_how_long(clock: Clock) -> None:
+    found = RateLimit(ROWS, 10, clock)
+    found.take(10)
+    with pytest.raises(RowLimitReached, match="10 rows per minute") as refused:
+        found.take(5)
+    assert 1 <= refused.value.retry_after <= 120
+    quota = refused.value.quota
+    assert quota is not None
+    assert (quota.name, quota.amount, quota.seconds) == ("rows", 10, 60)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_after_the_time_that_is_told_there_is_room_and_not_long_before(
+    clock: Clock, seed: int
+) -> None:
+    rng = random.Random(seed)
+    found = RateLimit(ROWS, 100, clock)
+    for _ in range(rng.randint(1, 4)):
+        passes(found, rng.choice([1, 30, 99, 100, 350]))
+        clock.now += rng.uniform(0, 50)
+    wanted = rng.choice([1, 30, 100])
+    seconds = refused_for(found, wanted)
+    if seconds:
+        clock.now += seconds - 1.001
+        assert seconds == 1 or not passes(found, wanted)
+        clock.now += 1.002
+        found.take(wanted)

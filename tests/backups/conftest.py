@@ -1,0 +1,55 @@
+"""Databases with files, to be backed up and to be restored into."""
+
+import shutil
+import uuid
+from contextlib import ExitStack
+
+import pytest
+from databases import DIALECTS, scratch_schema
+from stored_calibrations import Kept, fill_with_files
+
+from service.backups.back_up import back_up
+
+
+@pytest.fixture
+def empty_place(request, tmp_path):
+    """Make an empty database of a dialect, with or without the tables, and a place for files."""
+    with ExitStack() as stack:
+
+        def make(dialect, *, migrated=False):
+            folder = tmp_path / uuid.uuid4().hex
+            folder.mkdir()
+            if dialect == "sqlite":
+                path = folder / "howsure.sqlite3"
+                if migrated:
+                    shutil.copy(request.getfixturevalue("migrated_sqlite_file"), path)
+                return Kept(f"sqlite:///{path}", folder / "artifacts")
+            if migrated:
+                lent = request.getfixturevalue("migrated_schemas").lend()
+            else:
+                lent = scratch_schema(request.getfixturevalue("postgresql_database_url"))
+            return Kept(stack.enter_context(lent), folder / "artifacts")
+
+        yield make
+
+
+@pytest.fixture
+def place(database_url, tmp_path):
+    """A database in use, with the files of its rows."""
+    kept = Kept(database_url, tmp_path / "artifacts")
+    fill_with_files(kept)
+    return kept
+
+
+@pytest.fixture
+def other_dialect(dialect):
+    return next(other for other in DIALECTS if other != dialect)
+
+
+@pytest.fixture
+def backup(place, tmp_path):
+    """A backup of it."""
+    database = place.open()
+    back_up(database, place.artifacts, tmp_path / "backup")
+    database.dispose()
+    return tmp_path / "backup"

@@ -1,0 +1,117 @@
+"""Files go with their calibrations while a backup copies them: the cut is of another moment."""
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from databases import BOTH_DIALECTS
+from storage_rows import finished_calibration, tenant_of
+from stored_calibrations import Kept, assert_files_are_those_of_the_rows, rows_of
+from wrapped_store import WrappedStore
+
+from service.backups.back_up import FREE_ROUNDS, back_up
+from service.backups.restore import restore
+from service.storage.artifact_rows import NewArtifact
+from service.storage.calibrations import CalibrationRepository
+
+
+@pytest.fixture
+def place(database_url, tmp_path):
+    return Kept(database_url, tmp_path / "artifacts")
+
+
+@pytest.fixture
+def database(place):
+    opened = place.open()
+    yield opened
+    opened.dispose()
+
+
+def keep(database, artifacts, name):
+    """Add a calibration with a file; return its key."""
+    row = finished_calibration(database, name)
+    key = f"calibrations/{row.id}/records-0"
+    stored = artifacts.put_bytes(key, name.encode() * 1000)
+    with database.session() as session:
+        file = NewArtifact("records", 0, "records", key, stored.sha256, stored.size)
+        session.add(file.row(row.tenant_id, row.id))
+    return key
+
+
+def remove(database, artifacts, key):
+    with database.session() as session:
+        repository = CalibrationRepository(session, tenant_of(database))
+        keys = repository.delete(uuid.UUID(key.split("/")[1]))
+    assert keys == [key]
+    artifacts.delete(keys)
+
+
+class ShortLived(WrappedStore):
+    """A store of which a file goes just before it is copied, and another one comes.
+
+    It is deleted by another thread, for which ``wait`` waits or not.
+    """
+
+    def __init__(self, artifacts, database, wait):
+        super().__init__(artifacts)
+        self._database, self._wait = database, wait
+        self.rounds = 0
+        self.key = keep(database, artifacts, "round 0")
+
+    def unverified_path(self, key):
+        if key == self.key:
+            self.rounds += 1
+            if self._wait(self.rounds, lambda: remove(self._database, self, key)):
+                self.key = keep(self._database, self, f"round {self.rounds}")
+        return super().unverified_path(key)
+
+
+def names_in(place):
+    database = place.open()
+    found = sorted(row["name"] for row in rows_of(database)["calibration"])
+    database.dispose()
+    return found
+
+
+def test_a_later_moment_is_taken_if_files_go(place, database, empty_place, dialect, tmp_path):
+    keep(database, place.artifacts, "stays")
+
+    def twice(rounds, delete):
+        if rounds <= 2:
+            delete()
+        return rounds <= 2
+
+    artifacts = ShortLived(place.artifacts, database, twice)
+    back_up(database, artifacts, tmp_path / "backup")
+    assert artifacts.rounds == 3
+    into = empty_place(dialect, migrated=True)
+    restore(into.url, into.artifacts, tmp_path / "backup")
+    assert names_in(into) == ["round 2", "stays"]
+    assert_files_are_those_of_the_rows(into)
+
+
+@BOTH_DIALECTS
+def test_if_files_go_each_time_who_deletes_one_waits_at_last(
+    place, database, empty_place, dialect, tmp_path
+):
+    waiting = []
+
+    def until_held(rounds, delete):
+        if rounds <= FREE_ROUNDS:
+            delete()
+            return True
+        waiting.append(pool.submit(delete))
+        with pytest.raises(TimeoutError):
+            waiting[0].result(0.2)
+        return False
+
+    with ThreadPoolExecutor(1) as pool:
+        artifacts = ShortLived(place.artifacts, database, until_held)
+        back_up(database, artifacts, tmp_path / "backup")
+        waiting[0].result(30)
+    into = empty_place(dialect, migrated=True)
+    restore(into.url, into.artifacts, tmp_path / "backup")
+    assert names_in(into) == [f"round {FREE_ROUNDS}"]
+    assert_files_are_those_of_the_rows(into)
+    assert names_in(place) == []
+    assert place.artifacts.keys() == []

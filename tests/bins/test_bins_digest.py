@@ -1,0 +1,104 @@
+"""Bins documents of any numbers: what is written is read back, to the last bit."""
+
+import json
+import math
+import struct
+
+import numpy as np
+from bins_documents import content_digest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.bins.import_bins import core_table
+from service.bins.rules import read_bins_document
+
+FINITE32 = st.floats(allow_nan=False, allow_infinity=False, width=32)
+PROBABILITY = st.floats(1e-12, 1 - 1e-12)
+
+
+@st.composite
+def documents(draw: st.DrawFn) -> dict:
+    """Draw a document without a model, of one table."""
+    # -0 and 0 are one edge.
+    edges = sorted({edge + 0.0 for edge in draw(st.lists(FINITE32, max_size=8))})
+    counts = draw(st.lists(st.integers(1, 10**6), min_size=len(edges) + 1, max_size=len(edges) + 1))
+    bins = []
+    for lower, upper, count in zip([None, *edges], [*edges, None], counts, strict=True):
+        probability = draw(PROBABILITY)
+        bins.append(
+            {
+                "lower": lower,
+                "upper": upper,
+                "count": count,
+                "hits": draw(st.integers(0, count)),
+                "probability": probability,
+                "interval": [
+                    draw(st.floats(0, probability)),
+                    draw(st.floats(probability, 1)),
+                ],
+                "mean_uncertainty": draw(
+                    st.none() | st.floats(allow_nan=False, allow_infinity=False)
+                ),
+            }
+        )
+    table = {
+        "event": 1,
+        "measure": "margin",
+        "served": True,
+        "lookup": "step",
+        "monotone": draw(st.booleans()),
+        "requested_bins": len(bins),
+        "quantile_bins": len(bins),
+        "interval": {"method": "beta", "level": 0.95, "simultaneous": draw(st.booleans())},
+        "prior": {
+            "accuracy": draw(PROBABILITY),
+            "strength": draw(st.floats(0.001, 1e6)),
+            "degenerate": draw(st.booleans()),
+        },
+        "bins": bins,
+    }
+    document = {
+        "schema": "howsure.bins/1",
+        "content_sha256": "",
+        "calibration": {"name": "drawn"},
+        "model_sha256": None,
+        "model": None,
+        "data_sha256": "0" * 64,
+        "data": {"samples": sum(counts), "kind": "logits"},
+        "classes": draw(st.lists(st.text(min_size=1, max_size=9), min_size=2, max_size=4)),
+        "top_k": [1],
+        "serve": {"1": "margin"},
+        "out_of_distribution": {"level": 0.99, "threshold": draw(st.none() | FINITE32)},
+        "selective": [],
+        "tables": [table],
+    }
+    return document | {"content_sha256": content_digest(document)}
+
+
+def shortest(value: object) -> object:
+    """Return a value as a program would write it that has one kind of number."""
+    if isinstance(value, dict):
+        return {key: shortest(part) for key, part in reversed(value.items())}
+    if isinstance(value, list):
+        return [shortest(part) for part in value]
+    whole = isinstance(value, float) and value.is_integer()
+    return int(value) if whole else value  # type: ignore[arg-type]
+
+
+@given(document=documents())
+def test_every_bit_comes_through_whoever_writes_the_text(document: dict) -> None:
+    found = read_bins_document(json.dumps(document).encode())
+    again = read_bins_document(json.dumps(shortest(document), ensure_ascii=False).encode())
+    third = read_bins_document(json.dumps(found.plain()).encode())
+
+    assert found == again == third
+    (kept,), (given_table,) = found.tables, document["tables"]
+    table = core_table(kept)
+    edges = [-math.inf, *(b["upper"] for b in given_table["bins"][:-1]), math.inf]
+    assert table.edges.tobytes() == np.array(edges, dtype=np.float32).tobytes()
+    for name, values in (
+        ("probability", [b["probability"] for b in given_table["bins"]]),
+        ("lower", [b["interval"][0] for b in given_table["bins"]]),
+        ("upper", [b["interval"][1] for b in given_table["bins"]]),
+    ):
+        assert getattr(table, name).tobytes() == struct.pack(f"={len(values)}d", *values)

@@ -1,0 +1,58 @@
+"""A set's names of classes are held against the classes of the model."""
+
+import pytest
+
+from service.calibrations.config import CalibrationConfig
+from service.calibrations.set_checks import check_class_map, check_same_classes, class_names
+from service.child.reading.open_set import DatasetInfo
+from service.errors import InvalidConfig, InvalidDataset
+
+NO_CONFIG = CalibrationConfig()
+
+
+def info(class_map: dict[str, int] | None, *, by_name: bool = False) -> DatasetInfo:
+    return DatasetInfo(
+        kind="inputs",
+        format="zip",
+        arrays={},
+        n_samples=1,
+        n_classes=None,
+        supplied=(),
+        labelled=True,
+        class_map=class_map,
+        is_numbered_by_name=by_name,
+    )
+
+
+def test_an_index_beyond_the_model_is_named() -> None:
+    config = CalibrationConfig(class_map={"cat": 0, "dog": 3})
+    with pytest.raises(InvalidConfig, match="from 0 to 2, got 3") as caught:
+        check_class_map(info({"cat": 0}), config, 3)
+    assert caught.value.violations[0].location == "config.class_map.dog"
+
+
+def test_an_order_tells_nothing_where_a_class_is_missing() -> None:
+    names = {"cat": 0, "dog": 1}
+    with pytest.raises(InvalidDataset, match=r"2 classes by name where the model has 3"):
+        check_class_map(info(names, by_name=True), NO_CONFIG, 3)
+    check_class_map(info(names, by_name=True), NO_CONFIG, 2)
+    check_class_map(info(names), NO_CONFIG, 3)  # numbers, or the caller's own map
+
+
+@pytest.mark.parametrize("theirs", [{"dog": 0, "cat": 1}, {"cat": 0, "bird": 1}])
+def test_a_name_is_one_class_in_both_sets(theirs: dict[str, int]) -> None:
+    with pytest.raises(InvalidDataset, match="class_map"):
+        check_same_classes(info({"cat": 0, "dog": 1}), info(theirs))
+
+
+def test_an_evaluation_set_may_lack_classes_or_names() -> None:
+    check_same_classes(info({"cat": 0, "dog": 1}), info({"dog": 1}))
+    check_same_classes(info({"cat": 0, "dog": 1}), info(None))
+    check_same_classes(info(None), info({"dog": 1}))
+
+
+def test_names_of_all_classes_are_theirs() -> None:
+    assert class_names(info({"dog": 1, "cat": 0}), 2) == ["cat", "dog"]
+    assert class_names(info({"cat": 0}), 2) is None
+    assert class_names(info({"cat": 0, "tabby": 0, "dog": 1}), 2) is None
+    assert class_names(info(None), 2) is None

@@ -1,0 +1,221 @@
+"""A calibration that is deleted while it is read is as one that was deleted before."""
+
+import dataclasses
+import os
+import signal
+from contextlib import contextmanager
+
+import pytest
+from databases import BOTH_DIALECTS
+from job_workspaces import (
+    TOO_LARGE,
+    calibrate,
+    ended,
+    inputs_set,
+    logits_set,
+    wait_for,
+    working,
+    workspace_on,
+)
+from predictor import predictor_of
+from runner_children import wait_until
+from runner_models import endless_above, linear, rows, weights
+from wrapped_store import WrappedStore
+
+from service.calibrations.manage import delete_calibration
+from service.errors import ArtifactDamaged, NotFound
+from service.exports.export import exported_file
+from service.reports.comparison import compare_calibrations
+from service.storage.artifact_store import ArtifactStore
+
+NAME = "calibration"
+
+
+class ForgetfulStore(WrappedStore):
+    """A store that lets something happen just before the first file is read."""
+
+    def __init__(self, store: ArtifactStore, before) -> None:
+        super().__init__(store)
+        self._before = before
+
+    def _happen(self) -> None:
+        before, self._before = self._before, lambda: None
+        before()
+
+    def local_path(self, key, sha256):
+        self._happen()
+        return super().local_path(key, sha256)
+
+    def get_bytes(self, key, sha256):
+        self._happen()
+        return super().get_bytes(key, sha256)
+
+
+@pytest.fixture
+def workspace(database, tmp_path):
+    with workspace_on(database, tmp_path, max_processes=1) as made:
+        yield made
+
+
+def calibrated(workspace, *, seed: int = 0):
+    onnx_model = linear(weights(seed=seed)).SerializeToString()
+    job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
+    with working(workspace):
+        row = wait_for(workspace, job, ended)
+    assert row.status == "succeeded", row.error
+    return row
+
+
+def ask(workspace, reference):
+    with predictor_of(workspace) as predictor:
+        return predictor.ask(reference, rows(3).tolist())
+
+
+def deleting(workspace, row):
+    return lambda: delete_calibration(workspace, row.tenant_id, str(row.id))
+
+
+def reading_through(workspace, before):
+    return dataclasses.replace(workspace, artifacts=ForgetfulStore(workspace.artifacts, before))
+
+
+def test_a_version_that_goes_while_it_is_loaded_is_not_found(workspace) -> None:
+    row = calibrated(workspace)
+    slow = reading_through(workspace, deleting(workspace, row))
+    with pytest.raises(NotFound):
+        ask(slow, f"{NAME}@1")
+
+
+def test_a_name_means_the_next_version_when_one_goes_while_it_is_loaded(workspace) -> None:
+    calibrated(workspace)
+    second = calibrated(workspace, seed=1)
+    slow = reading_through(workspace, deleting(workspace, second))
+    assert ask(slow, NAME)["calibration"]["version"] == 1
+
+
+def test_a_file_that_is_gone_by_itself_is_damage_and_no_key_is_told(workspace) -> None:
+    row = calibrated(workspace)
+    keys = [artifact.key for artifact in row.artifacts if artifact.role == "model"]
+    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
+    with pytest.raises(ArtifactDamaged) as caught:
+        ask(slow, NAME)
+    assert str(row.id) not in caught.value.message
+
+
+def exported(workspace, row):
+    with exported_file(workspace, row.tenant_id, f"{NAME}@1") as found:
+        return found.path.read_bytes()
+
+
+@pytest.mark.parametrize("was_made", [False, True])
+def test_a_calibration_that_goes_while_it_is_exported_is_not_found(workspace, was_made) -> None:
+    row = calibrated(workspace)
+    assert ask(workspace, NAME)
+    if was_made:
+        assert exported(workspace, row)
+    slow = reading_through(workspace, deleting(workspace, row))
+    with pytest.raises(NotFound):
+        exported(slow, row)
+
+
+def test_a_file_of_an_export_that_is_gone_by_itself_is_damage(workspace) -> None:
+    row = calibrated(workspace)
+    keys = [artifact.key for artifact in row.artifacts if artifact.role == "samples"]
+    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
+    assert ask(workspace, NAME)
+    with pytest.raises(ArtifactDamaged):
+        exported(slow, row)
+
+
+class SlowSpawner:
+    """Lets something happen just before a child is taken to load a model."""
+
+    def __init__(self, spawner, before) -> None:
+        self._spawner, self.before = spawner, before
+
+    def take(self):
+        before, self.before = self.before, lambda: None
+        before()
+        return self._spawner.take()
+
+
+@contextmanager
+def opening_after(workspace, before):
+    """Answer predictions; ``before`` happens as the first model is about to be loaded."""
+    pool = workspace.runners
+    spawner, pool._spawner = pool._spawner, SlowSpawner(pool._spawner, before)
+    try:
+        with predictor_of(workspace) as predictor:
+            yield predictor
+    finally:
+        pool._spawner = spawner
+
+
+def test_a_version_that_goes_before_its_model_is_loaded_is_not_found(workspace) -> None:
+    row = calibrated(workspace)
+    with (
+        opening_after(workspace, deleting(workspace, row)) as predictor,
+        pytest.raises(NotFound),
+    ):
+        predictor.ask(f"{NAME}@1", rows(3).tolist())
+
+
+def test_a_name_means_the_next_version_when_one_goes_before_its_model_is_loaded(workspace) -> None:
+    calibrated(workspace)
+    second = calibrated(workspace, seed=1)
+    with opening_after(workspace, deleting(workspace, second)) as predictor:
+        assert predictor.ask(NAME, rows(3).tolist())["calibration"]["version"] == 1
+
+
+@pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
+def test_one_made_anew_under_the_name_of_one_that_went_answers(workspace, seed) -> None:
+    first = calibrated(workspace)
+    made = []
+
+    def replace() -> None:
+        delete_calibration(workspace, first.tenant_id, str(first.id))
+        made.append(calibrated(workspace, seed=seed))
+
+    with opening_after(workspace, replace) as predictor:
+        answer = predictor.ask(NAME, rows(3).tolist())["calibration"]
+        assert answer["id"] == str(made[0].id) != str(first.id)
+        assert predictor.ask(NAME, rows(3).tolist())["calibration"] == answer
+
+
+def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace) -> None:
+    first, second = calibrated(workspace), calibrated(workspace)
+    with predictor_of(workspace) as predictor:
+        assert predictor.ask(f"{NAME}@1", rows(3).tolist())
+        deleting(workspace, first)()
+        assert predictor.ask(NAME, rows(3).tolist())["calibration"]["id"] == str(second.id)
+        with pytest.raises(NotFound):
+            predictor.ask(f"{NAME}@1", rows(3).tolist())
+
+
+@BOTH_DIALECTS
+def test_a_version_that_goes_while_it_answers_is_not_found(workspace) -> None:
+    onnx_model = endless_above(1000.0).SerializeToString()
+    job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
+    with working(workspace):
+        row = wait_for(workspace, job, ended)
+    with predictor_of(workspace) as predictor:
+        assert predictor.ask(NAME, rows(3).tolist())
+        asked = predictor.begin(NAME, (rows(1) + TOO_LARGE).tolist())
+        assert wait_until(lambda: predictor.models.running() == 1)
+        deleting(workspace, row)()
+        os.kill(predictor.models.states()[0].pid, signal.SIGKILL)
+        with pytest.raises(NotFound):
+            asked.result(60)
+
+
+def test_a_calibration_that_goes_while_it_is_compared_is_not_found(workspace) -> None:
+    jobs = [
+        calibrate(workspace, logits_set(seed=seed), evaluation=logits_set(seed=9))
+        for seed in (0, 1)
+    ]
+    with working(workspace):
+        for job in jobs:
+            assert wait_for(workspace, job, ended).status == "succeeded"
+    slow = reading_through(workspace, deleting(workspace, jobs[0]))
+    with pytest.raises(NotFound):
+        compare_calibrations(slow, jobs[0].tenant_id, [f"{NAME}@1", f"{NAME}@2"])

@@ -1,0 +1,201 @@
+"""What a service does with findings: told, refused where asked, found anew by a refit."""
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+from faulty_uploads import packed, with_factor
+from running_service import DIGITS, calibrate, digits, kept_files, service_on
+
+from howsure.statistics.findings import FINDINGS
+
+QUICK = {"top_k": [1], "measures": ["margin"], "folds": 2, "bins": 5}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("service")
+
+
+@pytest.fixture(scope="module")
+def client(folder):
+    with service_on(folder) as client:
+        yield client
+
+
+def logits_set(n_samples=400, *, added=0):
+    rng = np.random.default_rng(1)
+    logits = rng.normal(size=(n_samples, 10)) * 6
+    noisy = logits + rng.gumbel(size=logits.shape)
+    return packed(logits=logits, labels=(noisy.argmax(axis=1) + added) % 10)
+
+
+def asked(client, **config):
+    answer = calibrate(
+        client, calibration=logits_set(added=1), config=json.dumps(QUICK | {"name": "f"} | config)
+    )
+    return answer.json()
+
+
+def codes(found):
+    return [finding["code"] for finding in found["findings"]]
+
+
+def test_findings_are_told_in_resource_report_and_markdown(client):
+    found = asked(client)
+    assert codes(found) == ["labels-shifted", "accuracy-near-chance"]
+    (shifted, _) = found["findings"]
+    assert shifted["level"] == "warning"
+    assert shifted["figures"]["offset"] == -1
+    assert shifted["docs"] == "docs/findings.md#labels-shifted"
+    assert not any("accuracy" in warning for warning in found["warnings"])
+    report = {"calibration": found["id"]}
+    assert client.get("/report", params=report).json()["findings"] == found["findings"]
+    text = client.get("/report", params=report | {"format": "markdown"}).text
+    assert "## Findings" in text
+    assert "- warning, `labels-shifted`: Top-1 accuracy is" in text
+
+
+@pytest.mark.parametrize("strict", [True, ["labels-shifted"]])
+def test_what_records_show_fails_a_strict_calibration(client, strict):
+    found = asked(client, strict=strict)
+    assert found["status"] == "failed"
+    error = found["error"]
+    assert error["type"] == "urn:howsure:problem:finding-refused"
+    assert error["errors"][0]["location"] == "findings.labels-shifted"
+    assert "Top-1 accuracy is" in error["detail"]
+
+
+def test_a_strict_calibration_minds_what_it_was_told_to(client):
+    found = asked(client, strict=["duplicate-samples", "softmax-twice"])
+    assert found["status"] == "succeeded"
+    assert codes(found) == ["labels-shifted", "accuracy-near-chance"]
+
+
+def test_what_the_labels_show_is_refused_at_once(client, folder):
+    before = kept_files(folder)
+    config = json.dumps(QUICK | {"bins": 50, "strict": True, "name": "never"})
+    answer = calibrate(client, calibration=logits_set(), config=config)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert answer.json()["type"] == "urn:howsure:problem:finding-refused"
+    (fault,) = answer.json()["errors"]
+    assert fault["location"] == "findings.few-samples-for-bins"
+    assert "50 bins share 400 calibration samples" in fault["message"]
+    assert kept_files(folder) == before
+    assert client.get("/calibrations/never").status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("strict", "says"),
+    [(["labels-shift"], ", ".join(FINDINGS)), ("all", "true or false or a list"), ([1], "list")],
+)
+def test_codes_that_there_are_not(client, strict, says):
+    config = json.dumps(QUICK | {"strict": strict})
+    answer = calibrate(client, calibration=logits_set(), config=config)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    faults = answer.json()["errors"]
+    assert all(fault["location"].startswith("config.strict") for fault in faults)
+    assert says in faults[0]["message"]
+
+
+def test_a_refit_finds_anew_and_keeps_what_no_record_tells(client):
+    with np.load(DIGITS / "calibration.npz") as raw:
+        content = packed(inputs=raw["inputs"].astype(np.float32) * 15, labels=raw["labels"])
+    model = with_factor(digits("model.onnx"), 16.0)  # of inputs from 0 to 1
+    config = json.dumps(QUICK | {"name": "small", "bins": 50})
+    first = calibrate(client, model=model, calibration=content, config=config).json()
+    assert codes(first) == ["inputs-not-scaled", "few-samples-for-bins"]
+    answer = client.post(
+        f"/calibrations/{first['id']}/refit", json={"bins": 5}, headers={"Prefer": "wait=60"}
+    )
+    assert answer.json()["status"] == "succeeded"
+    assert answer.json()["findings"] == first["findings"][:1]
+
+
+def test_a_dry_run_keeps_nothing(client, folder):
+    before, rows = kept_files(folder), client.get("/calibrations").json()["calibrations"]
+    files = [
+        ("model", ("model.onnx", digits("model.onnx"))),
+        ("calibration", ("c.npz", digits("calibration.npz"))),
+        ("evaluation", ("e.npz", digits("evaluation.npz"))),
+        ("config", (None, json.dumps(QUICK | {"name": "tried", "bins": 40}))),
+    ]
+    answer = client.post(
+        "/calibrate",
+        params={"dry_run": True},
+        files=files,
+        headers={"Idempotency-Key": "k", "Prefer": "wait=5"},
+    )
+    assert answer.status_code == httpx.codes.OK, answer.text
+    found = answer.json()
+    assert codes(found) == ["few-samples-for-bins"]
+    cost = found["cost"]
+    assert cost["samples"] == cost["rows"] == 1200
+    assert cost["passes"] == 1
+    assert cost["device"] == "cpu"
+    assert cost["seconds"] == pytest.approx(1.2 * cost["ms_per_row"])
+    assert cost["stored_bytes"]["model"] == len(digits("model.onnx"))
+    assert cost["stored_bytes"]["sets"] == 1200 * (64 + 8)
+    assert found["data"]["samples"] == 600
+    assert found["model"]["classes"] == 10
+    assert found["config"]["name"] == "tried"
+    assert kept_files(folder) == before
+    assert client.get("/calibrations").json()["calibrations"] == rows
+    assert "Location" not in answer.headers
+    # Neither name nor key was taken.
+    again = client.post("/calibrate", files=files, headers={"Idempotency-Key": "k"})
+    assert again.status_code == httpx.codes.ACCEPTED
+    assert again.json()["version"] == 1
+
+
+def test_a_dry_run_tells_how_many_bytes_records_take(client, folder):
+    files = [("calibration", ("c.npz", logits_set())), ("config", (None, json.dumps(QUICK)))]
+    tried = client.post("/calibrate", params={"dry_run": True}, files=files).json()
+    assert tried["cost"]["passes"] == 0
+    assert tried["cost"]["seconds"] is None
+    made = client.post("/calibrate", files=files, headers={"Prefer": "wait=60"}).json()
+    (stored,) = [path for path in kept_files(folder) if made["id"] in path and "record" in path]
+    size = (folder / stored).stat().st_size
+    assert tried["cost"]["stored_bytes"]["records"] == pytest.approx(size, rel=0.1)
+
+
+def test_a_dry_run_reads_to_the_last_row(client):
+    rows = np.random.default_rng(2).normal(size=(9000, 3))
+    rows[8999, 1] = np.nan
+    content = packed(logits=rows, labels=np.zeros(9000, dtype=np.int64))
+    answer = client.post(
+        "/calibrate", params={"dry_run": True}, files=[("calibration", ("c.npz", content))]
+    )
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert answer.json()["errors"][0]["location"] == "calibration.logits[8999][1]"
+
+
+def test_a_dry_run_of_a_sorted_set_looks_at_all_of_it(client):
+    """Its first class alone is confused with the next: the first 256 samples would look shifted."""
+    rng = np.random.default_rng(3)
+    labels = np.repeat(np.arange(10), 300)
+    logits = rng.normal(size=(3000, 10)) * 2
+    logits[np.arange(3000), np.where(labels == 0, 1, labels)] += 9
+    content = packed(logits=logits, labels=labels)
+    files = [("calibration", ("c.npz", content)), ("config", (None, json.dumps(QUICK)))]
+    tried = client.post("/calibrate", params={"dry_run": True}, files=files).json()
+    assert codes(tried) == []
+
+
+def test_a_strict_dry_run_refuses(client):
+    config = json.dumps(QUICK | {"strict": ["labels-shifted"]})
+    files = [("calibration", ("c.npz", logits_set(added=1))), ("config", (None, config))]
+    answer = client.post("/calibrate", params={"dry_run": True}, files=files)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert answer.json()["errors"][0]["location"] == "findings.labels-shifted"
+
+
+def test_percentages_are_refused_as_such(client):
+    shares = np.tile([70.0, 20.5, 9.5], (30, 1))
+    content = packed(probabilities=shares, labels=np.zeros(30, dtype=np.int64))
+    answer = calibrate(client, calibration=content)
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    (fault,) = answer.json()["errors"]
+    assert fault["location"] == "calibration.probabilities[0][0]"
+    assert "the row sums to 100, so these are percentages: divide by 100" in fault["message"]

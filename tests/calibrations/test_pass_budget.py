@@ -1,0 +1,103 @@
+"""What is said where passes are too many, and what answers cost."""
+
+from typing import Any
+
+import pytest
+
+from service.calibrations.pass_limits import check_calibration_budget, check_further_budget
+from service.errors import TooLarge
+from service.runner.messages.onnx_models import PassPlan
+from service.runner.model_description import ModelRuns, runs_of
+
+
+def model(
+    *plans: PassPlan, averaged: bool = False, members: int = 0, n_inputs: int = 1, ms: float = 2.0
+) -> dict[str, Any]:
+    costs = {"plain": {"passes": 1, "ms_per_row": ms}}
+    costs |= {p.measure: {"passes": p.runs, "ms_per_row": ms * p.passes} for p in plans}
+    return {
+        "inputs": [{"name": str(i)} for i in range(n_inputs)],
+        "members": [{"label": str(i)} for i in range(members)],
+        "costs": costs,
+        "resolved": {"passes": [plan.as_dict() for plan in plans], "averaged": averaged},
+    }
+
+
+DROPOUT = PassPlan("dropout_variance", passes=20, seed=0)
+LAST_LAYER = PassPlan("last_layer_dropout_variance", passes=20, seed=0)
+GRADIENT = PassPlan("gradient_norm", passes=32, seed=0, step=1e-3)
+RANDOM = PassPlan("ensemble_variance", passes=20, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("onnx_model", "measures", "expected"),
+    [
+        (model(), ["entropy"], ModelRuns(1, 2.0)),
+        (model(DROPOUT), ["entropy"], ModelRuns(1, 2.0)),
+        (model(DROPOUT), ["dropout_variance"], ModelRuns(21, 42.0)),
+        (model(LAST_LAYER), ["last_layer_dropout_variance"], ModelRuns(1, 42.0)),
+        (model(DROPOUT, GRADIENT), ["gradient_norm"], ModelRuns(65, 66.0)),
+        (model(RANDOM, averaged=True), ["entropy"], ModelRuns(20, 40.0)),
+        (model(RANDOM, averaged=True), ["ensemble_variance"], ModelRuns(20, 40.0)),
+        (model(averaged=True, members=3), ["entropy"], ModelRuns(3, 6.0)),
+        ({"resolved": {"output": {}}}, ["entropy"], ModelRuns(1, None)),
+        (model(DROPOUT) | {"costs": {}}, ["dropout_variance"], ModelRuns(21, None)),
+    ],
+)
+def test_what_an_answer_costs(onnx_model, measures: list[str], expected: ModelRuns) -> None:
+    assert runs_of(onnx_model, measures) == expected
+
+
+@pytest.mark.parametrize(
+    ("onnx_model", "n_samples", "location", "fits"),
+    [
+        (model(DROPOUT), 1000, "config.dropout.passes", "9 passes"),
+        (model(DROPOUT, LAST_LAYER), 1000, "config.dropout.passes", "9 passes"),
+        (model(GRADIENT), 1000, "config.gradient.directions", "4 directions"),
+        (model(GRADIENT, n_inputs=2), 1000, "config.gradient.directions", "2 directions"),
+        (model(DROPOUT, GRADIENT), 250, "config.gradient.directions", "9 directions"),
+        (model(RANDOM, averaged=True), 1000, "config.ensemble.passes", "10 passes"),
+        (model(RANDOM, averaged=True, members=20), 1000, "model", "10 models"),
+        (model(averaged=True, members=20), 1000, "model", "10 models"),
+        (model(DROPOUT), 5000, "calibration", "476 samples"),
+        (model(GRADIENT, n_inputs=2), 3000, "calibration", "153 samples"),
+        (model(DROPOUT, GRADIENT), 1000, "calibration", "117 samples"),
+    ],
+)
+def test_what_would_fit(onnx_model, n_samples: int, location: str, fits: str) -> None:
+    with pytest.raises(TooLarge) as caught:
+        check_calibration_budget(onnx_model, n_samples, limit=10_000)
+    (found,) = caught.value.violations
+    assert found.location == location
+    assert f"which {fits} keep to" in found.message
+
+
+@pytest.mark.parametrize("onnx_model", [model(), model(LAST_LAYER), {"resolved": {}}])
+def test_one_run_of_each_row_always_fits(onnx_model) -> None:
+    check_calibration_budget(onnx_model, 10**9, limit=1)
+    check_further_budget(onnx_model, 10**9, limit=1)
+
+
+def test_the_limit_itself_fits() -> None:
+    check_calibration_budget(model(DROPOUT), 100, limit=2100)
+    with pytest.raises(TooLarge):
+        check_calibration_budget(model(DROPOUT), 100, limit=2099)
+
+
+@pytest.mark.parametrize(
+    ("ms", "said"),
+    [
+        (0.0001, "about 1 second;"),
+        (1.0, "about 105 seconds"),
+        (10.0, "about 18 minutes"),
+        (100.0, "about 3 hours"),
+        (1000.0, "about 29 hours"),
+        (10_000.0, "about 12 days"),
+    ],
+)
+def test_the_time_is_told(ms: float, said: str) -> None:
+    with pytest.raises(TooLarge) as caught:
+        check_further_budget(model(DROPOUT, ms=ms), 5000, limit=1000)
+    (found,) = caught.value.violations
+    assert found.location == "evaluation"
+    assert said in found.message

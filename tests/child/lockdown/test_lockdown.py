@@ -1,0 +1,134 @@
+"""A child that looks at a model's bytes can read, reach and take no more than it needs."""
+
+from contextlib import contextmanager
+from dataclasses import replace
+
+import locked_child
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from lying_children import start_lying
+from runner_models import linear, rows, save, weights
+
+from service.errors import InvalidDataset, InvalidOnnxModel, SandboxUnavailable
+from service.runner.messages.frames import Kind
+from service.runner.messages.sandbox_rules import SandboxRules
+from service.runner.pool import RunnerPool
+from service.runner.questions import Questions, ask
+
+ALLOWED = SandboxRules(allow_unsandboxed=True)
+QUESTIONS = Questions(load_timeout=30.0, run_timeout=30.0, max_classes=100, threads=1)
+REFUSED = {"Permission denied", "Operation not permitted"}
+ABSENT = {"Function not implemented"}
+DONE = {"done"}
+OTHERWISE = {
+    "read a library": DONE,
+    "open a file in memory": DONE,
+    "start a thread": DONE,
+    "signal itself": DONE,
+    "use clone3": ABSENT,
+    "use a call younger than the list": ABSENT,
+    "take all memory": {"Cannot allocate memory"},
+    "make a large file": {"File too large"},
+    "open many files": {"Too many open files"},
+}
+# These rules would be in the way of CUDA's driver.
+OTHERWISE_WITH_CUDA = OTHERWISE | {
+    "read a system's file": REFUSED,
+    "read its own environment": DONE,
+    "make a large file": DONE,
+    "open many files": DONE,
+}
+FILES = ("read a system's file", "read a file beside", "read a file on another thread")
+CALLS = ("open a socket", "fork", "run a program", "trace the parent", "signal the parent")
+
+
+@contextmanager
+def child(folder, how):
+    """Yield a child with something worse than a model, and the question that has it loaded."""
+    secret = folder / "secret"
+    secret.write_text("hush")
+    question = QUESTIONS.try_out(
+        save(folder, linear()),
+        {"x": rows(2)},
+        output={},
+        top_k=[1],
+        scalar_outputs=(),
+        passes=(),
+        preprocessing=None,
+        device="cpu",
+        location="model",
+    )
+    process = start_lying(locked_child.__file__, secret, how)
+    try:
+        process.wait_ready(60)
+        yield process, question
+    finally:
+        process.close()
+
+
+def tried(process, question):
+    """Return what became of all that was tried in the place of a model."""
+    with pytest.raises(Exception, match="it was none"):
+        ask(process, question, lambda _: None)
+    return process.call(Kind.PREDICT, {}, {}, timeout=30).fields
+
+
+@pytest.mark.parametrize(("how", "otherwise"), [("cpu", OTHERWISE), ("cuda", OTHERWISE_WITH_CUDA)])
+def test_what_a_model_may_not_do_is_refused(tmp_path, how, otherwise):
+    with child(tmp_path, how) as (process, question):
+        found = tried(process, question)
+    assert len(found) > 30
+    unexpected = {
+        name: outcome
+        for name, outcome in found.items()
+        if outcome not in otherwise.get(name, REFUSED)
+    }
+    assert unexpected == {}
+    assert (tmp_path / "secret").read_text() == "hush"
+
+
+@pytest.mark.parametrize("name", ["Landlock", "seccomp"])
+def test_without_a_kernel_s_part_a_model_is_refused(tmp_path, name):
+    with child(tmp_path, f"without {name}") as (process, question):
+        with pytest.raises(SandboxUnavailable, match=f"lacks {name}.*HOWSURE_ALLOW_UNSANDBOXED"):
+            ask(process, question, lambda _: None)
+        assert process.call(Kind.PREDICT, {}, {}, timeout=30).fields == {}
+
+
+@pytest.mark.parametrize(("name", "left"), [("Landlock", FILES), ("seccomp", CALLS)])
+def test_who_allows_it_runs_models_with_what_there_is(tmp_path, name, left):
+    with child(tmp_path, f"without {name}") as (process, question):
+        fields = {**question.fields, "sandbox": ALLOWED.as_dict()}
+        found = tried(process, replace(question, fields=fields))
+    still = {*FILES, *CALLS} - {*left}
+    assert {name: found[name] for name in still if found[name] not in REFUSED} == {}
+    assert found[left[0]] == "done"
+
+
+def hungry(n_numbers):
+    """A linear model that makes an array of so many float32 on its way."""
+    return make_model(
+        [
+            node("MatMul", ["x", "w"], ["plain"]),
+            node("ConstantOfShape", ["shape"], ["many"]),
+            node("ReduceMax", ["many"], ["most"], keepdims=0),
+            node("Add", ["plain", "most"], ["y"]),
+        ],
+        inputs=[value("x", ("N", len(weights())))],
+        outputs=[value("y", ("N", weights().shape[1]))],
+        initializers=[
+            constant("w", weights()),
+            constant("shape", np.array([n_numbers]), np.int64),
+        ],
+    )
+
+
+def test_a_model_that_takes_more_memory_than_it_may_is_refused(tmp_path):
+    rules = SandboxRules(memory_bytes=2**28)
+    with RunnerPool(device="cpu", threads=1, sandbox=rules) as pool:
+        found = pool.inspect(save(tmp_path, hungry(2**10)), top_k=(1,), trial={"x": rows(4)})
+        assert found.n_classes == weights().shape[1]
+        large = save(tmp_path, hungry(2**28), name="large.onnx")
+        with pytest.raises((InvalidOnnxModel, InvalidDataset), match="memory"):
+            pool.inspect(large, top_k=(1,), trial={"x": rows(4)})

@@ -1,0 +1,103 @@
+"""A bound run gives what `run` gives, on whatever device."""
+
+import numpy as np
+import onnxruntime
+import pytest
+from graph_models import constant, make_model, node, value
+from onnx import helper
+from runner_models import from_integers, linear, rows, softmax_of_two, weights
+
+from service.child.onnx.session import CPU, bound_run, session_options
+
+
+def load(model):
+    data = model.SerializeToString()
+    return onnxruntime.InferenceSession(data, session_options(1), providers=[CPU])
+
+
+def compare(session, outputs, feeds):
+    bound = bound_run(session, outputs, feeds, onnxruntime.RunOptions())
+    for got, expected in zip(bound, session.run(outputs, feeds), strict=True):
+        assert (got.dtype, got.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(got, expected)
+    return bound
+
+
+def test_any_number_of_rows_one_after_the_other():
+    session = load(linear())
+    for n_rows in (1, 7, 300, 2, 0):
+        compare(session, ["y"], {"x": rows(n_rows)})
+
+
+def test_several_inputs_and_what_is_asked_of_the_outputs():
+    model = softmax_of_two(weights())
+    model.graph.output.append(value("z", ("N", 10)))
+    feeds = {"right": rows(4, seed=2), "left": rows(4)}
+    for outputs in (["y"], ["z"], ["z", "y"]):
+        compare(load(model), outputs, feeds)
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        rows(20)[::2],
+        np.asfortranarray(rows(20)),
+        rows(20).reshape(2, 10, 6).transpose(1, 0, 2)[:, 0],
+        np.broadcast_to(rows(1), (5, 6)),
+    ],
+)
+def test_rows_that_do_not_lie_side_by_side(x):
+    compare(load(linear()), ["y"], {"x": x})
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int32, np.int64, np.bool_, np.float16, np.float64])
+def test_other_types(dtype):
+    element_type = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    x = (np.arange(30).reshape(5, 6) % 2).astype(dtype)
+    compare(load(from_integers(weights(), element_type)), ["y"], {"x": x})
+
+
+def test_an_input_without_axes_has_none():
+    model = make_model(
+        [node("Mul", ["x", "s"], ["y"]), node("Identity", ["s"], ["t"])],
+        inputs=[value("x"), value("s", ())],
+        outputs=[value("y"), value("t", ())],
+    )
+    compare(load(model), ["y", "t"], {"x": rows(3), "s": np.array(2, np.float32)})
+
+
+def test_answers_outlive_the_next_run_and_the_rows():
+    session, first = load(linear()), rows(5)
+    answer = bound_run(session, ["y"], {"x": first}, onnxruntime.RunOptions())[0]
+    kept, sent = answer.copy(), first.copy()
+    bound_run(session, ["y"], {"x": rows(5, seed=9)}, onnxruntime.RunOptions())
+    np.testing.assert_array_equal(first, sent)
+    first[:] = 0
+    np.testing.assert_array_equal(answer, kept)
+
+
+@pytest.mark.parametrize(
+    "feeds",
+    [
+        {"x": rows(3)[:, :2]},
+        {"x": rows(3).astype(np.float64)},
+        {},
+        {"z": rows(3)},
+        {"x": rows(3)[0]},
+    ],
+)
+def test_what_the_graph_does_not_take_fails(feeds):
+    session = load(linear())
+    for run in (session.run, lambda *a: bound_run(session, *a, onnxruntime.RunOptions())):
+        with pytest.raises(Exception):  # noqa: B017, PT011 - of the library's many kinds
+            run(["y"], feeds)
+    compare(session, ["y"], {"x": rows(3)})
+
+
+def test_a_constant_output():
+    model = make_model(
+        [node("Identity", ["x"], ["y"]), node("Identity", ["c"], ["k"])],
+        outputs=[value("y"), value("k", (2,))],
+        initializers=[constant("c", [1.0, 2.0])],
+    )
+    compare(load(model), ["k", "y"], {"x": rows(3)})

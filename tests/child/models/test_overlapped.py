@@ -1,0 +1,56 @@
+"""Making something of one answer while the next is awaited."""
+
+import threading
+
+import pytest
+
+from service.child.onnx.batches import overlapped
+
+
+def test_it_is_made_beside_and_kept_in_order() -> None:
+    begun = threading.Event()
+    here = threading.get_ident()
+
+    def items():
+        yield 0
+        assert begun.wait(10)  # the first is being worked on while the second is awaited
+        yield 1
+        yield 2
+
+    def make(item):
+        begun.set()
+        assert threading.get_ident() != here
+        return item * 2
+
+    assert overlapped(items(), make) == [0, 2, 4]
+    assert overlapped([], make) == []
+
+
+def test_the_failure_of_an_earlier_item_comes_first() -> None:
+    def items():
+        yield "bad"
+        raise ValueError("the next one cannot be had")
+
+    def make(item):
+        raise KeyError(item)
+
+    with pytest.raises(KeyError, match="bad"):
+        overlapped(items(), make)
+    with pytest.raises(ValueError, match="the next one"):
+        overlapped(items(), str)
+
+
+def test_nothing_is_asked_for_after_a_failure() -> None:
+    asked = []
+
+    def items():
+        for item in range(10):
+            asked.append(item)
+            yield item
+
+    def make(item):
+        raise KeyError(item)
+
+    with pytest.raises(KeyError, match="0"):
+        overlapped(items(), make)
+    assert asked == [0, 1]

@@ -1,0 +1,132 @@
+"""Tar archives of pictures: all forms are read, and headers that lie are refused."""
+
+import tarfile
+from pathlib import Path
+
+import pytest
+from memory import peak_of
+from picture_sets import (
+    class_folders,
+    opened,
+    plain_png,
+    refusal,
+    refused_at,
+    shades_and_labels,
+    write_tar,
+)
+
+GOOD = class_folders()
+PICTURE = plain_png(200)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "set"
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_all_forms_of_tar_are_read(path: Path, form: int) -> None:
+    long = f"{'d' * 60}/{'e' * 60}"
+    names = [f"{long}/{'cat' if k % 2 else 'dög'}/{k}.png" for k in range(9)]
+    write_tar(path, {name: plain_png(k) for k, name in enumerate(names)}, form)
+    with opened(path) as dataset:
+        assert shades_and_labels(dataset)[1] == [1, 0] * 4 + [1]
+
+
+def test_archives_older_than_ustar_are_read(path: Path) -> None:
+    blocks = []
+    for name, content in GOOD.items():
+        member = tarfile.TarInfo(name)
+        member.size = len(content)
+        header = bytearray(member.tobuf(tarfile.USTAR_FORMAT))
+        header[257:] = bytes(255)
+        header[148:156] = b" " * 8
+        header[148:156] = b"%06o\0 " % sum(header)
+        blocks += [bytes(header), content, bytes(-len(content) % 512)]
+    path.write_bytes(b"".join([*blocks, bytes(1024)]))
+    with opened(path) as dataset:
+        assert shades_and_labels(dataset)[0] == list(range(len(GOOD)))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        tarfile.SYMTYPE,
+        tarfile.LNKTYPE,
+        tarfile.CHRTYPE,
+        tarfile.FIFOTYPE,
+        tarfile.GNUTYPE_SPARSE,
+        b"V",
+    ],
+)
+def test_members_that_are_no_files_are_refused(path: Path, kind: bytes) -> None:
+    with tarfile.open(path, "w", format=tarfile.GNU_FORMAT) as archive:
+        member = tarfile.TarInfo("cat/odd.png")
+        member.type, member.linkname = kind, "/etc/passwd"
+        archive.addfile(member)
+    error = refusal(path)
+    assert error.violations[0].location == "calibration[cat/odd.png]"
+    assert "expected plain files" in error.message
+
+
+def header(name: str, size: int, kind: bytes = tarfile.REGTYPE) -> bytes:
+    member = tarfile.TarInfo(name)
+    member.size, member.type = size, kind
+    return member.tobuf(tarfile.GNU_FORMAT)
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+@pytest.mark.parametrize("present", [False, True])
+def test_a_long_name_of_gigabytes_is_never_read(path: Path, kind: bytes, *, present: bool) -> None:
+    size = 3 * 1024**3
+    with path.open("wb") as file:
+        file.write(header("x", size, kind))
+        if present:
+            file.truncate(512 + size + 1024)
+    assert peak_of(lambda: refusal(path)) < 5_000_000
+
+
+@pytest.mark.parametrize("size", [-512, -1, 10_000, 2**62])
+def test_sizes_that_lie_are_refused(path: Path, size: int) -> None:
+    path.write_bytes(header("cat/1.png", size) + PICTURE.ljust(512, b"\0") + bytes(1024))
+    assert refused_at(path) == "calibration[cat/1.png]"
+
+
+@pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
+@pytest.mark.parametrize("size", [-512, -1024, -(2**40)])
+def test_what_describes_a_member_has_no_negative_size(path: Path, kind: bytes, size: int) -> None:
+    picture = header("cat/1.png", len(PICTURE)) + PICTURE.ljust(512, b"\0")
+    path.write_bytes(picture + header("x", size, kind) + picture + bytes(1024))
+    assert refusal(path).violations[0].location == "calibration"
+
+
+def test_a_size_that_is_too_small_is_found_by_what_follows(path: Path) -> None:
+    content = bytes([1]) * 1500
+    path.write_bytes(header("cat/1.png", 512) + content.ljust(1536, b"\0") + bytes(1024))
+    error = refusal(path)
+    assert error.violations[0].location == "calibration"
+    assert "damaged bytes at byte 1024 after calibration[cat/1.png]" in error.message
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        *(b"999 path=x\n", b"3 p\n", b"0 path=x\n", b"-9 path=x\n", b"path=x\n", b"11 path=xyz"),
+        *(b"17 size=-5120000\n", b"30 GNU.sparse.size=1000000000\n"),
+    ],
+)
+def test_odd_pax_records_are_refused(path: Path, records: bytes) -> None:
+    start = header("x", len(records), tarfile.XHDTYPE) + records.ljust(512, b"\0")
+    path.write_bytes(start + header("cat/1.png", 10**6) + bytes(1024))
+    refusal(path)
+
+
+def test_a_pax_size_wins(path: Path) -> None:
+    record = b"%d size=%d\n" % (len(b"00 size=%d\n" % len(PICTURE)), len(PICTURE))
+    blocks = []
+    for name in ("cat/1.png", "dog/1.png"):
+        blocks += [header("x", len(record), tarfile.XHDTYPE), record.ljust(512, b"\0")]
+        blocks += [header(name, 0), PICTURE.ljust(512, b"\0")]
+    path.write_bytes(b"".join([*blocks, bytes(1024)]))
+    with opened(path) as dataset:
+        assert shades_and_labels(dataset) == ([200, 200], [0, 1])

@@ -1,0 +1,125 @@
+"""Memory does not grow with the archive, with its index, or with what a picture claims."""
+
+import time
+import zlib
+from pathlib import Path
+
+import large_pictures
+import pytest
+from own_process import run_apart
+from picture_sets import AS_THEY_ARE, opened, plain_png, write_tar
+
+from service.child.pictures.decode import claimed_pixels
+from service.child.reading.pictures.picture_dataset import in_order
+
+MIB = 2**20
+
+# Reads with few pixels left of each picture, so that batches are nothing beside what is read.
+READ = """
+import sys
+from pathlib import Path
+from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.runner.messages.preprocessing import Preprocessing
+reading = Reading(preprocessing=Preprocessing(crop=(64, 64)))
+def peak():  # of this process alone: that of `resource` begins with its parent's
+    status = Path("/proc/self/status").read_text()
+    return int(status.split("VmHWM:")[1].split()[0])
+before = peak()
+n_pictures = 0
+with open_dataset(
+    Path(sys.argv[1]), location="x", limits=DatasetLimits(), reading=reading
+) as dataset:
+    for batch in dataset.batches(int(sys.argv[2])):
+        n_pictures += len(batch.labels)
+after = peak()
+print(n_pictures, (after - before) // 1024)
+"""
+
+
+# Prints what an open archive holds, and the most while it was opened.
+
+
+def read_apart(path: Path, size: int = 64) -> tuple[int, int]:
+    """Read a set in a process of its own; return its pictures, and by how many MiB that grew."""
+    found = run_apart(READ, path, size, folder=path.parent).split()
+    return int(found[0]), int(found[1])
+
+
+@pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
+def test_an_archive_takes_less_memory_than_it_is_large(tmp_path: Path, write) -> None:
+    path = tmp_path / "set"
+    write(path, 60 * MIB)
+    n_pictures, grown = read_apart(path)
+    assert n_pictures > 600
+    assert grown < 40
+
+
+def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path: Path) -> None:
+    """Four pictures of 30 megapixels in 2 MB: 480 MB if all were decoded at once."""
+    width, height = 6_000, 5_000
+    lines = zlib.compress(bytes(height * (1 + 3 * width)), 1)
+
+    def chunk(kind: bytes, content: bytes) -> bytes:
+        length, checked = len(content).to_bytes(4, "big"), kind + content
+        return length + checked + zlib.crc32(checked).to_bytes(4, "big")
+
+    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
+    black = (
+        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
+    )
+    path = write_tar(tmp_path / "set", {f"{k % 2}/{k}.png": black for k in range(4)})
+    n_pictures, grown = read_apart(path, 4)
+    assert n_pictures == 4
+    # One of them takes 120 MB, and may take twice that: no second one has room beside it.
+    assert grown < 190
+
+
+def test_batches_that_are_not_taken_are_not_read(tmp_path: Path) -> None:
+    members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
+    members["1/299.png"] = b"broken"
+    with opened(write_tar(tmp_path / "set", members), AS_THEY_ARE) as dataset:
+        batches = dataset.batches(4)
+        assert next(batches).start == 0
+        batches.close()
+
+
+@pytest.mark.parametrize(
+    ("content", "pixels"),
+    [
+        (plain_png(1, width=40, height=30), 1200),
+        (large_pictures.jpeg(0), large_pictures.WIDTH * large_pictures.HEIGHT),
+        (b"\xff\xd8\xff\xe0\x00\x00", 64_000_000),
+        (b"\xff\xd8\xff\xe0\x00\x00" * 99, 64_000_000),
+        (b"", 64_000_000),
+    ],
+)
+def test_what_a_picture_claims_is_read_from_its_head(content: bytes, pixels: int) -> None:
+    assert claimed_pixels(content) == pixels
+
+
+@pytest.mark.parametrize(("kept_bytes", "most"), [(1, 16), (16 * MIB, 4), (1024 * MIB, 1)])
+def test_no_more_is_made_ahead_than_there_is_room_for(kept_bytes: int, most: int) -> None:
+    begun: list[int] = []
+
+    def make(item: int) -> int:
+        begun.append(item)
+        return item
+
+    for taken, made in enumerate(in_order(range(100), make, lambda _: kept_bytes)):
+        assert made == taken
+        assert len(begun) - taken <= most
+    assert sorted(begun) == list(range(100))
+
+
+def test_the_first_item_at_fault_is_told_whichever_is_done_first() -> None:
+    def make(item: int) -> int:
+        if item == 3:
+            time.sleep(0.1)
+        if item in (3, 4):
+            raise LookupError(item)
+        return item
+
+    results = in_order(range(100), make, lambda _: 1)
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(LookupError, match="3"):
+        next(results)

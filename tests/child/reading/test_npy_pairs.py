@@ -1,0 +1,194 @@
+"""An .npy array with its labels beside it: inputs, or outputs where the caller says so."""
+
+import pickle
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dataset_files import LIMITS, npy_bytes, npy_claim, read_all, refusal, write_npz
+from memory import peak_of
+
+from service.child.reading.open_set import ArrayInfo, DatasetLimits, Reading, open_dataset
+from service.errors import InvalidDataset, TooLarge
+
+N = 30
+RNG = np.random.default_rng(0)
+INPUTS = RNG.normal(size=(N, 3, 2)).astype(np.float32)
+LOGITS = RNG.normal(size=(N, 4))
+PROBABILITIES = RNG.dirichlet(np.ones(4), N)
+LABELS = np.arange(N) % 4
+
+
+def pair(folder: Path, array: np.ndarray | bytes, labels: np.ndarray | bytes) -> tuple[Path, Path]:
+    paths = folder / "set", folder / "labels"
+    for path, content in zip(paths, (array, labels), strict=True):
+        path.write_bytes(content if isinstance(content, bytes) else npy_bytes(content))
+    return paths
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "|u1", "<f2", "|b1", ">i2"])
+def test_an_array_is_the_input(tmp_path: Path, dtype: str, batch_size: int) -> None:
+    inputs = (INPUTS * 50).astype(dtype) if dtype != "|u1" else (INPUTS > 0).astype(dtype)
+    path, labels = pair(tmp_path, inputs, LABELS.astype(">u2"))
+    reading = Reading(labels=labels)
+    found, found_labels = read_all(path, batch_size=batch_size, reading=reading)
+    np.testing.assert_array_equal(found["inputs"], inputs)
+    assert found["inputs"].dtype == np.dtype(dtype).newbyteorder("=")
+    np.testing.assert_array_equal(found_labels, LABELS)
+    assert found_labels.dtype == np.int64
+    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
+        info = dataset.info
+        first, second = dataset.batches(20), dataset.batches(20)
+        assert next(first).start == next(second).start == 0
+    assert (info.kind, info.format, info.labelled, info.n_classes) == ("inputs", "npy", True, None)
+    assert info.arrays == {"inputs": ArrayInfo(inputs.dtype.newbyteorder("=").name, (N, 3, 2))}
+
+
+@pytest.mark.parametrize(
+    ("kind", "outputs"), [("logits", LOGITS), ("probabilities", PROBABILITIES)]
+)
+def test_an_array_holds_what_the_caller_says(
+    tmp_path: Path, kind: str, outputs: np.ndarray
+) -> None:
+    path, labels = pair(tmp_path, outputs, LABELS)
+    reading = Reading(labels=labels, kind=kind)
+    found, _ = read_all(path, reading=reading)
+    np.testing.assert_array_equal(found[kind], outputs)
+    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
+        assert (dataset.info.kind, dataset.info.n_classes) == (kind, 4)
+    wrong = outputs.copy()
+    wrong[17, 2] = np.nan
+    pair(tmp_path, wrong, LABELS)
+    assert refusal(path, reading=reading).violations[0].location == f"calibration.{kind}[17][2]"
+    pair(tmp_path, outputs, np.append(LABELS[:-1], 4))
+    assert refusal(path, reading=reading).violations[0].location == "calibration_labels[29]"
+
+
+def test_labels_may_be_done_without(tmp_path: Path) -> None:
+    path, _ = pair(tmp_path, INPUTS, LABELS)
+    found, labels = read_all(path, labels_required=False)
+    np.testing.assert_array_equal(found["inputs"], INPUTS)
+    assert labels.tolist() == [0] * N
+    error = refusal(path, location="evaluation")
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == "evaluation_labels"
+    assert "as the part evaluation_labels" in error.message
+
+
+@pytest.mark.parametrize("file_format", ["npz", "csv"])
+def test_other_formats_have_labels_of_their_own(tmp_path: Path, file_format: str) -> None:
+    _, labels = pair(tmp_path, INPUTS, LABELS)
+    path = tmp_path / "other.npz"
+    if file_format == "npz":
+        write_npz(path, inputs=INPUTS, labels=LABELS)
+    else:
+        path.write_text("age,label\n1,0\n")
+    error = refusal(path, reading=Reading(labels=labels))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == "calibration_labels"
+    assert file_format in error.message
+
+
+HUGE = npy_claim("<f4", (2**50, 3))
+CASES = {
+    "no labels": (INPUTS, LABELS[:0], "calibration_labels", "expected 30 labels"),
+    "one label less": (INPUTS, LABELS[:-1], "calibration_labels", "got 29"),
+    "float labels": (INPUTS, LABELS * 1.0, "calibration_labels", "labels.astype('int64')"),
+    "labels in a column": (INPUTS, LABELS[:, None], "calibration_labels", "labels.ravel()"),
+    "one-hot labels": (INPUTS, np.eye(4)[LABELS], "calibration_labels", "argmax(axis=1)"),
+    "negative label": (INPUTS, LABELS - 1, "calibration_labels[0]", "got -1"),
+    "names": (INPUTS, LABELS.astype(str), "calibration_labels", "got text"),
+    "labels that are none": (INPUTS, b"label\n1\n", "calibration_labels", "an .npy array"),
+    "empty labels": (INPUTS, b"", "calibration_labels", "expected"),
+    "pickled labels": (
+        INPUTS,
+        npy_claim("|O", (N,), values=pickle.dumps(LABELS)),
+        "calibration_labels",
+        "never unpickled",
+    ),
+    "labels cut off": (INPUTS, npy_bytes(LABELS)[:-1], "calibration_labels", "but there are"),
+    "bytes behind labels": (
+        INPUTS,
+        npy_bytes(LABELS) + b"0",
+        "calibration_labels",
+        "but there are",
+    ),
+    "cut off": (npy_bytes(INPUTS)[:-1], LABELS, "calibration.inputs", "but there are"),
+    "bytes behind": (npy_bytes(INPUTS) + b"0", LABELS, "calibration.inputs", "but there are"),
+    "header cut off": (npy_bytes(INPUTS)[:40], LABELS, "calibration.inputs", "expected"),
+    "nan": (
+        np.where(np.arange(N) == 17, np.nan, 0.0),
+        LABELS,
+        "calibration.inputs[17]",
+        "got nan",
+    ),
+    "objects": (
+        npy_claim("|O", (N,), values=pickle.dumps(LABELS)),
+        LABELS,
+        "calibration.inputs",
+        "never unpickled",
+    ),
+    "records": (np.zeros(N, [("a", "f4")]), LABELS, "calibration.inputs", "got records"),
+    "Fortran order": (np.asfortranarray(LOGITS), LABELS, "calibration.inputs", "ascontiguousarray"),
+    "scalar": (np.float32(1), LABELS, "calibration.inputs", "got a scalar"),
+    "no samples": (INPUTS[:0], LABELS[:0], "calibration.inputs", "at least one sample"),
+    "rows of nothing": (INPUTS[:, :0], LABELS, "calibration.inputs", "values in each row"),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+    array, labels, location, message = CASES[case]
+    path, beside = pair(tmp_path, array, labels)
+    error = refusal(path, reading=Reading(labels=beside))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == location
+    assert message in error.violations[0].message
+
+
+@pytest.mark.parametrize(
+    ("outputs", "message"),
+    [
+        (LOGITS[:, 0], "expected shape (samples, classes)"),
+        (LOGITS[:, :1], "at least 2 classes"),
+        ((LOGITS * 9).astype(int), "expected floats"),
+    ],
+)
+def test_outputs_have_a_row_for_each_sample(
+    tmp_path: Path, outputs: np.ndarray, message: str
+) -> None:
+    path, labels = pair(tmp_path, outputs, LABELS)
+    error = refusal(path, reading=Reading(labels=labels, kind="logits"))
+    assert error.violations[0].location == "calibration.logits"
+    assert message in error.message
+
+
+def test_claims_are_judged_before_anything_is_allocated(tmp_path: Path) -> None:
+    for array, labels in ((HUGE, LABELS), (INPUTS, npy_claim("<i8", (N,)))):
+        path, beside = pair(tmp_path, array, labels)
+        refuse = partial(refusal, path, reading=Reading(labels=beside))
+        assert peak_of(refuse) < 3_000_000
+    path, beside = pair(tmp_path, INPUTS, LABELS)
+    for limits in (
+        DatasetLimits(max_samples=N - 1),
+        DatasetLimits(max_row_bytes=23),
+        DatasetLimits(max_inflated_bytes=24 * N),
+    ):
+        error = refusal(path, reading=Reading(labels=beside), limits=limits)
+        assert type(error) is TooLarge
+
+
+def test_memory_does_not_grow_with_the_array(tmp_path: Path) -> None:
+    array = np.zeros((200_000, 16), np.float32)
+    path, labels = pair(tmp_path, array, np.zeros(200_000, np.int8))
+    del array
+
+    def read() -> None:
+        with open_dataset(
+            path, location="calibration", limits=LIMITS, reading=Reading(labels=labels)
+        ) as dataset:
+            assert sum(len(batch.labels) for batch in dataset.batches(1000)) == 200_000
+
+    assert peak_of(read) < 4_000_000  # of 12.8 MB

@@ -1,0 +1,129 @@
+"""Parquet of outputs: its types, and footers that claim what is not so."""
+
+import struct
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from dataset_files import output_columns, read_all, refusal, write_parquet
+
+from service.child.reading.open_set import DatasetLimits
+from service.child.reading.parquet import MAX_FOOTER_BYTES
+from service.errors import InvalidDataset, InvalidInput, TooLarge
+
+LABELS = np.arange(40) % 3
+LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
+TABLE = output_columns(LOGITS, LABELS)
+PARQUET_CASES = {
+    "no rows": (
+        {name: values[:0] for name, values in TABLE.items()},
+        "calibration",
+        "at least one sample",
+    ),
+    "float label": (
+        TABLE | {"label": LABELS.astype(float)},
+        "calibration.label",
+        "cast the column to int64",
+    ),
+    "text label": (TABLE | {"label": LABELS.astype(str)}, "calibration.label", "got string"),
+    "integer logits": (
+        TABLE | {"logit_1": LABELS},
+        "calibration.logit_1",
+        "cast the column to float32",
+    ),
+    "list of logits": (
+        TABLE | {"logit_1": [[1.0]] * 40},
+        "calibration.logit_1",
+        "expected floats",
+    ),
+    "missing label": (
+        {name: values for name, values in TABLE.items() if name != "label"},
+        "calibration.label",
+        "a column `label`",
+    ),
+    "null label": (
+        TABLE | {"label": pa.array([*LABELS[:-1].tolist(), None])},
+        "calibration.label[39]",
+        "empty cell",
+    ),
+    "null logit": (
+        TABLE | {"logit_2": pa.array([*LOGITS[:-2, 2].tolist(), None, None])},
+        "calibration.logit_2[38]",
+        "empty cell",
+    ),
+    "nan": (
+        TABLE | {"logit_2": np.append(LOGITS[:-1, 2], np.nan)},
+        "calibration.logit_2[39]",
+        "got nan",
+    ),
+    "label out of range": (
+        TABLE | {"label": np.append(LABELS[:-1], 3).astype(np.uint64)},
+        "calibration.label[39]",
+        "from 0 to 2, got 3",
+    ),
+    "other columns": (TABLE | {"path": LABELS}, "calibration", "got also `path`"),
+}
+
+
+@pytest.mark.parametrize("case", PARQUET_CASES)
+def test_a_broken_rule_of_parquet_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+    table, location, message = PARQUET_CASES[case]
+    error = refusal(write_parquet(tmp_path / "set.parquet", table, row_group_size=16))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == location
+    assert message in error.violations[0].message
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_parquet_keeps_the_precision_of_its_output_columns(tmp_path: Path, dtype: str) -> None:
+    table = output_columns(LOGITS.astype(dtype), LABELS.astype(np.int8))
+    found, labels = read_all(write_parquet(tmp_path / "set.parquet", table))
+    np.testing.assert_array_equal(found["logits"], LOGITS.astype(dtype))
+    assert (found["logits"].dtype, labels.dtype) == (dtype, np.int64)
+
+
+def test_a_parquet_of_too_many_columns_is_refused(tmp_path: Path) -> None:
+    table = output_columns(np.zeros((1, 1200), np.float32), np.zeros(1, int))
+    path = write_parquet(tmp_path / "set.parquet", table)
+    error = refusal(path, limits=DatasetLimits(max_classes=100))
+    assert type(error) is TooLarge
+    assert "columns, got 1201" in error.message
+
+
+def test_rows_that_cost_no_bytes_are_counted_before_they_are_decoded(tmp_path: Path) -> None:
+    n_samples = 2_000_000
+    zeros = pa.array(np.zeros(n_samples, np.float32))
+    table = {"label": zeros.cast(pa.int32()), "logit_0": zeros, "logit_1": zeros}
+    path = write_parquet(tmp_path / "set.parquet", table)
+    assert path.stat().st_size < 100_000
+    error = refusal(path, limits=DatasetLimits(max_samples=99_999))
+    assert type(error) is TooLarge
+    assert "got 2000000" in error.message
+    error = refusal(path, limits=DatasetLimits(max_inflated_bytes=1000))
+    assert type(error) is TooLarge
+    assert "bytes" in error.message
+
+
+@pytest.mark.parametrize("claim", [MAX_FOOTER_BYTES + 1, 2**32 - 1, 10_000, 0])
+def test_a_footer_is_a_claim(tmp_path: Path, claim: int) -> None:
+    path = write_parquet(tmp_path / "set.parquet", TABLE)
+    path.write_bytes(path.read_bytes()[:-8] + struct.pack("<L", claim) + b"PAR1")
+    assert type(refusal(path)) is (TooLarge if claim > MAX_FOOTER_BYTES else InvalidDataset)
+
+
+def test_a_mutated_parquet_is_read_or_refused(tmp_path: Path) -> None:
+    path = write_parquet(tmp_path / "set.parquet", TABLE, row_group_size=16)
+    whole = path.read_bytes()
+    for size in range(5, len(whole), 29):
+        path.write_bytes(whole[:size])
+        refusal(path)
+    rng = np.random.default_rng(0)
+    for _ in range(200):
+        data = bytearray(whole)
+        data[rng.integers(4, len(data))] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            read_all(path)
+        except InvalidInput as error:
+            assert error.violations  # noqa: PT017 - either outcome is right, any other exception wrong

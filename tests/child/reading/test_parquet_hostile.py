@@ -1,0 +1,91 @@
+"""Parquet that asks for much with few bytes, or whose pages are not what its footer says."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from dataset_files import LIMITS, read_all, refusal, write_parquet
+from page_headers import claiming, one_page
+
+from service.child.reading.open_set import DatasetLimits, open_dataset
+from service.errors import InvalidDataset, InvalidInput, TooLarge
+
+N = 1000
+
+
+def lists(lengths: np.ndarray) -> pa.Array:
+    offsets = pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32())
+    return pa.ListArray.from_arrays(offsets, pa.array(np.zeros(lengths.sum(), bool)))
+
+
+def test_rows_of_lists_that_cost_no_bytes_are_counted(tmp_path: Path) -> None:
+    n_samples = 200_000
+    path = write_parquet(
+        tmp_path / "set",
+        {"ids": lists(np.full(n_samples, 64)), "label": np.zeros(n_samples, np.int8)},
+        compression="zstd",
+    )
+    assert path.stat().st_size < 50_000
+    for limits in (
+        DatasetLimits(max_samples=n_samples - 1),
+        DatasetLimits(max_inflated_bytes=n_samples * 64 * 8 - 1),
+    ):
+        assert type(refusal(path, limits=limits)) is TooLarge
+
+
+def test_memory_does_not_grow_with_the_lists_of_a_row_group(tmp_path: Path) -> None:
+    n_samples = 60_000
+    ids = np.random.default_rng(0).integers(0, 30_000, (n_samples, 128)).astype(np.int32)
+    values = pa.FixedSizeListArray.from_arrays(pa.array(ids.ravel()), 128)
+    path = write_parquet(tmp_path / "set", {"ids": values, "label": ids[:, 0] % 2})
+    assert pa_parquet.read_metadata(path).num_row_groups == 1
+    del values
+    before = pa.total_allocated_bytes()
+    peak, n_seen = 0, 0
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        for batch in dataset.batches(500):
+            peak = max(peak, pa.total_allocated_bytes() - before)
+            np.testing.assert_array_equal(batch.arrays["ids"], ids[n_seen : n_seen + 500])
+            n_seen += 500
+    assert n_seen == n_samples
+    # The set has 61 MB as it is decoded.
+    assert peak < 25_000_000
+
+
+def test_the_plain_page_is_read(tmp_path: Path) -> None:
+    one_page(tmp_path / "set", "x", np.arange(N))
+    assert read_all(tmp_path / "set")[0]["inputs"].ravel().tolist() == list(range(N))
+
+
+@pytest.mark.parametrize("claimed", [N - 1, N + 1, 8191])
+def test_pages_have_as_many_values_as_the_footer_says(tmp_path: Path, claimed: int) -> None:
+    at = one_page(tmp_path / "set", "x", np.arange(N))
+    path = claiming(tmp_path / "set", at, N, claimed, 2)
+    assert type(refusal(path)) is InvalidDataset
+
+
+def test_a_mutated_table_of_inputs_is_read_or_refused(tmp_path: Path) -> None:
+    path = write_parquet(
+        tmp_path / "set",
+        {
+            "ids": lists(np.full(40, 4)),
+            "label": pa.array(["cat", "dog"] * 20),
+            "uncertainty_own": np.linspace(0, 1, 40),
+        },
+        row_group_size=16,
+    )
+    whole = path.read_bytes()
+    for size in range(5, len(whole), 97):
+        path.write_bytes(whole[:size])
+        refusal(path)
+    rng = np.random.default_rng(0)
+    for _ in range(250):
+        data = bytearray(whole)
+        data[rng.integers(4, len(data))] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            read_all(path)
+        except InvalidInput as error:
+            assert error.violations  # noqa: PT017 - either outcome is right, any other exception wrong

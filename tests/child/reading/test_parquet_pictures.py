@@ -1,0 +1,190 @@
+"""Pictures in Parquet as the library `datasets` writes it: bytes in a struct, classes by names."""
+
+import io
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from dataset_files import LIMITS, read_all, refusal
+from picture_files import encoded
+from PIL import Image
+
+from service.child.reading.open_set import ArrayInfo, DatasetLimits, Reading, open_dataset
+from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.preprocessing import PRESETS, Preprocessing
+from service.runner.process import environment
+
+N = 25
+RNG = np.random.default_rng(0)
+PIXELS = RNG.integers(0, 256, (N, 6, 5, 3)).astype(np.uint8)
+LABELS = np.arange(N) % 3
+AS_THEY_ARE = Reading(preprocessing=Preprocessing())
+STRUCT = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+PEAK = Path(__file__).parents[2] / "support" / "read_pictures.py"
+
+
+def png(pixels: np.ndarray) -> bytes:
+    return encoded(pixels, "PNG")
+
+
+def images(contents: list[bytes | None]) -> pa.Array:
+    rows = [{"bytes": content, "path": f"{k}.png"} for k, content in enumerate(contents)]
+    return pa.array(rows, STRUCT)
+
+
+def write(path: Path, columns: dict[str, object], *, row_group_size: int = 10) -> Path:
+    """Write columns with the metadata that `datasets` writes."""
+    features = {
+        "image": {"_type": "Image"},
+        "label": {"names": ["eel", "cat", "dog"], "_type": "ClassLabel"},
+    }
+    table = pa.table(columns).replace_schema_metadata(
+        {"huggingface": json.dumps({"info": {"features": features}})}
+    )
+    pa_parquet.write_table(table, path, row_group_size=row_group_size)
+    return path
+
+
+PICTURES = [png(pixels) for pixels in PIXELS]
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+def test_pictures_are_pixels(tmp_path: Path, batch_size: int) -> None:
+    path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
+    found, labels = read_all(path, batch_size=batch_size, reading=AS_THEY_ARE)
+    np.testing.assert_array_equal(found["pixels"], PIXELS)
+    np.testing.assert_array_equal(labels, LABELS)
+    with open_dataset(path, location="c", limits=LIMITS, reading=AS_THEY_ARE) as dataset:
+        info = dataset.info
+    assert (info.kind, info.format, info.n_samples) == ("inputs", "parquet", N)
+    assert info.arrays == {"pixels": ArrayInfo("uint8", (N, 6, 5, 3))}
+    assert info.class_map == {"eel": 0, "cat": 1, "dog": 2}
+    assert info.notes == ()
+
+
+def test_columns_of_pictures_may_be_of_other_types(tmp_path: Path) -> None:
+    large = pa.StructArray.from_arrays([pa.array(PICTURES, pa.large_binary())], ["bytes"])
+    path = write(tmp_path / "set", {"photo": large, "label": LABELS})
+    np.testing.assert_array_equal(read_all(path, reading=AS_THEY_ARE)[0]["pixels"], PIXELS)
+
+
+def test_pictures_of_any_size_become_one_size(tmp_path: Path) -> None:
+    sizes = RNG.integers(8, 40, (N, 2))
+    raw = [RNG.integers(0, 256, (*size, 3)).astype(np.uint8) for size in sizes]
+    path = write(tmp_path / "set", {"image": images([png(r) for r in raw]), "label": LABELS})
+    reading = Reading(preprocessing=Preprocessing(resize=(8, 9)))
+    expected = [
+        np.asarray(Image.fromarray(r).resize((9, 8), Image.Resampling.BILINEAR)) for r in raw
+    ]
+    np.testing.assert_array_equal(read_all(path, reading=reading)[0]["pixels"], expected)
+    error = refusal(path, reading=AS_THEY_ARE)
+    other = next(row for row in range(N) if tuple(sizes[row]) != tuple(sizes[0]))
+    assert error.violations[0].location == f"calibration.image[{other}]"
+    assert "{} x {} pixels as in the rows before".format(*sizes[0]) in error.message
+    assert "config.preprocessing" in error.message
+
+
+def test_one_of_several_columns_of_pictures_is_chosen(tmp_path: Path) -> None:
+    columns = {
+        "image": images(PICTURES[::-1]),
+        "mask": images(PICTURES),
+        "label": LABELS,
+        "width": LABELS,
+    }
+    path = write(tmp_path / "set", columns)
+    error = refusal(path, reading=AS_THEY_ARE)
+    assert "got `image`, `mask`; choose by config.columns" in error.message
+    reading = Reading(preprocessing=Preprocessing(), columns={"input.1": ["mask"]})
+    found, _ = read_all(path, reading=reading)
+    # Whatever the model calls its input: pixels have one name.
+    np.testing.assert_array_equal(found["pixels"], PIXELS)
+    both = Reading(preprocessing=Preprocessing(), columns={"a": ["mask"], "b": ["width"]})
+    assert "the one input" in refusal(path, reading=both).message
+
+
+def test_columns_beside_pictures_are_named(tmp_path: Path) -> None:
+    columns = {"image": images(PICTURES), "label": LABELS, "text": ["x"] * N, "ids": [[1]] * N}
+    path = write(tmp_path / "set", columns)
+    with open_dataset(path, location="c", limits=LIMITS, reading=AS_THEY_ARE) as dataset:
+        (note,) = dataset.info.notes
+    assert "only `image` are inputs; not read: `text`, `ids`" in note
+
+
+def with_row(row: int, content: bytes | None) -> list[bytes | None]:
+    return [*PICTURES[:row], content, *PICTURES[row + 1 :]]
+
+
+@pytest.mark.parametrize("row", [0, 17])
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [(None, "paths are never opened"), (b"", ""), (b"GIF89a", ""), (PICTURES[0][:60], "")],
+    ids=["a path alone", "no bytes", "another format", "cut off"],
+)
+def test_rows_without_a_picture_are_named(
+    tmp_path: Path, row: int, content: bytes | None, message: str
+) -> None:
+    # Were the path opened, there would be a picture.
+    (tmp_path / f"{row}.png").write_bytes(PICTURES[row])
+    path = write(tmp_path / "set", {"image": images(with_row(row, content)), "label": LABELS})
+    error = refusal(path, reading=AS_THEY_ARE)
+    assert isinstance(error, InvalidDataset)
+    assert error.violations[0].location == f"calibration.image[{row}]"
+    assert message in error.message
+
+
+def test_a_cell_without_a_picture_is_named(tmp_path: Path) -> None:
+    rows = [None if k == 17 else {"bytes": PICTURES[k], "path": None} for k in range(N)]
+    path = write(tmp_path / "set", {"image": pa.array(rows, STRUCT), "label": LABELS})
+    error = refusal(path, reading=AS_THEY_ARE)
+    assert error.violations[0].location == "calibration.image[17]"
+
+
+def test_pictures_need_preprocessing(tmp_path: Path) -> None:
+    error = refusal(write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS}))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == "calibration.image"
+    assert all(preset in error.message for preset in ("config.preprocessing", *PRESETS))
+
+
+def test_pixels_are_held_to_limits(tmp_path: Path) -> None:
+    path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
+    for limits in (DatasetLimits(max_row_bytes=89), DatasetLimits(max_inflated_bytes=90 * N - 1)):
+        assert type(refusal(path, reading=AS_THEY_ARE, limits=limits)) is TooLarge
+
+
+def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path: Path) -> None:
+    n_samples, filler = 4000, 75_000
+    buffer = io.BytesIO()
+    Image.fromarray(PIXELS[0]).save(buffer, "JPEG")
+    jpeg = buffer.getvalue()
+    # A JPEG with comments of noise, which costs nothing to decode: no two are alike.
+    comments = [
+        jpeg[:2] + b"".join(b"\xff\xfe\x92\x7e" + RNG.bytes(0x927C) for _ in range(2)) + jpeg[2:]
+        for _ in range(n_samples)
+    ]
+    bytes_ = pa.array(comments, pa.binary())
+    del comments
+    table = pa.table({"image": pa.StructArray.from_arrays([bytes_], ["bytes"])})
+    table = table.append_column("label", pa.array(np.arange(n_samples) % 3))
+    path = tmp_path / "set"
+    pa_parquet.write_table(table, path, row_group_size=n_samples)
+    del table, bytes_
+    assert path.stat().st_size > n_samples * filler
+    found = subprocess.run(
+        [sys.executable, PEAK, path],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+        env=environment(),  # pyarrow takes its memory as it does in the process that reads sets
+    )
+    path.unlink()
+    n_read, peak = map(int, found.stdout.split())
+    assert n_read == n_samples
+    # The one row group has 300 MB, its pages and their dictionary up to 77 MB each.
+    assert peak < 400 * 1024**2

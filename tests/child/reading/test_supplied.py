@@ -1,0 +1,165 @@
+"""Supplied uncertainties: read by name beside the samples, refused by row."""
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from dataset_files import output_columns, read_supplied, refusal, write_npz, write_parquet
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.child.reading.checks import MAX_SUPPLIED
+from service.child.reading.open_set import FORMATS
+from service.errors import InvalidDataset, TooLarge
+
+PLAIN_NAMES = st.from_regex(r"[A-Za-z0-9_]{1,50}", fullmatch=True)
+FLOAT32_MAX = float(np.finfo(np.float32).max)
+# Half a step above the largest float32, (2 - 2^-23) 2^127: the first that rounds to infinity.
+FIRST_OVERFLOW = (2 - 2.0**-24) * 2.0**127
+
+
+def write(path: Path, file_format: str, supplied: dict[str, np.ndarray]) -> Path:
+    n_samples = len(next(iter(supplied.values())))
+    logits, labels = np.ones((n_samples, 2)), np.arange(n_samples) % 2
+    columns = {f"uncertainty_{name}": values for name, values in supplied.items()}
+    if file_format == "npz":
+        return write_npz(path, logits=logits, labels=labels, **columns)
+    # Read by name: the supplied columns stand before, between and behind the others.
+    names = list(columns)
+    table = {name: columns[name] for name in names[::2]} | output_columns(logits, labels)
+    table |= {name: columns[name] for name in names[1::2]}
+    if file_format == "parquet":
+        return write_parquet(path, table, row_group_size=5)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(table)
+        writer.writerows(zip(*(values.tolist() for values in table.values()), strict=True))
+    return path
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "set.npz"
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    data=st.data(),
+    names=st.lists(PLAIN_NAMES, min_size=1, max_size=4, unique=True),
+    batch_size=st.integers(1, 40),
+)
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_columns_come_back_by_name(
+    tmp_path_factory: pytest.TempPathFactory,
+    data: st.DataObject,
+    file_format: str,
+    names: list[str],
+    batch_size: int,
+) -> None:
+    n_samples = data.draw(st.integers(1, 30))
+    numbers = st.floats(-FLOAT32_MAX, FLOAT32_MAX, allow_nan=False)
+    column = st.lists(numbers, min_size=n_samples, max_size=n_samples).map(np.array)
+    supplied = {name: data.draw(column) for name in names}
+    path = write(tmp_path_factory.mktemp("supplied") / "set.npz", file_format, supplied)
+    found = read_supplied(path, batch_size=batch_size)
+    assert found.keys() == supplied.keys()
+    for name, values in supplied.items():
+        np.testing.assert_array_equal(found[name], values)
+        assert found[name].dtype == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", ">f8"])
+def test_columns_of_any_float_become_float64(path: Path, dtype: str) -> None:
+    values = np.linspace(0, 4, 9)
+    found = read_supplied(write(path, "npz", {"human": values.astype(dtype)}))["human"]
+    np.testing.assert_array_equal(found, values)
+    assert found.dtype == np.float64
+    assert found.dtype.isnative
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_columns_of_parquet_have_a_dtype_of_their_own(path: Path, dtype: str) -> None:
+    values = np.linspace(0, 4, 9)
+    found = read_supplied(write(path, "parquet", {"human": values.astype(dtype)}))["human"]
+    np.testing.assert_array_equal(found, values)
+    assert found.dtype == np.float64
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, FIRST_OVERFLOW, -1e300])
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_value_that_float32_cannot_hold_is_refused_by_row(
+    path: Path, file_format: str, value: float
+) -> None:
+    values = np.zeros(20)
+    values[[17, 18]] = value
+    error = refusal(write(path, file_format, {"good": np.ones(20), "human": values}))
+    assert type(error) is InvalidDataset
+    (violation,) = error.violations
+    assert violation.location == "calibration.uncertainty_human[17]"
+    assert violation.message == f"expected a number that is finite in float32, got {value}"
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_the_largest_number_of_float32_is_one(path: Path, file_format: str) -> None:
+    values = np.array([FLOAT32_MAX, -FLOAT32_MAX, np.nextafter(FIRST_OVERFLOW, 0)])
+    found = read_supplied(write(path, file_format, {"human": values}))
+    np.testing.assert_array_equal(found["human"], values)
+
+
+@pytest.mark.parametrize(
+    "name", ["", "a b", "a-b", "a.b", "größe", "²", "a\u200bb", "x" * 51, "human\n", "a/b"]
+)
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_a_name_is_plain(path: Path, file_format: str, name: str) -> None:
+    error = refusal(write(path, file_format, {name: np.ones(3)}))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == "calibration"
+    assert error.message.isprintable()
+    assert error.message.isascii()
+    assert len(error.message) < 250
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_columns_are_counted(path: Path, file_format: str) -> None:
+    supplied = {f"u{i}": np.ones(3) for i in range(MAX_SUPPLIED)}
+    assert len(read_supplied(write(path, file_format, supplied))) == MAX_SUPPLIED
+    error = refusal(write(path, file_format, supplied | {"one_more": np.ones(3)}))
+    assert type(error) is TooLarge
+    assert f"at most {MAX_SUPPLIED} columns" in error.message
+
+
+@pytest.mark.parametrize(
+    ("values", "place", "message"),
+    [
+        (np.arange(6), "calibration.uncertainty_human", "cast the column to float32"),
+        (np.array(["low"] * 6), "calibration.uncertainty_human", "got string"),
+        (pa.array([0.5] * 4 + [None] * 2), "calibration.uncertainty_human[4]", "empty cell"),
+    ],
+)
+def test_a_column_of_parquet_holds_floats_alone(
+    path: Path, values: object, place: str, message: str
+) -> None:
+    table = output_columns(np.ones((6, 2)), np.zeros(6, int)) | {"uncertainty_human": values}
+    error = refusal(write_parquet(path, table))
+    assert error.violations[0].location == place
+    assert message in error.message
+
+
+@pytest.mark.parametrize(
+    ("cell", "message"), [("", "empty cell"), ("low", "got 'low'"), ("NA", "got 'NA'")]
+)
+def test_a_cell_of_csv_holds_a_number(path: Path, cell: str, message: str) -> None:
+    path.write_text(f"label,uncertainty_human,logit_0,logit_1\n0,0.5,1,2\n1,{cell},1,2\n")
+    error = refusal(path)
+    assert error.violations[0].location == "calibration.uncertainty_human[1]"
+    assert message in error.message
+
+
+def test_rows_are_counted_over_batches(path: Path) -> None:
+    values = np.zeros(90_000, np.float32)
+    values[80_001] = np.nan
+    for file_format in ("npz", "parquet"):
+        error = refusal(write(path, file_format, {"human": values}), batch_size=7000)
+        assert error.violations[0].location == "calibration.uncertainty_human[80001]"

@@ -1,0 +1,92 @@
+"""What CSV and Parquet share: columns by name, limits, streams of constant memory."""
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pytest
+from dataset_files import LIMITS, output_columns, read_all, refusal, write_parquet, write_text
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from service.child.reading.open_set import ArrayInfo, DatasetLimits, open_dataset
+from service.errors import TooLarge
+
+LABELS = np.arange(40) % 3
+LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
+TABLE = output_columns(LOGITS, LABELS)
+
+
+def csv_text(table: dict[str, np.ndarray], order: list[str]) -> str:
+    rows = zip(*(table[name].tolist() for name in order), strict=True)
+    return "\n".join([",".join(order), *(",".join(map(repr, row)) for row in rows)]) + "\n"
+
+
+@settings(deadline=None, max_examples=40)
+@given(data=st.data(), prefix=st.sampled_from(["logit_", "prob_"]), batch_size=st.integers(1, 60))
+def test_columns_are_read_by_name(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, prefix: str, batch_size: int
+) -> None:
+    rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    n_samples, n_classes = data.draw(st.integers(1, 50)), data.draw(st.integers(2, 12))
+    outputs = rng.dirichlet(np.ones(n_classes), size=n_samples)
+    labels = rng.integers(0, n_classes, n_samples)
+    table = output_columns(outputs, labels, prefix) | {"uncertainty_human": rng.random(n_samples)}
+    order = data.draw(st.permutations(list(table)))
+    folder = tmp_path_factory.mktemp("tables")
+    paths = [
+        write_text(folder / "set.csv", csv_text(table, order)),
+        write_parquet(
+            folder / "set.parquet",
+            {name: table[name] for name in order},
+            row_group_size=data.draw(st.integers(1, 60)),
+        ),
+    ]
+    for path in paths:
+        found, found_labels = read_all(path, batch_size=batch_size)
+        (values,) = found.values()
+        np.testing.assert_array_equal(values, outputs)
+        np.testing.assert_array_equal(found_labels, labels)
+        assert values.flags.c_contiguous
+        with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+            info = dataset.info
+        kind = {"logit_": "logits", "prob_": "probabilities"}[prefix]
+        assert (info.kind, info.format) == (kind, path.suffix[1:])
+        assert info.arrays == {kind: ArrayInfo("float64", (n_samples, n_classes))}
+        assert (info.n_samples, info.n_classes) == (n_samples, n_classes)
+        assert info.supplied == ("human",)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("limits", [DatasetLimits(max_samples=39), DatasetLimits(max_classes=2)])
+def test_limits_hold_for_tables(tmp_path: Path, suffix: str, limits: DatasetLimits) -> None:
+    path = tmp_path / f"set.{suffix}"
+    if suffix == "csv":
+        write_text(path, csv_text(TABLE, list(TABLE)))
+    else:
+        write_parquet(path, TABLE)
+    assert type(refusal(path, limits=limits)) is TooLarge
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_memory_does_not_grow_with_the_rows(tmp_path: Path, suffix: str) -> None:
+    n_samples = 600_000
+    rng = np.random.default_rng(0)
+    table = output_columns(
+        rng.normal(size=(n_samples, 5)).astype(np.float32), rng.integers(0, 5, n_samples)
+    )
+    path = tmp_path / f"set.{suffix}"
+    if suffix == "csv":
+        pa_csv.write_csv(pa.table(table), path)
+    else:
+        write_parquet(path, table)
+    assert path.stat().st_size > 12_000_000
+    del table
+    before = pa.total_allocated_bytes()
+    peak = 0
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        for _ in dataset.batches(1000):
+            peak = max(peak, pa.total_allocated_bytes() - before)
+    # Blocks of CSV read ahead; pages, dictionaries and buffers of Parquet. The set has 29 MB.
+    assert peak < 20_000_000

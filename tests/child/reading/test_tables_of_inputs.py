@@ -1,0 +1,346 @@
+"""Tables of inputs: features side by side, lists as arrays, columns as the caller names them."""
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
+
+from service.child.reading.open_set import (
+    ArrayInfo,
+    DatasetInfo,
+    DatasetLimits,
+    Reading,
+    open_dataset,
+)
+from service.errors import InvalidDataset, TooLarge
+
+N = 30
+RNG = np.random.default_rng(0)
+LABELS = np.arange(N) % 3
+AGE = RNG.integers(0, 90, N)
+INCOME = RNG.normal(size=N)
+FEATURES = {"age": AGE, "label": LABELS, "income": INCOME}
+IDS = RNG.integers(0, 30_000, (N, 8))
+MASK = RNG.integers(0, 2, (N, 8))
+TOKENS = {
+    "input_ids": pa.array(IDS.tolist(), pa.list_(pa.int32())),
+    "attention_mask": pa.array(MASK.tolist(), pa.list_(pa.int8(), 8)),
+    "label": LABELS,
+}
+
+
+def written(path: Path, file_format: str, columns: Mapping[str, np.ndarray]) -> Path:
+    if file_format == "parquet":
+        return write_parquet(path, columns, row_group_size=11)
+    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
+    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
+    return write_text(path, "\n".join(lines) + "\n")
+
+
+def info_of(path: Path, reading: Reading | None = None, **options: object) -> DatasetInfo:
+    reading = reading or Reading()
+    with open_dataset(
+        path, location="calibration", limits=LIMITS, reading=reading, **options
+    ) as dataset:
+        return dataset.info
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_features_are_side_by_side_in_the_order_of_the_file(
+    tmp_path: Path, file_format: str, batch_size: int
+) -> None:
+    path = written(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
+    found, labels = read_all(path, batch_size=batch_size)
+    np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
+    np.testing.assert_array_equal(labels, LABELS)
+    info = info_of(path)
+    assert (info.kind, info.format, info.n_classes, info.supplied) == (
+        "inputs",
+        file_format,
+        None,
+        ("own",),
+    )
+    assert info.arrays == {"inputs": ArrayInfo("float64", (N, 2))}
+    assert info.notes == ("Columns of `inputs`, in the order of the file: 2, `age`, `income`.",)
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "expected"),
+    [
+        (["float32", "float32"], "float32"),
+        (["float32", "int16", "bool"], "float32"),
+        (["float32", "int32"], "float64"),
+        (["float32", "float64"], "float64"),
+        (["float16", "float16"], "float16"),
+        (["int8", "int64"], "int64"),
+        (["uint64", "int64"], "float64"),
+    ],
+)
+def test_features_get_the_type_that_holds_all_of_them(
+    tmp_path: Path, dtypes: list[str], expected: str
+) -> None:
+    columns = {f"x{k}": (AGE % 2).astype(dtype) for k, dtype in enumerate(dtypes)}
+    found, _ = read_all(write_parquet(tmp_path / "set", columns | {"label": LABELS}))
+    assert found["inputs"].dtype == expected
+    np.testing.assert_array_equal(found["inputs"], np.stack([AGE % 2] * len(dtypes), axis=1))
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, 100])
+def test_lists_are_arrays_of_64_bit_integers_by_name(tmp_path: Path, batch_size: int) -> None:
+    path = write_parquet(tmp_path / "set", TOKENS, row_group_size=11)
+    found, labels = read_all(path, batch_size=batch_size)
+    assert list(found) == ["input_ids", "attention_mask"]
+    np.testing.assert_array_equal(found["input_ids"], IDS)
+    np.testing.assert_array_equal(found["attention_mask"], MASK)
+    np.testing.assert_array_equal(labels, LABELS)
+    assert {array.dtype for array in found.values()} == {np.dtype("int64")}
+
+
+def test_columns_beside_lists_are_not_read_and_named(tmp_path: Path) -> None:
+    more = {f"c{k}": AGE for k in range(4)} | {"text": ["x"] * N, "tags": [["a"]] * N}
+    path = write_parquet(tmp_path / "set", {"idx": AGE} | TOKENS | more)
+    info = info_of(path)
+    assert list(info.arrays) == ["input_ids", "attention_mask"]
+    (note,) = info.notes
+    assert "only `input_ids`, `attention_mask` are inputs" in note
+    assert note.endswith("not read: `idx`, `c0`, `c1`, `c2`, `c3`, ….")
+    assert info_of(write_parquet(tmp_path / "set", TOKENS)).notes == ()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+@pytest.mark.parametrize("kind", ["lists", "large lists", "lists of one length"])
+def test_nested_lists_keep_their_shape_and_precision(tmp_path: Path, dtype: str, kind: str) -> None:
+    series = RNG.normal(size=(N, 4, 2)).astype(dtype)
+    inner = pa.list_(pa.from_numpy_dtype(dtype))
+    arrow = {
+        "lists": pa.list_(inner),
+        "large lists": pa.large_list(inner),
+        "lists of one length": pa.list_(pa.list_(pa.from_numpy_dtype(dtype), 2), 4),
+    }[kind]
+    columns = {"series": pa.array([[list(r) for r in s] for s in series], arrow), "label": LABELS}
+    found, _ = read_all(write_parquet(tmp_path / "set", columns, row_group_size=11))
+    np.testing.assert_array_equal(found["series"], series)
+    assert found["series"].dtype == dtype
+
+
+def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
+    columns = TOKENS | {"income": INCOME, "age": AGE, "city": ["x"] * N, "target": 2 - LABELS}
+    path = write_parquet(tmp_path / "set", columns)
+    asked = {"ids": ["input_ids"], "plain": ["age", "income"], "one": ["age"], "label": ["target"]}
+    found, labels = read_all(path, reading=Reading(columns=asked))
+    assert list(found) == ["ids", "plain", "one"]
+    np.testing.assert_array_equal(found["ids"], IDS)
+    np.testing.assert_array_equal(found["plain"], np.stack([AGE, INCOME], axis=1))
+    np.testing.assert_array_equal(found["one"], AGE[:, None])
+    np.testing.assert_array_equal(labels, 2 - LABELS)
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str) -> None:
+    path = written(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
+    found, labels = read_all(path, reading=Reading(columns={"label": ["target"]}))
+    # Nor is the column `label`, which may be the same thing in other words.
+    np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
+    np.testing.assert_array_equal(labels, 2 - LABELS)
+
+
+def test_a_feature_may_be_called_like_an_output_where_it_is_asked_for(tmp_path: Path) -> None:
+    path = written(tmp_path / "set", "parquet", FEATURES | {"prob_0": INCOME})
+    found, _ = read_all(path, reading=Reading(columns={"x": ["prob_0"]}))
+    np.testing.assert_array_equal(found["x"], INCOME[:, None])
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
+    path = written(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
+    found, labels = read_all(path, labels_required=False)
+    np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
+    assert labels.tolist() == [0] * N
+    assert not info_of(path, labels_required=False).labelled
+    error = refusal(path)
+    assert error.violations[0].location == "calibration.label"
+    assert "got `age`, `income`" in error.message
+    assert 'config.columns: {"label": ["its name"]}' in error.message
+
+
+@pytest.mark.parametrize("file_format", ["csv", "parquet"])
+def test_inputs_are_held_to_limits(tmp_path: Path, file_format: str) -> None:
+    path = written(tmp_path / "set", file_format, FEATURES)
+    for limits in (
+        DatasetLimits(max_samples=N - 1),
+        DatasetLimits(max_row_bytes=15),
+        DatasetLimits(max_inflated_bytes=16 * N - 1),
+        DatasetLimits(max_classes=2),
+    ):
+        error = refusal(path, limits=limits)
+        assert type(error) is (InvalidDataset if limits.max_classes == 2 else TooLarge)
+
+
+def nulled(values: np.ndarray, row: int) -> pa.Array:
+    mask = np.arange(len(values)) == row
+    return pa.array(values, mask=mask)
+
+
+def replaced(column: str, row: int, value: object) -> dict[str, object]:
+    """Return the columns of tokens with another list in one row."""
+    values = TOKENS[column].to_pylist()
+    values[row] = value
+    return TOKENS | {column: pa.array(values, pa.list_(pa.int64()))}
+
+
+TEXT = pa.array(["a", "b", "c"] * 10)
+DAYS = pa.array([0] * N, pa.date32())
+CASES = {
+    "nothing but the label": ({"label": LABELS}, "calibration", "got `label`"),
+    "no rows": (
+        {name: values[:0] for name, values in FEATURES.items()},
+        "calibration",
+        "at least one sample",
+    ),
+    "text alone": ({"text": TEXT, "label": LABELS}, "calibration.text", "tokenise text first"),
+    "lists of text": (
+        {"tokens": [["a"]] * N, "label": LABELS},
+        "calibration.tokens",
+        "tokenise text first",
+    ),
+    "text and dates": (
+        FEATURES | {"city": TEXT, "day": DAYS},
+        "calibration.city",
+        "got text in `city`, dates in `day`; encode them as numbers, or name the columns",
+    ),
+    "text as a dictionary": (
+        FEATURES | {"city": TEXT.dictionary_encode()},
+        "calibration.city",
+        "got text in `city`",
+    ),
+    "a struct": (
+        FEATURES | {"box": [{"x": 1}] * N},
+        "calibration.box",
+        "got struct<x: int64> in `box`",
+    ),
+    "index of pandas": (
+        FEATURES | {"__index_level_0__": AGE},
+        "calibration",
+        "(index=False)",
+    ),
+    "null feature": (
+        FEATURES | {"income": nulled(INCOME, 17)},
+        "calibration.income[17]",
+        "expected a number, got an empty cell",
+    ),
+    "null flag": (
+        FEATURES | {"flag": nulled(AGE > 40, 17)},
+        "calibration.flag[17]",
+        "expected a number, got an empty cell",
+    ),
+    "nan": (
+        FEATURES | {"income": np.where(np.arange(N) == 17, np.nan, INCOME)},
+        "calibration.income[17]",
+        "expected finite numbers, got nan",
+    ),
+    "null label": (
+        FEATURES | {"label": nulled(LABELS, 17)},
+        "calibration.label[17]",
+        "got an empty cell",
+    ),
+    "negative label": (FEATURES | {"label": LABELS - 1}, "calibration.label[0]", "got -1"),
+    "float label": (FEATURES | {"label": INCOME}, "calibration.label", "cast the column to int64"),
+    "list label": (TOKENS | {"label": TOKENS["input_ids"]}, "calibration.label", "cast"),
+    "integers for an uncertainty": (
+        FEATURES | {"uncertainty_own": AGE},
+        "calibration.uncertainty_own",
+        "cast the column to float32",
+    ),
+    "ragged": (
+        replaced("input_ids", 17, [1] * 9),
+        "calibration.input_ids[17]",
+        'of 8 values as in the rows before, got 9; pad them, with a tokenizer by padding="max',
+    ),
+    "empty list": (replaced("input_ids", 17, []), "calibration.input_ids[17]", "got 0"),
+    "first list empty": (replaced("input_ids", 0, []), "calibration.input_ids[0]", "empty one"),
+    "null list": (replaced("input_ids", 17, None), "calibration.input_ids[17]", "a list, got an"),
+    "first list null": (replaced("input_ids", 0, None), "calibration.input_ids[0]", "empty cell"),
+    "null in a list": (
+        replaced("input_ids", 17, [1] * 7 + [None]),
+        "calibration.input_ids[17]",
+        "a number, got an empty cell",
+    ),
+    "integer beyond 64 bits": (
+        TOKENS | {"input_ids": pa.array([[0, 1]] * 29 + [[0, 2**63]], pa.list_(pa.uint64()))},
+        "calibration.input_ids[29]",
+        "got 9223372036854775808",
+    ),
+    "infinity in a list": (
+        {"x": [[0.0, 1.0]] * 29 + [[0.0, np.inf]], "label": LABELS},
+        "calibration.x[29]",
+        "got inf at [1]",
+    ),
+    "ragged inside": (
+        {"x": [[[1.0, 2.0]] * 3] * 29 + [[[1.0, 2.0]] * 2 + [[1.0]]], "label": LABELS},
+        "calibration.x[29]",
+        "expected a list of 2 values",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+    columns, location, message = CASES[case]
+    error = refusal(write_parquet(tmp_path / "set", columns, row_group_size=7))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == location
+    assert message in error.violations[0].message
+
+
+ASKED_CASES = {
+    "no such column": ({"x": ["years"]}, "called `years`; there are `age`, `label`, `income`"),
+    "no column": ({"x": []}, "names for `x`"),
+    "no such label": ({"label": ["y"]}, "got `y`; there are `age`, `label`, `income`"),
+    "two labels": ({"label": ["age", "income"]}, "to name one column, got `age`, `income`"),
+    "text": ({"x": ["city", "age"]}, "got text in `city`"),
+    "a list and a number": ({"x": ["ids", "age"]}, "or one column of lists, got `ids`, `age`"),
+}
+
+
+@pytest.mark.parametrize("case", ASKED_CASES)
+def test_columns_that_cannot_be_read_as_asked_are_refused(tmp_path: Path, case: str) -> None:
+    asked, message = ASKED_CASES[case]
+    columns = FEATURES | {"city": TEXT, "ids": TOKENS["input_ids"]}
+    path = write_parquet(tmp_path / "set", columns)
+    error = refusal(path, reading=Reading(columns=asked))
+    assert type(error) is InvalidDataset
+    assert message in error.message
+
+
+CSV_CASES = {
+    "text alone": ("text,label\ngood,1\n", "calibration.text", "tokenise text first"),
+    "text": ("age,city,label\n1,Oslo,1\n", "calibration.city", "got text in `city`; encode"),
+    "a date": ("day,label\n2024-01-31,1\n", "calibration.day", "got dates in `day`"),
+    "text further down": ("age,label\n1,0\nold,1\n", "calibration.age[1]", "got 'old'"),
+    "empty first cell": ("age,label\n,0\n2,1\n", "calibration.age[0]", "got an empty cell"),
+    "empty cell": ("a,age,label\n1,1,0\n2,,1\n", "calibration.age[1]", "got an empty cell"),
+    "nan": ("age,label\n1,0\nnan,1\n", "calibration.age[1]", "got nan"),
+    "index": (",age,label\n0,1,0\n", "calibration", "(index=False)"),
+    "index of an index": ("Unnamed: 0,age,label\n0,1,0\n", "calibration", "(index=False)"),
+    "twice": ("age,age,label\n0,1,0\n", "calibration.age", "got it twice"),
+    "no rows": ("age,label\n", "calibration", "at least one sample"),
+    "float label": ("age,label\n1,1.0\n", "calibration.label[0]", "an integer, got '1.0'"),
+    "name below indices": ("age,label\n1,1\n1,cat\n", "calibration.label[1]", "got 'cat'"),
+    "empty name": ("age,label\n1,cat\n1,\n", "calibration.label[1]", "got an empty cell"),
+    "empty label": ("age,label\n1,\n", "calibration.label[0]", "got an empty cell"),
+    "long name": (f"age,label\n1,{'c' * 201}\n", "calibration.label[0]", "got 201"),
+    "short row": ("age,b,label\n1,1,1\n1,1\n", "calibration[1]", "expected 3 values, got 2"),
+}
+
+
+@pytest.mark.parametrize("case", CSV_CASES)
+def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+    text, location, message = CSV_CASES[case]
+    error = refusal(write_text(tmp_path / "set", text))
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == location
+    assert message in error.violations[0].message

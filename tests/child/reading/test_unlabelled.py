@@ -1,0 +1,155 @@
+"""Sets without labels: read where the caller does without them, refused elsewhere."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from dataset_files import (
+    LIMITS,
+    output_columns,
+    read_all,
+    refusal,
+    write_members,
+    write_npz,
+    write_parquet,
+    write_text,
+)
+
+from service.child.reading.open_set import DatasetLimits, open_dataset
+from service.errors import InvalidDataset, TooLarge
+
+N_SAMPLES = 100
+LABELS = np.arange(N_SAMPLES) % 3
+LOGITS = np.random.default_rng(0).normal(size=(N_SAMPLES, 3))
+HUMAN = np.linspace(0, 1, N_SAMPLES)
+FIRST_COLUMN = {"npz": "calibration.logits", "csv": "calibration", "parquet": "calibration"}
+
+
+def write(path: Path, file_format: str, labels: np.ndarray | None, rows: int = N_SAMPLES) -> Path:
+    logits, human = LOGITS[:rows], HUMAN[:rows]
+    if file_format == "npz":
+        arrays = {"logits": logits, "uncertainty_human": human}
+        return write_npz(path, **arrays if labels is None else arrays | {"labels": labels})
+    table = output_columns(logits, labels) | {"uncertainty_human": human}
+    if labels is None:
+        del table["label"]
+    if file_format == "parquet":
+        return write_parquet(path, table)
+    rows = zip(*(column.tolist() for column in table.values()), strict=True)
+    lines = [",".join(map(repr, row)) for row in rows]
+    return write_text(path, "\n".join([",".join(table), *lines]) + "\n")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "set.npz"
+
+
+@pytest.mark.parametrize("batch_size", [1, 7, N_SAMPLES, 1000])
+@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+def test_a_set_without_labels_is_read_by_who_does_without(
+    path: Path, file_format: str, batch_size: int
+) -> None:
+    write(path, file_format, None)
+    found, labels = read_all(path, batch_size=batch_size, labels_required=False)
+    np.testing.assert_array_equal(found["logits"], LOGITS)
+    np.testing.assert_array_equal(labels, np.zeros(N_SAMPLES))
+    assert labels.dtype == np.int64
+    with open_dataset(path, location="shifted", limits=LIMITS, labels_required=False) as dataset:
+        info = dataset.info
+        assert dataset.labels().dtype == np.int64
+        human = np.concatenate([b.supplied["human"] for b in dataset.batches(batch_size)])
+    assert not info.labelled
+    assert (info.n_samples, info.n_classes, info.supplied) == (N_SAMPLES, 3, ("human",))
+    np.testing.assert_array_equal(human, HUMAN)
+
+
+@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+def test_a_set_without_labels_is_refused_unless_told(path: Path, file_format: str) -> None:
+    error = refusal(write(path, file_format, None))
+    assert type(error) is InvalidDataset
+    name = "labels" if file_format == "npz" else "label"
+    assert error.violations[0].location == f"calibration.{name}"
+
+
+@pytest.mark.parametrize("labels_required", [False, True])
+@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+def test_labels_that_are_there_are_read_and_checked(
+    path: Path, file_format: str, *, labels_required: bool
+) -> None:
+    write(path, file_format, LABELS)
+    with open_dataset(
+        path, location="calibration", limits=LIMITS, labels_required=labels_required
+    ) as dataset:
+        assert dataset.info.labelled
+        np.testing.assert_array_equal(dataset.labels(), LABELS)
+    name = "labels" if file_format == "npz" else "label"
+    for wrong in (-1, 3):
+        labels = LABELS.copy()
+        labels[41] = wrong
+        error = refusal(write(path, file_format, labels), labels_required=labels_required)
+        assert error.violations[0].location == f"calibration.{name}[41]"
+
+
+@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
+    options = {"labels_required": False, "limits": DatasetLimits(max_samples=N_SAMPLES - 1)}
+    read_all(write(path, file_format, None, rows=N_SAMPLES - 1), **options)
+    error = refusal(write(path, file_format, None), **options)
+    assert type(error) is TooLarge
+    assert error.violations[0].location == FIRST_COLUMN[file_format]
+    error = refusal(write(path, file_format, None, rows=0), **options)
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == FIRST_COLUMN[file_format]
+    assert "at least one sample" in error.message
+
+
+def test_inputs_need_no_labels(path: Path) -> None:
+    inputs = np.arange(60, dtype=np.uint8).reshape(20, 3)
+    write_npz(path, image=inputs, mask=inputs[:, 0])
+    found, labels = read_all(path, labels_required=False)
+    np.testing.assert_array_equal(found["image"], inputs)
+    assert labels.tolist() == [0] * 20
+
+
+@pytest.mark.parametrize(
+    ("arrays", "location", "message"),
+    [
+        (
+            {"image": np.ones((20, 2)), "mask": np.ones((19, 2))},
+            "calibration.mask",
+            "expected 20 rows, as many as `image` has, got 19",
+        ),
+        (
+            {"logits": LOGITS, "uncertainty_human": HUMAN[:-1]},
+            "calibration.uncertainty_human",
+            "as many as `logits` has",
+        ),
+        ({"uncertainty_human": HUMAN}, "calibration", "the model's inputs"),
+        (
+            {"logits": LOGITS, "label": LABELS},
+            "calibration",
+            "got `logits`, `label`",
+        ),
+    ],
+)
+def test_arrays_without_labels_agree_among_themselves(
+    path: Path, arrays: dict[str, np.ndarray], location: str, message: str
+) -> None:
+    error = refusal(write_npz(path, **arrays), labels_required=False)
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == location
+    assert message in error.message
+
+
+def test_an_archive_of_nothing_is_no_set(path: Path) -> None:
+    error = refusal(write_members(path, {}), labels_required=False)
+    assert error.violations[0].location == "calibration"
+
+
+@pytest.mark.parametrize("name", ["labels", "Label", "y"])
+def test_a_column_that_may_be_meant_as_label_is_not_passed_over(path: Path, name: str) -> None:
+    table = output_columns(LOGITS, LABELS)
+    table[name] = table.pop("label")
+    error = refusal(write_parquet(path, table), labels_required=False)
+    assert f"`{name}`" in error.message

@@ -1,0 +1,48 @@
+"""Bodies as they come over the wire."""
+
+import gzip
+import zlib
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.child.requests.open_inference import divide, inflate
+from service.errors import MalformedRequest, TooLarge
+
+COMPRESS = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
+
+
+@given(st.binary(max_size=2000), st.sampled_from(sorted(COMPRESS)))
+def test_inflated_is_what_was_compressed(body: bytes, encoding: str) -> None:
+    assert inflate(COMPRESS[encoding](body), encoding, max_bytes=2000) == body
+
+
+@given(st.integers(1, 5000), st.integers(0, 4999), st.sampled_from(["gzip", "deflate"]))
+def test_never_more_than_is_allowed(size: int, limit: int, encoding: str) -> None:
+    packed = COMPRESS[encoding](b"a" * size)
+    if size <= limit:
+        assert len(inflate(packed, encoding, max_bytes=limit)) == size
+    else:
+        with pytest.raises(TooLarge):
+            inflate(packed, encoding, max_bytes=limit)
+
+
+@given(st.binary(min_size=1, max_size=200), st.sampled_from(["gzip", "deflate"]), st.data())
+def test_a_part_of_it_is_refused(body: bytes, encoding: str, data) -> None:
+    packed = COMPRESS[encoding](body)
+    cut = data.draw(st.integers(0, len(packed) - 1))
+
+    with pytest.raises(MalformedRequest):
+        inflate(packed[:cut], encoding, max_bytes=1000)
+
+
+@given(st.binary(max_size=50), st.text(max_size=5))
+def test_divided_without_loss_or_refused(body: bytes, length: str) -> None:
+    try:
+        text, raw = divide(body, length)
+    except MalformedRequest:
+        assert not (length.isascii() and length.isdigit() and int(length) <= len(body))
+    else:
+        assert bytes(text) + bytes(raw) == body
+        assert len(text) == int(length)

@@ -1,0 +1,106 @@
+"""Rows of one known shape: read as the other reader reads them, or left to it."""
+
+import json
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from service.child.requests.json_body import JsonRows
+from service.child.requests.limits import BodyLimits
+from service.child.requests.media_types import read_json_body
+from service.child.requests.tensors import check_finite
+from service.errors import ServiceError
+
+LIMITS = BodyLimits(max_bytes=2**20, max_rows=4)
+LARGEST = float(np.finfo(np.float32).max)
+ROWS = np.random.default_rng(0).normal(size=(3, 2, 5)).round(3)
+
+
+def body(inputs, **more):
+    return json.dumps({"calibration": "demo", "inputs": inputs, **more}).encode()
+
+
+def read(text, sizes=(2, 5)):
+    return JsonRows(sizes).read(text, calibration="demo", max_rows=LIMITS.max_rows)
+
+
+@pytest.mark.parametrize("shape", [(3, 10), (3, 2, 5), (1, 1, 5, 2), (2, 1)])
+def test_rows_are_those_of_the_other_reader(shape):
+    sent = np.random.default_rng(1).normal(size=shape) * 10.0 ** np.arange(shape[-1])
+    text = json.dumps({"inputs": sent.tolist(), "calibration": "demo"}, indent=1).encode()
+    found = read(text, shape[1:])
+    assert found.dtype == np.float32
+    other = read_json_body(text, limits=LIMITS).arrays["inputs"]
+    np.testing.assert_array_equal(found, other.astype(np.float32))
+
+
+def test_whole_numbers_are_numbers():
+    np.testing.assert_array_equal(read(body([[1, -2]]), (2,)), [[1, -2]])
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"",
+        b"{",
+        b"[]",
+        b"\xff",
+        b"[" * 100_000,
+        body([]),
+        body([[]]),
+        body([[[]]]),
+        body(ROWS.tolist())[:-1],
+        body(ROWS.tolist()) + b"}",
+        body(ROWS.tolist(), more=1),
+        body(ROWS.tolist(), supplied={"depth": [1, 2, 3]}),
+        body(ROWS.tolist(), calibration="other"),
+        body(ROWS.tolist()).replace(b"demo", b"d\xffmo"),
+        body({"x": ROWS.tolist()}),
+        body({"b64": "AAAA", "dtype": "float32", "shape": [1, 1]}),
+        body(ROWS.reshape(3, 10).tolist()),
+        body(ROWS[..., None].tolist()),
+        body(ROWS[:, :, :4].tolist()),
+        body(ROWS[:, :1].tolist()),
+        body(np.concatenate([ROWS, ROWS]).tolist()),
+        body([*ROWS.tolist(), ROWS[0, :1].tolist()]),
+        body([*ROWS.tolist(), [[1, 2, 3, 4, 5], [1, 2, 3, 4]]]),
+        body([*ROWS.tolist(), [[1, 2, 3, 4], [1, 2, 3, 4, 5, 6]]]),
+        *(
+            body(ROWS.tolist()).replace(str(ROWS[1, 1, 3]).encode(), number)
+            for number in (b'"1"', b"true", b"null", b"NaN", b"Infinity", b"1e39", b"1e999")
+        ),
+        body([[[LARGEST, 1, 2, 3, 3.4028234663852887e38], [0] * 5]]),
+    ],
+    ids=lambda text: text[-40:].decode(errors="replace"),
+)
+def test_what_is_anything_else_is_left_to_the_other_reader(text):
+    assert read(text) is None
+
+
+@given(st.floats(width=64) | st.integers())
+def test_no_number_is_taken_that_the_other_reader_refuses(number):
+    text = body([[0.5, number]])
+    found = read(text, (2,))
+    try:
+        arrays = read_json_body(text, limits=LIMITS).arrays
+        check_finite(arrays, ["x"])
+    except ServiceError:
+        assert found is None
+    else:
+        if found is not None:
+            np.testing.assert_array_equal(found, arrays["inputs"].astype(np.float32))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("float64", [None, 2]), ("float32", None), ("float32", [None]), ("float32", [None, None, 2])],
+)
+def test_there_is_none_for_rows_that_may_differ(dtype, shape):
+    assert JsonRows.of(dtype, shape) is None
+
+
+def test_there_is_one_for_rows_that_are_alike():
+    assert JsonRows.of("float32", [None, 2, 3]) is not None
+    assert JsonRows.of("float32", [4, 2]) is not None

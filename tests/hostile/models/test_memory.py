@@ -1,0 +1,102 @@
+"""Models that take more memory than they may, when they are tried or asked.
+
+How long they take until then is the machine's: they have a service whose deadlines are far off.
+"""
+
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from graph_models import constant, node
+from hostile_case import HostileCase
+from hostile_models import UNPROCESSABLE, ModelCase, assert_told, classifier, loop, served
+from hostile_service import HostileService, hostile_service
+from runner_models import N_FEATURES
+
+DEADLINES = ("load_timeout_seconds", "run_timeout_seconds", "predict_timeout_seconds")
+PATIENT = dict.fromkeys(DEADLINES, 60.0)
+FORTY_GIGABYTES = 10**10
+MEMORY = "too-much-memory"
+# What a model takes at the first rows is told as one of them.
+ROWS = {"code": "invalid-dataset", "says": "calibration"}
+
+
+@pytest.fixture(scope="module")
+def hostile_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[HostileService]:
+    with hostile_service(tmp_path_factory.mktemp("patient"), **PATIENT) as service:
+        yield service
+        assert service.neighbour.view() == service.expected
+
+
+def filled(*nodes, **constants):
+    """Return a classifier that adds what ``huge`` sums up to."""
+    return classifier(
+        *nodes,
+        node("ReduceSum", ["huge"], ["sum"], keepdims=0),
+        node("Add", ["z", "sum"], ["y"]),
+        initializers=[
+            constant(name, values, np.int64 if name == "sizes" else np.float32)
+            for name, values in constants.items()
+        ],
+    )
+
+
+def huge_above(limit):
+    """Return a classifier that fills the memory if a row's first value is above a limit."""
+    return classifier(
+        node("ReduceMax", ["x"], ["m"], keepdims=0),
+        node("Greater", ["m", "limit"], ["above"]),
+        node("Where", ["above", "many", "few"], ["sizes"]),
+        node("Expand", ["half", "sizes"], ["huge"]),
+        node("ReduceSum", ["huge"], ["sum"], keepdims=0),
+        node("Sub", ["sum", "sum"], ["nothing"]),
+        node("Add", ["z", "nothing"], ["y"]),
+        initializers=[
+            constant("limit", limit),
+            constant("many", [FORTY_GIGABYTES], np.int64),
+            constant("few", [1], np.int64),
+            constant("half", [0.5]),
+        ],
+    )
+
+
+CASES = [
+    ModelCase(
+        "forty_gigabytes_of_zeros",
+        lambda: filled(node("ConstantOfShape", ["sizes"], ["huge"]), sizes=[FORTY_GIGABYTES]),
+        MEMORY,
+        **ROWS,
+    ),
+    ModelCase(
+        "forty_gigabytes_of_ones",
+        lambda: filled(
+            node("Expand", ["half", "sizes"], ["huge"]), half=[0.5], sizes=[FORTY_GIGABYTES]
+        ),
+        MEMORY,
+        **ROWS,
+    ),
+    ModelCase(
+        "loop_that_doubles",
+        lambda: loop("z", node("Concat", ["s", "s"], ["t"], axis=0)),
+        MEMORY,
+        **ROWS,
+    ),
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_model_that_fills_the_memory_is_stopped(hostile, case: ModelCase) -> None:
+    assert_told(hostile, case)
+
+
+def test_a_model_that_fills_the_memory_at_one_row_is_stopped(hostile) -> None:
+    hostile(
+        HostileCase(
+            "fills_the_memory_at_one_row",
+            lambda attacker: served(attacker, huge_above(100.0), [1000.0] * N_FEATURES),
+            UNPROCESSABLE,
+            "invalid-input",
+            says=MEMORY,
+            seconds=20,
+        )
+    )

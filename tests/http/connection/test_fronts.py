@@ -1,0 +1,225 @@
+"""Requests on a connection and their answers."""
+
+import http.client
+import json
+
+import pytest
+from hot_fronts import MAX_BODY_BYTES, hot_front, post, request
+
+INFER = "/v2/models/{model_name}/infer"
+CHUNKED = {"Transfer_Encoding": "chunked"}
+CHUNKS = b"3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\n\r\n"
+
+
+@pytest.fixture(scope="module")
+def front():
+    with hot_front() as running:
+        yield running
+
+
+def test_a_connection_is_kept_and_answers_tell_what_was_asked(front) -> None:
+    with front.connect() as connection:
+        for n in range(3):
+            connection.send(post(f"/v2/models/a%20b/infer?later&n={n}", b"x" * n, X_A="1"))
+            answer = connection.answer()
+            assert answer.json() == {
+                "route": INFER,
+                "parameters": {"model_name": "a b"},
+                "query": f"later&n={n}",
+                "bytes": n,
+                "headers": ["host", "x-a"],
+            }
+            assert answer.status == 200
+            assert answer.headers["content-type"] == "application/json"
+            assert answer.headers["date"].endswith("GMT")
+            assert "connection" not in answer.headers
+
+
+@pytest.mark.parametrize("query", ["", "?later", "?twice", "?big=1000000"])
+def test_answers_come_whenever_they_are_ready(front, query) -> None:
+    with front.connect() as connection:
+        for _ in range(2):
+            connection.send(post(f"/predict{query}", b"x"))
+            answer = connection.answer()
+            assert answer.status == 200
+            assert len(answer.body) == int(answer.headers["content-length"])
+
+
+@pytest.mark.parametrize("pieces", [1, 7, 50_000])
+def test_a_body_may_come_in_pieces(front, pieces) -> None:
+    body = bytes(range(256)) * 200
+    sent = post("/predict", body)
+    size = -(-len(sent) // pieces)
+    with front.connect() as connection:
+        for start in range(0, len(sent), size):
+            connection.send(sent[start : start + size])
+        assert connection.answer().json()["bytes"] == len(body)
+
+
+def test_a_chunked_body_is_joined(front) -> None:
+    with front.connect() as connection:
+        for _ in range(2):
+            connection.send(request("POST", "/predict", CHUNKS, **CHUNKED))
+            assert connection.answer().json()["bytes"] == 5
+
+
+def test_a_body_as_long_as_it_may_be(front) -> None:
+    with front.connect() as connection:
+        connection.send(post("/predict", b"x" * MAX_BODY_BYTES))
+        assert connection.answer().json()["bytes"] == MAX_BODY_BYTES
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        post("/predict", b"x" * (MAX_BODY_BYTES + 1)),
+        request("POST", "/predict", b"", Content_Length=str(MAX_BODY_BYTES + 1)),
+        request("POST", "/predict", b"", Content_Length=str(2**63)),
+        request("POST", "/predict", b"1ffff\r\n" + b"x" * 0x1FFFF, **CHUNKED),
+    ],
+    ids=["sent", "claimed", "claimed-huge", "chunked"],
+)
+def test_a_longer_one_is_refused_before_it_is_read(front, sent) -> None:
+    begun = front.hot.n_begun
+    with front.connect() as connection:
+        connection.send(sent)
+        answer = connection.answer()
+    assert answer.status == 413
+    assert answer.json() == {
+        "route": "/predict",
+        "refused": "too-large",
+        "detail": f"body: expected at most {MAX_BODY_BYTES} bytes",
+    }
+    assert front.hot.n_begun == begun
+
+
+def test_answers_stay_in_order(front) -> None:
+    targets = ["/predict?later&n=0", "/ordinary/a", "/predict?n=1", "/ordinary/b", "/predict?n=2"]
+    with front.connect() as connection:
+        connection.send(b"".join(post(target, b"xy") for target in targets))
+        found = [connection.answer().json() for _ in targets]
+    assert [one.get("query", one.get("ordinary")) for one in found] == [
+        *("later&n=0", "a", "n=1", "b", "n=2")
+    ]
+    assert {one["bytes"] for one in found} == {2}
+
+
+def test_one_that_is_half_there_waits_behind_another(front) -> None:
+    second = post("/predict?second", b"x" * 1000)
+    with front.connect() as connection:
+        connection.send(post("/predict?released") + second[:200])
+        front.hot.wait_for("released")
+        front.hot.released.set()
+        assert connection.answer().json()["query"] == "released"
+        connection.send(second[200:])
+        assert connection.answer().json()["query"] == "second"
+
+
+def test_whoever_expects_it_is_told_to_continue(front) -> None:
+    with front.connect() as connection:
+        for target in ("/predict", "/ordinary/a"):
+            sent = post(target, b"xyz", Expect="100-continue")
+            connection.send(sent[:-3])
+            assert connection.answer().status == 100
+            connection.send(sent[-3:])
+            assert connection.answer().json()["bytes"] == 3
+
+
+def test_nobody_is_told_to_continue_what_is_refused(front) -> None:
+    with front.connect() as connection:
+        length = str(MAX_BODY_BYTES + 1)
+        connection.send(request("POST", "/predict", Content_Length=length, Expect="100-continue"))
+        assert connection.answer().status == 413
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        post("/predict", b"x", Connection="close"),
+        post("/predict", b"x").replace(b"HTTP/1.1", b"HTTP/1.0"),
+        post("/predict", b"x", Connection="keep-alive").replace(b"HTTP/1.1", b"HTTP/1.0"),
+    ],
+    ids=["close", "old", "old-keep-alive"],
+)
+def test_some_connections_end_with_their_answer(front, sent) -> None:
+    with front.connect() as connection:
+        connection.send(sent)
+        answer = connection.answer()
+        assert (answer.status, answer.headers["connection"]) == (200, "close")
+        assert connection.is_ended()
+
+
+@pytest.mark.parametrize("behind", ["/predict?behind", "/ordinary/behind"])
+def test_nothing_behind_the_last_request_is_begun(front, behind) -> None:
+    begun = front.hot.n_begun
+    with front.connect() as connection:
+        connection.send(post("/predict?later", Connection="close") + post(behind))
+        assert connection.answer().json()["query"] == "later"
+        assert connection.is_ended()
+    with front.connect() as connection:
+        connection.send(post("/predict"))
+        assert connection.answer().status == 200
+    assert front.hot.n_begun == begun + 2
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "status"),
+    [
+        ("GET", "/predict", 404),
+        ("HEAD", "/predict", 404),
+        ("PUT", "/predict", 404),
+        ("POST", "/predict/", 404),
+        ("POST", "/v2/models/a%2Fb/infer", 404),
+        ("POST", "/v2/models/a/ready", 404),
+        ("GET", "/ordinary/x", 200),
+        ("POST", "/%70redict", 200),
+        ("POST", "http://elsewhere/predict?x", 200),
+        ("OPTIONS", "*", 404),
+    ],
+)
+def test_all_else_is_for_the_app(front, method, target, status) -> None:
+    with front.connect() as connection:
+        for _ in range(2):
+            connection.send(request(method, target))
+            answer = connection.answer(to=method)
+            assert answer.status == status
+            hot = status == 200 and method == "POST"
+            assert (b'"route"' in answer.body) == hot
+
+
+@pytest.mark.parametrize("target", ["/predict?never", "/v2/models/a/infer?never"])
+def test_a_client_that_leaves_is_told_of(front, target) -> None:
+    with front.connect() as connection:
+        connection.send(post(target, b"x"))
+        front.hot.wait_for("never")
+    assert front.hot.left.acquire(timeout=10)
+
+
+def test_a_client_that_leaves_within_its_body_has_asked_nothing(front) -> None:
+    begun, taken = front.hot.n_begun, front.front.budget.taken
+    with front.connect() as connection:
+        connection.send(post("/predict", b"x" * 5000)[:-1])
+    assert front.hot.broken_off.get(timeout=10) == "/predict"
+    with front.connect() as connection:
+        connection.send(post("/predict?after"))
+        assert connection.answer().json()["query"] == "after"
+    assert front.hot.n_begun == begun + 1
+    assert front.front.budget.taken == taken
+
+
+def test_a_failure_of_the_app_is_an_answer(front) -> None:
+    with front.connect() as connection:
+        connection.send(post("/predict?raise"))
+        assert connection.answer().status == 500
+    with front.connect() as connection:
+        connection.send(post("/predict"))
+        assert connection.answer().status == 200
+
+
+def test_a_common_client_gets_on_with_it(front) -> None:
+    connection = http.client.HTTPConnection(*front.address)
+    for n in range(20):
+        connection.request("POST", f"/predict?n={n}", body=b"x" * (n * 5000))
+        answer = connection.getresponse()
+        assert json.loads(answer.read())["bytes"] == n * 5000
+    connection.close()

@@ -1,0 +1,170 @@
+"""What every answer says, of whatever route and whatever became of it."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from hot_fronts import Connection, post, request
+from keyed_service import KeyedService, keyed_service, logits_of
+
+from service.access.route_table import ROUTES
+from service.http import problems, request_record
+from service.http.request_record import RequestLog
+from service.metrics.metrics import Metrics
+
+ALWAYS = {
+    "x-content-type-options": "nosniff",
+    "x-frame-options": "DENY",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cross-origin-opener-policy": "same-origin",
+}
+PAGES_OF_OTHERS = {"Origin": "https://evil.example", "Access-Control-Request-Method": "POST"}
+NAMED = re.compile(r"[0-9a-f]{20}")
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory) -> Iterator[KeyedService]:
+    with keyed_service(tmp_path_factory.mktemp("keyed"), receive_seconds=0.5) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def known(service) -> httpx.Client:
+    client = service.client(service.make().text)
+    while client.get("/calibrations").status_code == httpx.codes.UNAUTHORIZED:
+        asyncio.run(asyncio.sleep(0.1))
+    files = [("calibration", ("c.csv", logits_of())), ("config", (None, '{"name": "digits"}'))]
+    made = client.post("/calibrate", files=files, headers={"Prefer": "wait=30"})
+    assert made.json()["status"] == "succeeded"
+    return client
+
+
+def assert_complete(headers, path: str = "") -> None:
+    # With `no-referrer` browsers would hide from our own forms' requests where they come from.
+    is_page = headers.get("content-type", "").startswith("text/html") and path != "/docs"
+    for name, value in (ALWAYS | ({"referrer-policy": "same-origin"} if is_page else {})).items():
+        assert headers[name] == value
+    policy = headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; ")
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+    is_asset = path.startswith("/static")
+    assert headers["cache-control"] == ("public, max-age=3600" if is_asset else "no-store")
+    assert headers["x-request-id"]
+    assert "server" not in headers
+    assert not any(name.startswith("access-control") for name in headers)
+
+
+@pytest.mark.parametrize(("method", "path"), ROUTES, ids=[" ".join(key) for key in ROUTES])
+def test_every_route_says_it(service, known, method, path) -> None:
+    """With a key and without, of what is there and what is not, asked by a page of others."""
+    address = path.replace("{path:path}", "swagger-ui.css").replace("{model_version}", "1")
+    for name in ("digits", "none"):
+        target = re.sub(r"\{(calibration_id|model_name|name|evaluation_name:path)\}", name, address)
+        for client in (known, service.client()):
+            with client.stream(method, target, headers=PAGES_OF_OTHERS) as answer:
+                assert_complete(answer.headers, target)
+                assert answer.status_code < 500
+            if method == "GET" and name == "none":
+                for other in ("HEAD", "OPTIONS", "PUT"):
+                    with client.stream(other, target, headers=PAGES_OF_OTHERS) as answer:
+                        assert answer.headers["x-content-type-options"] == "nosniff"
+                        assert not any("access-control" in header for header in answer.headers)
+
+
+RAW = {
+    "no HTTP": (b"nonsense\r\n\r\n", 400),
+    "nothing there": (request("GET", "/nothing"), 401),
+    "long headers": (request("GET", "/healthz", X="x" * 100_000), 431),
+    "long body": (post("/predict", b"", X="y").replace(b"Length: 0", b"Length: 99999999"), 401),
+    "never whole": (b"GET /healthz HTTP/1.1\r\n", 408),
+}
+
+
+@pytest.mark.parametrize("case", RAW)
+def test_what_is_refused_on_the_connection_says_it(service, case) -> None:
+    sent, status = RAW[case]
+    with Connection(service.address) as connection:
+        connection.send(sent)
+        answer = connection.answer()
+    assert answer.status == status
+    assert_complete(answer.headers)
+    assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+def test_a_method_that_is_not_offered_and_a_body_that_is_too_long_say_it(tmp_path) -> None:
+    with keyed_service(tmp_path, first=False, workers=0) as service:
+        client = service.client()
+        for answer, status in (
+            (client.get("/predict"), 405),
+            (client.post("/nothing"), 404),
+            (client.post("/calibrations/none/cancel", content=bytes(100_000)), 413),
+            (client.post("/predict", content=iter([bytes(2**20)] * 33)), 413),
+        ):
+            assert answer.status_code == status
+            assert_complete(answer.headers)
+            assert answer.json()["request_id"] == answer.headers["x-request-id"]
+
+
+def test_a_failure_of_the_service_says_it_and_nothing_else() -> None:
+    """The log has the reason, by the name that the answer has."""
+    app = FastAPI()
+    problems.install(app)
+    request_record.install(app, metrics=Metrics(), request_log=RequestLog("none"))
+
+    @app.get("/fails")
+    def fails() -> None:
+        raise ZeroDivisionError("of /home/somebody")
+
+    async def ask() -> httpx.Response:
+        transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
+            return await client.get("/fails")
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR
+    assert_complete(answer.headers)
+    told = answer.json()
+    assert NAMED.fullmatch(told["request_id"])
+    assert answer.headers["x-request-id"] == told["request_id"]
+    assert "somebody" not in answer.text
+    assert "Zero" not in answer.text
+
+
+@pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel", "/v2/models/x/infer"])
+def test_a_request_is_called_what_its_client_calls_it(known, path) -> None:
+    """If that is short and plain."""
+    for given in ("a", "Trace-1.2_3", "x" * 64):
+        answer = known.post(path, headers={"X-Request-Id": given})
+        assert answer.headers["x-request-id"] == given
+    names = set()
+    for given in ("", "x" * 65, "a b", "a;b", "é", "<script>", "a\tb"):
+        answer = known.post(path, headers={"X-Request-Id": given.encode("latin-1")})
+        names.add(answer.headers["x-request-id"])
+        assert NAMED.fullmatch(answer.headers["x-request-id"])
+    assert len(names) == 7
+
+
+def test_requests_one_behind_the_other_have_names_of_their_own(known, service) -> None:
+    key = known.headers["authorization"]
+    one = request("POST", "/predict", Content_Length="0", Authorization=key)
+    named = request("POST", "/predict", Content_Length="0", Authorization=key, X_Request_Id="mine")
+    with Connection(service.address) as connection:
+        connection.send(one + named + one)
+        names = [connection.answer().headers["x-request-id"] for _ in range(3)]
+    assert names[1] == "mine"
+    assert len(set(names)) == 3
+
+
+def test_the_page_of_the_documentation_has_no_script_within(known) -> None:
+    page = known.get("/docs")
+    assert "script-src 'self';" in page.headers["content-security-policy"]
+    assert re.findall(r"<script>|<style|\son\w+=|\sstyle=|javascript:", page.text) == []
+    for source in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+        asset = known.get(source)
+        assert asset.status_code == httpx.codes.OK
+        assert_complete(asset.headers, source)

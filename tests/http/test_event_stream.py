@@ -1,0 +1,210 @@
+"""A stream of events by itself, as any ASGI server runs it."""
+
+import asyncio
+import uuid
+
+import pytest
+from pydantic import BaseModel
+from runner_children import wait_until
+
+import models
+from service.errors import NotFound, Overloaded
+from service.http.job_events import (
+    HEARTBEAT,
+    LOOK_SECONDS,
+    EventStream,
+    FollowedJob,
+    JobSubscription,
+    JobWatch,
+)
+from service.storage.overview import JobView
+
+QUEUED = JobView("queued", None, 0, 0, None)
+RUNNING = JobView("running", "fit", 1, 2, None)
+DONE = JobView("succeeded", "fit", 2, 2, None)
+JOB = FollowedJob(models.Calibration, uuid.UUID(int=1))
+
+
+class Whole(BaseModel):
+    status: str = "succeeded"
+
+
+class Client:
+    """Keeps what it is sent, and leaves when told to."""
+
+    def __init__(self) -> None:
+        self.sent: list[bytes] = []
+        self.leaves = asyncio.Event()
+        self.more = asyncio.Event()
+
+    async def receive(self) -> dict:
+        await self.leaves.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: dict) -> None:
+        self.sent.append(message.get("body", b""))
+        self.more.set()
+
+    async def sees(self, part: bytes) -> None:
+        async with asyncio.timeout(10):
+            while part not in b"".join(self.sent):
+                await self.more.wait()
+                self.more.clear()
+
+
+class Jobs:
+    """The database: what it says, or that it is away."""
+
+    def __init__(self) -> None:
+        self.view: JobView | None = QUEUED
+        self.away = self.broken = False
+        self.looks = 0
+
+    def look(self, _asked: object) -> dict[FollowedJob, JobView]:
+        self.looks += 1
+        if self.broken:
+            raise RuntimeError("a bug")
+        if self.away:
+            raise Overloaded("The database does not answer.")
+        return {} if self.view is None else {JOB: self.view}
+
+    def read(self) -> BaseModel:
+        if self.away:
+            raise Overloaded("The database does not answer.")
+        if self.view is None:
+            raise NotFound("gone")
+        return Whole()
+
+
+class Scene:
+    """One client that follows one job."""
+
+    def __init__(self, *, places: int = 1, heartbeat_seconds: float = 15.0) -> None:
+        self.jobs, self.client, self.stopping = Jobs(), Client(), asyncio.Event()
+        self.watch = JobWatch(self.jobs.look, places=places, stopping=self.stopping)
+        self.stream = self.another(heartbeat_seconds)
+
+    def another(self, heartbeat_seconds: float = 15.0) -> EventStream:
+        return EventStream(
+            JobSubscription(JOB, self.jobs.view),
+            self.watch,
+            self.jobs.read,
+            heartbeat_seconds=heartbeat_seconds,
+        )
+
+    def begin(self) -> "asyncio.Task[None]":
+        return asyncio.create_task(self.stream({}, self.client.receive, self.client.send))
+
+
+def played(scene) -> None:
+    """Run a scene to its end."""
+
+    async def run() -> None:
+        async with asyncio.timeout(20):
+            await scene()
+
+    asyncio.run(run())
+
+
+def test_a_comment_tells_that_it_is_still_there() -> None:
+    async def scene() -> None:
+        quiet = Scene(heartbeat_seconds=0.01)
+        task = quiet.begin()
+        await quiet.client.sees(HEARTBEAT + HEARTBEAT)
+        quiet.jobs.view = DONE
+        await task
+        assert b"".join(quiet.client.sent).count(b"event: ") == 2
+
+    played(scene)
+
+
+def test_its_place_is_free_as_soon_as_the_client_has_left() -> None:
+    async def scene() -> None:
+        alone = Scene()
+        task = alone.begin()
+        await alone.client.sees(b"queued")
+        assert alone.watch.open == 1
+        with pytest.raises(Overloaded, match="stream"):
+            await alone.another()({}, alone.client.receive, alone.client.send)
+        alone.client.leaves.set()
+        await task
+        assert alone.watch.open == 0
+        assert b"event: end" not in b"".join(alone.client.sent)
+
+    played(scene)
+
+
+def test_a_server_that_tells_of_a_client_that_left_by_a_failure_is_no_trouble() -> None:
+    async def scene() -> None:
+        gone = Scene()
+
+        async def send(message: dict) -> None:
+            raise OSError("broken pipe")
+
+        await gone.stream({}, gone.client.receive, send)
+        assert gone.watch.open == 0
+
+    played(scene)
+
+
+def test_it_ends_when_the_service_is_to_end() -> None:
+    async def scene() -> None:
+        ending = Scene()
+        task = ending.begin()
+        await ending.client.sees(b"queued")
+        ending.stopping.set()
+        await task
+        assert ending.client.sent[-1] == b""
+        assert b"event: end" not in b"".join(ending.client.sent)
+
+    played(scene)
+
+
+def test_it_outlives_a_database_that_is_away() -> None:
+    async def scene() -> None:
+        patient = Scene()
+        task = patient.begin()
+        await patient.client.sees(b"queued")
+        patient.jobs.away = True
+        looks = patient.jobs.looks
+        assert await asyncio.to_thread(wait_until, lambda: patient.jobs.looks > looks + 1)
+        patient.jobs.view, patient.jobs.away = RUNNING, False
+        await patient.client.sees(b"running")
+        patient.jobs.view = None
+        await task
+        assert b'"status":"deleted"' in b"".join(patient.client.sent)
+
+    played(scene)
+
+
+def test_nobody_looks_when_nobody_follows() -> None:
+    async def scene() -> None:
+        last = Scene()
+        task = last.begin()
+        await last.client.sees(b"queued")
+        last.client.leaves.set()
+        await task
+        looks = last.jobs.looks
+        await asyncio.sleep(3 * LOOK_SECONDS)
+        assert last.jobs.looks <= looks + 1
+
+    played(scene)
+
+
+def test_a_look_that_fails_lets_everybody_go() -> None:
+    async def scene() -> None:
+        broken = Scene()
+        task = broken.begin()
+        await broken.client.sees(b"queued")
+        broken.jobs.broken = True
+        await task
+        assert broken.watch.open == 0
+        broken.jobs.broken = False
+        broken.stream, broken.client = broken.another(), Client()
+        task = broken.begin()
+        await broken.client.sees(b"queued")
+        broken.jobs.view = DONE
+        await task
+        assert b"event: end" in b"".join(broken.client.sent)
+
+    played(scene)

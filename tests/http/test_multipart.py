@@ -1,0 +1,175 @@
+"""Uploads: parts arrive whole, in constant memory, under names that are labels."""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from memory import peak_of
+from multipart_bodies import (
+    BOUNDARY,
+    CONTENT_TYPE,
+    MEBIBYTE,
+    RULES,
+    body,
+    file_part,
+    pieces,
+    receive,
+    text_part,
+)
+
+from service.errors import TooLarge
+from service.http.uploads import PartRule, UploadLimits
+
+# Data that looks like the end of a part, and plain bytes.
+contents = st.lists(
+    st.sampled_from([b"\r", b"\n", b"--", b"\r\n--", BOUNDARY, b"\r\n--" + BOUNDARY[:-1], b"\0x"])
+    | st.binary(max_size=20),
+    max_size=8,
+).map(lambda found: b"".join(found).replace(b"\r\n--" + BOUNDARY, b""))
+
+
+@settings(deadline=None)
+@given(
+    files=st.lists(contents, max_size=3),
+    text=st.none() | st.text(max_size=50),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=5),
+)
+def test_parts_arrive_whole_however_they_are_cut(
+    tmp_path_factory: pytest.TempPathFactory, files: list[bytes], text: str | None, sizes: list[int]
+) -> None:
+    parts = [file_part("model", f"{i}.onnx", data) for i, data in enumerate(files)]
+    if text is not None:
+        parts.append(text_part("config", text.encode()))
+    folder = tmp_path_factory.mktemp("spool")
+    upload = receive(folder, pieces(body(*parts), sizes))
+    found = upload.files("model")
+    assert [file.path.read_bytes() for file in found] == files
+    assert [file.sha256 for file in found] == [hashlib.sha256(data).hexdigest() for data in files]
+    assert [file.size for file in found] == [len(data) for data in files]
+    assert [file.label for file in found] == [f"{i}.onnx" for i in range(len(files))]
+    assert upload.text("config") == text
+    assert upload.files("calibration") == []
+    upload.discard()
+    upload.discard()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_clients_own_encoding_is_read(tmp_path: Path) -> None:
+    request = httpx.Request(
+        "POST",
+        "http://localhost/",
+        files=[
+            ("model", ("größe.onnx", b"\0" * 300_000, "application/octet-stream")),
+            ("model", ("second.onnx", b"")),
+            ("config", (None, '{"bins": 10}')),
+        ],
+    )
+    upload = receive(
+        tmp_path, pieces(request.read(), [65_536]), content_type=request.headers["content-type"]
+    )
+    assert [(file.label, file.size) for file in upload.files("model")] == [
+        ("größe.onnx", 300_000),
+        ("second.onnx", 0),
+    ]
+    assert upload.text("config") == '{"bins": 10}'
+
+
+@pytest.mark.parametrize(
+    ("filename", "label"),
+    [
+        ("model.onnx.data", "model.onnx.data"),
+        ("../../etc/passwd", "passwd"),
+        ("C:\\\\models\\\\net.onnx", "net.onnx"),
+        ("/", "unnamed"),
+        ("..", "unnamed"),
+        ("a\x1b[31m\x7f.onnx", "a[31m.onnx"),
+        ("exe\u202egnp.onnx", "exegnp.onnx"),
+        (" padded ", "padded"),
+        ('say \\"hi\\".onnx', 'say "hi".onnx'),
+        ("n" * 400, "n" * 255),
+    ],
+)
+def test_file_names_are_labels(tmp_path: Path, filename: str, label: str) -> None:
+    (found,) = receive(tmp_path, [body(file_part("model", filename))]).files("model")
+    assert found.label == label
+    assert found.path.resolve().is_relative_to(tmp_path.resolve())
+
+
+def test_limits_are_inclusive(tmp_path: Path) -> None:
+    data = body(file_part("model", "a", b"x" * MEBIBYTE), text_part("config", b"x" * 1000))
+    limits = UploadLimits(
+        max_model_bytes=MEBIBYTE,
+        max_model_data_bytes=MEBIBYTE,
+        max_dataset_bytes=MEBIBYTE,
+        max_total_bytes=len(data),
+        max_parts=2,
+    )
+    receive(tmp_path / "taken", [data], limits=limits)
+    with pytest.raises(TooLarge, match="in all"):
+        receive(tmp_path / "refused", [data, b"\n"], limits=limits)
+    assert list((tmp_path / "refused").iterdir()) == []
+
+
+@pytest.mark.parametrize("content_type", [f'{CONTENT_TYPE.replace("=", chr(61) + chr(34))}"'])
+def test_boundaries_may_be_quoted(tmp_path: Path, content_type: str) -> None:
+    upload = receive(tmp_path, [body(text_part("config", b"{}"))], content_type=content_type)
+    assert upload.text("config") == "{}"
+
+
+def test_what_follows_the_closing_boundary_is_ignored(tmp_path: Path) -> None:
+    upload = receive(tmp_path, [body(text_part("config", b"{}")), b"epilogue"])
+    assert upload.text("config") == "{}"
+
+
+def test_a_form_without_parts_is_a_form(tmp_path: Path) -> None:
+    upload = receive(tmp_path, [body()])
+    assert upload.files("model") == []
+    assert upload.text("config") is None
+
+
+def test_a_field_of_a_form_that_nobody_filled_in_is_left_out(tmp_path: Path) -> None:
+    """A browser sends one for each field, without a name and empty."""
+    data = body(file_part("model", "", b""), file_part("calibration", "c.csv", b"x"))
+    upload = receive(tmp_path, pieces(data, [7]))
+    assert upload.files("model") == []
+    assert [found.label for found in upload.files("calibration")] == ["c.csv"]
+    assert len(list(tmp_path.rglob("part-*"))) == 1
+
+
+def test_uploads_share_a_folder_without_meeting(tmp_path: Path) -> None:
+    uploads = [receive(tmp_path, [body(file_part("model", "a", b"%d" % i))]) for i in range(3)]
+    uploads[1].discard()
+    assert uploads[0].files("model")[0].path.read_bytes() == b"0"
+    assert uploads[2].files("model")[0].path.read_bytes() == b"2"
+
+
+def test_memory_does_not_grow_with_the_body(tmp_path: Path) -> None:
+    n_bytes = 200 * MEBIBYTE
+    rules = RULES | {"model": PartRule(max_bytes=n_bytes, repeatable=False, is_file=True)}
+    chunk = bytes(range(256)) * 256
+
+    def generated() -> Iterator[bytes]:
+        yield file_part("model", "a", b"")[:-2]
+        for _ in range(n_bytes // len(chunk)):
+            yield chunk
+        yield b"\r\n" + body()
+
+    peak = peak_of(lambda: receive(tmp_path, generated(), rules=rules))
+    upload = receive(tmp_path, generated(), rules=rules)
+    (found,) = upload.files("model")
+    assert found.size == found.path.stat().st_size == n_bytes
+    expected = hashlib.sha256()
+    for _ in range(n_bytes // len(chunk)):
+        expected.update(chunk)
+    assert found.sha256 == expected.hexdigest()
+    assert peak < 6 * MEBIBYTE
+    upload.discard()
+
+
+def test_rules_that_cannot_be_kept_are_refused() -> None:
+    with pytest.raises(ValueError, match="cannot be repeatable"):
+        PartRule(max_bytes=1, repeatable=True, is_file=False)

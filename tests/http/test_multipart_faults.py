@@ -1,0 +1,118 @@
+"""Uploads that fail from outside: cancelled, cut off, without space. Nothing stays on disk."""
+
+import asyncio
+import resource
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import anyio
+import pytest
+from multipart_bodies import (
+    CONTENT_TYPE,
+    LIMITS,
+    MEBIBYTE,
+    body,
+    file_part,
+    pieces,
+    receive,
+    streamed,
+)
+
+from service.errors import StorageFull
+from service.http.uploads import PartRule, spool_multipart
+
+LARGE = {"model": PartRule(max_bytes=10**9, repeatable=True, is_file=True)}
+
+
+def test_a_client_that_leaves_leaves_nothing(tmp_path: Path) -> None:
+    def broken() -> Iterator[bytes]:
+        yield file_part("model", "a", b"x" * 900_000)
+        yield file_part("model", "a", b"x" * 900_000)
+        assert list(tmp_path.rglob("part-*"))
+        raise ConnectionError
+
+    with pytest.raises(ConnectionError):
+        receive(tmp_path, broken())
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("n_chunks", [0, 1, 60], ids=["before a write", "between", "after some"])
+def test_a_cancelled_upload_leaves_nothing(tmp_path: Path, n_chunks: int) -> None:
+    async def stalled() -> AsyncIterator[bytes]:
+        yield file_part("model", "a", b"")[:-2]
+        for _ in range(n_chunks):
+            yield b"x" * 65_536
+        await asyncio.Event().wait()
+
+    async def cancelled() -> list[Path]:
+        receiving = asyncio.create_task(
+            spool_multipart(CONTENT_TYPE, stalled(), folder=tmp_path, limits=LIMITS, parts=LARGE)
+        )
+        await asyncio.sleep(0.05)
+        found = await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+        receiving.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await receiving
+        return found
+
+    assert len(asyncio.run(cancelled())) == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_upload_past_a_deadline_leaves_nothing(tmp_path: Path) -> None:
+    """A cancelled scope of anyio, unlike a cancelled task, cancels what cleans up as well."""
+
+    async def stalled() -> AsyncIterator[bytes]:
+        yield file_part("model", "a", b"x" * (2 * MEBIBYTE))
+        await anyio.sleep_forever()
+
+    async def late() -> bool:
+        with anyio.move_on_after(0.1) as scope:
+            await spool_multipart(
+                CONTENT_TYPE, stalled(), folder=tmp_path, limits=LIMITS, parts=LARGE
+            )
+        return scope.cancelled_caught
+
+    assert asyncio.run(late())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+    """Beyond a limit of the process the kernel refuses writes as it does on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    data = body(file_part("model", "a", b"x" * 900_000))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
+    try:
+        with pytest.raises(StorageFull):
+            receive(tmp_path, pieces(data, [65_536]))
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_other_faults_of_the_disk_are_not_the_senders(tmp_path: Path) -> None:
+    (tmp_path / "spool").write_text("no folder")
+    with pytest.raises(OSError, match="spool"):
+        receive(tmp_path / "spool", [body(file_part("model", "a"))])
+
+
+def test_other_tasks_run_while_a_body_is_written(tmp_path: Path) -> None:
+    async def turns_of_another_task() -> int:
+        turns = 0
+
+        async def turning() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        other = asyncio.create_task(turning())
+        chunks = [body(file_part("model", "a", b"x" * (8 * MEBIBYTE)))]
+        await spool_multipart(
+            CONTENT_TYPE, streamed(chunks), folder=tmp_path, limits=LIMITS, parts=LARGE
+        )
+        other.cancel()
+        return turns
+
+    # The body is one chunk, so the stream gives way once: all other turns fell into the writing.
+    assert asyncio.run(turns_of_another_task()) > 10

@@ -1,0 +1,226 @@
+"""Tenants take turns, however many jobs one of them has queued."""
+
+import uuid
+from collections import Counter
+from functools import partial
+
+import pytest
+from databases import DIALECTS
+from sqlalchemy import event, insert, text, update
+from storage_jobs import JOB_KINDS
+from storage_rows import add_tenant, claimed, queue_calibration, queue_of, tenant_of
+from storage_threads import at_once
+
+import models
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Return the name of each supported database."""
+    return request.param
+
+
+MANY, FEW = 1000, 10
+
+
+def queue_many(database, tenant_id: uuid.UUID, count: int) -> None:
+    """Queue calibrations in one statement."""
+    queue_calibration(database, tenant_id=tenant_id)
+    rows = [
+        {
+            "id": uuid.uuid4(),
+            "tenant_id": tenant_id,
+            "name": "digits",
+            "version": version,
+            "config": {},
+            "data": {},
+            "versions": {},
+            "warnings": [],
+        }
+        for version in range(2, count + 1)
+    ]
+    if rows:
+        with database.session() as session:
+            session.execute(insert(models.Calibration), rows)
+
+
+def two_tenants(database) -> tuple[uuid.UUID, uuid.UUID]:
+    """Queue many jobs of one tenant, and then a few of another."""
+    busy, other = tenant_of(database), add_tenant(database, "other")
+    queue_many(database, busy, MANY)
+    queue_many(database, other, FEW)
+    return busy, other
+
+
+def longest_wait(order: list[uuid.UUID], tenant_id: uuid.UUID) -> int:
+    """Return the most jobs of others between two of a tenant, or before its first."""
+    waits, wait = [0], 0
+    for found in order:
+        wait = 0 if found == tenant_id else wait + 1
+        waits.append(wait)
+    return max(waits)
+
+
+@pytest.fixture(params=JOB_KINDS, ids=lambda kind: kind.kind)
+def jobs(request, database):
+    return request.param(database)
+
+
+def test_one_worker_alternates(database) -> None:
+    busy, other = two_tenants(database)
+    queue, order = queue_of(database), []
+    while order.count(other) < FEW:
+        job = claimed(queue)
+        order.append(job.tenant_id)
+        queue.publish(job, rows=[], artifacts=[])
+    assert longest_wait(order, other) <= 2
+    assert longest_wait(order, busy) <= 2
+
+
+def test_two_workers_serve_both(database) -> None:
+    busy, other = two_tenants(database)
+    queues = [queue_of(database, "first"), queue_of(database, "second")]
+    order, running = [], []
+    while order.count(other) < FEW:
+        queue = queues[len(order) % 2]
+        job = claimed(queue)
+        order.append(job.tenant_id)
+        running.append((queue, job))
+        if len(running) == 2:
+            done, job = running.pop(0)
+            done.publish(job, rows=[], artifacts=[])
+    assert longest_wait(order, other) <= 2
+    assert longest_wait(order, busy) <= 2
+
+
+def test_who_has_the_fewest_running_comes_first(jobs) -> None:
+    others = [add_tenant(jobs.database, name) for name in ("second", "third")]
+    tenants = [tenant_of(jobs.database), *others]
+    for tenant_id in tenants:
+        for _ in range(3):
+            jobs.put(tenant_id=tenant_id)
+    queue = jobs.queue_of()
+    found = [claimed(queue) for _ in range(6)]
+    assert {job.tenant_id for job in found[:3]} == set(tenants)
+    assert Counter(job.tenant_id for job in found) == dict.fromkeys(tenants, 2)
+    # The first of these ends: its tenant has one running, the others two.
+    assert queue.cancel(found[0])
+    assert claimed(queue).tenant_id == found[0].tenant_id
+
+
+def test_of_equals_who_was_served_longest_ago_comes_first(jobs) -> None:
+    first, second, new = (add_tenant(jobs.database, name) for name in ("a", "b", "c"))
+    queue = jobs.queue_of()
+    for tenant_id in (first, second):
+        jobs.put(tenant_id=tenant_id)
+        assert queue.cancel(claimed(queue))
+    for tenant_id in (second, first, new):
+        jobs.put(tenant_id=tenant_id)
+    order = []
+    for _ in range(3):
+        job = claimed(queue)
+        order.append(job.tenant_id)
+        assert queue.cancel(job)
+    assert order == [new, first, second]
+
+
+def test_a_job_that_is_handed_back_again_and_again_lets_others_pass(jobs) -> None:
+    stuck, other = (add_tenant(jobs.database, name) for name in ("stuck", "other"))
+    jobs.put(tenant_id=stuck)
+    queue = jobs.queue_of()
+    assert queue.release(claimed(queue))
+    jobs.put(tenant_id=other)
+    assert claimed(queue).tenant_id == other
+
+
+def test_an_abandoned_job_does_not_count_as_running(jobs) -> None:
+    abandoned, other = (add_tenant(jobs.database, name) for name in ("abandoned", "other"))
+    jobs.put(tenant_id=abandoned)
+    first = claimed(jobs.queue_of("dead", -1.0))
+    jobs.put(tenant_id=other)
+    with jobs.database.session() as session:
+        # Served later than the abandoned job.
+        changed = update(jobs.table).where(jobs.table.tenant_id == other)
+        session.execute(changed.values(claimed_at=models.database_now()))
+    again = claimed(jobs.queue_of())
+    assert (again.id, again.attempt) == (first.id, 2)
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_jobs_that_somebody_holds_are_passed_over(database) -> None:
+    """The tenant whose turn it is has one job, and that is locked: it is another's turn."""
+    mine, other = tenant_of(database), add_tenant(database, "other")
+    queue_calibration(database, tenant_id=mine)
+    held = queue_calibration(database, tenant_id=other)
+    row = queue_calibration(database, tenant_id=mine)
+    queue = queue_of(database)
+    assert queue.cancel(claimed(queue))
+    with database.session() as session:
+        session.execute(
+            text("SELECT 1 FROM calibration WHERE id = :id FOR UPDATE"), {"id": held.id}
+        )
+        assert claimed(queue).id == row.id
+        assert queue.claim() is None
+    assert claimed(queue).id == held.id
+
+
+def test_claims_that_race_take_each_job_of_all_tenants_once(database) -> None:
+    tenants = [tenant_of(database), *(add_tenant(database, f"t{i}") for i in range(4))]
+    for count, tenant_id in zip((40, 5, 1, 3, 9), tenants, strict=True):
+        queue_many(database, tenant_id, count)
+
+    def work(number: int) -> list[uuid.UUID]:
+        queue = queue_of(database, f"worker-{number}")
+        return [job.id for job in iter(queue.claim, None)]
+
+    taken = [job for found in at_once([partial(work, i) for i in range(8)]) for job in found]
+    assert len(taken) == len(set(taken)) == 58
+    assert queue_of(database).claim() is None
+
+
+def test_a_claim_reads_few_rows_of_thousands(database) -> None:
+    busy, other = tenant_of(database), add_tenant(database, "other")
+    queue_many(database, busy, 3 * MANY)
+    queue_many(database, other, 3)
+    if database.dialect == "postgresql":
+        with database.session() as session:
+            session.execute(text("ANALYZE calibration"))
+    queue, said = queue_of(database), []
+    claimed(queue)
+
+    def listen(_connection, _cursor, statement, parameters, *_):
+        said.append((statement, parameters))
+
+    event.listen(database.engine, "before_cursor_execute", listen)
+    claimed(queue)
+    event.remove(database.engine, "before_cursor_execute", listen)
+    queries = [found for found in said if found[0].startswith(("SELECT", "WITH"))]
+    assert len(queries) == 3
+    read = {"sqlite": _unindexed, "postgresql": _rows_read}[database.dialect]
+    assert [read(database, *found) for found in queries] == [[]] * 3
+
+
+def _unindexed(database, statement: str, parameters: tuple) -> list[str]:
+    """Return what SQLite would do with more than a few rows of the table."""
+    with database.engine.connect() as connection:
+        plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters).all()
+    steps = [row[-1] for row in plan]
+    sorts = [step for step in steps if "ORDER BY" in step and not statement.startswith("WITH")]
+    return sorts + [step for step in steps if step.startswith("SCAN calibration")]
+
+
+def _rows_read(database, statement: str, parameters: dict) -> list[str]:
+    """Return the steps in which PostgreSQL reads more than a few rows."""
+    with database.engine.connect() as connection:
+        explain = f"EXPLAIN (ANALYZE, FORMAT JSON) {statement}"
+        (plan,) = connection.exec_driver_sql(explain, parameters).scalar()
+    return [step["Node Type"] for step in _steps(plan["Plan"]) if _read_by(step) > 50]
+
+
+def _steps(plan: dict) -> list[dict]:
+    return [plan, *(found for part in plan.get("Plans", []) for found in _steps(part))]
+
+
+def _read_by(step: dict) -> float:
+    each = step["Actual Rows"] + step.get("Rows Removed by Filter", 0)
+    return each * step["Actual Loops"]

@@ -1,0 +1,337 @@
+import time
+from functools import partial
+
+import pytest
+from databases import DIALECTS
+from sqlalchemy import func, select, update
+from sqlalchemy.exc import IntegrityError
+from storage_jobs import JOB_KINDS, CalibrationJobs, EvaluationJobs
+from storage_rows import add_tenant, claimed, new_artifact
+from storage_threads import at_once
+
+import models
+from service.jobs.queue import JobSignal, LeaseLost
+from service.storage.calibrations import CalibrationRepository
+from service.storage.evaluations import EvaluationRepository
+
+
+@pytest.fixture(params=DIALECTS)
+def dialect(request: pytest.FixtureRequest) -> str:
+    """Return the name of each supported database."""
+    return request.param
+
+
+EXPIRED = -1.0
+
+
+@pytest.fixture(params=JOB_KINDS, ids=lambda kind: kind.kind)
+def jobs(request, database):
+    return request.param(database)
+
+
+def count(jobs, table):
+    with jobs.database.reading() as session:
+        return session.scalar(select(func.count()).select_from(table))
+
+
+def score(jobs, row, **columns):
+    defaults = {
+        "tenant_id": row.tenant_id,
+        "calibration_id": jobs.calibration_id(row),
+        "k": 1,
+        "subject_kind": "measure",
+        "subject": "margin",
+        "phase": "evaluation",
+        "name": "nll",
+        "value": 0.25,
+    }
+    return models.Score(**(defaults | columns))
+
+
+def test_an_empty_queue_gives_nothing(jobs):
+    assert jobs.queue_of().claim() is None
+
+
+def test_the_oldest_is_claimed_first_and_each_once(jobs):
+    rows = [jobs.put() for _ in range(3)]
+    rows.sort(key=lambda row: (row.created_at, row.id.hex))
+    queue = jobs.queue_of()
+    found = [claimed(queue) for _ in range(3)]
+    assert [job.id for job in found] == [row.id for row in rows]
+    assert found[0] == jobs.first_claim(rows[0])
+    assert queue.claim() is None
+
+
+def test_a_claim_marks_the_row_and_leases_it_by_the_databases_clock(jobs):
+    row = jobs.put()
+    jobs.queue_of("me", lease_seconds=30).claim()
+    row = jobs.stored(row.id)
+    assert (row.status, row.lease_owner, row.attempt) == ("running", "me", 1)
+    lease = (row.lease_until - row.started_at).total_seconds()
+    assert lease == pytest.approx(30, abs=0.5)
+
+
+def test_claims_that_race_take_each_job_once(jobs):
+    created = {jobs.put().id for _ in range(24)}
+
+    def work(number):
+        queue = jobs.queue_of(f"worker-{number}")
+        return list(iter(queue.claim, None))
+
+    taken = [job for found in at_once([partial(work, i) for i in range(8)]) for job in found]
+    assert sorted(job.id for job in taken) == sorted(created)
+    assert {job.attempt for job in taken} == {1}
+
+
+def test_a_job_whose_lease_runs_is_not_claimed_and_one_whose_lease_expired_is(jobs):
+    jobs.put()
+    first = claimed(jobs.queue_of("first", lease_seconds=60))
+    assert jobs.queue_of("second").claim() is None
+    with jobs.database.session() as session:
+        session.execute(update(jobs.table).values(lease_until=models.database_now(-0.01)))
+    second = claimed(jobs.queue_of("second"))
+    assert second.id == first.id
+    assert second.attempt == 2
+
+
+def test_renewing_prolongs_the_lease(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of("me", lease_seconds=30)
+    job = claimed(queue)
+    with jobs.database.session() as session:
+        session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
+    before = jobs.stored(row.id).lease_until
+    assert queue.renew(job) is JobSignal.GO_ON
+    assert (jobs.stored(row.id).lease_until - before).total_seconds() > 30
+    assert jobs.queue_of("other").claim() is None
+
+
+def test_progress_is_seen_and_prolongs_the_lease(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    job = claimed(queue)
+    before = jobs.stored(row.id).lease_until
+    time.sleep(0.002)
+    assert queue.report_progress(job, "records", 3, 10, 1.5) is JobSignal.GO_ON
+    row = jobs.stored(row.id)
+    assert (row.progress_stage, row.progress_done, row.progress_total) == ("records", 3, 10)
+    assert row.progress_rate == 1.5
+    assert row.lease_until > before
+
+
+def test_a_second_attempt_starts_without_the_progress_of_the_first(jobs):
+    row = jobs.put()
+    first = jobs.queue_of("first", EXPIRED)
+    first.report_progress(claimed(first), "fit", 3, 10, 2.0)
+    claimed(jobs.queue_of("second"))
+    row = jobs.stored(row.id)
+    assert (row.progress_stage, row.progress_done, row.progress_total) == (None, 0, 0)
+    assert row.progress_rate is None
+    assert row.claimed_at > row.started_at
+
+
+def test_the_owner_is_told_that_the_end_is_wanted(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    job = claimed(queue)
+    jobs.request_cancel(row)
+    assert queue.renew(job) is JobSignal.CANCEL
+    assert queue.report_progress(job, "fit", 1, 2) is JobSignal.CANCEL
+    assert queue.cancel(job)
+    row = jobs.stored(row.id)
+    assert (row.status, row.lease_owner, row.lease_until) == ("cancelled", None, None)
+    assert row.finished_at is not None
+
+
+def test_a_cancelled_job_whose_owner_died_is_not_run_again(jobs):
+    row = jobs.put()
+    claimed(jobs.queue_of("first", EXPIRED))
+    jobs.request_cancel(row)
+    assert jobs.queue_of("second").claim() is None
+    assert jobs.stored(row.id).status == "cancelled"
+
+
+def test_a_job_that_died_three_times_fails_and_the_next_one_is_claimed(jobs):
+    row = jobs.put()
+    for attempt in (1, 2, 3):
+        queue = jobs.queue_of(f"owner-{attempt}", EXPIRED)
+        job = claimed(queue)
+        assert job.attempt == attempt
+        queue.report_progress(job, "records", 1, 2)
+    healthy = jobs.put()
+    assert claimed(jobs.queue_of()).id == healthy.id
+    row = jobs.stored(row.id)
+    assert (row.status, row.attempt, row.lease_owner) == ("failed", 3, None)
+    assert row.error["detail"] == (
+        f"The process that ran this {jobs.kind} died 3 times, last seen in stage 'records'."
+    )
+
+
+def test_publishing_shows_everything_at_once(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    job = claimed(queue)
+    file = new_artifact(jobs.calibration_id(row), "records")
+    queue.publish(job, rows=[score(jobs, row)], artifacts=[file], **jobs.result)
+    row = jobs.stored(row.id)
+    assert {name: getattr(row, name) for name in jobs.result} == jobs.result
+    assert (row.status, row.error, row.lease_owner) == ("succeeded", None, None)
+    assert row.finished_at >= row.started_at >= row.created_at
+    assert (count(jobs, models.Score), count(jobs, models.Artifact)) == (1, 1)
+    assert queue.claim() is None
+
+
+def test_every_column_of_a_calibration_may_be_published(database):
+    jobs = CalibrationJobs(database)
+    row = jobs.put()
+    queue = jobs.queue_of()
+    values = {
+        "accuracy": {"1": 0.9},
+        "serve": {"1": "margin"},
+        "warnings": ["few samples"],
+        "model_scores": {"calibration": {"nll": 0.5}},
+        "verdicts": {"1": {"best": "served"}},
+        "baselines": {"1": {"temperature": {"parameters": {"temperature": 1.5}}}},
+        "mislabelled": {"1": [{"index": 3}]},
+    }
+    queue.publish(claimed(queue), rows=[], artifacts=[], **values)
+    row = jobs.stored(row.id)
+    assert {name: getattr(row, name) for name in values} == values
+
+
+def test_what_a_job_publishes_belongs_to_it(database):
+    """The files of an evaluation are no files of its calibration."""
+    calibrations, evaluations = CalibrationJobs(database), EvaluationJobs(database)
+    row = calibrations.put()
+    queue = calibrations.queue_of()
+    queue.publish(claimed(queue), rows=[], artifacts=[new_artifact(row.id, "records")])
+    evaluations.calibration = calibrations.stored(row.id)
+    further = evaluations.put()
+    queue = evaluations.queue_of()
+    file = new_artifact(further.id, "evaluation_records")
+    queue.publish(claimed(queue), rows=[], artifacts=[file])
+    with database.reading() as session:
+        ours = CalibrationRepository(session, row.tenant_id).get(row.id).artifacts
+        theirs = EvaluationRepository(session, row.tenant_id).by_id(further.id).artifacts
+    assert [(found.role, found.evaluation_id) for found in ours] == [("records", None)]
+    assert [(found.role, found.evaluation_id) for found in theirs] == [
+        ("evaluation_records", further.id)
+    ]
+    assert theirs[0].calibration_id == row.id
+
+
+def test_each_queue_claims_jobs_of_its_own_kind(database):
+    calibrations, evaluations = CalibrationJobs(database), EvaluationJobs(database)
+    further = evaluations.put()
+    assert calibrations.queue_of().claim() is None
+    row = calibrations.put()
+    assert claimed(evaluations.queue_of()) == evaluations.first_claim(further)
+    assert evaluations.queue_of().claim() is None
+    job = claimed(calibrations.queue_of())
+    assert job == calibrations.first_claim(row)
+    assert evaluations.queue_of().renew(job) is JobSignal.LOST
+    assert evaluations.queue_of("new").take_over() == 1
+    assert calibrations.queue_of().renew(job) is JobSignal.GO_ON
+
+
+def test_a_result_that_breaks_a_rule_leaves_nothing_behind(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    job = claimed(queue)
+    with pytest.raises(IntegrityError, match="ck_score_k"):
+        queue.publish(job, rows=[score(jobs, row), score(jobs, row, name="ece", k=0)], artifacts=[])
+    assert jobs.stored(row.id).status == "running"
+    assert count(jobs, models.Score) == 0
+    assert queue.fail(job, {"title": "Internal error"})
+
+
+def test_failing_keeps_the_reason(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    assert queue.fail(claimed(queue), {"title": "Deadline exceeded"})
+    row = jobs.stored(row.id)
+    assert (row.status, row.error) == ("failed", {"title": "Deadline exceeded"})
+
+
+def test_a_stale_owner_changes_nothing(jobs):
+    row = jobs.put()
+    stale_queue = jobs.queue_of("stale", EXPIRED)
+    stale = claimed(stale_queue)
+    queue = jobs.queue_of("new")
+    job = claimed(queue)
+    assert stale_queue.renew(stale) is JobSignal.LOST
+    assert stale_queue.report_progress(stale, "fit", 9, 9) is JobSignal.LOST
+    assert not stale_queue.fail(stale, {"title": "Stale"})
+    assert not stale_queue.cancel(stale)
+    assert not stale_queue.release(stale)
+    with pytest.raises(LeaseLost):
+        stale_queue.publish(stale, rows=[score(jobs, row)], artifacts=[], **jobs.result)
+    now = jobs.stored(row.id)
+    assert (now.status, now.lease_owner, now.progress_stage) == ("running", "new", None)
+    assert count(jobs, models.Score) == 0
+    queue.publish(job, rows=[score(jobs, row)], artifacts=[], **jobs.result)
+    assert not stale_queue.fail(stale, {"title": "Stale"})
+    assert jobs.stored(row.id).status == "succeeded"
+
+
+def test_the_same_owner_with_an_older_attempt_is_stale_too(jobs):
+    jobs.put()
+    queue = jobs.queue_of("same", EXPIRED)
+    first, second = claimed(queue), claimed(queue)
+    assert queue.renew(first) is JobSignal.LOST
+    assert queue.renew(second) is JobSignal.GO_ON
+
+
+def test_a_job_that_is_handed_back_is_claimable_and_counts_no_death(jobs):
+    row = jobs.put()
+    for owner in ("a", "b", "c", "d", "e"):
+        queue = jobs.queue_of(owner)
+        job = claimed(queue)
+        assert job.attempt == 1
+        assert queue.release(job)
+        assert queue.renew(job) is JobSignal.LOST
+    row = jobs.stored(row.id)
+    assert (row.status, row.attempt, row.lease_owner) == ("queued", 0, None)
+
+
+def test_an_owner_that_handed_a_job_back_is_stale_though_its_number_is_given_out_again(jobs):
+    jobs.put()
+    first = jobs.queue_of("first")
+    handed_back = claimed(first)
+    first.release(handed_back)
+    second = jobs.queue_of("second")
+    job = claimed(second)
+    assert job == handed_back
+    assert first.renew(handed_back) is JobSignal.LOST
+    assert not first.fail(handed_back, {"title": "Stale"})
+    assert second.renew(job) is JobSignal.GO_ON
+
+
+def test_a_successor_takes_over_what_a_dead_owner_ran(jobs):
+    running, queued = jobs.put(), jobs.put()
+    dead = jobs.queue_of("dead", lease_seconds=3600)
+    job = claimed(dead)
+    successor = jobs.queue_of("successor")
+    assert successor.take_over() == 1
+    assert {claimed(successor).id, claimed(successor).id} == {running.id, queued.id}
+    assert jobs.stored(job.id).attempt == 2
+    assert dead.renew(job) is JobSignal.LOST
+
+
+def test_jobs_of_every_tenant_are_claimed(jobs):
+    row = jobs.put(tenant_id=add_tenant(jobs.database, "other"))
+    assert claimed(jobs.queue_of()) == jobs.first_claim(row)
+
+
+def test_only_what_ends_a_job_is_news(jobs):
+    row = jobs.put()
+    queue = jobs.queue_of()
+    before = jobs.database.generation
+    job = claimed(queue)
+    assert queue.claim() is None
+    queue.renew(job)
+    queue.report_progress(job, "load", 1, 2)
+    assert jobs.stored(row.id).progress_done == 1
+    assert jobs.database.generation == before
+    queue.publish(job, rows=[], artifacts=[], **jobs.result)
+    assert jobs.database.generation > before

@@ -1,0 +1,149 @@
+"""The records of a set are the same to the last bit however it is cut into shards."""
+
+import uuid
+
+import numpy as np
+import pytest
+from job_workspaces import packed
+from runner_models import linear, rows, save, weights
+
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from service.child.reading.open_set import DatasetLimits, open_dataset
+from service.jobs.recording import ShardTask, ShardTools, record_shard
+from service.runner.model_files import OpenModels
+from service.runner.pool import RunnerPool
+from service.storage.artifact_keys import JobFiles, recorded
+from service.storage.artifact_rows import NewArtifact
+from service.storage.artifact_store import open_artifact_store
+from service.storage.shards import join_records, shard_buffers, store_records, usable
+
+N_SAMPLES = 2500
+SEED, TOP_K = 7, (1, 2)
+LABELS = np.random.default_rng(5).integers(0, 10, N_SAMPLES)
+OWN = np.random.default_rng(6).random(N_SAMPLES)
+CUTS = (128, 512, 4096)
+FILES = JobFiles.of(uuid.uuid4())
+LIMITS = DatasetLimits()
+
+
+@pytest.fixture
+def store(tmp_path):
+    return open_artifact_store(str(tmp_path / "artifacts"))
+
+
+@pytest.fixture(scope="module")
+def runners():
+    with RunnerPool(device="cpu", threads=1) as pool:
+        yield pool
+
+
+def cut(store, path, size, *, model_files=(), resolved=None) -> list[ShardTask]:
+    """Store a set as shards of so many rows."""
+    tasks = []
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        for position, batch in enumerate(dataset.batches(size)):
+            key = FILES.shard("calibration", batch.start)
+            put = store.put_buffers(key, shard_buffers(batch, labelled=True))
+            tasks.append(
+                ShardTask(
+                    files=FILES,
+                    shard=NewArtifact("calibration", position, "c.npz", key, put.sha256, put.size),
+                    start=batch.start,
+                    n_rows=len(batch.labels),
+                    location="calibration",
+                    role="records",
+                    model_files=model_files,
+                    resolved=resolved,
+                    top_k=TOP_K,
+                    seed=SEED,
+                )
+            )
+    return tasks
+
+
+def recorded_whole(store, tasks, runners=None):
+    tools = ShardTools(store, runners, OpenModels(store), LIMITS)
+    made = [record_shard(tools, task, check=lambda: None) for task in reversed(tasks)]
+    parts = [one.artifact("records", i) for i, one in enumerate(reversed(made))]
+    return join_records(store, parts, n_samples=N_SAMPLES)
+
+
+def assert_equal(found, expected) -> None:
+    ours, theirs = found.to_arrays(), expected.to_arrays()
+    assert ours.keys() == theirs.keys()
+    for name, array in theirs.items():
+        assert ours[name].dtype == array.dtype
+        np.testing.assert_array_equal(ours[name], array, err_msg=name)
+
+
+@pytest.mark.parametrize("size", CUTS)
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_of_outputs(store, tmp_path, kind, size) -> None:
+    values = np.random.default_rng(1).dirichlet(np.ones(10), N_SAMPLES)
+    values = np.log(values).astype(np.float32) if kind == "logits" else values
+    path = tmp_path / "set.npz"
+    path.write_bytes(packed(**{kind: values, "labels": LABELS, "uncertainty_own": OWN}))
+    scores = values.astype(np.float64) if kind == "logits" else np.log(values)
+    expected = build_records(
+        scores,
+        LABELS,
+        tie_keys=tie_keys(values, SEED),
+        top_k=TOP_K,
+        logits=kind == "logits",
+    ).with_supplied({"own": OWN})
+    assert_equal(recorded_whole(store, cut(store, path, size)), expected)
+
+
+def test_of_a_model(store, tmp_path, runners) -> None:
+    inputs = rows(N_SAMPLES)
+    path = tmp_path / "set.npz"
+    path.write_bytes(packed(x=inputs, labels=LABELS, uncertainty_own=OWN))
+    files = save(tmp_path, linear(weights()))
+    resolved = runners.inspect(files, top_k=TOP_K, trial={"x": inputs[:20]}).resolved
+    expected = runners.record(files, resolved, {"x": inputs}, LABELS, seed=SEED)
+    expected = expected.with_supplied({"own": OWN})
+    key = f"{FILES.prefix}/model-0"
+    put = store.put_file(key, files.path)
+    model_files = (NewArtifact("model", 0, "model.onnx", key, put.sha256, put.size),)
+    for size in CUTS:
+        tasks = cut(store, path, size, model_files=model_files, resolved=resolved)
+        assert_equal(recorded_whole(store, tasks, runners), expected)
+
+
+def test_the_same_records_twice_are_one_file_that_tells_its_digest(store) -> None:
+    scores = np.random.default_rng(2).normal(size=(30, 4))
+    records = build_records(
+        scores, np.arange(30) % 4, tie_keys=tie_keys(scores, 0), top_k=(1,), logits=True
+    )
+    first, second = (store_records(store, FILES, "records", 4096, records) for _ in range(2))
+    assert first == second
+    found = recorded(store.keys(FILES.prefix))
+    assert found == {("records", 4096): (first.key, first.sha256)}
+    assert usable(store, 4096, first.key, first.sha256) == first
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"PK", "cut", "one bit"], ids=["empty", "no zip", "cut", "bit"]
+)
+def test_damaged_records_are_not_used_and_go(store, content) -> None:
+    scores = np.random.default_rng(2).normal(size=(30, 4))
+    records = build_records(
+        scores, np.arange(30) % 4, tie_keys=tie_keys(scores, 0), top_k=(1,), logits=True
+    )
+    stored = store_records(store, FILES, "records", 0, records)
+    good = store.get_bytes(stored.key, stored.sha256)
+    damage = {"cut": good[:-100], "one bit": good[:500] + bytes([good[500] ^ 1]) + good[501:]}
+    store.put_bytes(stored.key, damage.get(content, content))
+    assert usable(store, 0, stored.key, stored.sha256) is None
+    assert store.keys(FILES.prefix) == []
+    assert usable(store, 0, stored.key, stored.sha256) is None
+
+
+def test_records_of_a_release_that_kept_others_are_not_used(store) -> None:
+    """Their digest is right: it is the arrays that this release does not know."""
+    content = packed(tie_key=np.zeros(3, np.uint32), of_old=np.zeros(3))
+    key = FILES.records("records", 0, "0" * 64)
+    put = store.put_bytes(key, content)
+    assert usable(store, 0, key, put.sha256) is None
+    assert store.keys(FILES.prefix) == []

@@ -1,0 +1,271 @@
+"""Shards on threads: spread over the devices, few in memory, and none goes on after a failure."""
+
+import random
+import threading
+import uuid
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+
+import numpy as np
+import pytest
+from runner_models import linear
+from wrapped_store import WrappedStore
+
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import concatenate
+from service.child.reading.open_set import DatasetLimits
+from service.errors import ArtifactDamaged, InvalidDataset
+from service.jobs.recording import ShardTask, ShardTools
+from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards, completed
+from service.runner.devices import Device
+from service.runner.model_files import OpenModels
+from service.storage.artifact_keys import JobFiles
+from service.storage.artifact_rows import NewArtifact
+from service.storage.artifact_store import ArtifactStore, open_artifact_store
+from service.storage.shards import StoredRecords, npz_content, read_records
+
+CPU = "CPUExecutionProvider"
+DEVICES = tuple(Device(f"device {i}", CPU, "a test names it") for i in range(2))
+ROWS, FEATURES, CLASSES = 40, 6, 4
+FILES = JobFiles.of(uuid.uuid4())
+
+
+class CountingStore(WrappedStore):
+    """Counts the shards that are open at a time."""
+
+    def __init__(self, store: ArtifactStore) -> None:
+        super().__init__(store)
+        self._lock, self.open, self.most = threading.Lock(), 0, 0
+
+    @contextmanager
+    def local_path(self, key, sha256):
+        with self._lock:
+            self.open += "/calibration-" in key
+            self.most = max(self.most, self.open)
+        try:
+            with super().local_path(key, sha256) as path:
+                yield path
+        finally:
+            with self._lock:
+                self.open -= "/calibration-" in key
+
+
+class Runners:
+    """Takes the inputs for logits, on any device, and keeps who was asked for what."""
+
+    def __init__(self, meet: int = 0) -> None:
+        self.asked: list[tuple[Device, int]] = []
+        self._meet = threading.Barrier(meet) if meet else None
+
+    def devices(self):
+        return DEVICES
+
+    def record(self, _files, _resolved, inputs, labels, *, start, device, **_):
+        self.asked.append((device, start))
+        if self._meet is not None:
+            self._meet.wait(30)
+        return records_of(inputs["inputs"], labels)
+
+
+def records_of(scores, labels):
+    keys = tie_keys(scores, 0)
+    return build_records(scores, labels, tie_keys=keys, top_k=(1,), logits=True)
+
+
+def scores_of(shard: int) -> np.ndarray:
+    return np.random.default_rng(shard).normal(size=(ROWS, CLASSES))
+
+
+@pytest.fixture
+def store() -> CountingStore:
+    return CountingStore(open_artifact_store("memory://"))
+
+
+def tools_of(store, runners=None) -> ShardTools:
+    return ShardTools(store, runners, OpenModels(store), DatasetLimits())
+
+
+def tasks_of(store, n: int, *, kind="logits", bad: int | None = None) -> list[ShardTask]:
+    """Store ``n`` shards; the file of a bad one is not what was stored."""
+    model_files = ()
+    if kind == "inputs":
+        key = f"{FILES.prefix}/model-0"
+        put = store.put_bytes(key, linear().SerializeToString())
+        model_files = (NewArtifact("model", 0, "model.onnx", key, put.sha256, put.size),)
+    tasks = []
+    for i in range(n):
+        content = npz_content({kind: scores_of(i), "labels": np.arange(ROWS) % CLASSES})
+        key = FILES.shard("calibration", i * ROWS)
+        put = store.put_bytes(key, content)
+        if i == bad:
+            store.put_bytes(key, content[:-1])
+        tasks.append(
+            ShardTask(
+                files=FILES,
+                shard=NewArtifact("calibration", i, "c.npz", key, put.sha256, put.size),
+                start=i * ROWS,
+                n_rows=ROWS,
+                location="calibration",
+                role="records",
+                model_files=model_files,
+                resolved=None if kind == "logits" else {},
+                top_k=(1,),
+                seed=0,
+            )
+        )
+    return tasks
+
+
+def run(store, tasks, runners=None, beat=lambda: None):
+    done: list[int] = []
+    found = ThreadShards(tools_of(store, runners)).run(tasks, on_poll=beat, on_rows=done.append)
+    return found, done
+
+
+def test_each_shard_is_recorded_once_and_few_are_open_at_a_time(store) -> None:
+    tasks = tasks_of(store, 12)
+    found, done = run(store, tasks)
+    stored = sorted(found, key=lambda one: one.start)
+    assert [one.start for one in stored] == [task.start for task in tasks]
+    assert done == [ROWS] * 12
+    assert 1 <= store.most <= THREADS_PER_DEVICE
+    whole = concatenate([read_records(store, one.key, one.sha256) for one in stored])
+    scores = np.concatenate([scores_of(i) for i in range(12)])
+    expected = records_of(scores, np.tile(np.arange(ROWS) % CLASSES, 12)).to_arrays()
+    for name, array in whole.to_arrays().items():
+        np.testing.assert_array_equal(array, expected[name], err_msg=name)
+
+
+def test_no_shards_are_no_work(store) -> None:
+    found, done = run(store, [])
+    assert (list(found), done) == ([], [])
+
+
+def test_shards_are_spread_over_the_devices_and_each_has_two_at_most(store) -> None:
+    """All four meet at the models, which they can only if each device has its share."""
+    together = len(DEVICES) * THREADS_PER_DEVICE
+    tasks = tasks_of(store, 2 * together, kind="inputs")
+    runners = Runners(meet=together)
+    found, _ = run(store, tasks, runners)
+    assert len(list(found)) == len(tasks)
+    for round_ in (runners.asked[:together], runners.asked[together:]):
+        assert sorted(device.name for device, _ in round_) == [
+            device.name for device in DEVICES for _ in range(THREADS_PER_DEVICE)
+        ]
+    assert sorted(start for _, start in runners.asked) == [task.start for task in tasks]
+    assert store.most == together
+
+
+def test_the_first_that_fails_ends_the_others(store) -> None:
+    tasks = tasks_of(store, 100, bad=2)
+    found, done = run(store, tasks)
+    with pytest.raises(ArtifactDamaged):
+        list(found)
+    assert len(done) < len(tasks) - 1
+    assert store.open == 0
+
+
+def test_a_shard_that_is_gone_is_damage_and_not_a_stop(store) -> None:
+    tasks = tasks_of(store, 8)
+    store.delete([tasks[0].shard.key])
+    found, _ = run(store, tasks)
+    with pytest.raises(ArtifactDamaged):
+        list(found)
+
+
+class Stop(Exception):
+    pass
+
+
+def test_what_the_beat_raises_ends_it(store) -> None:
+    beats = iter([None, None, Stop()])
+
+    def beat() -> None:
+        told = next(beats)
+        if told is not None:
+            raise told
+
+    tasks = tasks_of(store, 40)
+    found, done = run(store, tasks, beat=beat)
+    with pytest.raises(Stop):
+        list(found)
+    assert len(done) < len(tasks)
+    assert store.open == 0
+
+
+def test_who_looks_away_ends_it(store) -> None:
+    tasks = tasks_of(store, 40)
+    found, done = run(store, tasks)
+    next(found)
+    found.close()
+    assert len(done) < len(tasks)
+    assert store.open == 0
+
+
+def stored_as(task: int) -> StoredRecords:
+    return StoredRecords(task, f"key {task}", "0" * 64, 1)
+
+
+def test_results_come_in_any_order_and_no_more_are_submitted_than_asked() -> None:
+    waiting: list[tuple[int, Future]] = []
+    most = 3
+    generator = random.Random(4)
+
+    def submit(task):
+        waiting.append((task, Future()))
+        assert len(waiting) <= most
+        return waiting[-1][1]
+
+    def beat() -> None:
+        """Finish one of those that run, but not in their order."""
+        if len(waiting) == most:
+            task, future = waiting.pop(generator.randrange(most))
+            future.set_result(stored_as(task))
+        elif waiting and seen_all():
+            task, future = waiting.pop()
+            future.set_result(stored_as(task))
+
+    submitted = iter(range(10))
+    left = list(submitted)
+
+    def tasks():
+        while left:
+            yield left.pop(0)
+
+    def seen_all() -> bool:
+        return not left
+
+    found = [one.start for one in completed(tasks(), submit, most=most, on_poll=beat)]
+    assert sorted(found) == list(range(10))
+    assert found != sorted(found)
+
+
+def test_the_first_failure_is_raised_and_what_has_not_begun_is_cancelled() -> None:
+    futures: list[Future] = []
+
+    def submit(_task):
+        futures.append(Future())
+        if len(futures) == 2:
+            futures[-1].set_exception(InvalidDataset.at("calibration", "broken"))
+        return futures[-1]
+
+    with pytest.raises(InvalidDataset, match="broken"):
+        list(completed(range(100), submit, most=5, on_poll=lambda: None))
+    assert len(futures) == 5
+    assert [future.cancelled() for future in futures] == [True, False, True, True, True]
+
+
+def test_two_jobs_at_a_time_do_not_disturb_each_other(store) -> None:
+    shards = ThreadShards(tools_of(store))
+    tasks = tasks_of(store, 6)
+
+    def all_of(_):
+        return sorted(
+            one.sha256 for one in shards.run(tasks, on_poll=lambda: None, on_rows=lambda _: None)
+        )
+
+    with ThreadPoolExecutor(2) as executor:
+        first, second = executor.map(all_of, range(2))
+    assert first == second
+    assert len(first) == 6

@@ -1,0 +1,58 @@
+"""The process that draws: it may die, and what it cannot draw costs one picture."""
+
+import os
+import signal
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from service.reports.charts.drawing import Renderer
+
+
+@pytest.fixture(scope="module")
+def some(figures):
+    return [figure for figure, _ in figures][:4]
+
+
+def test_a_picture_is_drawn_once(renderer, some):
+    first, second = renderer.draw(some), renderer.draw(some)
+    assert all(one is other for one, other in zip(first, second, strict=True))
+
+
+def test_words_are_part_of_what_is_kept(renderer, some):
+    other = replace(some[0], title="Another finding")
+    assert "Another finding" in renderer.draw([other])[0]
+    assert "Another finding" not in renderer.draw([some[0]])[0]
+
+
+def test_a_process_that_is_killed_is_replaced(some):
+    renderer = Renderer()
+    try:
+        renderer.warm()
+        os.kill(renderer._process.pid, signal.SIGKILL)
+        renderer._process.wait()
+        assert None not in renderer.draw(some[:1])
+    finally:
+        renderer.close()
+
+
+def test_what_cannot_be_drawn_costs_one_picture(renderer, some):
+    odd = replace(some[0], chart="no such chart")
+    assert [picture is None for picture in renderer.draw([odd, *some[:1]])] == [True, False]
+
+
+def test_threads_have_their_own_pictures(renderer, some):
+    told = [[replace(figure, title=f"Finding {at}")] for at, figure in enumerate(some)]
+    with ThreadPoolExecutor(4) as threads:
+        drawn = list(threads.map(renderer.draw, told))
+    for at, (picture,) in enumerate(drawn):
+        assert f">Finding {at}</title>" in picture
+
+
+def test_no_process_is_left():
+    renderer = Renderer()
+    renderer.warm()
+    process = renderer._process
+    renderer.close()
+    assert process.poll() is not None

@@ -1,0 +1,53 @@
+"""Names from strangers' graphs in the report as Markdown and in the model card."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from service.http import openapi
+from service.reports.markdown import model_card, report_markdown
+
+EXAMPLE = Path(openapi.__file__).parent / "examples" / "report.json"
+HOSTILE = "output:a|b <img src=x> *c* _d_"
+
+
+@pytest.fixture
+def report():
+    found = json.loads(EXAMPLE.read_text())
+    event = found["events"]["1"]
+    event["measures"][HOSTILE] = event["measures"].pop(event["served"])
+    event["served"] = HOSTILE
+    for row in event["comparison"]:
+        row["measure"] = HOSTILE
+    event["verdict"]["sentence"] = f"{HOSTILE} is right."
+    return found
+
+
+def test_a_measure_s_name_brings_no_markup_into_the_report(report) -> None:
+    text = report_markdown(report)
+    assert HOSTILE not in text
+    assert r"output:a\|b \<img src=x> \*c\* \_d\_" in text
+    assert "<img" not in text.replace(r"\<img", "")
+
+
+def test_a_measure_s_name_brings_no_markup_into_the_model_card(report) -> None:
+    lines = model_card(report).splitlines()
+    shown = [line for line in lines if "<img" in line.replace(r"\<img", "")]
+    assert len(shown) == 2
+    assert all(r"`output:a\|b <img src=x> *c* _d_`" in line for line in shown)
+
+
+def test_rows_of_tables_have_as_many_cells_as_their_header(report) -> None:
+    for text in (report_markdown(report), model_card(report)):
+        n_cells = 0
+        for line in text.splitlines():
+            cells = line.replace(r"\|", "").count("|") if line.startswith("|") else 0
+            assert not (cells and n_cells) or cells == n_cells, line
+            n_cells = cells
+
+
+def test_names_of_scores_stay_as_they_are(report) -> None:
+    text = report_markdown(report)
+    assert "conditional_entropy" in text
+    assert "brier_multiclass" in text

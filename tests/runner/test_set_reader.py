@@ -1,0 +1,152 @@
+"""The process that reads sets: what it answers, and what becomes of hostile files."""
+
+import lying_reader
+import numpy as np
+import pytest
+from dataset_files import write_npz, write_parquet, write_text
+from lying_children import start_lying
+from picture_sets import class_folders, write_zip
+from runner_children import children
+
+from service.child.reading.open_set import DatasetLimits, Reading
+from service.errors import InvalidDataset, Overloaded, TooLarge
+from service.runner.messages.preprocessing import PRESETS
+from service.runner.messages.sandbox_rules import SandboxRules
+from service.runner.messages.set_messages import SetToRead
+from service.runner.set_reader import CRASHED, STOPPED, SetReader
+from service.runner.spawner import Spawner
+
+ROWS = 10_000
+INPUTS = np.random.default_rng(0).normal(size=(ROWS, 3)).astype(np.float32)
+LABELS = np.arange(ROWS) % 4
+LIMITS = DatasetLimits()
+
+
+@pytest.fixture(scope="module")
+def reader():
+    spawner = Spawner()
+    yield SetReader(spawner, sandbox=SandboxRules(), timeout=60, threads=1)
+    spawner.close()
+
+
+@pytest.fixture
+def path(tmp_path):
+    return write_npz(tmp_path / "set.npz", inputs=INPUTS, labels=LABELS)
+
+
+def asked(path, **options) -> SetToRead:
+    return SetToRead(path, "calibration", **options)
+
+
+def read_by_liar(how, path, *, timeout=30.0):
+    """Read a set to its end through a process that is in the wrong hands."""
+    started = []
+
+    def start():
+        started.append(start_lying(lying_reader.__file__, how))
+        return started[-1]
+
+    spawner = Spawner(start)
+    found = SetReader(spawner, sandbox=SandboxRules(), timeout=timeout, threads=1)
+    try:
+        with found.read([asked(path)], LIMITS) as (dataset,):
+            return sum(len(batch.labels) for batch in dataset.shards())
+    finally:
+        assert not started[0].is_alive()
+        spawner.close()
+
+
+def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path) -> None:
+    other = write_npz(tmp_path / "other.npz", inputs=INPUTS[:50], labels=LABELS[:50])
+    before = set(children())
+    with reader.read([asked(path), SetToRead(other, "evaluation")], LIMITS) as (first, second):
+        assert len(set(children()) - before) <= 2  # and the next one in reserve
+        assert (first.info.n_samples, second.info.n_samples) == (ROWS, 50)
+        np.testing.assert_array_equal(first.labels(), LABELS)
+        np.testing.assert_array_equal(first.trial.arrays["inputs"], INPUTS[:256])
+        for _ in range(2):  # any number of times over
+            batches = list(first.shards())
+            assert [batch.start for batch in batches] == [0, 4096, 8192]
+            found = np.concatenate([batch.arrays["inputs"] for batch in batches])
+            np.testing.assert_array_equal(found, INPUTS)
+        assert next(first.shards()).start == 0
+        assert [len(batch.labels) for batch in second.shards()] == [50]
+        assert [batch.start for batch in first.shards()] == [0, 4096, 8192]
+
+
+def test_every_format_is_read_where_nothing_can_be_reached(reader, tmp_path) -> None:
+    """What reads them may be loaded after the process has given up its rights."""
+    columns = {"label": LABELS[:40], "a": INPUTS[:40, 0], "b": INPUTS[:40, 1]}
+    lines = ["label,a,b", *(f"{k % 4},{k}.5,2" for k in range(40))]
+    pictures = Reading(preprocessing=PRESETS["imagenet"])
+    files = {
+        "parquet": (write_parquet(tmp_path / "a", columns), Reading()),
+        "csv": (write_text(tmp_path / "b", "\n".join(lines)), Reading()),
+        "zip": (write_zip(tmp_path / "c", class_folders()), pictures),
+    }
+    for name, (path, reading) in files.items():
+        with reader.read([asked(path, reading=reading)], LIMITS) as (dataset,):
+            assert dataset.info.format == name
+            found = sum(len(batch.labels) for batch in dataset.shards())
+            assert found == dataset.info.n_samples
+
+
+def test_a_rule_is_broken_where_it_was_before(reader, tmp_path) -> None:
+    inputs = INPUTS.copy()
+    inputs[7000, 1] = np.nan
+    path = write_npz(tmp_path / "set.npz", inputs=inputs, labels=LABELS)
+    with reader.read([asked(path)], LIMITS) as (dataset,):
+        rows = dataset.shards()
+        assert next(rows).start == 0
+        with pytest.raises(InvalidDataset, match="finite") as refused:
+            next(rows)
+    assert refused.value.violations[0].location == "calibration.inputs[7000]"
+
+
+@pytest.mark.parametrize("how", ["abort", "segmentation fault"])
+def test_a_file_that_crashes_its_reader(path, how) -> None:
+    with pytest.raises(InvalidDataset) as refused:
+        read_by_liar(how, path)
+    assert refused.value.violations[0].location == "calibration"
+    assert refused.value.violations[0].message == CRASHED
+
+
+def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(path) -> None:
+    with pytest.raises(Overloaded, match=STOPPED):
+        read_by_liar("killed", path)
+
+
+@pytest.mark.parametrize("how", ["memory", "arrow memory"])
+def test_a_file_that_takes_too_much_memory(path, how) -> None:
+    with pytest.raises(TooLarge, match="Reading the file needs more than 2 GiB of memory"):
+        read_by_liar(how, path)
+
+
+def test_a_file_that_takes_too_long(path) -> None:
+    with pytest.raises(InvalidDataset, match=r"Reading the file took longer than 0\.5 s"):
+        read_by_liar("sleep", path, timeout=0.5)
+
+
+def test_the_text_of_a_library_is_not_passed_on(path) -> None:
+    with pytest.raises(InvalidDataset) as refused:
+        read_by_liar("library", path)
+    assert "damaged" in refused.value.message
+    assert "thrift" not in refused.value.message
+
+
+def test_nothing_can_be_reached_where_a_file_is_read(path) -> None:
+    before = path.read_bytes()
+    with pytest.raises(InvalidDataset, match=r"reached \[\]"):
+        read_by_liar("look around", path)
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("how", [*lying_reader.OPENED, *lying_reader.ROWS])
+def test_nothing_that_cannot_be_is_believed(path, how) -> None:
+    with pytest.raises(InvalidDataset) as refused:
+        read_by_liar(how, path)
+    assert refused.value.violations[0].message == CRASHED
+
+
+def test_an_honest_reader_is_believed(path) -> None:
+    assert read_by_liar("honest", path) == ROWS

@@ -1,0 +1,104 @@
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties, quick
+from hypothesis import given
+from hypothesis import strategies as st
+
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
+
+RNG = np.random.default_rng(11)
+UNCERTAINTY = RNG.exponential(size=2000).astype(np.float32)
+HITS = RNG.random(2000) < np.exp(-UNCERTAINTY / 3)
+
+
+def test_counts_and_hits_are_those_of_a_plain_loop():
+    table = fit_bin_table(UNCERTAINTY, HITS, n_bins=8)
+    for i in range(8):
+        inside = (table.edges[i] < UNCERTAINTY) & (table.edges[i + 1] >= UNCERTAINTY)
+        assert (table.counts[i], table.hits[i]) == (inside.sum(), HITS[inside].sum())
+        assert table.mean_uncertainty[i] == pytest.approx(UNCERTAINTY[inside].mean(), rel=1e-6)
+    assert table.prior.accuracy == HITS.mean()
+    np.testing.assert_allclose(table.probability, (table.hits + HITS.mean()) / (table.counts + 1.0))
+
+
+@quick
+@given(
+    judged_uncertainties(),
+    st.integers(1, 30),
+    st.floats(0.01, 100),
+    st.sampled_from(sorted(INTERVALS)),
+    st.booleans(),
+)
+def test_intervals_hold_the_served_probability(data, n_bins, strength, method, simultaneous):
+    uncertainty, hits = data
+    options = IntervalOptions(method, 0.9, simultaneous=simultaneous)
+    for lookup in ("step", "interpolated"):
+        table = fit_bin_table(
+            uncertainty, hits, n_bins=n_bins, prior_strength=strength, interval=options,
+            lookup=lookup,
+        )  # fmt: skip
+        assert table.counts.sum() == len(uncertainty)
+        assert table.hits.sum() == hits.sum()
+        assert table.requested_bins == n_bins
+        found = table.look_up(uncertainty)
+        assert (found.lower <= found.probability).all()
+        assert (found.probability <= found.upper).all()
+        assert ((found.lower >= 0) & (found.upper <= 1)).all()
+        assert ((found.probability > 0) & (found.probability < 1)).all()
+
+
+@quick
+@given(judged_uncertainties(), st.integers(1, 30), st.sampled_from(["step", "interpolated"]))
+def test_a_monotone_table_never_rises(data, n_bins, lookup):
+    uncertainty, hits = data
+    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=True)
+    ordered = table.look_up(np.sort(uncertainty)).probability
+    assert (np.diff(ordered) <= 1e-15).all()
+
+
+@quick
+@given(judged_uncertainties(), st.integers(1, 30))
+def test_the_order_of_samples_does_not_show(data, n_bins):
+    uncertainty, hits = data
+    order = np.random.default_rng(0).permutation(len(hits))
+    one = fit_bin_table(uncertainty, hits, n_bins=n_bins, monotone=True)
+    other = fit_bin_table(uncertainty[order], hits[order], n_bins=n_bins, monotone=True)
+    np.testing.assert_array_equal(one.edges, other.edges)
+    np.testing.assert_array_equal(one.probability, other.probability)
+
+
+def test_pooled_bins_keep_their_samples_and_mean():
+    uncertainty = np.arange(40, dtype=np.float32)
+    hits = np.repeat([True, False, True, False], 10)
+    table = fit_bin_table(uncertainty, hits, n_bins=4, monotone=True)
+    assert table.counts.tolist() == [10, 20, 10]
+    assert table.hits.tolist() == [10, 10, 0]
+    assert table.edges.tolist() == [-np.inf, 9.5, 29.5, np.inf]
+    assert table.mean_uncertainty.tolist() == [4.5, 19.5, 34.5]
+    assert (table.requested_bins, table.n_bins) == (4, 3)
+
+
+def test_interpolation_implies_monotone():
+    table = fit_bin_table(UNCERTAINTY, ~HITS, n_bins=20, lookup="interpolated")
+    assert table.monotone
+    assert table.n_bins == 1
+
+
+def test_an_event_without_exception_is_marked():
+    table = fit_bin_table(UNCERTAINTY, np.ones(2000, dtype=bool), n_bins=4)
+    assert table.prior.degenerate
+    assert np.isfinite(table.odds_ratios).all()
+
+
+def test_shapes_that_differ_are_refused():
+    with pytest.raises(ValueError, match=r"hits must have shape \(2000,\)"):
+        fit_bin_table(UNCERTAINTY, HITS[:-1], n_bins=4)
+
+
+def test_intervals_hold_probabilities_that_a_strong_prior_moves():
+    hits = np.arange(400) < 200
+    table = fit_bin_table(np.arange(400, dtype=np.float32), hits, n_bins=2, prior_strength=1e6)
+    np.testing.assert_allclose(table.probability, 0.5, atol=1e-3)
+    assert table.lower[0] == table.probability[0]
+    assert table.upper[1] == table.probability[1]

@@ -1,0 +1,65 @@
+import numpy as np
+import pytest
+
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.guarantee import guarantee
+
+
+def fitted(n_samples=5000, n_bins=15, **options):
+    rng = np.random.default_rng(5)
+    uncertainty = rng.permutation(n_samples).astype(np.float32)
+    hits = rng.random(n_samples) > uncertainty / n_samples
+    return fit_bin_table(uncertainty, hits, n_bins=n_bins, **options)
+
+
+def test_number_of_the_paper_s_formula():
+    found = guarantee(fitted(), fixed=True, n_candidate_bins=0, alpha=0.05, ties=False)
+
+    assert found.width == pytest.approx(0.09815, abs=5e-6)
+    assert found.n_compared == 15
+    assert found.reasons == ()
+    assert "probability 0.95" in found.sentence
+    assert "±0.09815" in found.sentence
+
+
+def test_bins_that_were_chosen_pay_for_all_candidates():
+    found = guarantee(fitted(), fixed=False, n_candidate_bins=1232, alpha=0.05, ties=False)
+
+    assert found.width == pytest.approx(np.sqrt(np.log(2 * 1232 / 0.05) / (2 * 332)))
+    assert found.n_compared == 1232
+
+
+@pytest.mark.parametrize(
+    ("options", "ties", "reason"),
+    [
+        ({}, True, "equal uncertainties"),
+        ({"monotone": True}, False, "pooled"),
+        ({"lookup": "interpolated"}, False, "interpolated"),
+        ({"n_samples": 20}, False, "1 sample:"),
+        ({"n_samples": 10}, False, "fewer bins were created than requested"),
+        ({"n_samples": 60}, False, "promise nothing"),
+    ],
+)
+def test_a_condition_that_fails_is_named_in_place_of_the_number(options, ties, reason):
+    found = guarantee(fitted(**options), fixed=True, n_candidate_bins=15, ties=ties)
+
+    assert found.width is None
+    assert reason in "; ".join(found.reasons)
+    assert found.sentence.startswith("No guarantee")
+    assert reason in found.sentence
+
+
+def test_holds_for_all_bins_in_simulation():
+    """Bins fitted on the same data; the true rate of a bin is known from its edges."""
+    rng = np.random.default_rng(11)
+    broken = 0
+    for _ in range(300):
+        uncertainty = rng.random(500).astype(np.float32)
+        hits = rng.random(500) > uncertainty
+        table = fit_bin_table(uncertainty, hits, n_bins=10)
+        width = guarantee(table, fixed=True, n_candidate_bins=0, alpha=0.1, ties=False).width
+        edges = np.clip(table.edges, 0.0, 1.0).astype(np.float64)
+        truth = 1.0 - (edges[1:] + edges[:-1]) / 2.0
+        broken += bool((np.abs(truth - table.hit_rates) > width).any())
+
+    assert broken / 300 <= 0.1

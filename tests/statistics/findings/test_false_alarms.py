@@ -1,0 +1,80 @@
+"""No finding is made of sets that are clean: calibrated models, whatever the size of the set."""
+
+import numpy as np
+import pytest
+from finding_evidence import calibrated, evidence_of, found_in, records_of
+from scipy.special import softmax
+
+from howsure.statistics.findings import RescaledTrial
+from howsure.statistics.plain import to_plain
+
+# Bins are too many for such sets, whatever else they are like.
+SMALL = {"few-samples-for-bins"}
+SIZES = [(2, 20), (2, 100), (2, 600), (10, 20), (10, 100), (10, 600), (100, 20), (100, 600)]
+
+
+@pytest.mark.parametrize(("n_classes", "n_samples"), SIZES)
+@pytest.mark.parametrize("spread", [1.0, 3.0])
+def test_few_alarms_on_many_calibrated_sets(n_classes, n_samples, spread):
+    """Twelve looks of a level of 0.1 % or less: in 40 sets at most one alarm, one time in 12."""
+    alarms = []
+    for seed in range(40):
+        logits, labels = calibrated(n_samples, n_classes=n_classes, seed=seed, spread=spread)
+        alarms += found_in(logits, labels).keys() - SMALL
+    assert len(alarms) <= 1, alarms
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_samples"), [(2, 20_000), (10, 20_000), (1000, 20), (1000, 500), (1000, 3000)]
+)
+@pytest.mark.parametrize("seed", range(2))
+def test_no_alarm_on_large_sets_and_many_classes(n_classes, n_samples, seed):
+    logits, labels = calibrated(n_samples, n_classes=n_classes, seed=seed)
+    assert found_in(logits, labels).keys() <= SMALL
+    given = {"source": "probabilities", "probabilities": True}
+    assert found_in(softmax(logits, axis=1), labels, **given).keys() <= SMALL
+    assert found_in(logits, labels, n_first=256).keys() <= SMALL
+
+
+@pytest.mark.parametrize("factor", [0.3, 3.0, 30.0])
+@pytest.mark.parametrize("n_classes", [2, 10, 100])
+def test_no_alarm_on_models_that_are_too_sure_or_too_unsure(n_classes, factor):
+    logits, labels = calibrated(3000, n_classes=n_classes, seed=5, spread=5.0)
+    assert not found_in(logits * factor, labels)
+
+
+def test_no_alarm_on_two_halves_of_one_set():
+    logits, labels = calibrated(4000, seed=7)
+    evaluation = records_of(logits[2000:], labels[2000:])
+    assert not found_in(logits[:2000], labels[:2000], evaluation=evaluation)
+
+
+def test_no_alarm_where_a_rare_class_is_nearly_never_right():
+    """A class in a hundred, of which the model names every other one."""
+    rng = np.random.default_rng(0)
+    labels = (rng.random(5000) < 0.01).astype(np.int64)
+    score = np.where(labels == 1, rng.normal(0.2, 2.0, 5000), rng.normal(-6.0, 1.5, 5000))
+    found = found_in(np.column_stack([np.zeros(5000), score]), labels)
+    assert found.keys() <= {"accuracy-near-chance"}
+    assert all(finding.level == "notice" for finding in found.values())
+
+
+def test_no_alarm_where_other_inputs_are_worse():
+    logits, labels = calibrated(256, seed=9)
+    worse = np.random.default_rng(1).normal(size=logits.shape)
+    for other in (worse, logits / 255.0, logits * 255.0, logits):
+        for factor in (255.0, 1.0 / 255.0):
+            rescaled = RescaledTrial(factor, records_of(logits, labels), records_of(other, labels))
+            assert not found_in(logits, labels, rescaled=rescaled)
+
+
+def test_every_figure_is_a_plain_number():
+    logits, labels = calibrated(40, seed=3)
+    (finding,) = found_in(logits, labels, bins=10).values()
+    assert to_plain(finding) == {
+        "code": "few-samples-for-bins",
+        "level": "warning",
+        "message": finding.message,
+        "figures": {"samples": 40, "bins": 10, "least_samples": 250},
+    }
+    assert evidence_of(logits, labels).is_whole

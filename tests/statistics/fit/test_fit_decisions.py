@@ -1,0 +1,146 @@
+"""What a fit says beside its scores: each part is that of its own function, on the same samples."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from score_strategies import records_with_ranks, simulated_records
+
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.fit.baselines import BASELINES, loss
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.cross_validation import predict_with_table
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.plain import to_plain
+from howsure.statistics.ranking import ood_thresholds, ranking_of
+from howsure.statistics.scores import SCORES, compute_scores
+from howsure.statistics.selective import SelectiveTarget, fit_selective
+
+
+@pytest.fixture(scope="module")
+def records():
+    return simulated_records(600, seed=2)
+
+
+@pytest.fixture(scope="module")
+def fit(records):
+    options = FitOptions(
+        targets=(0.9, 0.8),
+        ood_level=0.97,
+        selective=(SelectiveTarget(0.2, 0.1),),
+        interval=IntervalOptions(level=0.9),
+    )
+    return fit_calibration(records, options=options, evaluation=records)
+
+
+def test_decisions_are_fitted_as_asked(records, fit):
+    for k, event in fit.events.items():
+        for measure in event.measures.values():
+            uncertainty, hits = records.uncertainty[measure.column], records.hits(k)
+            expected = fit_coarse_table(
+                ranking_of(uncertainty, hits), targets=(0.9, 0.8), level=0.9
+            )
+            assert measure.coarse == expected
+            (selective,) = measure.selective
+            assert selective == fit_selective(
+                ranking_of(uncertainty, hits), SelectiveTarget(0.2, 0.1)
+            )
+            assert measure.ood_thresholds == ood_thresholds(
+                ranking_of(uncertainty), (0.9, 0.95, 0.97, 0.99)
+            )
+            assert measure.rank_grid.n_cells == measure.table.requested_bins
+            assert measure.guarantee.alpha == pytest.approx(0.1)
+
+
+def test_everything_found_is_plain_data(fit):
+    for event in fit.events.values():
+        for measure in event.measures.values():
+            for name in ("coarse", "selective", "curves", "guarantee", "ece_band", "rank_grid"):
+                assert json.dumps(to_plain(getattr(measure, name)), allow_nan=False)
+        assert json.dumps(to_plain(event.verdict), allow_nan=False)
+        for baseline in event.baselines.values():
+            assert json.dumps(to_plain(baseline), allow_nan=False)
+    assert json.dumps(to_plain(fit.model_scores), allow_nan=False)
+
+
+def test_the_lookup_that_is_not_served_has_the_bins_that_are_served(records, fit):
+    for k, event in fit.events.items():
+        served = event.measures[event.served]
+        expected = fit_bin_table(
+            records.uncertainty[served.column],
+            records.hits(k),
+            n_bins=served.table.requested_bins,
+            lookup="interpolated",
+        )
+        assert event.baselines["interpolated_bins"].parameters == {"bins": expected.n_bins}
+        values = compute_scores(
+            predict_with_table(expected, records.uncertainty[served.column], records.hits(k))
+        )
+        assert event.baselines["interpolated_bins"].evaluation == pytest.approx(values)
+
+
+def test_logarithms_of_baselines_stop_half_a_sample_short_of_certainty(fit):
+    for event in fit.events.values():
+        for name in BASELINES:
+            assert event.baselines[name].log_floor == 1 / (2 * 600)
+
+
+class TestGuarantee:
+    @staticmethod
+    def of(records, **options):
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), **options)).events[1]
+        return event.measures["entropy"].guarantee
+
+    def test_counts_the_bins_compared(self, records):
+        """Auto tries 1, 2, 5, 10, 15, 20 bins of 600 samples: 53 bins, of each measure."""
+        assert self.of(records).n_compared == 53 * 4
+        assert self.of(records, serve={1: "entropy"}).n_compared == 53
+        assert self.of(records, bins=6).n_compared == 6 * 4
+        assert self.of(records, bins=6, measures=("entropy",)).n_compared == 6
+        assert self.of(records, bins=6, serve={1: "entropy"}).n_compared == 6
+
+    def test_is_the_number_of_the_paper(self):
+        records = simulated_records(5000, seed=3)
+        found = self.of(records, bins=15, serve={1: "entropy"})
+        assert found.width == pytest.approx(0.09815, abs=5e-6)
+
+    def test_values_that_a_device_may_flush_to_zero_are_ties(self, records):
+        tiny = np.arange(600, dtype=np.float32) * np.float32(1e-40)
+        values = np.where(np.arange(600) < 350, tiny, records.uncertainty["entropy"] + 1)
+        known = replace(records, uncertainty={**records.uncertainty, "entropy": values})
+        found = self.of(known, bins=2, serve={1: "entropy"})
+        assert found.width is None
+        assert "equal uncertainties" in found.sentence
+
+    def test_ties_and_pooling_are_named_in_its_place(self, records):
+        twice = records.take(np.repeat(np.arange(300), 2))
+        for found in (self.of(twice, bins=5), self.of(records, bins=5, monotone=True)):
+            assert found.width is None
+            assert found.reasons
+
+
+class TestOracle:
+    def test_knows_more_than_any_measure(self, fit):
+        for k, event in fit.events.items():
+            assert event.oracle.name == "loss"
+            assert event.oracle.scores["eor"].mean is not None
+            for name in ("auroc", "aurc", *(("brier", "nll") if k == 1 else ())):
+                others = [m.evaluation[name] for m in event.measures.values()]
+                best = max(others) if SCORES[name].larger_is_better else min(others)
+                mine = event.oracle.evaluation[name]
+                assert (mine > best) if SCORES[name].larger_is_better else (mine < best), name
+
+    def test_is_never_served(self, fit):
+        assert all("loss" not in event.measures for event in fit.events.values())
+
+    def test_an_infinite_loss_ranks_last(self):
+        records = records_with_ranks([0, 1, 2])
+        records.label_log_probability[1] = -np.inf
+        found = loss(records)
+        assert np.isfinite(found).all()
+        assert found.argmax() == 1
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), bins=2)).events[1]
+        assert event.oracle.scores["brier"].mean is not None

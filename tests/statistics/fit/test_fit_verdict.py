@@ -1,0 +1,111 @@
+"""The verdict: who is best, by how much, and whether that may be chance."""
+
+from dataclasses import replace
+
+import pytest
+from score_strategies import simulated_records
+
+from howsure.statistics.comparison import PairedDifference
+from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.fit.verdict import reach_verdict
+from howsure.statistics.plain import to_plain
+
+
+@pytest.fixture(scope="module")
+def event():
+    records = simulated_records(200, seed=2, top_k=(1,))
+    options = FitOptions(top_k=(1,), bins=4)
+    return fit_calibration(records, options=options, evaluation=records).events[1]
+
+
+def with_losses(event, bins, **baselines):
+    """The served fit and baselines with these cross-validated losses, and differences to match."""
+
+    def score(values):
+        mean = None if not values else sum(values) / len(values)
+        return {"nll": FoldScore(mean, None, len(values), None, tuple(values))}
+
+    served = replace(event.measures["entropy"], scores=score(bins), evaluation=None)
+    found = {}
+    for name, (values, error) in baselines.items():
+        difference = PairedDifference(sum(values) / len(values) - sum(bins) / len(bins), error, 2)
+        found[name] = replace(
+            event.baselines["isotonic"],
+            name=name,
+            scores=score(values),
+            evaluation=None,
+            difference={"nll": difference},
+        )
+    return served, found
+
+
+def test_the_bins_and_the_next_best(event):
+    served, baselines = with_losses(
+        event, [0.2, 0.2], platt=([0.3, 0.3], 0.01), constant=([0.5, 0.5], 0.01)
+    )
+    verdict = reach_verdict(1, served, baselines)
+    assert verdict.best == "bins"
+    assert verdict.cross_validation.rival == "platt"
+    assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
+    assert verdict.sentence == (
+        "Top-1: the bins served (entropy, step) have the least cross-validated negative "
+        "log-likelihood, 0.20000; platt has 0.10000 ± 0.01000 more (50.0%)."
+    )
+
+
+def test_a_better_baseline_and_by_how_much(event):
+    served, baselines = with_losses(event, [0.3, 0.3], platt=([0.2, 0.2], 0.06))
+    verdict = reach_verdict(5, served, baselines)
+    assert (verdict.best, verdict.cross_validation.rival) == ("platt", "bins")
+    assert verdict.cross_validation.difference.mean == pytest.approx(0.1)
+    assert verdict.sentence.startswith("Top-5: platt has the least cross-validated negative")
+    assert verdict.sentence.endswith("0.10000 ± 0.06000 more (50.0%), which may be chance.")
+
+
+def test_the_bins_come_first_among_equals(event):
+    served, baselines = with_losses(event, [0.3, 0.3], platt=([0.3, 0.3], 0.0))
+    assert reach_verdict(1, served, baselines).best == "bins"
+
+
+def test_a_difference_that_only_rounds_is_none(event):
+    served, baselines = with_losses(event, [0.3, 0.3], platt=([0.3, 0.3], 0.0))
+    last_bit = PairedDifference(-1e-17, 1e-17, 2)
+    baselines["platt"] = replace(baselines["platt"], difference={"nll": last_bit})
+    verdict = reach_verdict(1, served, baselines)
+    assert verdict.cross_validation.difference.mean == 0.0
+    assert "platt has 0.00000 ± 0.00000 more (0.0%)" in verdict.sentence
+
+
+def test_a_mean_over_fewer_folds_is_no_match(event):
+    served, baselines = with_losses(event, [0.3, 0.3], platt=([0.1], 0.01))
+    assert reach_verdict(1, served, baselines).best == "bins"
+
+
+def test_bins_that_lost_everything_on_a_fold_are_no_rival_over_the_others(event):
+    served, baselines = with_losses(event, [0.1], platt=([0.2, 0.2], 0.03))
+    verdict = reach_verdict(1, served, baselines)
+    assert (verdict.best, verdict.cross_validation.difference) == ("platt", None)
+    assert verdict.sentence == (
+        "Top-1: platt has the least cross-validated negative log-likelihood, 0.20000."
+    )
+
+
+def test_without_folds_nothing_is_compared(event):
+    served = replace(event.measures["entropy"], scores={"nll": FoldScore(None, None, 0, None)})
+    verdict = reach_verdict(1, served, {})
+    assert (verdict.best, verdict.cross_validation) == (None, None)
+    assert verdict.sentence == "Top-1: no cross-validation, so that nothing can be compared."
+
+
+def test_the_evaluation_set_is_judged_sample_by_sample(event):
+    found = event.verdict.evaluation
+    losses = {name: b.evaluation["nll"] for name, b in event.baselines.items()}
+    losses["bins"] = event.measures[event.served].evaluation["nll"]
+    assert found.best == min(losses, key=losses.get)
+    assert found.nll == losses[found.best]
+    assert found.difference.pairs == 200
+    assert found.difference.mean == pytest.approx(losses[found.rival] - losses[found.best])
+    assert "On the evaluation set" in event.verdict.sentence
+    assert to_plain(event.verdict)["evaluation"]["best"] == found.best

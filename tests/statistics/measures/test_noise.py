@@ -1,0 +1,112 @@
+"""Noise: the same wherever it is drawn, another for every seed, pass and site, and as asked for."""
+
+from itertools import product
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from howsure.statistics.measures.noise import keep_mask, normal, uniform
+
+PLACE = {"seed": 7, "number": 3, "site": 2}
+KINDS = {
+    "keep": lambda shape, **place: keep_mask(shape, rate=0.5, **place),
+    "normal": normal,
+    "uniform": uniform,
+}
+EACH = pytest.mark.parametrize("draw", KINDS.values(), ids=KINDS)
+
+
+@EACH
+def test_the_same_place_draws_the_same(draw):
+    np.testing.assert_array_equal(draw((4, 5), **PLACE), draw((4, 5), **PLACE))
+    assert draw((4, 5), **PLACE).dtype == np.float32
+
+
+@EACH
+def test_another_seed_pass_or_site_draws_another_that_does_not_follow_from_it(draw):
+    places = [
+        {"seed": seed, "number": number, "site": site}
+        for seed, number, site in product((0, 1, 8, 2**63), (0, 1, 2), (0, 1, 2))
+    ]
+    drawn = np.array([draw((4000,), **place) for place in places])
+    between = np.corrcoef(drawn) - np.eye(len(places))
+    assert np.abs(between).max() < 5.5 / np.sqrt(4000)
+    # Nor is one stream another that begins elsewhere, as of generators that count runs.
+    assert len({row[:64].tobytes() for row in drawn}) == len(places)
+    for shift in (1, 2, 4):
+        shifted = np.corrcoef(drawn[:, shift:], drawn[:, :-shift])[: len(places), len(places) :]
+        assert np.abs(shifted).max() < 5.5 / np.sqrt(4000)
+
+
+@EACH
+@pytest.mark.parametrize("shape", [(2, 3, 4), (24,), (1, 24), (6, 4)])
+def test_a_shape_only_arranges_the_flat_draw(draw, shape):
+    np.testing.assert_array_equal(draw(shape, **PLACE), draw((24,), **PLACE).reshape(shape))
+
+
+@EACH
+def test_more_draws_begin_with_the_fewer(draw):
+    np.testing.assert_array_equal(draw((101,), **PLACE)[:37], draw((37,), **PLACE))
+
+
+@EACH
+def test_a_scalar_and_nothing_are_shapes_too(draw):
+    assert draw((), **PLACE).shape == ()
+    assert draw((3, 0), **PLACE).shape == (3, 0)
+
+
+@pytest.mark.parametrize("rate", [0.05, 0.1, 0.5, 0.9])
+def test_a_mask_keeps_as_many_as_it_is_to_and_scales_them(rate):
+    size = 200_000
+    mask = keep_mask((size,), rate=rate, **PLACE)
+    assert set(np.unique(mask)) == {np.float32(0), np.float32(1 / (1 - rate))}
+    kept = int(np.count_nonzero(mask))
+    assert stats.binomtest(kept, size, 1 - rate).pvalue > 1e-4
+    assert mask.mean(dtype=np.float64) == pytest.approx(
+        1, abs=5 * np.sqrt(rate / (1 - rate) / size)
+    )
+    assert mask.var(dtype=np.float64) == pytest.approx(rate / (1 - rate), rel=0.05)
+
+
+def test_each_unit_is_kept_in_its_share_of_the_passes():
+    """Over passes, not only over units: generators there are of which some units never pass."""
+    masks = np.array(
+        [keep_mask((50,), rate=0.5, seed=1, number=number, site=0) > 0 for number in range(400)]
+    )
+    assert np.abs(masks.mean(axis=0) - 0.5).max() < 5 * 0.5 / np.sqrt(400)
+    flips = (masks[1:] != masks[:-1]).mean(axis=0)
+    assert np.abs(flips - 0.5).max() < 5 * 0.5 / np.sqrt(400)
+
+
+def test_a_rate_of_zero_drops_nothing():
+    assert (keep_mask((1000,), rate=0.0, **PLACE) == 1).all()
+
+
+def test_normal_and_uniform_draws_are():
+    assert stats.kstest(normal((100_001,), **PLACE), "norm").pvalue > 1e-3
+    drawn = uniform((100_000,), **PLACE)
+    assert stats.kstest(drawn, "uniform").pvalue > 1e-3
+    assert drawn.min() >= 0
+    assert drawn.max() < 1
+
+
+def test_streams_of_numpy_are_those_named():
+    """Key and counter as documented, so that another program can draw the same."""
+    stream = np.random.Philox(key=[7, 3], counter=[0, 0, 0, 2])
+    expected = (stream.random_raw(100) >> 40) / 2**24
+    np.testing.assert_array_equal(uniform((100,), **PLACE), expected)
+
+
+@pytest.mark.parametrize("rate", [-0.1, 1.0, 1.5, float("nan")])
+def test_a_rate_out_of_range_is_refused(rate):
+    with pytest.raises(ValueError, match=r"rate must lie in \[0, 1\)"):
+        keep_mask((3,), rate=rate, **PLACE)
+
+
+@EACH
+@pytest.mark.parametrize("name", PLACE)
+@pytest.mark.parametrize("value", [-1, 2**64])
+def test_a_place_out_of_range_is_refused(draw, name, value):
+    with pytest.raises(ValueError, match=f"{name} must lie in"):
+        draw((3,), **(PLACE | {name: value}))

@@ -1,0 +1,162 @@
+import numpy as np
+import pytest
+from core_strategies import logit_blocks, quick
+from hypothesis import given
+from hypothesis import strategies as st
+from memory import peak_of
+from scipy.special import log_softmax, logsumexp
+
+from howsure.statistics.records.build import build_records, score_uncertainty
+from howsure.statistics.records.order import tie_keys
+from howsure.statistics.records.records import TEMPERATURES, concatenate
+
+RNG = np.random.default_rng(4)
+LOGITS = RNG.normal(scale=5, size=(300, 12))
+LABELS = (LOGITS + RNG.gumbel(scale=4, size=LOGITS.shape)).argmax(axis=1)
+
+
+def records_of(logits, labels, **options):
+    return build_records(
+        logits, labels, tie_keys=tie_keys(logits, 0), **{"top_k": (1, 5)} | options
+    )
+
+
+@pytest.fixture(scope="module")
+def records():
+    return records_of(LOGITS, LABELS)
+
+
+def test_log_probability_and_squares_are_those_of_the_softmax(records):
+    log_p = log_softmax(LOGITS, axis=1)
+    np.testing.assert_allclose(
+        records.label_log_probability, log_p[np.arange(300), LABELS], rtol=1e-11
+    )
+    np.testing.assert_allclose(records.sum_squares, (np.exp(log_p) ** 2).sum(axis=1), rtol=1e-12)
+
+
+def test_top_classes_and_their_log_odds_are_those_of_the_softmax(records):
+    log_p = log_softmax(LOGITS, axis=1)
+    order = np.argsort(-LOGITS, axis=1)[:, :5]
+    np.testing.assert_array_equal(records.top_classes, order)
+    others = np.array(
+        [
+            [logsumexp(np.delete(row, c)) for c in top]
+            for row, top in zip(LOGITS, order, strict=True)
+        ]
+    )
+    expected = np.take_along_axis(LOGITS, order, axis=1) - others
+    np.testing.assert_allclose(records.top_log_odds, expected, rtol=1e-6, atol=1e-6)
+    ranks = (log_p > log_p[np.arange(300), LABELS][:, None]).sum(axis=1)
+    np.testing.assert_array_equal(records.label_rank, ranks)
+    for k in (1, 3, 5):
+        np.testing.assert_array_equal(records.hits(k), (order[:, :k] == LABELS[:, None]).any(1))
+
+
+def test_the_temperature_grid_gives_the_softmax_at_each_temperature(records):
+    relative = LOGITS - LOGITS.max(axis=1, keepdims=True)
+    for column, temperature in enumerate(TEMPERATURES):
+        expected = logsumexp(relative / temperature, axis=1)
+        np.testing.assert_allclose(records.log_sum_exp[:, column], expected, rtol=1e-5, atol=1e-15)
+        log_p = records.label_logit / temperature - records.log_sum_exp[:, column]
+        exact = log_softmax(LOGITS / temperature, axis=1)[np.arange(300), LABELS]
+        np.testing.assert_allclose(log_p, exact, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(records.top_logits, -np.sort(-relative, axis=1)[:, :5], rtol=1e-6)
+
+
+def test_the_grid_has_24_temperatures_from_a_quarter_to_eight():
+    assert len(TEMPERATURES) == 24
+    assert (TEMPERATURES[0], TEMPERATURES[-1]) == (0.25, 8.0)
+    ratios = TEMPERATURES[1:] / TEMPERATURES[:-1]
+    np.testing.assert_allclose(ratios, ratios[0])
+
+
+def test_raw_probability_is_the_mass_of_the_top_classes(records):
+    p = -np.sort(-np.exp(log_softmax(LOGITS, axis=1)), axis=1)
+    np.testing.assert_allclose(records.raw_probability(1), p[:, 0], rtol=1e-6)
+    np.testing.assert_allclose(records.raw_probability(5), p[:, :5].sum(axis=1), rtol=1e-6)
+    with pytest.raises(ValueError, match="there is no neg_log_topk_mass_3"):
+        records.raw_probability(3)
+
+
+def test_probabilities_enter_as_their_logarithms(records):
+    again = build_records(
+        log_softmax(LOGITS, axis=1), LABELS, tie_keys=records.tie_key, top_k=(1, 5)
+    )
+    for name, array in records.to_arrays().items():
+        np.testing.assert_allclose(again.to_arrays()[name], array, rtol=1e-5, atol=1e-12)
+
+
+@quick
+@given(logit_blocks(), st.data())
+def test_a_record_depends_on_its_own_sample_alone(logits, data):
+    n, n_classes = logits.shape
+    labels = np.array(data.draw(st.lists(st.integers(0, n_classes - 1), min_size=n, max_size=n)))
+    whole = records_of(logits, labels, top_k=(1,))
+    rows = [records_of(logits[i : i + 1], labels[i : i + 1], top_k=(1,)) for i in range(n)]
+    for name, array in concatenate(rows).to_arrays().items():
+        np.testing.assert_array_equal(array, whole.to_arrays()[name])
+
+
+def test_the_size_of_a_block_does_not_show():
+    logits = RNG.normal(scale=10, size=(250, 10_000))
+    labels = RNG.integers(0, 10_000, size=250)
+    whole = records_of(logits, labels)
+    part = records_of(logits[200:], labels[200:])
+    for name, array in part.to_arrays().items():
+        np.testing.assert_array_equal(whole.to_arrays()[name][200:], array)
+
+
+def test_memory_beyond_the_logits_does_not_grow_with_them():
+    logits = RNG.normal(size=(20_000, 1000)).astype(np.float64)
+    labels = np.zeros(20_000, dtype=np.int64)
+    keys = np.zeros(20_000, dtype=np.uint32)
+    peak = peak_of(lambda: build_records(logits, labels, tie_keys=keys, top_k=(1, 5)))
+    # The checks of the whole array are its booleans: an eighth of it.
+    assert peak < logits.nbytes
+
+
+def test_measures_made_elsewhere_are_taken_as_they_are():
+    given_values = np.linspace(0, 1, 300).astype(np.float32)
+    records = records_of(LOGITS, LABELS, uncertainty={"entropy": given_values})
+    assert list(records.uncertainty) == ["entropy"]
+    np.testing.assert_array_equal(records.uncertainty["entropy"], given_values)
+
+
+def test_measures_are_those_of_the_scoring_head(records):
+    for name, values in score_uncertainty(LOGITS, top_k=(1, 5)).items():
+        assert values.dtype == np.float32
+        np.testing.assert_array_equal(records.uncertainty[name], values)
+
+
+def test_ruled_out_and_impossible_classes_leave_no_nan():
+    logits = np.array([[0.0, -np.inf, -np.inf], [1e308, -1e308, 0.0], [1e39, 0.0, -1e39]])
+    records = records_of(logits, np.array([1, 1, 2]), top_k=(1, 2))
+    assert records.label_log_probability.tolist()[:1] == [-np.inf]
+    assert records.top_log_odds[0].tolist() == [np.inf, -np.inf, -np.inf]
+    assert all((values == 0).all() for values in records.uncertainty.values())
+    assert not any(np.signbit(values).any() for values in records.uncertainty.values())
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        ({"labels": np.zeros(299, dtype=int)}, r"labels must have shape \(300,\)"),
+        ({"labels": np.full(300, 12)}, "row 0 holds 12"),
+        ({"labels": np.zeros(300)}, "labels must be integers"),
+        ({"top_k": (12,)}, r"top_k must lie in \[1, 11\], not 12"),
+        ({"tie_keys": np.zeros(3, dtype=np.uint32)}, "tie_keys must have shape"),
+        ({"tie_keys": np.zeros(300, dtype=np.int64)}, "tie_key must be uint32"),
+        ({"uncertainty": {"entropy": np.full(300, np.nan)}}, "uncertainty must be finite"),
+        ({"uncertainty": {"entropy": np.zeros(4)}}, r"entropy must have shape \(300,\)"),
+        ({"scores": np.full((300, 12), np.nan)}, "logits must be finite: row 0"),
+    ],
+)
+def test_bad_input_is_refused_by_name(change, rule):
+    arguments = {
+        "scores": LOGITS,
+        "labels": LABELS,
+        "tie_keys": np.zeros(300, dtype=np.uint32),
+        "top_k": (1, 5),
+    } | change
+    with pytest.raises(ValueError, match=rule):
+        build_records(arguments.pop("scores"), arguments.pop("labels"), **arguments)

@@ -1,0 +1,207 @@
+"""Calibration errors over bins of their own, each against a slow second making."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import given
+from scipy.stats import norm
+from score_strategies import judged_by_table, judged_without_bins
+from sklearn.calibration import calibration_curve
+
+from howsure.statistics.ranking import rank_samples
+from howsure.statistics.scores import SCORES, Predictions
+from howsure.statistics.scores.binned_error import adaptive_cuts, equal_mass_cuts, gaps_between
+
+any_judged = judged_by_table() | judged_without_bins()
+
+
+def judged_of(probability, hits):
+    probability = np.asarray(probability, dtype=np.float64)
+    return Predictions(
+        uncertainty=-probability, hits=np.asarray(hits, bool), probability=probability
+    )
+
+
+def drawn(n_samples, *, seed=0, shift=0.0, power=0.3):
+    """Distinct confidences whose truth is ``shift`` below them."""
+    rng = np.random.default_rng(seed)
+    probability = rng.random(n_samples) ** power
+    return judged_of(probability, rng.random(n_samples) < probability - shift)
+
+
+class TestEqualMass:
+    @pytest.mark.parametrize("n_samples", [150, 151, 1000])
+    def test_bins_differ_by_one_sample_at_most(self, n_samples):
+        cuts = equal_mass_cuts(drawn(n_samples).by_confidence, 15)
+        counts = np.diff(cuts)
+        assert len(counts) == 15
+        assert set(counts) <= {n_samples // 15, -(-n_samples // 15)}
+
+    def test_is_that_of_scikit_learn(self):
+        """Its quantile bins, closed on the left: the same where no edge lies on a sample."""
+        judged = drawn(1500, shift=0.1)
+        rates, means = calibration_curve(
+            judged.hits, judged.probability, n_bins=15, strategy="quantile"
+        )
+        expected = np.abs(rates - means).mean()
+        # Its edges interpolate quantiles of n - 1 gaps: bins may differ by a sample.
+        assert SCORES["ece_equal_mass"].compute(judged) == pytest.approx(expected, rel=0.02)
+
+    @given(any_judged)
+    def test_equal_probabilities_share_a_bin(self, judged):
+        for cuts in (
+            equal_mass_cuts(judged.by_confidence, 15),
+            adaptive_cuts(judged.by_confidence),
+        ):
+            ranked = np.sort(judged.probability)[::-1]
+            assert cuts[0] == 0
+            assert cuts[-1] == judged.n_samples
+            assert (np.diff(cuts) > 0).all()
+            assert (ranked[cuts[1:-1] - 1] > ranked[cuts[1:-1]]).all()
+
+    def test_fewer_samples_than_bins(self):
+        judged = judged_of([0.9, 0.8, 0.7], [1, 0, 1])
+        expected = (0.1 + 0.8 + 0.3) / 3
+        assert SCORES["ece_equal_mass"].compute(judged) == pytest.approx(expected)
+
+
+class TestDebiased:
+    def test_of_a_calibrated_model_the_square_is_none_on_average(self):
+        """The plug-in square is the sum over bins of w p (1 - p) / n; the debiased is 0."""
+        rng = np.random.default_rng(3)
+        probability = np.repeat(np.linspace(0.3, 0.95, 15), 40)
+        plain, debiased = [], []
+        for _ in range(400):
+            judged = judged_of(probability, rng.random(600) < probability)
+            order = judged.by_confidence
+            weights, gaps = gaps_between(order, equal_mass_cuts(order, 15))
+            plain.append(weights @ gaps**2)
+            rates = 1.0 - np.diff(order.errors_before[::40]) / 40
+            debiased.append(weights @ (gaps**2 - rates * (1 - rates) / 39))
+            expected = np.sqrt(max(debiased[-1], 0.0))
+            assert SCORES["l2_debiased"].compute(judged) == pytest.approx(expected, abs=1e-12)
+        error = np.std(debiased) / 20
+        assert abs(np.mean(debiased)) < 4 * error
+        assert np.mean(plain) > 20 * error
+
+    def test_of_a_constant_shift_is_the_shift(self):
+        judged = drawn(60_000, shift=0.1, power=0.2)
+        assert SCORES["l2_debiased"].compute(judged) == pytest.approx(0.1, rel=0.1)
+
+    def test_single_samples_define_nothing(self):
+        assert SCORES["l2_debiased"].compute(judged_of([0.9, 0.8], [1, 0])) is None
+
+
+def by_the_authors_steps(probability, hits, z=1.645):
+    """Their tool, a sample at a time, but for taking from each bin by its own size."""
+    ranked = sorted(zip(probability.tolist(), hits.tolist(), strict=True), reverse=True)
+    n_samples = len(ranked)
+    counts, high, low = [0], [ranked[0][0]], [ranked[0][0]]
+    target = np.inf
+    for i, (confidence, _) in enumerate(ranked):
+        if counts[-1] > target and n_samples - i > 40 and low[-1] - ranked[-1][0] > 0.05:
+            counts.append(0)
+            high.append(confidence)
+            low.append(confidence)
+        counts[-1] += 1
+        low[-1] = confidence
+        width = high[-1] - low[-1]
+        target = np.inf if width == 0 else 0.25 * (z / width) ** 2
+    if target > counts[-1]:
+        missing = target - counts[-1]
+        for i in range(len(counts) - 1):
+            taken = int(missing * counts[i] / n_samples)
+            counts[i] -= taken
+            counts[-1] += taken
+    cuts = np.cumsum([0, *counts])
+    bins = [ranked[a:b] for a, b in itertools.pairwise(cuts)]
+    gaps = [abs(np.mean([c for c, _ in b]) - np.mean([h for _, h in b])) for b in bins]
+    return cuts, np.dot([len(b) for b in bins], gaps) / n_samples, max(gaps)
+
+
+class TestAdaptive:
+    @pytest.mark.parametrize("n_samples", [10, 60, 300, 1000, 4000])
+    @pytest.mark.parametrize("power", [0.05, 0.3, 1.0])
+    def test_is_that_of_the_authors_steps(self, n_samples, power):
+        judged = drawn(n_samples, power=power, shift=0.05)
+        cuts, expected, largest = by_the_authors_steps(judged.probability, judged.hits)
+        np.testing.assert_array_equal(adaptive_cuts(judged.by_confidence), cuts)
+        assert SCORES["aece"].compute(judged) == pytest.approx(expected, rel=1e-9)
+        assert SCORES["amce"].compute(judged) == pytest.approx(largest, rel=1e-9)
+
+    def test_is_that_of_the_authors_steps_where_little_range_is_left(self):
+        probability = np.linspace(0.9, 1.0, 20_000)
+        judged = judged_of(probability, np.arange(20_000) % 20 > 0)
+        cuts, _, _ = by_the_authors_steps(judged.probability, judged.hits)
+        np.testing.assert_array_equal(adaptive_cuts(judged.by_confidence), cuts)
+
+    def test_a_smaller_z_makes_more_bins(self):
+        order = drawn(4000).by_confidence
+        assert len(adaptive_cuts(order, z=1.2816)) > len(adaptive_cuts(order, z=1.645))
+
+    @pytest.mark.parametrize("gap", [1e-6, 1e-9, 1e-11, 1e-14])
+    def test_a_last_bin_of_next_to_no_width_takes_all(self, gap):
+        """Its target has no bounds: more than there are samples, more than 64 bits can count."""
+        counts = [3500, 3500, 3000, 3000, 30, 30]
+        probability = np.repeat([0.95, 0.94, 0.85, 0.8, 0.5, 0.5 - gap], counts)
+        order = rank_samples(-probability, np.ones(len(probability), dtype=np.bool_))
+        np.testing.assert_array_equal(adaptive_cuts(order), [0, len(probability)])
+
+    def test_one_value_is_one_bin(self):
+        judged = judged_of(np.full(500, 0.7), np.arange(500) % 2 == 0)
+        np.testing.assert_array_equal(adaptive_cuts(judged.by_confidence), [0, 500])
+        assert SCORES["aece"].compute(judged) == pytest.approx(0.2)
+
+
+class TestSmooth:
+    @pytest.mark.parametrize("shift", [0.0, 0.1, 0.4])
+    @pytest.mark.parametrize("n_samples", [50, 1000])
+    def test_is_the_fixed_point_of_the_integral(self, shift, n_samples):
+        """By summing each sample's reflected Gaussian, on a fine grid."""
+        judged = drawn(n_samples, seed=2, shift=shift)
+        width = SCORES["smooth_ece"].compute(judged)
+        middle = (np.arange(4000) + 0.5) / 4000
+        images = [
+            sign * judged.probability + 2.0 * turn for turn in range(-2, 3) for sign in (-1, 1)
+        ]
+        residuals = judged.hits - judged.probability
+        smoothed = sum(
+            norm.pdf(middle[:, np.newaxis], loc=centre, scale=width) @ residuals
+            for centre in images
+        )
+        integral = np.abs(smoothed).mean() / n_samples
+        assert integral == pytest.approx(width, rel=2e-3, abs=2e-4)
+
+    def test_of_a_constant_shift_is_the_shift(self):
+        probability = np.linspace(0.4, 0.6, 1001)
+        judged = judged_of(np.concatenate([probability] * 2), [1] * 2002)
+        # Every residual is 1 - q, about 1/2, and of one sign: nothing cancels at any width.
+        assert SCORES["smooth_ece"].compute(judged) == pytest.approx(0.5, rel=1e-6)
+
+    def test_errors_that_cancel_at_one_place_are_none(self):
+        judged = judged_of([0.5, 0.5], [0, 1])
+        assert SCORES["smooth_ece"].compute(judged) == pytest.approx(0.0, abs=1e-12)
+
+    @pytest.mark.parametrize(("said", "hit"), [(0.0, True), (1.0, False)])
+    def test_the_worst_is_one(self, said, hit):
+        assert SCORES["smooth_ece"].compute(judged_of([said], [hit])) == pytest.approx(1.0)
+
+
+@given(any_judged)
+def test_splitting_bins_never_lowers_a_plug_in_error(judged):
+    """Ding et al., Proposition 1, for the error over nested cuts."""
+    order = judged.by_confidence
+    coarse = equal_mass_cuts(order, 3)
+    fine = np.union1d(coarse, equal_mass_cuts(order, 7))
+    errors = [np.dot(*gaps_between(order, cuts)) for cuts in (coarse, fine)]
+    assert errors[0] <= errors[1] + 1e-12
+
+
+def test_ten_equal_ranges_are_those_of_scikit_learn():
+    """It closes ranges on the left and leaves out the empty; no confidence here is on an edge."""
+    judged = drawn(2000, shift=0.1)
+    rates, means = calibration_curve(judged.hits, judged.probability, n_bins=10)
+    counts = np.histogram(judged.probability, bins=10, range=(0, 1))[0]
+    expected = np.abs(rates - means) @ counts[counts > 0] / 2000
+    assert SCORES["ece_10"].compute(judged) == pytest.approx(expected, rel=1e-9)

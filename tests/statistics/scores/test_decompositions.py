@@ -1,0 +1,96 @@
+"""Brier score and negative log-likelihood are the sum of their parts (Oberman et al., 5.1)."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import entropy
+from score_strategies import binned_counts, judged_by_table
+
+from howsure.statistics.scores import SCORES, Predictions
+from howsure.statistics.scores.proper import binary_divergence, binary_entropy, nll
+
+DECOMPOSED = pytest.mark.parametrize("name", ["brier", "nll"])
+
+
+def value(name, judged):
+    return SCORES[name].compute(judged)
+
+
+@DECOMPOSED
+@given(judged=judged_by_table(lookups=("step",)))
+def test_is_exact_on_binned_probabilities(name, judged):
+    parts = value(f"{name}_uncertainty", judged) - value(f"{name}_resolution", judged)
+    parts += value(f"{name}_calibration_error", judged)
+    assert value(name, judged) == pytest.approx(parts, abs=1e-12)
+
+
+@DECOMPOSED
+@given(judged=judged_by_table())
+def test_no_part_is_negative(name, judged):
+    for part in ("uncertainty", "resolution", "calibration_error"):
+        assert value(f"{name}_{part}", judged) >= -1e-15
+
+
+@DECOMPOSED
+@given(binned=binned_counts(), split=st.integers(0, 40))
+def test_refining_bins_never_lowers_resolution(name, binned, split):
+    coarse = judged_bins(*binned)
+    fine = split_bins(coarse, split)
+    assert value(f"{name}_resolution", fine) >= value(f"{name}_resolution", coarse) - 1e-15
+
+
+@given(binned=binned_counts(), split=st.integers(0, 40))
+def test_refining_bins_never_raises_conditional_entropy(binned, split):
+    coarse = judged_bins(*binned)
+    fine = split_bins(coarse, split)
+    assert value("conditional_entropy", fine) <= value("conditional_entropy", coarse) + 1e-14
+
+
+@given(binned=binned_counts())
+def test_the_drop_in_entropy_is_the_resolution(binned):
+    judged = judged_bins(*binned)
+    drop = value("nll_uncertainty", judged) / np.log(2.0) - value("conditional_entropy", judged)
+    assert drop == pytest.approx(value("nll_resolution", judged) / np.log(2.0), abs=1e-12)
+
+
+@given(st.floats(0.0, 1.0), st.floats(0.001, 0.999))
+def test_entropy_and_divergence_agree_with_scipy(rate, probability):
+    assert binary_entropy(rate) == pytest.approx(entropy([rate, 1.0 - rate]), abs=1e-12)
+    expected = entropy([rate, 1.0 - rate], [probability, 1.0 - probability])
+    assert binary_divergence(np.array(rate), probability) == pytest.approx(expected, abs=1e-12)
+
+
+def test_nll_is_undefined_where_it_is_infinite_and_clipped_where_told():
+    impossible = {
+        "uncertainty": np.zeros(2),
+        "hits": np.array([True, False]),
+        "probability": np.array([1.0, 1.0]),
+    }
+    assert nll(Predictions(**impossible)) is None
+    expected = -(np.log(0.75) + np.log(0.25)) / 2.0
+    assert nll(Predictions(**impossible, log_floor=0.25)) == pytest.approx(expected, rel=1e-14)
+
+
+def judged_bins(counts, hits):
+    """Samples of bins, each bin saying its own hit rate."""
+    bins = np.repeat(np.arange(len(counts)), counts)
+    into_bin = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+    return Predictions(
+        uncertainty=bins.astype(np.float64),
+        hits=into_bin < np.repeat(hits, counts),
+        probability=np.repeat(hits / counts, counts),
+        bins=bins,
+    )
+
+
+def split_bins(judged, at):
+    """The same samples with every bin split in two after ``at`` of them, where it has as many."""
+    starts = np.searchsorted(judged.bins, judged.bins)
+    late = np.arange(judged.n_samples) - starts >= at
+    return Predictions(
+        uncertainty=judged.uncertainty,
+        hits=judged.hits,
+        probability=judged.probability,
+        bins=2 * judged.bins + late,
+    )

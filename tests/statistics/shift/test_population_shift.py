@@ -1,0 +1,37 @@
+import numpy as np
+
+from howsure.statistics.shift.population import population_shift
+
+ONE = np.ones(1, dtype=np.float32)
+
+
+def test_equal_values_differ_in_nothing():
+    found = population_shift(np.repeat(ONE, 50), np.repeat(ONE, 70))
+
+    assert (found.distance, found.p_value, found.auroc) == (0.0, 1.0, 0.5)
+
+
+def test_sets_apart_differ_in_everything():
+    found = population_shift(np.repeat(ONE * 2, 500), np.repeat(ONE, 700))
+
+    assert (found.distance, found.auroc) == (1.0, 1.0)
+    assert found.p_value < 1e-100
+
+
+def test_single_samples_tell_nothing():
+    assert population_shift(ONE * 2, ONE).p_value > 0.5
+
+
+def test_calls_of_like_sets_are_as_rare_as_said():
+    rng = np.random.default_rng(0)
+    calls = [
+        population_shift(*rng.random((2, 300)).astype(np.float32)).p_value < 0.05
+        for _ in range(1000)
+    ]
+    assert 0.02 < np.mean(calls) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def test_what_one_device_flushes_to_zero_is_no_difference():
+    tiny = np.full(500, 1e-40, dtype=np.float32)
+
+    assert population_shift(tiny, tiny * 0).distance == 0.0

@@ -1,0 +1,186 @@
+"""Scores of the model itself, from its logits by scipy and scikit-learn."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax, softmax
+from scipy.stats import entropy
+from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
+
+from howsure.statistics.measures.passes import averaged_columns, gradient_columns
+from howsure.statistics.model_scores import model_scores
+from howsure.statistics.plain import to_plain
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import tie_keys
+
+
+@pytest.fixture(scope="module")
+def logits():
+    return np.random.default_rng(0).normal(size=(300, 7)) * 3.0
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return np.random.default_rng(1).integers(0, 7, 300)
+
+
+def scores_of(logits, labels, top_k=(1, 2)):
+    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=top_k)
+    return model_scores(records, top_k=top_k)
+
+
+def test_against_scikit_learn(logits, labels):
+    found = scores_of(logits, labels)
+    probability = softmax(logits, axis=1)
+    assert found.n_samples == 300
+    assert found.nll == pytest.approx(log_loss(labels, probability, labels=range(7)), rel=1e-9)
+    # scikit-learn halves no multiclass Brier score: it is the sum over classes, as ours.
+    expected = np.mean(np.sum((probability - np.eye(7)[labels]) ** 2, axis=1))
+    assert found.brier_multiclass == pytest.approx(expected, rel=1e-12)
+    assert found.brier_multiclass == pytest.approx(
+        brier_score_loss(labels, probability, scale_by_half=False), rel=1e-9
+    )
+    assert found.mean_entropy == pytest.approx(entropy(probability, axis=1).mean(), rel=1e-6)
+    assert list(found.accuracy) == [1, 2, 5]
+    for k, accuracy in found.accuracy.items():
+        assert accuracy == pytest.approx(
+            top_k_accuracy_score(labels, probability, k=k, labels=range(7))
+        )
+
+
+def test_accuracy_and_count_above_a_confidence(logits, labels):
+    confidence = softmax(logits, axis=1).max(axis=1)
+    right = logits.argmax(axis=1) == labels
+    rows = scores_of(logits, labels).by_confidence
+    assert rows[0].count == 300
+    for row in rows:
+        above = confidence >= row.confidence
+        assert row.count == above.sum()
+        assert row.accuracy == pytest.approx(right[above].mean())
+
+
+def test_no_sample_above_a_confidence_has_no_accuracy():
+    flat = scores_of(np.zeros((4, 10)), np.zeros(4, dtype=np.int64))
+    row = flat.by_confidence[-1]
+    assert (row.count, row.accuracy) == (0, None)
+
+
+def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
+    logits = np.array([[0.0, -np.inf, 1.0], [0.0, 1.0, 2.0]])
+    found = scores_of(logits, np.array([1, 2]), top_k=(1,))
+    assert found.nll is None
+    p = softmax(logits, axis=1)
+    expected = np.mean(np.sum((p - np.eye(3)[[1, 2]]) ** 2, axis=1))
+    assert found.brier_multiclass == pytest.approx(expected)
+
+
+def test_confidences_next_to_one_are_told_apart():
+    logits = np.zeros((3, 5))
+    logits[:, 0] = [20.0, 60.0, 700.0]
+    found = scores_of(logits, np.zeros(3, dtype=np.int64), top_k=(1,))
+    assert [row.count for row in found.by_confidence] == [3] * len(found.by_confidence)
+    log_p = log_softmax(logits, axis=1)[:, 0]
+    assert found.nll == pytest.approx(-log_p.mean(), rel=1e-9)
+
+
+def test_is_plain_data(logits, labels):
+    plain = to_plain(scores_of(logits, labels))
+    assert json.loads(json.dumps(plain)) == plain
+
+
+def test_nothing_scores_nothing(logits, labels):
+    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
+    assert model_scores(records.take(np.arange(0)), top_k=(1,)) is None
+
+
+def averaged(passes, labels, measure="dropout_variance"):
+    """Records of the first pass's model, with columns of all passes."""
+    log_p = log_softmax(passes, axis=2)
+    base = build_records(log_p[:, 0], labels, tie_keys=tie_keys(log_p[:, 0], 0), top_k=(1, 2))
+    return base.with_passes(averaged_columns(measure, log_p, labels))
+
+
+def test_rows_by_passes_of_a_case_done_by_hand():
+    """Two samples, three passes; the mean turns round after the second."""
+    with np.errstate(divide="ignore"):
+        passes = np.log(
+            [
+                [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.8, 0.1]],
+                [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.5, 0.25, 0.25]],
+            ]
+        )
+    labels = np.array([1, 0])
+    rows = model_scores(averaged(passes, labels), top_k=(1, 2)).passes
+    assert list(rows) == ["dropout_variance"]
+    one, two, three = rows["dropout_variance"]
+    assert [one.passes, two.passes, three.passes] == [1, 2, 3]
+    assert one.accuracy == {1: 0.5, 2: 1.0}
+    assert two.accuracy == three.accuracy == {1: 1.0, 2: 1.0}
+    for row, mean in ((one, 0.3), (two, 0.5), (three, 0.6)):
+        assert row.nll == pytest.approx(-(np.log(mean) + np.log(0.5)) / 2, rel=1e-12)
+    # The base model, which is the first pass, misses the first sample, the one with a spread.
+    assert one.auroc == {1: None, 2: None}
+    assert two.auroc == three.auroc == {1: 1.0, 2: None}
+
+
+@pytest.mark.parametrize("n_passes", [2, 12])
+def test_rows_by_passes_against_scikit_learn(n_passes):
+    rng = np.random.default_rng(5)
+    passes = rng.normal(size=(300, 1, 7)) * 2 + rng.normal(size=(300, n_passes, 7))
+    labels = rng.integers(0, 7, 300)
+    records = averaged(passes, labels, "ensemble_variance")
+    found = model_scores(records, top_k=(1, 2)).passes["ensemble_variance"]
+    assert [row.passes for row in found] == [n for n in (1, 2, 3, 5, 10, 12) if n <= n_passes]
+    softmaxes = softmax(passes, axis=2)
+    for row in found:
+        mean = softmaxes[:, : row.passes].mean(axis=1)
+        assert row.nll == pytest.approx(log_loss(labels, mean, labels=range(7)), rel=1e-9)
+        assert list(row.accuracy) == list(row.auroc) == [1, 2, 5]
+        for k, accuracy in row.accuracy.items():
+            expected = top_k_accuracy_score(labels, mean, k=k, labels=range(7))
+            assert accuracy == pytest.approx(expected)
+        for k, area in row.auroc.items():
+            if row.passes == 1:
+                assert area is None
+                continue
+            spread = [np.linalg.norm(np.cov(p[: row.passes].T), 2) for p in softmaxes]
+            assert area == pytest.approx(roc_auc_score(~records.hits(k), spread), abs=1e-4)
+
+
+def test_rows_of_a_gradient_have_no_mean():
+    rng = np.random.default_rng(6)
+    logits, labels, slopes = (
+        rng.normal(size=(80, 6)),
+        rng.integers(0, 6, 80),
+        rng.normal(size=(80, 4)),
+    )
+    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
+    given = records.with_passes(gradient_columns(slopes, exact=False))
+    rows = model_scores(given, top_k=(1,)).passes["gradient_norm"]
+    assert [row.passes for row in rows] == [1, 2, 3, 4]
+    for row in rows:
+        assert row.accuracy is None
+        assert row.nll is None
+        norm = np.linalg.norm(slopes[:, : row.passes], axis=1)
+        assert row.auroc[1] == pytest.approx(roc_auc_score(~records.hits(1), norm), abs=1e-6)
+    exact = records.with_passes(gradient_columns(slopes, exact=True))
+    assert model_scores(exact, top_k=(1,)).passes == {}
+
+
+def test_a_label_that_a_mean_rules_out_leaves_its_likelihood_undefined():
+    passes = np.zeros((2, 2, 3))
+    passes[0, 0, 1] = -np.inf
+    one, two = model_scores(averaged(passes, np.array([1, 0])), top_k=(1, 2)).passes[
+        "dropout_variance"
+    ]
+    assert one.nll is None
+    assert two.nll == pytest.approx(-(np.log(1 / 6) + np.log(1 / 3)) / 2)
+
+
+def test_passes_are_plain_data_and_there_are_none_without(logits, labels):
+    assert scores_of(logits, labels).passes == {}
+    rows = averaged(np.stack([logits, -logits, logits], axis=1), labels)
+    plain = to_plain(model_scores(rows, top_k=(1,)))
+    assert json.loads(json.dumps(plain)) == plain
+    assert plain["passes"]["dropout_variance"][0]["auroc"] == {"1": None, "5": None}

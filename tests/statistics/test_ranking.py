@@ -1,0 +1,45 @@
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties
+from hypothesis import given
+
+from howsure.statistics.bins.edges import UNDERFLOW, quantile_edges
+from howsure.statistics.ranking import ranking_of
+
+
+@given(judged_uncertainties())
+def test_thresholds_count_what_lies_at_or_below(sample):
+    uncertainty, hits = sample
+    ranked = ranking_of(uncertainty, hits)
+    # What a device may flush to zero is one value.
+    uncertainty = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+
+    for place, threshold in enumerate(ranked.thresholds):
+        below = uncertainty <= threshold
+        assert ranked.accepted[place] == below.sum()
+        assert ranked.errors[place] == (below & ~hits).sum()
+    assert len(ranked.thresholds) == len(np.unique(uncertainty))
+    assert ranked.thresholds[-1] == uncertainty.max()
+    assert ranked.has_ties == (len(np.unique(uncertainty)) < len(uncertainty))
+
+
+@given(judged_uncertainties())
+def test_edges_of_bins_are_thresholds(sample):
+    uncertainty, hits = sample
+    inner = quantile_edges(uncertainty, 5)[1:-1]
+
+    assert np.isin(inner, ranking_of(uncertainty, hits).thresholds).all()
+
+
+def test_rank_inside_a_block_means_the_whole_block():
+    ranked = ranking_of(np.float32([1, 2, 2, 2, 3]), np.array([True, False, True, True, True]))
+
+    assert ranked.thresholds.tolist() == [1.5, 2.5, 3.0]
+    assert ranked.index_of_rank(np.array([1, 2, 3, 4, 5])).tolist() == [0, 1, 1, 1, 2]
+    assert ranked.coverage.tolist() == [0.2, 0.8, 1.0]
+    assert ranked.risk.tolist() == [0.0, 0.25, 0.2]
+
+
+def test_no_sample_is_refused():
+    with pytest.raises(ValueError, match="at least one sample"):
+        ranking_of(np.empty(0, dtype=np.float32), np.empty(0, dtype=bool))

@@ -1,0 +1,175 @@
+"""Children of the runner, forked from one process that has imported what each of them needs.
+
+A child that starts by itself imports numpy, onnx and onnxruntime, which is nearly all of its
+start. A fork skips that, and with it the empty environment and the new program: tests of these
+start real children.
+"""
+
+import array
+import ctypes
+import gc
+import os
+import socket
+import subprocess
+import sys
+import threading
+import traceback
+
+from service.runner.messages.channel import Channel
+from service.runner.process import RunnerProcess, RunnerStartFailed, environment, removed_folder
+
+NAME = b"forked_children.py"
+PR_SET_CHILD_SUBREAPER = 36
+REFUSED = b"0"
+LONGEST_MESSAGE = 64
+
+
+class ForkedProcess(subprocess.Popen):
+    """A child that another process forked for this one: waited for and killed as its own."""
+
+    def __init__(self, pid, stdout):
+        # All that `Popen` keeps of a process that it has started.
+        self.args = [NAME.decode()]
+        self.pid = pid
+        self.returncode = None
+        self.stdin = self.stderr = None
+        self.stdout = stdout
+        self._child_created = True
+        self._waitpid_lock = threading.Lock()
+
+
+class ForkServer:
+    """The process that forks; it starts with the first child and ends with this process."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._process = None
+        self._control = None
+
+    @property
+    def pid(self):
+        return None if self._process is None else self._process.pid
+
+    def start_child(self):
+        """Do what `RunnerProcess.start` does."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            try:
+                return RunnerProcess(self._fork(theirs.fileno()), Channel(ours))
+            except OSError as error:
+                ours.close()
+                raise RunnerStartFailed(f"no process: {error}") from error
+
+    def close(self):
+        with self._lock:
+            if self._process is not None:
+                self._control.close()
+                self._process.wait()
+                self._process = None
+
+    def _fork(self, channel):
+        with self._lock, removed_folder() as folder:
+            self._start()
+            printed, out = os.pipe()
+            here = os.open(folder, os.O_RDONLY)
+            try:
+                pid = self._ask(channel, out, here)
+            finally:
+                os.close(out)
+                os.close(here)
+        return ForkedProcess(pid, os.fdopen(printed, "rb"))
+
+    def _ask(self, *descriptors):
+        # The kernel gives the orphan that the other process makes to this one, and later no others.
+        _adopt_orphans(True)
+        try:
+            socket.send_fds(self._control, [str(os.getpid()).encode()], descriptors)
+            answer = self._control.recv(LONGEST_MESSAGE)
+        finally:
+            _adopt_orphans(False)
+        if answer in (b"", REFUSED):
+            raise OSError("no fork")
+        return int(answer)
+
+    def _start(self):
+        if self._process is not None:
+            return
+        self._control, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-P", __file__, str(theirs.fileno())],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                env=environment(),
+                pass_fds=[theirs.fileno()],
+                start_new_session=True,
+            )
+
+
+def _adopt_orphans(on):
+    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, int(on), 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_CHILD_SUBREAPER) failed")
+
+
+def serve_forks(control):
+    """Fork a child for each message, until the other side closes the socket."""
+    # All imports of a child; it forks with them.
+    import service.child.serve  # noqa: F401, PLC0415
+
+    gc.collect()
+    gc.freeze()
+    while True:
+        message, descriptors, *_ = socket.recv_fds(control, LONGEST_MESSAGE, 3)
+        if not message:
+            return
+        try:
+            answer = _fork_orphan(control, int(message), descriptors)
+        except OSError:
+            answer = REFUSED
+        for descriptor in descriptors:
+            os.close(descriptor)
+        control.send(answer)
+
+
+def _fork_orphan(control, parent, descriptors):
+    """Fork twice, the first of the two ends at once; return the other's process id."""
+    said, saying = os.pipe()
+    with os.fdopen(said, "rb") as answer:
+        with os.fdopen(saying, "wb", buffering=0) as file:
+            first = os.fork()
+            if first == 0:
+                if os.fork() != 0:
+                    os._exit(0)
+                answer.close()
+                control.close()
+                _be_child(parent, file, *array.array("i", descriptors))
+        os.waitpid(first, 0)
+        return answer.read() or REFUSED
+
+
+def _be_child(parent, file, channel, out, folder):
+    """Become what `service.runner.process` starts; never return."""
+    from service.child.__main__ import main  # noqa: PLC0415 - there already
+
+    try:
+        os.setsid()
+        while os.getppid() != parent:
+            os.sched_yield()
+        for number in (1, 2):
+            os.dup2(out, number)
+        os.fchdir(folder)
+        os.close(out)
+        os.close(folder)
+        file.write(str(os.getpid()).encode())
+        file.close()
+        main(channel, parent)
+    except BaseException:  # noqa: BLE001 - the loop of the other process must not go on here
+        traceback.print_exc()
+    finally:
+        os._exit(1)
+
+
+SERVER = ForkServer()
+
+if __name__ == "__main__":
+    serve_forks(socket.socket(fileno=int(sys.argv[1])))
