@@ -12,7 +12,10 @@ COMPUTING_TICKS = 100
 
 
 def children(parent=None, module=MODULE):
-    """Return the process ids of a process's runner children, zombies included."""
+    """Return the process ids of a process's runner children, zombies included.
+
+    A process that is ending has no command line any more, before its files are closed.
+    """
     parent = os.getpid() if parent is None else parent
     found = []
     for folder in Path("/proc").glob("[0-9]*"):
@@ -24,7 +27,7 @@ def children(parent=None, module=MODULE):
         if int(folder.name) == SERVER.pid:
             continue
         is_runner = module in command or (module == MODULE and NAME in command)
-        if int(fields[1]) == parent and (fields[0] == "Z" or is_runner):
+        if int(fields[1]) == parent and (is_runner or not command):
             found.append(int(folder.name))
     return sorted(found)
 
