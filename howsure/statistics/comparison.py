@@ -53,15 +53,13 @@ def paired_differences(
 
 
 def paired_difference(one: Values, other: Values) -> PairedDifference | None:
-    """Return the mean of ``one - other`` with its standard error; None where no pair has both.
+    """Return the mean of ``one - other`` with its standard error; None if no pair has both.
 
     Raises
     ------
     ValueError
-        If there is not one for each other.
+        If the lengths differ.
     """
-    if len(one) != len(other):
-        raise ValueError(f"pairs must be as many on both sides, not {len(one)} and {len(other)}")
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
         one, other = np.array(both, dtype=np.float64).reshape(-1, 2).T

@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from howsure.statistics.arrays import Hits, Uncertainty
-from howsure.statistics.measures import MULTI_PASS_MEASURES, MultiPassMeasure, prefix_column
+from howsure.statistics.measures import MULTI_PASS_MEASURES
+from howsure.statistics.measures.measure import MultiPassMeasure, prefix_column
 from howsure.statistics.ranking import rank_samples
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores.ranking import auroc

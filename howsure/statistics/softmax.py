@@ -25,15 +25,8 @@ def top_classes(scores: Floats, n_top: int) -> Classes:
     Returns
     -------
     ndarray of int64, shape (n_samples, n_top)
-
-    Raises
-    ------
-    ValueError
-        If ``n_top`` is out of range.
     """
     n_samples, n_classes = scores.shape
-    if not 1 <= n_top <= n_classes:
-        raise ValueError(f"n_top must lie in [1, {n_classes}], not {n_top}")
     boundary = n_classes - n_top
     least = np.partition(scores, boundary, axis=1)[:, boundary, np.newaxis]
     chosen = scores >= least
@@ -140,11 +133,6 @@ def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
         As `howsure.statistics.arrays.as_scores` returns them.
     n_top : int
         Top classes to keep, ``1 <= n_top <= n_classes``.
-
-    Raises
-    ------
-    ValueError
-        If ``n_top`` is out of range.
     """
     # C order, so that each row is summed in one order whatever the layout or size of the block.
     scores = np.ascontiguousarray(scores)

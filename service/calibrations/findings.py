@@ -7,18 +7,15 @@ from typing import Any, cast
 import numpy as np
 
 import models
-from howsure.statistics.findings import (
-    FINDINGS,
-    RESCALED_FINDINGS,
+from howsure.statistics.findings import FINDINGS, RESCALED_FINDINGS, count_labels, run_checks
+from howsure.statistics.findings.evidence import (
     Finding,
     LabelCounts,
     Level,
     RecordedSet,
     RescaledTrial,
-    count_labels,
-    rescaling_factor,
-    run_checks,
 )
+from howsure.statistics.findings.inputs_scale import rescaling_factor
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload

@@ -5,7 +5,8 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from howsure.statistics.findings import Finding, said_to_be_logits
+from howsure.statistics.findings.evidence import Finding
+from howsure.statistics.findings.outputs import said_to_be_logits
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
 from service.calibrations.set_checks import asked_outputs

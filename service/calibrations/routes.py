@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from starlette.concurrency import run_in_threadpool
 
 import models
-from howsure.statistics.findings import Level
+from howsure.statistics.findings.evidence import Level
 from service.calibrations import manage
 from service.calibrations.findings import with_docs
 from service.evaluations import evaluations, routes

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import models
-from howsure.statistics.findings import FINDINGS, Finding, run_checks
+from howsure.statistics.findings import FINDINGS, run_checks
+from howsure.statistics.findings.evidence import Finding
 from howsure.statistics.records.records import Records
 from service.access.audit_log import record_success
 from service.access.quotas import enforce_quotas, enforce_storage_quota

@@ -1,5 +1,6 @@
 """Constants, tensors that vary between runs, and types of the tensors of a graph."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -16,7 +17,13 @@ from onnx import (
 )
 
 from service.graph.gate.versions import MAX_IR_VERSION
-from service.graph.proto import DEFAULT_DOMAINS, NOISE_PREFIX, producers_of, used_names
+from service.graph.proto import (
+    DEFAULT_DOMAINS,
+    NOISE_PREFIX,
+    attribute,
+    producers_of,
+    used_names,
+)
 
 HAND_ON = frozenset(("Identity", "Cast"))
 LARGEST_READ = 1024  # values; a ratio, a shape
@@ -94,7 +101,7 @@ def _array(value: object) -> NDArray[np.generic] | None:
         return array if array.dtype.kind in "fi" else None
     if value.data_location == TensorProto.EXTERNAL or value.data_type == TensorProto.STRING:
         return None
-    if np.prod([max(size, 0) for size in value.dims], dtype=object) > LARGEST_READ:
+    if _count(value) > LARGEST_READ:
         return None
     try:
         return numpy_helper.to_array(value)
@@ -150,15 +157,12 @@ def _weights(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
 
 def _constant_value(node: NodeProto) -> TensorProto | None:
     if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and len(node.output) == 1:
-        for attribute in node.attribute:
-            if attribute.name == "value" and attribute.HasField("t"):
-                value: TensorProto = attribute.t
-                return value
+        found = attribute(node, "value")
+        if found is not None and found.HasField("t"):
+            value: TensorProto = found.t
+            return value
     return None
 
 
 def _count(tensor: TensorProto) -> int:
-    count = 1
-    for size in tensor.dims:
-        count *= max(size, 0)
-    return count
+    return math.prod(max(size, 0) for size in tensor.dims)

@@ -19,7 +19,7 @@ from service.graph.description import OnnxModelDescription, TensorSpec, quote
 from service.graph.gate.external_weights import external_files
 from service.graph.gate.versions import check_versions, default_opset
 from service.graph.output.logits import trace
-from service.graph.proto import Producers, operator, producers_of
+from service.graph.proto import Producers, attribute, operator, producers_of
 
 # ai.onnx.ml has two names for one thing.
 LABEL_ATTRIBUTES = {
@@ -30,7 +30,7 @@ LABEL_ATTRIBUTES = {
 }
 LABEL_TYPES = (TensorProto.INT32, TensorProto.INT64, TensorProto.STRING)
 
-ClassLabels = tuple[int, ...] | tuple[str, ...]
+ClassLabels = tuple[int | str, ...]
 
 
 def class_labels(graph: GraphProto) -> ClassLabels | None:
@@ -57,11 +57,11 @@ def _last_nodes(output: str, producers: Producers) -> Iterator[NodeProto]:
 
 def _labels_of(node: NodeProto) -> ClassLabels | None:
     integers, strings = LABEL_ATTRIBUTES.get(operator(node), ("", ""))
-    for attribute in node.attribute:
-        if attribute.name == integers and attribute.ints:
-            return tuple(attribute.ints)
-        if attribute.name == strings and attribute.strings:
-            return tuple(text.decode("utf-8", "replace") for text in attribute.strings)
+    numbers, texts = attribute(node, integers), attribute(node, strings)
+    if numbers is not None and numbers.ints:
+        return tuple(numbers.ints)
+    if texts is not None and texts.strings:
+        return tuple(text.decode("utf-8", "replace") for text in texts.strings)
     return None
 
 

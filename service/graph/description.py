@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
+import msgspec
+
 MAX_LENGTH = 80
 
 
@@ -53,7 +55,7 @@ class OnnxModelDescription:
     outputs: tuple[TensorSpec, ...]
     opset: int
     ir_version: int
-    class_labels: tuple[int, ...] | tuple[str, ...] | None
+    class_labels: tuple[int | str, ...] | None
     external_files: tuple[str, ...]
     fixed_batch: int | None
 
@@ -64,25 +66,7 @@ class OnnxModelDescription:
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "OnnxModelDescription":
         """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        labels = values["class_labels"]
-        return cls(
-            inputs=tuple(_tensor_spec(entry) for entry in values["inputs"]),
-            outputs=tuple(_tensor_spec(entry) for entry in values["outputs"]),
-            opset=values["opset"],
-            ir_version=values["ir_version"],
-            class_labels=None if labels is None else tuple(labels),
-            external_files=tuple(values["external_files"]),
-            fixed_batch=values["fixed_batch"],
-        )
-
-
-def _tensor_spec(values: Mapping[str, Any]) -> TensorSpec:
-    shape = values["shape"]
-    return TensorSpec(
-        name=values["name"],
-        dtype=values["dtype"],
-        shape=None if shape is None else tuple(shape),
-    )
+        return msgspec.convert(values, cls)
 
 
 Kind: TypeAlias = Literal["logits", "probabilities"]

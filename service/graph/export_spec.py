@@ -74,25 +74,18 @@ class ExportSpec:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON, which keeps every bit of the numbers."""
-        return {
-            **{name: getattr(self, name) for name in ("n_top", "ood_threshold")},
-            "events": [[event.k, event.column, event.table.to_dict()] for event in self.events],
-            "accept_thresholds": [list(pair) for pair in self.accept_thresholds],
-            "metadata": dict(self.metadata),
-            "top_k": list(self.top_k),
-        }
+        events = [[event.k, event.column, event.table.to_dict()] for event in self.events]
+        return {**vars(self), "events": events}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
         """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        return cls(
-            events=tuple(
+        changed = {
+            "events": tuple(
                 ExportEvent(k, column, LookupTable.from_dict(table))
                 for k, column, table in values["events"]
             ),
-            n_top=values["n_top"],
-            ood_threshold=values["ood_threshold"],
-            accept_thresholds=tuple((risk, at) for risk, at in values["accept_thresholds"]),
-            metadata=dict(values["metadata"]),
-            top_k=tuple(values["top_k"]),
-        )
+            "accept_thresholds": tuple((risk, at) for risk, at in values["accept_thresholds"]),
+            "top_k": tuple(values["top_k"]),
+        }
+        return cls(**{**values, **changed})

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from service.errors import InvalidOnnxModel, ModelRule
@@ -77,48 +79,30 @@ def initial_tensors(graph: GraphProto) -> Iterator[TensorProto]:
         yield sparse.indices
 
 
+def all_messages(message: Message) -> Iterator[Message]:
+    """Yield the message and all messages in it, but nothing inside tensors.
+
+    Listing the fields of a tensor would copy its weights.
+    """
+    yield message
+    if isinstance(message, TensorProto):
+        return
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in (value,) if isinstance(value, Message) else value:
+                yield from all_messages(inner)
+
+
 def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor of the file except the dense initializers of the main graph."""
-    for sparse in model.graph.sparse_initializer:
-        yield sparse.values
-        yield sparse.indices
-    for node in model.graph.node:
-        yield from _tensors_of_node(node)
-    for function in model.functions:
-        for node in function.node:
-            yield from _tensors_of_node(node)
-        for attribute in function.attribute_proto:
-            yield from _tensors_of_attribute(attribute)
-    for training in model.training_info:
-        yield from _tensors_of_graph(training.initialization)
-        yield from _tensors_of_graph(training.algorithm)
+    graph = model.graph
+    for part in (*graph.node, *graph.sparse_initializer, *model.functions, *model.training_info):
+        yield from (found for found in all_messages(part) if isinstance(found, TensorProto))
 
 
-def _tensors_of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from initial_tensors(graph)
-    for node in graph.node:
-        yield from _tensors_of_node(node)
-
-
-def _tensors_of_node(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
-        yield from _tensors_of_attribute(attribute)
-
-
-def _tensors_of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
-    if attribute.HasField("t"):
-        yield attribute.t
-    yield from attribute.tensors
-    sparse_tensors = list(attribute.sparse_tensors)
-    if attribute.HasField("sparse_tensor"):
-        sparse_tensors.append(attribute.sparse_tensor)
-    for sparse in sparse_tensors:
-        yield sparse.values
-        yield sparse.indices
-    if attribute.HasField("g"):
-        yield from _tensors_of_graph(attribute.g)
-    for graph in attribute.graphs:
-        yield from _tensors_of_graph(graph)
+def attribute(node: NodeProto, name: str) -> AttributeProto | None:
+    """Return the node's attribute of this name."""
+    return next((found for found in node.attribute if found.name == name), None)
 
 
 def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:

@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from howsure.statistics.measures import output_column
+from howsure.statistics.measures.measure import output_column
 from howsure.statistics.measures.passes import column_names
 from howsure.statistics.records.records import TEMPERATURES, Records
 from howsure.statistics.softmax import n_recorded_classes

@@ -72,14 +72,6 @@ def test_intervals_are_exact():
     assert table.cells[0].interval == pytest.approx((expected.low, expected.high), rel=1e-9)
 
 
-def test_rate_of_exactly_the_target_meets_it():
-    hits = np.arange(100) != 7
-    table = fit_coarse_table(ranking_of(np.ones(100, dtype=np.float32), hits))
-
-    assert table.edges == (1.0, None)
-    assert table.cells[0].probability == 0.99
-
-
 def test_rate_of_exactly_a_target_that_rounds_up_meets_it():
     """In float64, .55 of 100 is 55.00000000000001."""
     hits = np.arange(100) >= 45
@@ -96,22 +88,6 @@ def test_first_target_unmet_and_the_second_met():
     assert table.edges == (None, 39.0)
     assert [cell.count for cell in table.cells] == [0, 40, 0]
     assert table.cells[1].lower is None
-
-
-def test_tied_values_share_a_cell():
-    uncertainty = np.float32([0, 1, 1, 1, 2])
-    table = fit_coarse_table(ranking_of(uncertainty, np.array([1, 1, 1, 0, 0], dtype=bool)))
-
-    assert table.edges == (0.5, None)
-    assert table.cells[0].count == 1
-    assert table.cells[2].count == 4
-
-
-def test_all_wrong_meets_nothing():
-    table = fit_coarse_table(ranking_of(np.arange(5, dtype=np.float32), np.zeros(5, dtype=bool)))
-
-    assert table.edges == (None, None)
-    assert [cell.probability for cell in table.cells] == [None, None, 0.0]
 
 
 def test_says_that_the_choice_saw_the_data():

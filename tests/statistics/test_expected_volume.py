@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from scipy.stats import binomtest
 
 from howsure.statistics.operating_point import consequences, expected_volume
@@ -29,8 +28,3 @@ def test_of_nothing_nothing_is_expected():
     seen = consequences(U, HITS, -1.0, level=0.95)
     found = expected_volume(seen, 7, level=0.95)
     assert (found.accepted, found.errors, found.reviewed) == (0, 0, 7)
-
-
-def test_a_volume_is_not_negative():
-    with pytest.raises(ValueError, match="volume"):
-        expected_volume(consequences(U, HITS, 1.0, level=0.95), -1, level=0.95)

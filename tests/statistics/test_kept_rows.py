@@ -1,7 +1,6 @@
 """Which samples are worth keeping: suspects, the most certain errors, and others by tie key."""
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from score_strategies import simulated_records
@@ -35,20 +34,3 @@ def test_suspects_certain_errors_and_others_ascending(records, n, k) -> None:
     others = [i for i in range(records.n_samples) if i not in expected]
     others.sort(key=lambda i: records.tie_key[i])
     assert chosen == expected | set(others[: n - len(expected)])
-
-
-def test_the_order_of_the_samples_is_no_matter() -> None:
-    records = RECORDS[-1]
-    order = np.random.default_rng(3).permutation(records.n_samples)
-    shuffled = records.take(order)
-    assert len(set(records.tie_key.tolist())) == records.n_samples
-    kept = choose_rows_to_keep(records, 1, COLUMN, table_of(records, 1), n=40)
-    again = choose_rows_to_keep(shuffled, 1, COLUMN, table_of(shuffled, 1), n=40)
-    assert sorted(order[again].tolist()) == kept.tolist()
-
-
-@pytest.mark.parametrize(("column", "n"), [("no_such_column", 10), (COLUMN, -3)])
-def test_what_makes_no_sense_is_refused(column, n) -> None:
-    records = RECORDS[1]
-    with pytest.raises(ValueError, match=r"must (hold|not)"):
-        choose_rows_to_keep(records, 1, column, table_of(records, 1), n=n)

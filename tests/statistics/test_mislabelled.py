@@ -84,11 +84,3 @@ def test_small_and_one_sided_sets(ranks):
 
     assert len(found) == sum(ranks)
     assert all(0.0 < candidate.posterior < 1.0 for candidate in found)
-
-
-def test_bad_input_is_refused():
-    records = records_with_ranks([0, 1])
-    with pytest.raises(ValueError, match="records must hold other"):
-        mislabelled_candidates(records, 1, "other", table_of(records), n=5)
-    with pytest.raises(ValueError, match="n must not be negative"):
-        mislabelled_candidates(records, 1, COLUMN, table_of(records), n=-1)

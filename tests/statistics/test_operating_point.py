@@ -1,10 +1,9 @@
 import numpy as np
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from howsure.statistics.operating_point import consequences, threshold_of_coverage
+from howsure.statistics.operating_point import ThresholdChoice, choose_threshold, consequences
 from howsure.statistics.ranking import merge_underflow, ranking_of
 
 U = np.array([0.1, 0.2, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0], dtype=np.float32)
@@ -37,34 +36,11 @@ def test_counts_and_intervals_are_those_of_a_second_implementation(found, thresh
 @example((np.float32([0, 1e-40]), np.array([True, True])), 0.5)
 def test_a_coverage_is_reached_and_no_smaller_threshold_reaches_it(found, coverage):
     uncertainty, hits = found
-    threshold = threshold_of_coverage(ranking_of(uncertainty, hits), coverage)
+    choice = ThresholdChoice(coverage=coverage)
+    threshold = choose_threshold(choice, ranking_of(uncertainty, hits), level=0.9).threshold
     assert consequences(uncertainty, hits, threshold, level=0.9).coverage >= coverage - 1e-6
     # Values that some devices flush to zero are told apart nowhere.
     values = merge_underflow(uncertainty)
     smaller = np.unique(values[values <= np.float32(threshold)])[:-1]
     if smaller.size:
         assert np.mean(values <= smaller[-1]) < coverage
-
-
-def test_equal_samples_are_accepted_together():
-    assert threshold_of_coverage(ranking_of(U, HITS), 0.2) == pytest.approx(0.3)
-    seen = consequences(U, HITS, threshold_of_coverage(ranking_of(U, HITS), 0.2), level=0.95)
-    assert (seen.n_accepted, seen.n_errors) == (3, 1)
-
-
-def test_a_share_that_binary_cannot_hold_takes_no_sample_more():
-    seen = consequences(U, HITS, threshold_of_coverage(ranking_of(U, HITS), 0.7), level=0.95)
-    assert seen.n_accepted == 7
-
-
-@pytest.mark.parametrize("coverage", [0.0, -0.1, 1.1, float("nan")])
-def test_a_share_is_one(coverage):
-    with pytest.raises(ValueError, match="coverage"):
-        threshold_of_coverage(ranking_of(U, HITS), coverage)
-
-
-def test_what_cannot_be_compared_is_refused():
-    with pytest.raises(ValueError, match="finite"):
-        consequences(U, HITS, float("inf"), level=0.95)
-    with pytest.raises(ValueError, match="at least one"):
-        consequences(U[:0], HITS[:0], 0.5, level=0.95)

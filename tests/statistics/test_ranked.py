@@ -29,12 +29,6 @@ def test_logits_further_apart_than_float64_reaches_are_ruled_out():
     assert ranked.weights.tolist() == [[1.0, 0.0]]
 
 
-def test_the_logits_are_left_alone():
-    scores = np.array([[1.0, 2.0, 3.0]])
-    rank_scores(scores, n_top=2)
-    assert scores.tolist() == [[1.0, 2.0, 3.0]]
-
-
 @pytest.mark.parametrize(
     ("n_classes", "top_k", "kept"),
     [(2, (1,), 2), (5, (1,), 5), (6, (1, 5), 5), (1000, (1, 5), 5), (1000, (1, 10), 10)],

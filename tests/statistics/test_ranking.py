@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from core_strategies import judged_uncertainties
 from hypothesis import given
 
@@ -38,8 +37,3 @@ def test_rank_inside_a_block_means_the_whole_block():
     assert ranked.index_of_rank(np.array([1, 2, 3, 4, 5])).tolist() == [0, 1, 1, 1, 2]
     assert ranked.coverage.tolist() == [0.2, 0.8, 1.0]
     assert ranked.risk.tolist() == [0.0, 0.25, 0.2]
-
-
-def test_no_sample_is_refused():
-    with pytest.raises(ValueError, match="at least one sample"):
-        ranking_of(np.empty(0, dtype=np.float32), np.empty(0, dtype=bool))

@@ -24,11 +24,3 @@ def test_equals_come_by_tie_key_and_events_have_errors_of_their_own() -> None:
     assert keys == sorted(keys)
     assert len(keys) == 35
     assert sorted(most_confident_errors(records, 2, COLUMN, n=40)) == list(range(35, 40))
-
-
-def test_bad_input_is_refused() -> None:
-    records = records_with_ranks([0, 1])
-    with pytest.raises(ValueError, match="records must hold other"):
-        most_confident_errors(records, 1, "other", n=5)
-    with pytest.raises(ValueError, match="n must not be negative"):
-        most_confident_errors(records, 1, COLUMN, n=-1)

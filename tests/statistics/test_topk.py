@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 from core_strategies import logit_blocks, quick
 from hypothesis import given
 from hypothesis import strategies as st
@@ -36,13 +35,3 @@ def test_ties_at_the_boundary_go_to_the_lower_class_among_many():
 
 def test_zero_and_minus_zero_tie():
     assert top_classes(np.array([[-0.0, 0.0, -1.0]]), 2).tolist() == [[0, 1]]
-
-
-def test_an_empty_block_has_empty_ranks():
-    assert top_classes(np.empty((0, 4)), 2).shape == (0, 2)
-
-
-@pytest.mark.parametrize("n_top", [0, 4, -1])
-def test_n_top_out_of_range_is_refused(n_top):
-    with pytest.raises(ValueError, match=r"n_top must lie in \[1, 3\]"):
-        top_classes(np.zeros((2, 3)), n_top)

@@ -13,8 +13,6 @@ from scipy.special import betaincinv, ndtri
 from howsure.statistics.arrays import Counts, Rates
 from howsure.statistics.bins.prior import BetaPrior
 
-__all__ = ["INTERVALS", "IntervalOptions", "binomial_interval"]
-
 
 def clopper_pearson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
     """Return the exact interval of Clopper & Pearson (1934).

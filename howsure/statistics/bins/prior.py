@@ -84,10 +84,8 @@ def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
     Raises
     ------
     ValueError
-        If there is no sample, or ``strength`` is not positive.
+        If ``strength`` is not positive.
     """
-    if hits.size == 0:
-        raise ValueError("hits must hold at least one sample")
     n_hits = np.count_nonzero(hits)
     accuracy = float(prior_accuracy(np.asarray(n_hits), hits.size))
     return BetaPrior(accuracy, strength, degenerate=n_hits in (0, hits.size))

@@ -8,10 +8,7 @@ import numpy as np
 
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.lookup import Lookup
-from howsure.statistics.measures import (
-    DEFAULT_MEASURES,
-    parse_measure,
-)
+from howsure.statistics.measures import DEFAULT_MEASURES, parse_measure
 from howsure.statistics.selective import DEFAULT_TARGETS, SelectiveTarget
 
 LEAST_FOLDS = 2

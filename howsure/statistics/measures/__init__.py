@@ -4,43 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from howsure.statistics.measures import single_pass
-from howsure.statistics.measures.measure import (
-    Measure,
-    MultiPassMeasure,
-    SinglePassMeasure,
-    output_column,
-    prefix_column,
-)
-
-__all__ = [
-    "DEFAULT_MEASURES",
-    "MAX_OUTPUT_NAME",
-    "MEASURE_NAMES",
-    "MULTI_PASS_MEASURES",
-    "OUTPUT",
-    "SINGLE_PASS_MEASURES",
-    "SUPPLIED",
-    "Measure",
-    "MultiPassMeasure",
-    "SinglePassMeasure",
-    "check_measures",
-    "column",
-    "columns",
-    "output_column",
-    "output_names",
-    "parse_measure",
-    "prefix_column",
-    "supplied_names",
-]
+from howsure.statistics.measures.measure import Measure, MultiPassMeasure, SinglePassMeasure
 
 SINGLE_PASS_MEASURES: dict[str, SinglePassMeasure] = {
     measure.name: measure
     for measure in (
-        single_pass.ENTROPY,
-        single_pass.NEG_LOG_PMAX,
-        single_pass.NEG_LOG_TOPK_MASS,
-        single_pass.MARGIN,
-        single_pass.ENERGY,
+        SinglePassMeasure("entropy", single_pass.entropy),
+        SinglePassMeasure("neg_log_pmax", single_pass.neg_log_pmax),
+        SinglePassMeasure("neg_log_topk_mass", single_pass.neg_log_topk_mass, per_event=True),
+        SinglePassMeasure("margin", single_pass.margin),
+        SinglePassMeasure("energy", single_pass.energy, needs_logits=True),
     )
 }
 DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")

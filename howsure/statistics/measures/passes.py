@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.statistics.arrays import Floats, Labels, Uncertainty, as_uncertainty
-from howsure.statistics.measures import MULTI_PASS_MEASURES, prefix_column
+from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.measure import prefix_column
 from howsure.statistics.softmax import label_ranks
 
 THREE_DIMENSIONS = 3
@@ -152,15 +153,7 @@ USUAL_PASSES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500)
 
 
 def prefixes(passes: int) -> tuple[int, ...]:
-    """Return the numbers of passes at which scores are also reported: ``passes`` is the last.
-
-    Raises
-    ------
-    ValueError
-        If there is no pass.
-    """
-    if passes < 1:
-        raise ValueError(f"passes must be at least 1, not {passes}")
+    """Return the numbers of passes at which scores are also reported: ``passes`` is the last."""
     return (*(n for n in USUAL_PASSES if n < passes), passes)
 
 

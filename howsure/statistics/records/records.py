@@ -149,15 +149,10 @@ class Records:
     def raw_probability(self, k: int) -> Floats:
         """Return the model's own mass of the ``k`` top classes, shape (n_samples,).
 
-        Raises
-        ------
-        ValueError
-            If the event was not recorded.
+        The event must have been recorded.
         """
-        name = column("neg_log_topk_mass", k)
-        if name not in self.uncertainty:
-            raise ValueError(f"k must be a recorded event: there is no {name}")
-        return np.exp(-self.uncertainty[name].astype(np.float64))
+        mass = self.uncertainty[column("neg_log_topk_mass", k)]
+        return np.exp(-mass.astype(np.float64))
 
     def with_supplied(self, supplied: Mapping[str, NDArray[np.floating]]) -> "Records":
         """Return the records with columns that came with the samples, by name.

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from howsure.statistics.measures import output_column
+from howsure.statistics.measures.measure import output_column
 from service.child.onnx.batches import batch_rows, run_batches
 from service.child.onnx.loading import Bytes
 from service.child.onnx.noise import last_layer_masks

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from howsure.statistics.measures import output_column
+from howsure.statistics.measures.measure import output_column
 from howsure.statistics.softmax import n_recorded_classes
 from service.child.onnx.averaged_model import load_ensemble, load_stochastic
 from service.child.onnx.gradient import check_gradient_inputs, plan_gradient

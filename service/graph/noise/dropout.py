@@ -10,7 +10,7 @@ from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
 from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseSite, quote
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
-from service.graph.proto import DEFAULT_DOMAINS, upstream
+from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
 
 USUAL_RATIO = 0.5  # where the node says nothing
 
@@ -23,10 +23,8 @@ def dropout_rate(node: NodeProto, constants: SmallConstants) -> float | None:
     InvalidOnnxModel
         If it is no number of [0, 1).
     """
-    ratio = USUAL_RATIO
-    for attribute in node.attribute:
-        if attribute.name == "ratio":
-            ratio = _shortest(np.float32(attribute.f))
+    own = attribute(node, "ratio")
+    ratio = USUAL_RATIO if own is None else _shortest(np.float32(own.f))
     if len(node.input) > 1 and node.input[1]:
         values = constants.read(node.input[1])
         if values is None:

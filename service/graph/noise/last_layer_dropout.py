@@ -18,7 +18,7 @@ from service.graph.inline import inline_functions
 from service.graph.noise.covariance import covariance_norm
 from service.graph.noise.inputs import cast_like
 from service.graph.noise.last_layer import LastLayer, find_last_layer
-from service.graph.proto import PREFIX, keep_outputs
+from service.graph.proto import PREFIX, attribute, keep_outputs
 
 LARGEST_SIZE = 2**62  # of an axis: to the end, in a Slice
 
@@ -64,7 +64,8 @@ def _more_rows(build: GraphBuilder, shape: str, constants: SmallConstants, times
 
 def _times_as_many(build: GraphBuilder, node: NodeProto, shape: str, times: int) -> str:
     """Return the shape of a tensor that is not of the tail, had it so many more rows."""
-    if any(attribute.name == "start" and attribute.i for attribute in node.attribute):
+    start = attribute(node, "start")
+    if start is not None and start.i:
         return shape  # without the axis of the rows
     bounds = (build.integers([1]), build.integers([LARGEST_SIZE]), build.integers([0]))
     first = build.add("Slice", shape, build.integers([0]), build.integers([1]), bounds[2])

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.analysis import RANDOM, varying_tensors
@@ -10,7 +10,7 @@ from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseKind, NoiseSite, quote
 from service.graph.inline import all_nodes, functions_holding
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
-from service.graph.proto import DEFAULT_DOMAINS, upstream
+from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
 
 KINDS: Mapping[str, NoiseKind] = {
     "RandomNormal": "normal",
@@ -45,7 +45,7 @@ def add_draw(
 def _shape(build: GraphBuilder, node: NodeProto, site: NoiseSite) -> str:
     if node.input:
         return build.add("Shape", node.input[0], output=site.shape_output)
-    sizes = _attribute(node, "shape")
+    sizes = attribute(node, "shape")
     if sizes is None or node.op_type not in WITHOUT_INPUT:
         raise InvalidOnnxModel.because(ModelRule.NOISE, f"a {node.op_type} node says no shape")
     return build.add("Identity", build.integers(sizes.ints), output=site.shape_output)
@@ -66,7 +66,7 @@ def _drawn(build: GraphBuilder, node: NodeProto, noise: str) -> str:
 
 def _typed(build: GraphBuilder, node: NodeProto, drawn: str, types: Mapping[str, TypeProto]) -> str:
     """Return the draw in the type that is asked for, or else in that of the node's input."""
-    wanted = _attribute(node, "dtype")
+    wanted = attribute(node, "dtype")
     if wanted is not None:
         return build.add("Cast", drawn, to=wanted.i)
     if not node.input:
@@ -75,12 +75,8 @@ def _typed(build: GraphBuilder, node: NodeProto, drawn: str, types: Mapping[str,
 
 
 def _number(node: NodeProto, name: str, default: float) -> float:
-    found = _attribute(node, name)
+    found = attribute(node, name)
     return default if found is None else found.f
-
-
-def _attribute(node: NodeProto, name: str) -> AttributeProto | None:
-    return next((attribute for attribute in node.attribute if attribute.name == name), None)
 
 
 def expose_random(model: ModelProto, tensor: str) -> list[NoiseSite]:

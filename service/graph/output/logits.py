@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from service.graph.proto import DEFAULT_DOMAINS, Producers, operator
+from service.graph.proto import DEFAULT_DOMAINS, Producers, attribute, operator
 
 # They hand on the values of their first input, or do so for the softmax's values.
 STANDARD_PASSES = frozenset(
@@ -81,21 +81,13 @@ def _complement_pair(concat: NodeProto, producers: Producers) -> LogitsSource | 
 def _classifier(node: NodeProto, source: str) -> LogitsSource | None:
     if len(node.output) != 2 or source != node.output[1]:  # noqa: PLR2004 - label and scores
         return None
-    match _post_transform(node):
-        case b"SOFTMAX":
-            return LogitsSource(source, raw=True)
-        case b"LOGISTIC":
-            # Without the logistic function the two columns hold -z (or nothing of use) and z.
-            return LogitsSource(source, positive_column=1, raw=True)
+    transform = attribute(node, "post_transform")
+    if transform is not None and transform.s == b"SOFTMAX":
+        return LogitsSource(source, raw=True)
+    if transform is not None and transform.s == b"LOGISTIC":
+        # Without the logistic function the two columns hold -z (or nothing useful) and z.
+        return LogitsSource(source, positive_column=1, raw=True)
     return None
-
-
-def _post_transform(node: NodeProto) -> bytes:
-    for attribute in node.attribute:
-        if attribute.name == "post_transform":
-            transform: bytes = attribute.s
-            return transform
-    return b"NONE"
 
 
 # A float16 softmax is off by 1e-3 of each value; a wrong axis or order by far more.

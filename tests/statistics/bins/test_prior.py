@@ -30,13 +30,6 @@ def test_the_regularised_rate_is_the_mean_of_the_posterior(sample, accuracy, str
     np.testing.assert_allclose(posterior_mean(hits, counts, prior), posterior.mean(), rtol=1e-12)
 
 
-def test_ten_of_ten_falls_below_999_of_1000():
-    """The worked example of regularisation: .9909 and .9989 at an accuracy of .9."""
-    rates = posterior_mean(np.array([10, 999]), np.array([10, 1000]), BetaPrior(0.9, 1.0))
-    np.testing.assert_allclose(rates, [10.9 / 11, 999.9 / 1001])
-    assert rates.round(4).tolist() == [0.9909, 0.9989]
-
-
 def test_an_empty_bin_has_the_prior_mean():
     assert posterior_mean(np.array([0]), np.array([0]), BetaPrior(0.3, 2.0)) == [0.3]
 
@@ -47,8 +40,3 @@ def test_an_empty_bin_has_the_prior_mean():
 def test_a_prior_with_infinite_odds_or_no_weight_is_refused(accuracy, strength):
     with pytest.raises(ValueError, match="must"):
         BetaPrior(accuracy, strength)
-
-
-def test_no_samples_have_no_accuracy():
-    with pytest.raises(ValueError, match="at least one sample"):
-        fit_prior(np.array([], dtype=bool))

@@ -21,11 +21,6 @@ def test_every_sample_is_held_out_once_and_never_fitted_with():
     assert sorted(held) == list(range(7))
 
 
-@pytest.mark.parametrize("folds", [np.zeros(1, np.int64), np.empty(0, np.int64)])
-def test_a_single_fold_leaves_nothing_to_fit_on(folds):
-    assert list(splits(folds)) == []
-
-
 def test_folds_without_a_score_are_left_out_and_counted():
     by_fold = [
         {"auroc": 0.5, "brier": 0.1},

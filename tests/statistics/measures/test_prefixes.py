@@ -16,8 +16,3 @@ from howsure.statistics.measures.passes import prefixes
 )
 def test_usual_numbers_and_then_all(passes, expected):
     assert prefixes(passes) == expected
-
-
-def test_no_pass_has_none():
-    with pytest.raises(ValueError, match="passes must be at least 1, not 0"):
-        prefixes(0)
