@@ -10,9 +10,9 @@ UNDERFLOW = np.float32(1e-37)
 def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
     """Return a float32 edge ``e`` with ``lower <= e < upper``, half-way where float32 allows.
 
-    The mean is taken in float64. Where it rounds onto the upper value, which a right-closed bin
-    would then swallow, the lower value is the edge. No edge stands below float32's normal range,
-    where it would part values that are one block.
+    The mean is computed in float64. If it rounds to the upper value, which a right-closed bin would
+    then include, the edge is the lower value. No edge lies below float32's normal range, because
+    values there form one block.
 
     Parameters
     ----------

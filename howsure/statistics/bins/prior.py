@@ -1,4 +1,4 @@
-"""The prior that regularises hit rates."""
+"""The prior of hit rates, and regularised hit rates."""
 
 from dataclasses import dataclass
 
@@ -126,5 +126,5 @@ def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
 def regularised_rate(
     hits: Counts, counts: Counts, accuracy: Rates | float, strength: float
 ) -> Rates:
-    """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast: one formula for all tables."""
+    """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast."""
     return np.asarray((hits + strength * accuracy) / (counts + strength), dtype=np.float64)

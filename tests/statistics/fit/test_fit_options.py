@@ -25,7 +25,7 @@ def test_defaults():
         ({"serve": {2: "entropy"}}, r"serve must name events of top_k \(1, 5\), not 2"),
         (
             {"measures": ("supplied:x",)},
-            "serve must name a measure for Top-1: one",
+            "serve must name a measure for Top-1: a supplied",
         ),
         ({"serve": {1: "energy"}}, "serve must name one of the measures .*, not 'energy'"),
         ({"bins": 0}, 'bins must be "auto" or an integer from 1, not 0'),

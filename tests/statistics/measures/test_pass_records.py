@@ -1,4 +1,4 @@
-"""What is kept of passes: full columns, and the same of the first of them."""
+"""Columns of several passes: all of them, and the first ones."""
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ from howsure.statistics.measures.passes import (
     column_names,
     covariance_norm,
     gradient_columns,
+    prefixes,
 )
 
 
@@ -76,3 +77,18 @@ def test_slopes_along_coordinates_have_none():
         found.uncertainty["gradient_norm"], np.linalg.norm(slopes, axis=1), rtol=1e-6
     )
     assert found.mean_log_probability == found.mean_label_rank == {}
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        (1, (1,)),
+        (2, (1, 2)),
+        (4, (1, 2, 3, 4)),
+        (20, (1, 2, 3, 5, 10, 20)),
+        (21, (1, 2, 3, 5, 10, 20, 21)),
+        (1000, (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)),
+    ],
+)
+def test_usual_numbers_and_then_all(passes, expected):
+    assert prefixes(passes) == expected
