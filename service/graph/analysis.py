@@ -44,7 +44,7 @@ class SmallConstants:
         self._producers = producers_of(graph)
 
     def read(self, name: str) -> NDArray[np.generic] | None:
-        """Return the values of a tensor, or None if it is no constant, or a long one."""
+        """Return the values of a tensor, or None if it is not a short constant."""
         value = self._find(name, HAND_ON)
         return None if value is None else _array(value)
 
@@ -109,13 +109,13 @@ def _array(value: object) -> NDArray[np.generic] | None:
         return None
 
 
-SMALL_VALUES = 64  # of a shape, say: what a Reshape gives depends on them
+SMALL_VALUES = 64  # e.g. of a shape, on which the output of a Reshape depends
 
 
 def tensor_types(graph: GraphProto, opset: int) -> dict[str, TypeProto]:
-    """Return the types that can be told: those behind operators of other domains may be missing.
+    """Return the types that can be inferred; those after operators of other domains may be missing.
 
-    Weights are left out of the copy that is looked at; their types and shapes stand for them.
+    Inference uses a copy without weights, which are replaced by their types and shapes.
     """
     model = ModelProto(ir_version=MAX_IR_VERSION)
     domains = {node.domain for node in graph.node if node.domain not in DEFAULT_DOMAINS}
@@ -124,7 +124,7 @@ def tensor_types(graph: GraphProto, opset: int) -> dict[str, TypeProto]:
     _copy_without_weights(graph, model.graph)
     try:
         seen = shape_inference.infer_shapes(model, data_prop=True).graph
-    except (RuntimeError, ValueError):  # whatever is wrong, ONNX Runtime will say it better
+    except (RuntimeError, ValueError):  # ONNX Runtime reports the problem better
         return {}
     values = (*seen.input, *seen.value_info, *seen.output)
     return {value.name: value.type for value in values if value.type.tensor_type.elem_type}

@@ -1,7 +1,8 @@
 """Decisions on a real network: what to accept, which labels to doubt, which sets are shifted.
 
-The smaller equivalents on simulated samples are tests/statistics/selection/test_selective_simulated.py,
-test_error_samples.py and test_further_set.py.
+The smaller equivalents on simulated samples are
+tests/statistics/selection/test_selective_simulated.py, test_error_samples.py and
+test_further_set.py.
 """
 
 from pathlib import Path

@@ -53,8 +53,9 @@ def conflicting_labels(evidence: RecordedSet) -> Finding | None:
     return finding(
         "conflicting-labels",
         "warning" if share >= CONFLICTS_WARNING else "notice",
-        "{conflicting:,} of {samples:,} samples ({share:.1%}) are copies of {groups:,} samples with "
-        "different labels. No model can be right about all of them. Check how they were labelled.",
+        "{conflicting:,} of {samples:,} samples ({share:.1%}) are copies of {groups:,} samples "
+        "with different labels. No model can be right about all of them. Check how they were "
+        "labelled.",
         conflicting=samples,
         groups=int(np.count_nonzero(conflicting)),
         samples=n,

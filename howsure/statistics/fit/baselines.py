@@ -222,8 +222,8 @@ def fold_differences(
 def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit) -> BaselineFit:
     """Fit and score one method.
 
-    For logarithms its probabilities are clipped to ``[1 / (2 n), 1 - 1 / (2 n)]``, because a softmax
-    of exactly 1 on an error has an infinite loss; bin tables are regularised instead.
+    For logarithms its probabilities are clipped to ``[1 / (2 n), 1 - 1 / (2 n)]``, because a
+    softmax of exactly 1 on an error has an infinite loss; bin tables are regularised instead.
     """
     samples, seed = event.samples, event.options.seed
     log_floor = 0.5 / samples.n_samples

@@ -27,8 +27,8 @@ class FitOptions:
         event.
     serve : mapping of int to str
         Measure to serve for event ``k``; by default the one of least cross-validated negative
-        log-likelihood, the first in ``measures`` on ties. A supplied measure is served only if named
-        here.
+        log-likelihood, the first in ``measures`` on ties. A supplied measure is served only if
+        named here.
     bins : int or "auto"
         ``auto`` chooses by cross-validation (`howsure.statistics.bins.fit`).
     lookup : {"step", "interpolated"}

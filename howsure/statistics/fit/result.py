@@ -153,8 +153,8 @@ class EventFit:
     verdict : Verdict, optional
         The best method and its lead.
     oracle : BaselineFit, optional
-        As many bins as served, of the loss ``-log p_y``, which depends on the label. It shows what a
-        perfect measure could achieve with this model, and is never served.
+        As many bins as served, of the loss ``-log p_y``, which depends on the label. It shows what
+        a perfect measure could achieve with this model, and is never served.
     """
 
     k: int

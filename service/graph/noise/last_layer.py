@@ -85,34 +85,34 @@ def _kernel(node: NodeProto, constants: SmallConstants) -> list[int] | None:
 
 MEASURE = "last_layer_dropout_variance"
 
-# Behind one of these a layer's weights may hide.
+# Layers whose weights this search does not recognise.
 LAYERS_OF_OTHER_KINDS = frozenset(
     (
         *("ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "Einsum", "Attention"),
         *("MatMulInteger", "QLinearMatMul", "LSTM", "GRU", "RNN"),
     )
 )
-# They change no value, or its type alone: a Dropout before one drops what the layer takes.
+# They change no value but its type: a Dropout before one applies to the layer's input.
 CHANGES_OF_SHAPE = frozenset(("Identity", "Cast", "Flatten", "Reshape", "Squeeze", "Unsqueeze"))
 
 
 @dataclass(frozen=True, eq=False)
 class LastLayer:
-    """The last layer, and all that follows it up to the class scores.
+    """The last layer, and the nodes from it to the class scores.
 
     Attributes
     ----------
     features : str
-        What the layer takes, before its Dropout if it has one.
+        The layer's input, before its Dropout if it has one.
     rate : float or None
-        The ratio of that Dropout; None where there is none, or its ratio is computed.
+        The ratio of that Dropout; None if there is none, or the ratio is computed.
     operator : str
         Gemm, MatMul or Conv.
     entry : str
-        What the layer's node reads: the features, or the Dropout of them.
+        The input of the layer's node: the features, or their Dropout.
     tail : tuple of NodeProto
-        The layer and what follows, in the graph's order. They read the entry, constants, what one
-        of them made, and the shapes of tensors.
+        The layer and the nodes after it, in the graph's order. They read the entry, constants,
+        their own outputs, and shapes of tensors.
     """
 
     features: str
@@ -123,12 +123,12 @@ class LastLayer:
 
 
 def find_last_layer(graph: GraphProto, tensor: str) -> LastLayer:
-    """Walk back from the class scores to the layer with constant weights that makes them.
+    """Search back from the class scores for the layer with constant weights that makes them.
 
     Raises
     ------
     InvalidConfig
-        If there is none, or the scores depend on anything beside it.
+        If there is none, or the scores depend on other values as well.
     """
     constants = SmallConstants(graph)
     layers, tail = _walk_back(graph, tensor, constants)
@@ -150,7 +150,7 @@ def find_last_layer(graph: GraphProto, tensor: str) -> LastLayer:
 def _walk_back(
     graph: GraphProto, tensor: str, constants: SmallConstants
 ) -> tuple[dict[int, str], set[int]]:
-    """Return the layers that the scores come from, each with its input, and what follows them."""
+    """Return the layers that make the scores, each with its input, and the nodes after them."""
     places = {name: index for index, node in enumerate(graph.node) for name in node.output}
     varying = varying_tensors(graph)
     waiting, layers = [tensor], dict[int, str]()
@@ -171,7 +171,7 @@ def _walk_back(
             continue
         _refuse_operator(node)
         tail.add(place)
-        if not _is_shape(node):  # only the number of rows is asked for
+        if not _is_shape(node):  # only the number of rows matters
             waiting.extend(node.input)
     return layers, tail
 
