@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties, quick
+from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,7 +14,6 @@ WAYS = pytest.mark.parametrize(
 
 
 @WAYS
-@quick
 @given(data=judged_uncertainties(), n_bins=st.integers(1, 40))
 def test_edges_ascend_and_counts_add_up(lookup, monotone, data, n_bins):
     uncertainty, hits = data
@@ -31,7 +30,6 @@ def test_edges_ascend_and_counts_add_up(lookup, monotone, data, n_bins):
 
 
 @WAYS
-@quick
 @given(data=judged_uncertainties(), n_bins=st.integers(1, 40))
 def test_equal_values_get_equal_answers(lookup, monotone, data, n_bins):
     uncertainty, hits = data

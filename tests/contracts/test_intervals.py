@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import binomial_counts, quick
+from core_strategies import binomial_counts
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -19,7 +19,6 @@ def bounds(method, hits, counts, level, prior=None):
 
 
 @METHODS
-@quick
 @given(binomial_counts(), LEVELS)
 def test_it_holds_its_estimate_within_the_unit_interval(method, sample, level):
     hits, counts = sample
@@ -40,7 +39,6 @@ def test_it_narrows_with_more_samples_at_the_same_rate(method):
 
 
 @METHODS
-@quick
 @given(binomial_counts())
 def test_it_widens_with_its_level(method, sample):
     narrow, wide = (bounds(method, *sample, level) for level in (0.8, 0.99))
@@ -49,7 +47,6 @@ def test_it_widens_with_its_level(method, sample):
 
 
 @METHODS
-@quick
 @given(binomial_counts(), LEVELS)
 def test_hits_and_misses_mirror_each_other(method, sample, level):
     hits, counts = sample

@@ -5,7 +5,6 @@ from io import BytesIO
 
 import numpy as np
 import pytest
-from core_strategies import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -114,14 +113,12 @@ def parts_of_runs(draw):
     return BatchAnswers(served, found), start, stop, alone
 
 
-@quick
 @given(parts_of_runs())
 def test_json_is_that_of_the_rows_alone(cut):
     rows, start, stop, alone = cut
     assert rows.write("json", start, stop, None).body == plain_json(alone)
 
 
-@quick
 @given(parts_of_runs())
 def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
     rows, start, stop, alone = cut
@@ -133,7 +130,6 @@ def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
             np.testing.assert_array_equal(found[name], array)
 
 
-@quick
 @given(parts_of_runs(), st.data())
 def test_tensors_are_those_of_the_rows_alone(cut, data):
     rows, start, stop, alone = cut
@@ -144,7 +140,6 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
     assert (found.body, found.header_length) == plain_oip(alone, wanted)
 
 
-@quick
 @given(parts_of_runs())
 def test_every_request_of_a_run_is_given_its_form(cut):
     rows, start, stop, alone = cut
@@ -155,7 +150,6 @@ def test_every_request_of_a_run_is_given_its_form(cut):
             assert (found.body, found.header_length) == plain_oip(alone, wanted)
 
 
-@quick
 @given(parts_of_runs())
 def test_an_output_that_there_is_not_is_refused_by_name(cut):
     rows, start, stop, alone = cut
@@ -181,7 +175,6 @@ def counted(rows, form, start, stop) -> dict:
     return samples(counts)
 
 
-@quick
 @given(parts_of_runs())
 def test_rows_are_counted_alike_in_each_form(cut):
     rows, start, stop, alone = cut
@@ -192,7 +185,6 @@ def test_rows_are_counted_alike_in_each_form(cut):
         assert counted(rows, form, start, stop) == expected
 
 
-@quick
 @given(runs())
 def test_few_rows_are_answered_without_arrays_where_steps_alone_decide(run):
     served, outputs = run

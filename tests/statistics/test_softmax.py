@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import logit_blocks, quick
+from core_strategies import logit_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,14 +14,12 @@ def full_ranking(scores):
     return np.array([sorted(range(len(row)), key=lambda c: (-row[c], c)) for row in scores])
 
 
-@quick
 @given(logit_blocks(), st.data())
 def test_top_classes_are_the_head_of_the_full_ranking(scores, data):
     n_top = data.draw(st.integers(1, scores.shape[1]))
     np.testing.assert_array_equal(top_classes(scores, n_top), full_ranking(scores)[:, :n_top])
 
 
-@quick
 @given(logit_blocks())
 def test_the_rank_of_a_label_is_its_place_in_the_full_ranking(scores):
     ranking = full_ranking(scores)
@@ -40,7 +38,6 @@ def test_zero_and_minus_zero_tie():
     assert top_classes(np.array([[-0.0, 0.0, -1.0]]), 2).tolist() == [[0, 1]]
 
 
-@quick
 @given(logit_blocks())
 def test_heads_and_tails_add_up_to_the_total(scores):
     ranked = rank_scores(scores, n_top=scores.shape[1])

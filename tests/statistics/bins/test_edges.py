@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import quick, uncertainties
+from core_strategies import uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -21,7 +21,6 @@ def test_without_ties_every_bin_holds_its_share(n, n_bins):
     assert set(bin_counts(values, edges)) <= {n // n_bins, -(-n // n_bins)}
 
 
-@quick
 @given(uncertainties(), st.integers(1, 70))
 def test_edges_ascend_and_part_distinct_samples(values, n_bins):
     edges = quantile_edges(values, n_bins)
@@ -37,7 +36,6 @@ def test_edges_ascend_and_part_distinct_samples(values, n_bins):
         assert edge > below or not between
 
 
-@quick
 @given(uncertainties(), st.integers(1, 70))
 def test_no_bin_could_be_split_where_an_edge_was_asked_for(values, n_bins):
     """Each i/B quantile is an edge, or lies in a block of ties that ends at one."""
@@ -95,7 +93,6 @@ def bin_by_definition(value, edges):
     return index
 
 
-@quick
 @given(uncertainties(), st.integers(1, 40))
 def test_bins_follow_the_definition_at_edges_and_their_neighbours(values, n_bins):
     edges = quantile_edges(values, n_bins)

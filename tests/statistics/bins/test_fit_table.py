@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties, quick
+from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
@@ -30,7 +30,6 @@ def test_counts_and_hits_are_those_of_a_plain_loop():
     np.testing.assert_allclose(table.probability, (table.hits + HITS.mean()) / (table.counts + 1.0))
 
 
-@quick
 @given(
     judged_uncertainties(),
     st.integers(1, 30),
@@ -56,7 +55,6 @@ def test_intervals_hold_the_served_probability(data, n_bins, strength, method, s
         assert ((found.probability > 0) & (found.probability < 1)).all()
 
 
-@quick
 @given(judged_uncertainties(), st.integers(1, 30))
 def test_the_order_of_samples_does_not_show(data, n_bins):
     uncertainty, hits = data

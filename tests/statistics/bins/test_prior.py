@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import binomial_counts, quick
+from core_strategies import binomial_counts
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -25,7 +25,6 @@ def test_an_event_without_exception_leaves_odds_finite(hit, accuracy):
     assert prior.degenerate
 
 
-@quick
 @given(binomial_counts(), st.floats(0.01, 0.99), st.floats(0.01, 50))
 def test_the_regularised_rate_is_the_mean_of_the_posterior(sample, accuracy, strength):
     hits, counts = sample
@@ -53,7 +52,6 @@ def pooled_probability(hits, counts, prior):
     )
 
 
-@quick
 @given(binomial_counts(max_bins=12), st.floats(0.01, 0.99), st.floats(0.01, 200))
 def test_probability_never_rises_with_uncertainty(sample, accuracy, strength):
     starts, probability = pooled_probability(*sample, BetaPrior(accuracy, strength))
@@ -62,7 +60,6 @@ def test_probability_never_rises_with_uncertainty(sample, accuracy, strength):
     assert (np.diff(probability) <= 0).all()
 
 
-@quick
 @given(binomial_counts(max_bins=12), st.floats(0.01, 0.99))
 def test_bins_in_order_are_left_alone(sample, accuracy):
     hits, counts = sample
@@ -72,7 +69,6 @@ def test_bins_in_order_are_left_alone(sample, accuracy):
     np.testing.assert_array_equal(starts, np.arange(len(hits)))
 
 
-@quick
 @given(binomial_counts(max_bins=12))
 def test_with_a_vanishing_prior_it_is_isotonic_regression(sample):
     hits, counts = sample

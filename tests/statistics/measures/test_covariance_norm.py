@@ -4,7 +4,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from core_strategies import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import peak_of
@@ -35,7 +34,6 @@ def test_it_is_the_norm_of_the_whole_covariance(n_samples, n_passes, n_classes):
     np.testing.assert_allclose(found, numpy_norm(log_p), rtol=1e-10)
 
 
-@quick
 @given(log_p=pass_blocks())
 def test_it_is_finite_never_negative_nor_minus_zero_and_near_numpy(log_p):
     found = covariance_norm(log_p)
@@ -44,7 +42,6 @@ def test_it_is_finite_never_negative_nor_minus_zero_and_near_numpy(log_p):
     np.testing.assert_allclose(found, numpy_norm(log_p), rtol=1e-6, atol=1e-25)
 
 
-@quick
 @given(log_p=pass_blocks(), data=st.data())
 def test_the_order_of_classes_and_of_passes_does_not_show(log_p, data):
     classes = data.draw(st.permutations(range(log_p.shape[2])))
@@ -54,7 +51,6 @@ def test_the_order_of_classes_and_of_passes_does_not_show(log_p, data):
     np.testing.assert_allclose(covariance_norm(log_p[:, passes]), found, rtol=1e-9)
 
 
-@quick
 @given(log_p=pass_blocks(), n_passes=st.integers(2, 9))
 def test_passes_that_are_the_same_have_none(log_p, n_passes):
     same = np.repeat(log_p[:, :1], n_passes, axis=1)
@@ -62,7 +58,6 @@ def test_passes_that_are_the_same_have_none(log_p, n_passes):
     np.testing.assert_array_equal(covariance_norm(same.astype(np.float32)), np.zeros(len(log_p)))
 
 
-@quick
 @given(log_p=pass_blocks())
 def test_a_sample_does_not_depend_on_the_samples_beside_it(log_p):
     alone = [covariance_norm(row[np.newaxis])[0] for row in log_p]

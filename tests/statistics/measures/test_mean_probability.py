@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from core_strategies import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from pass_strategies import drawn_passes, pass_blocks
@@ -33,14 +32,12 @@ def test_a_class_ruled_out_by_one_pass_is_not_by_the_mean_and_by_all_it_is():
     assert mean_log_probability(log_p)[0, 2] == -np.inf
 
 
-@quick
 @given(log_p=pass_blocks(), n_passes=st.integers(1, 9))
 def test_passes_that_are_the_same_are_their_mean(log_p, n_passes):
     same = np.repeat(log_p[:, :1], n_passes, axis=1)
     np.testing.assert_array_equal(mean_log_probability(same), log_p[:, 0])
 
 
-@quick
 @given(log_p=pass_blocks(), data=st.data())
 def test_neither_samples_nor_the_order_of_passes_show(log_p, data):
     passes = data.draw(st.permutations(range(log_p.shape[1])))

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from core_strategies import logit_blocks, quick
+from core_strategies import logit_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 from memory import peak_of
@@ -84,7 +84,6 @@ def test_probabilities_enter_as_their_logarithms(records):
         np.testing.assert_allclose(again.to_arrays()[name], array, rtol=1e-5, atol=1e-12)
 
 
-@quick
 @given(logit_blocks(), st.data())
 def test_a_record_depends_on_its_own_sample_alone(logits, data):
     n, n_classes = logits.shape
