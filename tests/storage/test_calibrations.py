@@ -2,6 +2,7 @@ import uuid
 from functools import partial
 
 import pytest
+from sqlalchemy import func, select
 from sqlalchemy.exc import InvalidRequestError, StatementError
 from storage_rows import (
     add_tenant,
@@ -20,6 +21,7 @@ import models
 from service.errors import Conflict, InvalidInput, NotFound
 from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
+from service.storage.tenants import tenant_named
 
 
 def find(database, reference, tenant_id=None):
@@ -307,3 +309,14 @@ def test_relationships_are_never_loaded_by_accident(database):
         assert rows[0].id == row.id
         with pytest.raises(InvalidRequestError, match="lazy='raise'"):
             _ = rows[0].artifacts
+
+
+def test_a_tenant_that_several_create_at_once_is_one(database):
+    def create():
+        with database.session() as session:
+            return tenant_named(session, "new")
+
+    assert len(set(at_once([create] * 4))) == 1
+    with database.reading() as session:
+        named = select(func.count()).where(models.Tenant.name == "new")
+        assert session.scalar(named) == 1
