@@ -6,6 +6,7 @@ Nothing is judged, for there are no samples: no scores, no curves, no guarantee.
 import json
 import math
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,31 +16,22 @@ from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.measures import column, supplied_names
-from service.access.audit_log import AuditEvent, record_success
+from service.access.rate_limits import NO_LIMITS
 from service.bins.compatible_model import find_compatible_model
 from service.bins.rules import read_bins_document
 from service.bins.schemas import SCHEMA, BinsDocument, Selective, Table, bin_columns
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
 from service.errors import InvalidConfig, InvalidInput
+from service.jobs.acceptance import CallContext, accepted
 from service.storage.calibrations import add_imported
 from service.storage.fit_results import bin_table_row
-from service.storage.idempotency_keys import KeyedRequest, keep_key
-from service.workspace import Workspace
 
 
-def import_bins(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    body: bytes,
-    name: str | None,
-    request: KeyedRequest | None = None,
-    *,
-    act: AuditEvent | None = None,
-) -> uuid.UUID:
+def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
     """Make the next version of a name from a document; return the new calibration's id.
 
-    ``request`` is what `run_idempotent` was given.
+    Quotas do not apply: it shares the stored model's files and queues no job.
 
     Raises
     ------
@@ -51,24 +43,23 @@ def import_bins(
     document = read_bins_document(body)
     config = _config(document, document.calibration.name if name is None else _checked(name))
     calibration_id = uuid.uuid4()
-    with workspace.database.session() as session:
-        source = find_compatible_model(session, tenant_id, document)
-        row = models.Calibration(
-            id=calibration_id,
-            name=config["name"],
-            config=config,
-            data=_data(document),
-            versions=library_versions(),
-            warnings=[_warning(document)],
-            accuracy=_accuracy(document),
-            serve=document.serve,
-        )
-        tables = [
-            _table_row(document, table, tenant_id, calibration_id) for table in document.tables
-        ]
-        add_imported(session, tenant_id, row, source=source, tables=tables)
-        record_success(act, session, calibration_id)
-        keep_key(session, tenant_id, request, calibration_id)
+    row = models.Calibration(
+        id=calibration_id,
+        name=config["name"],
+        config=config,
+        data=_data(document),
+        versions=library_versions(),
+        warnings=[_warning(document)],
+        accuracy=_accuracy(document),
+        serve=document.serve,
+    )
+    tables = [
+        _table_row(document, table, ctx.tenant_id, calibration_id) for table in document.tables
+    ]
+    unlimited = replace(ctx, limits=NO_LIMITS)
+    with accepted(unlimited, calibration_id, invalidates_cache=True) as session:
+        source = find_compatible_model(session, ctx.tenant_id, document)
+        add_imported(session, ctx.tenant_id, row, source=source, tables=tables)
     return calibration_id
 
 

@@ -4,13 +4,11 @@ import errno
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import PLACE, as_input
 from service.errors import StorageFull, TooLarge
 from service.predictions.served_calibration import ServedCalibration
-from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.dataset import Batch, DatasetInfo, join_batches
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import read_preprocessing, read_table_columns
 from service.runner.messages.reading import AS_IT_IS, Reading
@@ -87,14 +85,4 @@ def _all_rows(found: UploadedSet) -> Batch:
     if len(found.trial.labels) == found.info.n_samples:
         return found.trial
     parts = list(found.shards())
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    return Batch(
-        start=0,
-        arrays={name: np.concatenate([p.arrays[name] for p in parts]) for name in first.arrays},
-        labels=np.concatenate([part.labels for part in parts]),
-        supplied={
-            name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
-        },
-    )
+    return parts[0] if len(parts) == 1 else join_batches(parts)

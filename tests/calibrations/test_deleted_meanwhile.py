@@ -25,6 +25,7 @@ from wrapped_store import WrappedStore
 from service.calibrations.manage import delete_calibration
 from service.errors import ArtifactDamaged, NotFound
 from service.exports.export import exported_file
+from service.jobs.acceptance import CallContext
 from service.reports.comparison import compare_calibrations
 from service.storage.artifact_store import ArtifactStore
 
@@ -72,7 +73,7 @@ def ask(workspace, reference):
 
 
 def deleting(workspace, row):
-    return lambda: delete_calibration(workspace, row.tenant_id, str(row.id))
+    return lambda: delete_calibration(CallContext(workspace, row.tenant_id), str(row.id))
 
 
 def reading_through(workspace, before):
@@ -103,7 +104,7 @@ def test_a_file_that_is_gone_by_itself_is_damage_and_no_key_is_told(workspace) -
 
 
 def exported(workspace, row):
-    with exported_file(workspace, row.tenant_id, f"{NAME}@1") as found:
+    with exported_file(CallContext(workspace, row.tenant_id), f"{NAME}@1") as found:
         return found.path.read_bytes()
 
 
@@ -173,7 +174,7 @@ def test_one_made_anew_under_the_name_of_one_that_went_answers(workspace, seed) 
     made = []
 
     def replace() -> None:
-        delete_calibration(workspace, first.tenant_id, str(first.id))
+        delete_calibration(CallContext(workspace, first.tenant_id), str(first.id))
         made.append(calibrated(workspace, seed=seed))
 
     with opening_after(workspace, replace) as predictor:

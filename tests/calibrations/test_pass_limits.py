@@ -62,10 +62,10 @@ def test_passes_beyond_the_budget(
     (error,) = answer.json()["errors"]
     assert error["location"] == location
     assert "600 samples" in error["message"]
-    assert "expected at most 10,000" in error["message"]
+    assert "the limit is 10,000 rows" in error["message"]
     assert "about" in error["message"]
     noun = "directions" if "gradient" in location else "passes"
-    assert f"which {fits} {noun} keep to" in error["message"]
+    assert f"Use at most {fits} {noun}" in error["message"]
     assert kept_files(folder) == before
 
     block, key = location.removeprefix("config.").split(".")
@@ -84,7 +84,7 @@ def test_the_evaluation_set_counts_too(small_budget) -> None:
     assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
     (error,) = answer.json()["errors"]
     assert "1,200 samples, each 11 times" in error["message"]
-    assert "which 7 passes keep to" in error["message"]
+    assert "Use at most 7 passes" in error["message"]
 
 
 def test_too_many_models_for_the_budget(small_budget) -> None:
@@ -94,7 +94,7 @@ def test_too_many_models_for_the_budget(small_budget) -> None:
     assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
     (error,) = answer.json()["errors"]
     assert error["location"] == "model"
-    assert "which 16 models keep to" in error["message"]
+    assert "Use at most 16 models" in error["message"]
 
 
 def test_a_set_that_no_number_of_passes_fits(tmp_path) -> None:
@@ -105,7 +105,7 @@ def test_a_set_that_no_number_of_passes_fits(tmp_path) -> None:
         assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
         (error,) = answer.json()["errors"]
         assert error["location"] == "calibration"
-        assert "which 200 samples keep to" in error["message"]
+        assert "Use at most 200 samples" in error["message"]
 
         fits = as_file(SETS, n=200)
         found = calibrate_models(client, models, config, calibration=fits).json()
@@ -125,7 +125,7 @@ def test_a_set_that_no_number_of_passes_fits(tmp_path) -> None:
             if status == httpx.codes.REQUEST_ENTITY_TOO_LARGE:
                 (error,) = answer.json()["errors"]
                 assert error["location"] == "evaluation"
-                assert "which 200 samples keep to" in error["message"]
+                assert "Use at most 200 samples" in error["message"]
 
         plain = {"measures": ["entropy"]}
         many = npz(

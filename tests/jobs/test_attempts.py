@@ -20,6 +20,7 @@ from job_workspaces import (
 from runner_models import linear, rows, undefined_below_zero, weights
 
 from service.calibrations.manage import cancel_calibration
+from service.jobs.acceptance import CallContext
 from service.jobs.recording import BATCH_SAMPLES, ShardTools
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
 from service.runner.model_files import OpenModels
@@ -139,7 +140,7 @@ def test_cancelling_stops_within_a_batch_and_leaves_the_model_alone(workspace, a
     with working(workspace):
         assert answers.reached.wait(60)
         before = answers.rows
-        asked = cancel_calibration(workspace, job.tenant_id, str(job.id))
+        asked = cancel_calibration(CallContext(workspace, job.tenant_id), str(job.id))
         assert (asked.status, asked.cancel_requested) == ("running", True)
         assert workspace.shards.told.wait(60)
         answers.go_on.set()

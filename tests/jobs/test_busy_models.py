@@ -21,6 +21,7 @@ from runner_models import linear, rows, save
 
 from service.calibrations.manage import cancel_calibration
 from service.evaluations.evaluations import cancel_evaluation
+from service.jobs.acceptance import CallContext
 
 LINEAR = linear().SerializeToString()
 BRIEFLY = 0.3
@@ -68,9 +69,10 @@ def queued_job(workspace, kind):
 
 
 def cancel(workspace, job):
+    ctx = CallContext(workspace, job.tenant_id)
     if hasattr(job, "calibration_id"):
-        return cancel_evaluation(workspace, job.tenant_id, str(job.calibration_id), job.name)
-    return cancel_calibration(workspace, job.tenant_id, str(job.id))
+        return cancel_evaluation(ctx, str(job.calibration_id), job.name)
+    return cancel_calibration(ctx, str(job.id))
 
 
 KINDS = pytest.mark.parametrize("kind", ["calibration", "evaluation"])

@@ -22,6 +22,7 @@ from runner_models import linear, rows, weights
 from service.child.reading.open_set import Batch
 from service.errors import Conflict
 from service.exports.export import exported_file
+from service.jobs.acceptance import CallContext
 from service.jobs.recording import ShardTask
 from service.jobs.samples import MOST_BYTES, MOST_ROWS, rows_to_keep
 from service.storage.artifact_keys import JobFiles
@@ -160,6 +161,6 @@ def test_without_samples_a_model_serves_and_is_not_exported(database, tmp_path) 
             assert len(predictor.ask(str(row.id), rows(3).tolist())["predictions"]) == 3
         with (
             pytest.raises(Conflict, match="No samples of this calibration are stored"),
-            exported_file(workspace, row.tenant_id, str(row.id)),
+            exported_file(CallContext(workspace, row.tenant_id), str(row.id)),
         ):
             pass

@@ -15,6 +15,7 @@ from wrapped_store import WrappedStore
 
 from service.calibrations.manage import get_calibration, promote_calibration
 from service.errors import Overloaded
+from service.jobs.acceptance import CallContext
 from service.storage.artifact_store import ArtifactStore
 
 NAME = "calibration"
@@ -92,7 +93,7 @@ def test_who_asks_after_a_write_does_not_join_who_asked_before(workspace) -> Non
     with predictor_of(slow, max_models=2) as predictor:
         early = predictor.begin(NAME, ROWS)
         assert store.reached.wait(WAIT_SECONDS)
-        promote_calibration(workspace, tenant_of(workspace.database), f"{NAME}@1")
+        promote_calibration(CallContext(workspace, tenant_of(workspace.database)), f"{NAME}@1")
         late = predictor.begin(NAME, ROWS)
         assert late.result(WAIT_SECONDS)["calibration"]["version"] == 1
         store.may_go_on.set()

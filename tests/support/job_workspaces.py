@@ -15,10 +15,12 @@ from storage_rows import tenant_of
 
 import models
 from service.calibrations.start import start_calibration
-from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
+from service.calibrations.uploaded_files import CalibrationUpload
 from service.child.reading.open_set import DatasetLimits
 from service.child.requests.limits import BodyLimits
 from service.evaluations.evaluations import get_evaluation, start_evaluation
+from service.http.uploads import SpooledFile
+from service.jobs.acceptance import CallContext
 from service.jobs.recording import ShardTools
 from service.jobs.samples import KeepInputs
 from service.jobs.shards import ThreadShards
@@ -88,10 +90,10 @@ def working(workspace: Workspace, *, count: int = 1) -> Iterator[Workers]:
         workers.finish(10.0)
 
 
-def uploaded(folder: Path, content: bytes, label: str) -> UploadedFile:
+def uploaded(folder: Path, content: bytes, label: str) -> SpooledFile:
     path = folder / uuid.uuid4().hex
     path.write_bytes(content)
-    return UploadedFile(path, label, hashlib.sha256(content).hexdigest())
+    return SpooledFile(path, label, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def packed(**arrays: np.ndarray) -> bytes:
@@ -142,7 +144,7 @@ def calibrate(
         evaluation=None if evaluation is None else uploaded(folder, evaluation, "evaluation.npz"),
     )
     tenant_id = tenant_of(workspace.database)
-    made = start_calibration(workspace, tenant_id, upload)
+    made = start_calibration(CallContext(workspace, tenant_id), upload)
     return _with_files(workspace, tenant_id, made)
 
 
@@ -151,8 +153,7 @@ def evaluate(
 ) -> models.Evaluation:
     """Queue an evaluation and return its row."""
     return start_evaluation(
-        workspace,
-        calibration.tenant_id,
+        CallContext(workspace, calibration.tenant_id),
         str(calibration.id),
         name=name,
         uploaded=uploaded(workspace.spool.path, content, "evaluation.npz"),
