@@ -83,7 +83,7 @@ def test_the_evaluation_set_counts_too(small_budget) -> None:
     answer = calibrate_models(client, models, config, calibration=IMAGES, evaluation=evaluation)
     assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
     (error,) = answer.json()["errors"]
-    assert "1,200 samples, each 11 times" in error["message"]
+    assert "1,200 samples times 11 model runs" in error["message"]
     assert "Use at most 7 passes" in error["message"]
 
 
