@@ -22,12 +22,12 @@ def test_nothing_is_lost_between_threads() -> None:
         list(pool.map(count, range(2000)))
 
     found = statistics.of(ref(1))
-    assert (found["inference_count"], found["execution_count"]) == (3000, 1000)
-    assert found["inference_stats"]["success"] == {"count": 1000, "ns": 5_000_000}
-    assert found["inference_stats"]["queue"] == {"count": 1000, "ns": 2_000_000}
-    assert found["inference_stats"]["compute_infer"] == {"count": 1000, "ns": 3_000_000}
-    assert found["inference_stats"]["fail"] == {"count": 2000, "ns": 10_000_000}
-    assert found["last_inference"] > 0
+    assert (found.inference_count, found.execution_count) == (3000, 1000)
+    assert found.inference_stats["success"] == {"count": 1000, "ns": 5_000_000}
+    assert found.inference_stats["queue"] == {"count": 1000, "ns": 2_000_000}
+    assert found.inference_stats["compute_infer"] == {"count": 1000, "ns": 3_000_000}
+    assert found.inference_stats["fail"] == {"count": 2000, "ns": 10_000_000}
+    assert found.last_inference > 0
 
 
 def test_what_was_asked_longest_ago_is_forgotten() -> None:
@@ -35,6 +35,6 @@ def test_what_was_asked_longest_ago_is_forgotten() -> None:
     for version in (1, 2, 1, 3):
         statistics.succeeded(ref(version), requests=1, rows=1, waited=0.0, ran=0.0)
 
-    counts = [statistics.of(ref(version))["inference_count"] for version in (1, 2, 3, 4)]
+    counts = [statistics.of(ref(version)).inference_count for version in (1, 2, 3, 4)]
     assert counts == [2, 0, 1, 0]
-    assert statistics.of(ref(4))["last_inference"] == 0
+    assert statistics.of(ref(4)).last_inference == 0
