@@ -8,6 +8,7 @@ from http import HTTPStatus
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 import models
@@ -31,6 +32,7 @@ from service.http.job_events import (
     EventStream,
     FollowedJob,
     JobSubscription,
+    JobWatch,
     answer_job,
     job_resource,
 )
@@ -193,6 +195,14 @@ EVENT_ROUTE: dict[str, Any] = {
 }
 
 
+def event_stream(
+    row: models.Calibration | models.Evaluation, watch: JobWatch, read: Callable[[], BaseModel]
+) -> EventStream:
+    """Return the events of a job; ``read`` returns its resource once it has ended."""
+    subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
+    return EventStream(subscription, watch, read)
+
+
 @router.get("/calibrations/{calibration_id}/events", summary="Follow a calibration", **EVENT_ROUTE)
 async def follow_calibration(
     workspace: WorkspaceDep,
@@ -212,5 +222,4 @@ async def follow_calibration(
         whole = manage.get_calibration(workspace, tenant_id, str(row.id))
         return resource(workspace, tenant_id, whole)
 
-    job = FollowedJob(models.Calibration, row.id)
-    return EventStream(JobSubscription(job, view_of(row)), watch, read)
+    return event_stream(row, watch, read)

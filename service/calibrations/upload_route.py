@@ -1,10 +1,9 @@
 """``POST /calibrate``: an upload becomes a calibration, or only a dry run."""
 
 import json
-from collections.abc import Mapping
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -14,6 +13,7 @@ from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
 from service.calibrations.start import dry_run as try_upload
 from service.calibrations.start import start_calibration
+from service.calibrations.upload_form import form_body, part_rules
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidInput
 from service.http.dependencies import CallDep, LanesDep
@@ -21,10 +21,7 @@ from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, idempotency_key
 from service.http.job_events import PREFER_HEADER
 from service.http.problems import problems
 from service.http.upload_quota import received_upload
-from service.http.uploads import PartRule, SpooledFile, SpooledUpload, UploadLimits
-
-MAX_CONFIG_BYTES = 8 * 1024**2
-MAX_NAME_BYTES = 1000
+from service.http.uploads import SpooledFile, SpooledUpload
 
 # Parts that are files, in the order of the digest for idempotency keys.
 FILES = {
@@ -35,58 +32,27 @@ FILES = {
     "evaluation": "A second labelled set, used for scores only.",
     "evaluation_labels": "Labels of an evaluation set in .npy, as .npy.",
 }
-REPEATABLE = ("model", "model_data")
+TEXTS = {"config": 8 * 1024**2, "name": 1000}
 
 router = APIRouter(tags=["calibrations"])
 
-_FILE = {"type": "string", "format": "binary"}
-REQUEST_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["calibration"],
-                "additionalProperties": False,
-                "properties": {
-                    name: ({"type": "array", "items": _FILE} if name in REPEATABLE else _FILE)
-                    | {"description": description}
-                    for name, description in FILES.items()
-                }
-                | {
-                    "config": {"$ref": "#/components/schemas/CalibrationConfig"},
-                    "name": {
-                        "type": "string",
-                        "description": "Its name; takes precedence over the configuration's.",
-                    },
-                },
-            },
-            "encoding": {"config": {"contentType": "application/json"}},
-        }
+REQUEST_BODY = form_body(
+    FILES,
+    required=["calibration"],
+    config={"$ref": "#/components/schemas/CalibrationConfig"},
+    name={
+        "type": "string",
+        "description": "Its name; takes precedence over the configuration's.",
     },
+)
+REQUEST_BODY["content"]["multipart/form-data"]["encoding"] = {
+    "config": {"contentType": "application/json"}
 }
 SCHEMAS = {
     "CalibrationConfig": CalibrationConfig.model_json_schema(
         ref_template="#/components/schemas/{model}"
     )
 }
-
-
-def _rules(limits: UploadLimits) -> Mapping[str, PartRule]:
-    sizes = {"model": limits.max_model_bytes, "model_data": limits.max_model_data_bytes}
-    files = {
-        name: PartRule(
-            max_bytes=sizes.get(name, limits.max_dataset_bytes),
-            repeatable=name in REPEATABLE,
-            is_file=True,
-        )
-        for name in FILES
-    }
-    texts = {"config": MAX_CONFIG_BYTES, "name": MAX_NAME_BYTES}
-    return files | {
-        name: PartRule(max_bytes=size, repeatable=False, is_file=False)
-        for name, size in texts.items()
-    }
 
 
 @router.post(
@@ -124,7 +90,7 @@ async def post_calibrate(
         ctx.workspace,
         ctx.tenant_id,
         ctx.limits,
-        parts=_rules(request.app.state.upload_limits),
+        parts=part_rules(request.app.state.upload_limits, FILES, TEXTS),
         key=None if dry_run else idempotency_key(request),
         queues=not dry_run,
     ) as spooled:

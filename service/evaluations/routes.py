@@ -11,7 +11,8 @@ from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
 
 import models
-from service.calibrations.routes import EVENT_ROUTE
+from service.calibrations.routes import EVENT_ROUTE, event_stream
+from service.calibrations.upload_form import form_body, part_rules
 from service.errors import InvalidInput
 from service.evaluations import evaluations
 from service.http.dependencies import (
@@ -26,8 +27,6 @@ from service.http.dependencies import (
 from service.http.job_events import (
     PREFER_HEADER,
     EventStream,
-    FollowedJob,
-    JobSubscription,
     Progress,
     answer_job,
     evaluation_of_id,
@@ -35,46 +34,28 @@ from service.http.job_events import (
 )
 from service.http.problems import problems
 from service.http.upload_quota import received_upload
-from service.http.uploads import PartRule, UploadLimits
 from service.storage.evaluations import MAX_NAME_CHARACTERS
-from service.storage.overview import view_of
 
 MAX_NAME_BYTES = 1000
 
 # Names may hold a slash: servers decode paths before they are matched.
 router = APIRouter(tags=["evaluations"])
 
-REQUEST_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["evaluation", "name"],
-                "additionalProperties": False,
-                "properties": {
-                    "evaluation": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": "A set as for /calibrate; it may lack labels.",
-                    },
-                    "evaluation_labels": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": "Labels of a set in .npy, as .npy.",
-                    },
-                    "name": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": MAX_NAME_CHARACTERS,
-                        "examples": ["rotated by 30 degrees"],
-                        "description": "What the set is called, once per calibration.",
-                    },
-                },
-            }
-        }
-    },
+FILES = {
+    "evaluation": "A set as for /calibrate; it may lack labels.",
+    "evaluation_labels": "Labels of a set in .npy, as .npy.",
 }
+REQUEST_BODY = form_body(
+    FILES,
+    required=["evaluation", "name"],
+    name={
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_NAME_CHARACTERS,
+        "examples": ["rotated by 30 degrees"],
+        "description": "What the set is called, once per calibration.",
+    },
+)
 
 
 class Evaluation(BaseModel):
@@ -123,13 +104,7 @@ async def post_evaluation(
     lanes: LanesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
-    upload_limits: UploadLimits = request.app.state.upload_limits
-    a_set = PartRule(max_bytes=upload_limits.max_dataset_bytes, repeatable=False, is_file=True)
-    parts = {
-        "evaluation": a_set,
-        "evaluation_labels": a_set,
-        "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
-    }
+    parts = part_rules(request.app.state.upload_limits, FILES, {"name": MAX_NAME_BYTES})
     async with received_upload(
         request, ctx.workspace, ctx.tenant_id, ctx.limits, parts=parts
     ) as spooled:
@@ -191,8 +166,7 @@ async def follow_evaluation(
     def read() -> Evaluation:
         return resource(evaluation_of_id(workspace, tenant_id, row.id))
 
-    job = FollowedJob(models.Evaluation, row.id)
-    return EventStream(JobSubscription(job, view_of(row)), watch, read)
+    return event_stream(row, watch, read)
 
 
 @router.get(

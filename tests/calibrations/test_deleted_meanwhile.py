@@ -161,13 +161,6 @@ def test_a_version_that_goes_before_its_model_is_loaded_is_not_found(workspace) 
         predictor.ask(f"{NAME}@1", rows(3).tolist())
 
 
-def test_a_name_means_the_next_version_when_one_goes_before_its_model_is_loaded(workspace) -> None:
-    calibrated(workspace)
-    second = calibrated(workspace, seed=1)
-    with opening_after(workspace, deleting(workspace, second)) as predictor:
-        assert predictor.ask(NAME, rows(3).tolist())["calibration"]["version"] == 1
-
-
 @pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
 def test_one_made_anew_under_the_name_of_one_that_went_answers(workspace, seed) -> None:
     first = calibrated(workspace)

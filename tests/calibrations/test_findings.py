@@ -183,14 +183,6 @@ def test_a_dry_run_of_a_sorted_set_looks_at_all_of_it(client):
     assert codes(tried) == []
 
 
-def test_a_strict_dry_run_refuses(client):
-    config = json.dumps(QUICK | {"strict": ["labels-shifted"]})
-    files = [("calibration", ("c.npz", logits_set(added=1))), ("config", (None, config))]
-    answer = client.post("/calibrate", params={"dry_run": True}, files=files)
-    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
-    assert answer.json()["errors"][0]["location"] == "findings.labels-shifted"
-
-
 def test_percentages_are_refused_as_such(client):
     shares = np.tile([70.0, 20.5, 9.5], (30, 1))
     content = packed(probabilities=shares, labels=np.zeros(30, dtype=np.int64))

@@ -77,22 +77,6 @@ def test_one_worker_alternates(database) -> None:
     assert longest_wait(order, busy) <= 2
 
 
-def test_two_workers_serve_both(database) -> None:
-    busy, other = two_tenants(database)
-    queues = [queue_of(database, "first"), queue_of(database, "second")]
-    order, running = [], []
-    while order.count(other) < FEW:
-        queue = queues[len(order) % 2]
-        job = claimed(queue)
-        order.append(job.tenant_id)
-        running.append((queue, job))
-        if len(running) == 2:
-            done, job = running.pop(0)
-            done.publish(job, rows=[], artifacts=[])
-    assert longest_wait(order, other) <= 2
-    assert longest_wait(order, busy) <= 2
-
-
 def test_who_has_the_fewest_running_comes_first(jobs) -> None:
     others = [add_tenant(jobs.database, name) for name in ("second", "third")]
     tenants = [tenant_of(jobs.database), *others]

@@ -146,17 +146,6 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
 
 @quick
 @given(parts_of_runs())
-def test_every_request_of_a_run_is_given_its_form(cut):
-    rows, start, stop, alone = cut
-    for _ in range(2):
-        assert rows.write("json", start, stop, None).body == plain_json(alone)
-        for wanted in (Wanted(), Wanted(all_binary=True)):
-            found = rows.write("oip", start, stop, wanted)
-            assert (found.body, found.header_length) == plain_oip(alone, wanted)
-
-
-@quick
-@given(parts_of_runs())
 def test_an_output_that_there_is_not_is_refused_by_name(cut):
     rows, start, stop, alone = cut
     with pytest.raises(InvalidInput) as caught:

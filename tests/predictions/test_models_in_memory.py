@@ -11,8 +11,9 @@ import pytest
 from job_workspaces import inputs_set
 from runner_children import StartedChildren, wait_until
 from runner_models import linear, rows, weights
-from running_service import calibrate, service_on
+from running_service import service_on
 from scraped import scrape
+from uploads import calibrated
 
 
 def model(seed: int) -> bytes:
@@ -21,8 +22,7 @@ def model(seed: int) -> bytes:
 
 def make(client: httpx.Client, name: str, content: bytes) -> None:
     config = f'{{"name": "{name}", "bins": 5}}'
-    made = calibrate(client, model=content, calibration=inputs_set(), config=config)
-    assert made.json()["status"] == "succeeded", made.text
+    calibrated(client, config, model=content, calibration=inputs_set())
 
 
 def ask(client: httpx.Client, name: str) -> httpx.Response:

@@ -209,81 +209,6 @@ def test_upload(service, case: Case) -> None:
     assert strangers == []
 
 
-def row() -> list[float]:
-    return [0.0] * 64
-
-
-PREDICTIONS = [
-    ("no JSON", 400, "body", b"{"),
-    ("an empty body", 400, "body", b""),
-    ("not an object", 422, "body", b"[1]"),
-    ("no calibration", 422, "body", {"inputs": [row()]}),
-    ("no rows", 422, "body", {"calibration": "digits"}),
-    (
-        "two kinds of rows",
-        422,
-        "body",
-        {"calibration": "digits", "inputs": [row()], "logits": [[1]]},
-    ),
-    ("an unknown field", 422, "body", {"calibration": "digits", "inputs": [row()], "x": 1}),
-    ("an unknown name", 404, "calibration", {"calibration": "nobody", "inputs": [row()]}),
-    ("an unknown version", 404, "calibration", {"calibration": "digits@99", "inputs": [row()]}),
-    ("an empty list", 422, "inputs", {"calibration": "digits", "inputs": []}),
-    ("a wrong width", 422, "inputs", {"calibration": "digits", "inputs": [row()[:63]]}),
-    ("a wrong rank", 422, "inputs", {"calibration": "digits", "inputs": [[row()]]}),
-    ("ragged rows", 422, "inputs", {"calibration": "digits", "inputs": [row(), row()[:5]]}),
-    ("a string", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [["0.1", *row()[1:]]]}),
-    ("a boolean", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[True, *row()[1:]]]}),
-    ("null", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[None, *row()[1:]]]}),
-    (
-        "too large a number",
-        422,
-        "inputs[0][63]",
-        {"calibration": "digits", "inputs": [[*row()[1:], 1e39]]},
-    ),
-    ("NaN", 400, "body", b'{"calibration": "digits", "inputs": [[NaN]]}'),
-    ("1e999", 422, "inputs", b'{"calibration": "digits", "inputs": [[1e999]]}'),
-    (
-        "deep nesting",
-        422,
-        "inputs",
-        b'{"calibration": "digits", "inputs": ' + b"[" * 500 + b"]" * 500 + b"}",
-    ),
-    ("an unknown input", 422, "inputs.x", {"calibration": "digits", "inputs": {"x": [row()]}}),
-    ("logits for a model", 422, "inputs", {"calibration": "digits", "logits": [[1.0] * 10]}),
-]
-
-
-@pytest.mark.usefixtures("digits_calibration")
-@pytest.mark.parametrize(
-    ("status", "part", "body"), [c[1:] for c in PREDICTIONS], ids=[c[0] for c in PREDICTIONS]
-)
-def test_predict(client, status: int, part: str, body: Any) -> None:
-    content = body if isinstance(body, bytes) else json.dumps(body).encode()
-
-    answer = client.post("/predict", content=content, headers={"Content-Type": "application/json"})
-
-    assert_problem(answer, status, part, "")
-
-
-def test_predict_other_media_type(client) -> None:
-    answer = client.post("/predict", content=b"x", headers={"Content-Type": "text/plain"})
-
-    assert_problem(answer, 415, "Content-Type", "application/json")
-
-
-def test_predict_compressed(client) -> None:
-    answer = client.post("/predict", content=b"x", headers={"Content-Encoding": "gzip"})
-
-    assert_problem(answer, 415, "Content-Encoding", "")
-
-
-def test_predict_too_long(client) -> None:
-    answer = client.post("/predict", content=b" " * (33 * 1024**2))
-
-    assert_problem(answer, 413, "body", "")
-
-
 def test_calibrate_other_media_type(client) -> None:
     answer = client.post("/calibrate", json={})
 
@@ -315,10 +240,3 @@ def test_other_routes(client, method: str, path: str, status: int) -> None:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["status"] == status
-
-
-def test_report_not_acceptable(client, digits_calibration) -> None:
-    answer = client.get("/report?calibration=digits", headers={"Accept": "application/pdf"})
-
-    assert answer.status_code == 406
-    assert answer.headers["content-type"] == "application/problem+json"

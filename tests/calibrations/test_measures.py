@@ -6,8 +6,10 @@ import json
 import httpx
 import numpy as np
 import pytest
+from predict_bodies import npz
 from running_service import calibrate, digits
 from scipy.special import logsumexp
+from uploads import calibrated
 
 DATA = np.load(io.BytesIO(digits("calibration.npz")))
 rng = np.random.default_rng(12)
@@ -16,26 +18,16 @@ LOGITS = rng.normal(size=(ROWS, 4)) * 3
 LABELS = np.array([rng.choice(4, p=np.exp(z - logsumexp(z))) for z in LOGITS])
 
 
-def npz(**arrays) -> bytes:
-    text = io.BytesIO()
-    np.savez(text, **arrays)
-    return text.getvalue()
-
-
 def made(client, config: dict, **arrays) -> dict:
     return calibrate(client, calibration=npz(**arrays), config=json.dumps(config)).json()
 
 
 def test_energy_is_served(client) -> None:
     config = {"name": "energy", "measures": ["energy"], "bins": 5}
-    answer = calibrate(
-        client,
-        model=digits("model.onnx"),
-        calibration=digits("calibration.npz"),
-        config=json.dumps(config),
+    found = calibrated(
+        client, config, model=digits("model.onnx"), calibration=digits("calibration.npz")
     )
-    assert answer.json()["status"] == "succeeded", answer.text
-    assert answer.json()["serve"] == {"1": "energy", "5": "energy"}
+    assert found["serve"] == {"1": "energy", "5": "energy"}
     body = {"calibration": "energy", "inputs": DATA["inputs"][:5].tolist()}
     predictions = client.post("/predict", json=body).json()["predictions"]
     lines = digits("calibration_logits.csv").decode().splitlines()
@@ -89,17 +81,10 @@ def test_a_supplied_measure_is_served_where_it_is_named(client) -> None:
         assert refused.json()["errors"][0]["location"].startswith(part)
 
 
-@pytest.mark.parametrize(
-    ("config", "part"),
-    [
-        ({"measures": ["supplied:missing"]}, "config.measures"),
-        ({"measures": ["supplied:"]}, "config.measures"),
-        ({"measures": ["supplied:ours"]}, "config.measures"),
-    ],
-)
-def test_bad_supplied_measures(client, config, part: str) -> None:
-    answer = made(
-        client, config, logits=LOGITS, labels=LABELS, uncertainty_ours=np.ones(ROWS, np.float32)
-    )
+@pytest.mark.parametrize("measure", ["supplied:missing", "supplied:", "supplied:ours"])
+def test_bad_supplied_measures(client, measure: str) -> None:
+    ours = np.ones(ROWS, np.float32)
+    config = {"measures": [measure]}
+    answer = made(client, config, logits=LOGITS, labels=LABELS, uncertainty_ours=ours)
     assert answer["status"] == 422
-    assert any(e["location"].startswith(part) for e in answer["errors"])
+    assert any(e["location"].startswith("config.measures") for e in answer["errors"])

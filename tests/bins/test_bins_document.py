@@ -11,8 +11,9 @@ import httpx
 import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
-from bins_documents import calibrated, content_digest, exported
+from bins_documents import content_digest, exported
 from running_service import digits
+from uploads import calibrated
 
 DOCUMENT = [
     *("schema", "content_sha256", "calibration", "model_sha256", "model", "data_sha256", "data"),

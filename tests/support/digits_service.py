@@ -1,3 +1,5 @@
+"""Fixtures: services in this process, and a calibration of the digits example."""
+
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass

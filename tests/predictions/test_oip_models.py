@@ -1,15 +1,24 @@
 """What calibrations of every kind take by the Open Inference Protocol."""
 
-import json
+import io
+import re
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import numpy as np
 import pytest
-from oip_service import LENGTH, in_bytes, in_json, infer, outputs_of
+from oip_service import LENGTH, in_bytes, in_json, infer, oip_service_on, outputs_of
 from onnx import TensorProto
 from predict_bodies import npz
 from runner_models import from_integers, linear, rows, softmax_of_two, weights
-from running_service import calibrate
+from running_service import DIGITS, calibrate, digits
 from scipy.special import softmax
+from uploads import calibrated
+
+from service.predictions.oip_statistics import Statistics
+from service.storage.calibration_queries import CalibrationRef
 
 rng = np.random.default_rng(5)
 LOGITS = (rng.normal(size=(300, 4)) * 3).astype(np.float32)
@@ -19,13 +28,12 @@ OWN = rng.random(300).astype(np.float32)
 
 
 def made(client, name: str, config: dict | None = None, model=None, **arrays) -> None:
-    answer = calibrate(
+    calibrated(
         client,
+        {"name": name, "bins": 5, **(config or {})},
         model=None if model is None else model.SerializeToString(),
         calibration=npz(**arrays),
-        config=json.dumps({"name": name, "bins": 5, **(config or {})}),
     )
-    assert answer.json()["status"] == "succeeded", answer.text
 
 
 def declared(client, name: str) -> list[tuple[str, str, list[int]]]:
@@ -152,3 +160,78 @@ def test_floats_of_other_widths(client, kind: int) -> None:
         f"/v2/models/{datatype.lower()}/infer", content=inputs[4].tobytes(), headers={LENGTH: "0"}
     )
     same(outputs_of(whole), expected[4:])
+
+
+def ref(version: int) -> CalibrationRef:
+    return CalibrationRef(uuid.uuid5(uuid.NAMESPACE_OID, str(version)), "digits", version)
+
+
+def test_nothing_is_lost_between_threads() -> None:
+    statistics = Statistics()
+
+    def count(number: int) -> None:
+        statistics.succeeded(ref(number % 2), requests=1, rows=3, waited=2e-6, ran=3e-6)
+        statistics.failed(ref(1), seconds=5e-6)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(count, range(2000)))
+
+    found = statistics.of(ref(1))
+    assert (found.inference_count, found.execution_count) == (3000, 1000)
+    assert found.inference_stats["success"] == {"count": 1000, "ns": 5_000_000}
+    assert found.inference_stats["queue"] == {"count": 1000, "ns": 2_000_000}
+    assert found.inference_stats["compute_infer"] == {"count": 1000, "ns": 3_000_000}
+    assert found.inference_stats["fail"] == {"count": 2000, "ns": 10_000_000}
+    assert found.last_inference > 0
+
+
+def test_what_was_asked_longest_ago_is_forgotten() -> None:
+    statistics = Statistics(size=2)
+    for version in (1, 2, 1, 3):
+        statistics.succeeded(ref(version), requests=1, rows=1, waited=0.0, ran=0.0)
+
+    counts = [statistics.of(ref(version)).inference_count for version in (1, 2, 3, 4)]
+    assert counts == [2, 0, 1, 0]
+    assert statistics.of(ref(4)).last_inference == 0
+
+
+PAGE = (Path(__file__).parents[2] / "docs" / "oip.md").read_text(encoding="utf-8")
+
+
+def test_the_examples_run(tmp_path, monkeypatch) -> None:
+    example = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    monkeypatch.chdir(DIGITS)
+    row = np.load(DIGITS / "evaluation.npz")["inputs"][0].astype(np.float32)
+    with oip_service_on(tmp_path) as (client, address):
+        parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+        calibrate(client, **parts, config='{"name": "digits"}').raise_for_status()
+        said = io.StringIO()
+        with redirect_stdout(said):
+            exec(example[1].replace("localhost:8000", address))  # noqa: S102 - our own page
+        raw = client.post("/v2/models/digits/infer", content=row.tobytes(), headers={LENGTH: "0"})
+        names = [one["name"] for one in client.get("/v2/models/digits").json()["outputs"]]
+
+    classes, probabilities, abstain = said.getvalue().splitlines()
+    found = outputs_of(raw)
+    assert str(found["class"][0]) in classes
+    assert len(probabilities.split()) >= 3
+    assert {"True", "False"} & set(re.findall(r"\w+", abstain))
+    table = set(re.findall(r"`(\w[\w.]*)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
+    assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == table - {
+        "top5_probability"
+    }
+
+
+def test_every_status_of_the_page_is_declared(client) -> None:
+    listed = set(re.findall(r"^\| (\d{3}) \|", PAGE, re.MULTILINE))
+    document = client.get("/openapi.json").json()
+
+    declared = {
+        status
+        for path, operations in document["paths"].items()
+        if path.startswith("/v2")
+        for operation in operations.values()
+        for status, found in operation["responses"].items()
+        if "OipError" in str(found)
+    }
+    assert listed - {"405"} == declared

@@ -2,7 +2,16 @@
 
 import threading
 
-from job_workspaces import calibrate, ended, inputs_set, logits_set, wait_for, working, workspace_on
+from job_workspaces import (
+    calibrate,
+    ended,
+    evaluate,
+    inputs_set,
+    logits_set,
+    wait_for,
+    working,
+    workspace_on,
+)
 from runner_children import busiest
 from runner_models import endless_above
 
@@ -18,22 +27,26 @@ def is_at_the_model(row) -> bool:
     return row.status == "running" and row.progress_stage == "calibration"
 
 
-def test_a_job_in_an_endless_batch_is_handed_back(database, tmp_path) -> None:
+def test_a_job_in_an_endless_batch_is_handed_back_and_then_the_file(database, tmp_path) -> None:
+    lock, next_lock = OwnerLock(tmp_path / "owner"), OwnerLock(tmp_path / "owner")
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, inputs_set(ends=False), onnx_model=ENDLESS)
-        workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=None)
+        workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=lock)
         workers.start()
         wait_for(workspace, job, is_at_the_model)
         busiest()
 
         workers.stop(0.3)
         assert is_at_the_model(wait_for(workspace, job, lambda _: True))
+        assert not next_lock.try_acquire()
         workspace.runners.close()
         workers.finish()
 
         row = wait_for(workspace, job, lambda _: True)
         assert (row.status, row.attempt, row.error) == ("queued", 0, None)
         assert not any(thread.is_alive() for thread in workers._threads)
+        assert next_lock.try_acquire()
+        next_lock.release()
 
 
 def test_a_job_that_does_not_look_up_is_cut_off(database, tmp_path, monkeypatch) -> None:
@@ -64,17 +77,13 @@ def test_a_job_that_does_not_look_up_is_cut_off(database, tmp_path, monkeypatch)
             assert wait_for(workspace, job, ended).status == "succeeded"
 
 
-def test_the_owner_of_a_file_lets_it_go_when_its_jobs_are_handed_back(database, tmp_path) -> None:
-    lock, next_lock = OwnerLock(tmp_path / "owner"), OwnerLock(tmp_path / "owner")
+def test_an_evaluation_does_not_wait_for_all_calibrations(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
-        job = calibrate(workspace, inputs_set(ends=False), onnx_model=ENDLESS)
-        workers = Workers(workspace, JOB_KINDS, count=1, owner="one", owner_lock=lock)
-        workers.start()
-        wait_for(workspace, job, is_at_the_model)
-        workers.stop(0.1)
-        assert not next_lock.try_acquire()
-        workspace.runners.close()
-        workers.finish()
-        assert wait_for(workspace, job, lambda _: True).status == "queued"
-        assert next_lock.try_acquire()
-        next_lock.release()
+        first = calibrate(workspace, logits_set())
+        with working(workspace):
+            wait_for(workspace, first, ended)
+        calibrations = [calibrate(workspace, logits_set()) for _ in range(3)]
+        evaluation = evaluate(workspace, first, logits_set(seed=1))
+        with working(workspace):
+            last = wait_for(workspace, calibrations[-1], ended)
+            assert wait_for(workspace, evaluation, ended).started_at < last.started_at

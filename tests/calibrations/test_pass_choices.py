@@ -8,6 +8,7 @@ from pass_service import (
     predictions,
     uncertainties,
 )
+from uploads import refit
 
 SETS = labelled_sets()
 ROWS = SETS["evaluation_inputs"][:40]
@@ -54,24 +55,6 @@ def test_two_measures_at_once(client) -> None:
         "last_layer_dropout_variance": 1,
     }
     for measure in measures:
-        served = client.post(
-            f"/calibrations/{found['id']}/refit",
-            json={"serve": {"1": measure}},
-            headers={"Prefer": "wait=60"},
-        ).json()
+        served = refit(client, found["id"], serve={"1": measure}).json()
         answers = predictions(client, served["id"], ROWS)
         assert {p["top1"]["measure"] for p in answers} == {measure}
-
-
-def test_it_serves_by_default_where_it_is_best(client) -> None:
-    measures = ["margin", "last_layer_dropout_variance", "gradient_norm"]
-    answer = calibrate_models(
-        client,
-        [model_file("small_cnn.onnx")],
-        {"measures": measures},
-        calibration=as_file(SETS),
-    )
-    found = answer.json()
-    assert found["status"] == "succeeded", found
-    report = client.get("/report", params={"calibration": found["id"]}).json()
-    assert report["events"]["1"]["comparison"][0]["measure"] == found["serve"]["1"]

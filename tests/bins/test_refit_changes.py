@@ -3,13 +3,13 @@
 import httpx
 import pytest
 from keyed_service import logits_of
-from running_service import calibrate
+from uploads import calibrated, evaluate, refit
 
 
 @pytest.fixture(scope="module")
 def before(client: httpx.Client) -> dict:
     config = '{"name": "first", "interval": {"level": 0.9}, "ood": {"level": 0.8}}'
-    return calibrate(client, calibration=logits_of(), config=config).json()
+    return calibrated(client, config, calibration=logits_of())
 
 
 @pytest.mark.parametrize(
@@ -30,17 +30,11 @@ def before(client: httpx.Client) -> dict:
     ],
 )
 def test_a_refit_answers_as_it_says(client, before: dict, changes: dict, changed: dict) -> None:
-    answer = client.post(
-        f"/calibrations/{before['id']}/refit", json=changes, headers={"Prefer": "wait=60"}
-    )
-
-    made = answer.json()
+    made = refit(client, before["id"], **changes).json()
     assert made["status"] == "succeeded", made
     kept = before["config"] | {"serve": made["config"]["serve"]}
     assert made["config"] == kept | changed
     body = {"calibration": made["id"], "logits": [[3.0, 0.0, 0.0]]}
     assert client.post("/predict", json=body).status_code == httpx.codes.OK
-    parts = [("evaluation", ("e.csv", logits_of())), ("name", (None, "again"))]
-    path = f"/calibrations/{made['id']}/evaluations"
-    further = client.post(path, files=parts, headers={"Prefer": "wait=60"})
+    further = evaluate(client, made["id"], "again", logits_of())
     assert further.json()["status"] == "succeeded", further.text

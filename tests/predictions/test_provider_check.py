@@ -6,6 +6,8 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from job_workspaces import calibrate as queued
+from job_workspaces import ended, inputs_set, wait_for, working, workspace_on
 from moved_calibrations import (
     CPU,
     CUDA,
@@ -16,8 +18,15 @@ from moved_calibrations import (
 )
 from pass_service import CASES, labelled_sets, started
 from runner_children import children, wait_until
+from runner_models import linear, rows
 from running_service import calibrate, digits, service_on
 from slow_cases import quick
+from uploads import calibrated
+
+from service.errors import InvalidInput, OnnxModelCrashed, ProviderMismatch
+from service.predictions.load_calibration import load_served
+from service.predictions.provider_check import ProviderCheck
+from service.runner.model_to_serve import NOT_NEEDED
 
 ROWS = np.load(Path(__file__).parents[2] / "examples" / "digits" / "evaluation.npz")["inputs"][:40]
 PROBLEM = "urn:howsure:problem:provider-mismatch"
@@ -33,25 +42,24 @@ def held(client: httpx.Client) -> dict[str, dict]:
 
 
 @pytest.fixture(scope="module")
-def calibrated(tmp_path_factory) -> tuple[Path, dict]:
+def first(tmp_path_factory) -> tuple[Path, dict]:
     """Two calibrations of one model, on other samples each, and what the first answers."""
-    folder = tmp_path_factory.mktemp("calibrated")
+    folder = tmp_path_factory.mktemp("first")
     with service_on(folder) as client:
         for name, sent in (("digits", "calibration.npz"), ("other", "evaluation.npz")):
-            made = calibrate(
+            calibrated(
                 client,
+                f'{{"name": "{name}", "bins": 10}}',
                 model=digits("model.onnx"),
                 calibration=digits(sent),
-                config=f'{{"name": "{name}", "bins": 10}}',
             )
-            assert made.json()["status"] == "succeeded", made.text
         return folder, ask(client).json()["predictions"]
 
 
 @pytest.fixture
-def moved(calibrated, tmp_path) -> Path:
+def moved(first, tmp_path) -> Path:
     folder = tmp_path / "moved"
-    shutil.copytree(calibrated[0], folder)
+    shutil.copytree(first[0], folder)
     say_made_on_cuda(folder)
     return folder
 
@@ -73,32 +81,22 @@ def swap_classes(gap: float, n_rows: int):
     return change
 
 
-def test_with_the_same_provider_nothing_is_compared(calibrated, tmp_path) -> None:
+def test_with_the_same_provider_nothing_is_compared(first, tmp_path) -> None:
     folder = tmp_path / "copy"
-    shutil.copytree(calibrated[0], folder)
+    shutil.copytree(first[0], folder)
     change_records(folder, scale_uncertainties(2.0, 256))
     with service_on(folder) as client:
-        assert ask(client).json()["predictions"] == calibrated[1]
+        assert ask(client).json()["predictions"] == first[1]
         state = held(client)["digits@1"]
     assert (state["parity"], state["parity_rows"]) == ("not_needed", 0)
     assert (state["status"], state["provider"], state["device"]) == ("loaded", CPU, "cpu")
 
 
-def test_with_another_provider_that_agrees_it_answers_the_same(calibrated, moved) -> None:
+def test_with_another_provider_that_agrees_it_answers_the_same(first, moved) -> None:
     with service_on(moved) as client:
-        assert ask(client).json()["predictions"] == calibrated[1]
+        assert ask(client).json()["predictions"] == first[1]
         state = held(client)["digits@1"]
     assert (state["parity"], state["parity_rows"], state["problem"]) == ("checked", 256, None)
-
-
-@pytest.mark.parametrize(
-    "change", [scale_uncertainties(1.0005, 256), swap_classes(1e-3, 5)], ids=["value", "class"]
-)
-def test_rounding_is_no_difference(calibrated, moved, change) -> None:
-    change_records(moved, change)
-    with service_on(moved) as client:
-        assert ask(client).json()["predictions"] == calibrated[1]
-        assert held(client)["digits@1"]["parity"] == "checked"
 
 
 @pytest.mark.parametrize(
@@ -143,16 +141,16 @@ def test_a_difference_is_refused_and_nothing_is_left(moved, change, told) -> Non
     assert wait_until(lambda: children() == before)
 
 
-def test_without_samples_it_is_served_and_that_is_said(calibrated, moved) -> None:
+def test_without_samples_it_is_served_and_that_is_said(first, moved) -> None:
     forget_samples(moved)
     with service_on(moved) as client:
-        assert ask(client).json()["predictions"] == calibrated[1]
+        assert ask(client).json()["predictions"] == first[1]
         assert ask(client, "other").status_code == httpx.codes.OK
         found = held(client)
     assert (found["digits@1"]["parity"], found["other@1"]["parity"]) == ("unchecked", "not_needed")
 
 
-def test_samples_that_are_lost_are_missed_where_they_are_needed_alone(calibrated, moved) -> None:
+def test_samples_that_are_lost_are_missed_where_they_are_needed_alone(first, moved) -> None:
     lose_samples(moved)
     with service_on(moved) as client:
         assert ask(client, "other").status_code == httpx.codes.OK
@@ -188,3 +186,63 @@ def test_what_ran_the_samples_is_kept_and_not_what_tried_the_upload(tmp_path) ->
         assert wait_until(lambda: client.get(place).json()["status"] == "succeeded", seconds=60)
         found = client.get(place).json()["model"]
     assert (found["provider"], found["device"]) == (CPU, "cpu")
+
+
+SET = rows(300)
+
+
+@pytest.fixture
+def workspace(database, tmp_path):
+    with workspace_on(database, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+def rehearsed(workspace):
+    """A calibration's row, what serves it, and a rehearsal of it."""
+    job = queued(workspace, inputs_set(len(SET)), onnx_model=linear().SerializeToString())
+    with working(workspace):
+        row = wait_for(workspace, job, ended)
+    assert row.status == "succeeded", row.error
+    served = load_served(workspace, row.tenant_id, str(row.id))
+    return row, served, ProviderCheck(workspace, row, served.events)
+
+
+class Running:
+    """Runs rows by the pool, and keeps what it was asked."""
+
+    def __init__(self, workspace, served) -> None:
+        self._pool, self._model = workspace.runners, served.onnx_model
+        self.asked = []
+
+    def __call__(self, inputs):
+        self.asked.append(inputs["inputs"])
+        return self._pool.predict(self._model.files, self._model.resolved, inputs)
+
+
+def test_the_same_provider_runs_a_few_rows_and_one(workspace, rehearsed) -> None:
+    _, served, rehearsal = rehearsed
+    run = Running(workspace, served)
+    assert rehearsal(run, CPU) == NOT_NEEDED
+    assert [len(sent) for sent in run.asked] == [4, 1]
+    for sent in run.asked:
+        np.testing.assert_array_equal(sent, SET[: len(sent)])
+    assert rehearsal.apart(workspace.runners) == ""
+
+
+def test_a_row_that_cannot_be_answered_is_no_matter_of_the_warm_up(workspace, rehearsed) -> None:
+    def run(_):
+        raise InvalidInput("calibration[3]: the output is not finite")
+
+    assert rehearsed[2](run, CPU) == NOT_NEEDED
+    with pytest.raises(ProviderMismatch, match=r"calibration\[3\]: the output is not finite"):
+        rehearsed[2](run, CUDA)
+
+
+@pytest.mark.parametrize("provider", [CPU, CUDA])
+def test_a_model_that_dies_of_it_is_not_served(rehearsed, provider) -> None:
+    def run(_):
+        raise OnnxModelCrashed("The process that ran the ONNX model died.")
+
+    with pytest.raises(OnnxModelCrashed):
+        rehearsed[2](run, provider)

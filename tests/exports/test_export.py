@@ -8,11 +8,15 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from pass_service import MEMBERS, as_file, calibrate_models, labelled_sets, model_file, npz
-from running_service import calibrate, kept_files
+from pass_service import MEMBERS, as_file, calibrate_models, labelled_sets, model_file
+from running_service import kept_files
+from slow_cases import quick
+from uploads import calibrated as calibrated_by
+from uploads import npz, refit
 
 SETS = labelled_sets()
 X = SETS["evaluation_inputs"]
+IMAGES = as_file(SETS)
 
 
 def calibrated(client, name, models=("small_cnn.onnx",), **config) -> dict:
@@ -20,7 +24,7 @@ def calibrated(client, name, models=("small_cnn.onnx",), **config) -> dict:
         client,
         [model_file(model) for model in models],
         {"name": name, "top_k": [1, 5], "bins": 10} | config,
-        calibration=as_file(SETS),
+        calibration=IMAGES,
     )
     assert answer.status_code == httpx.codes.CREATED, answer.text
     assert answer.json()["status"] == "succeeded", answer.json()["error"]
@@ -70,44 +74,27 @@ def check_equal(found: dict, answers: list[dict]) -> None:
     )
 
 
-@pytest.mark.parametrize(
-    ("name", "model", "config"),
-    [
-        pytest.param("step", "small_cnn.onnx", {}, marks=pytest.mark.slow),
-        ("line", "small_cnn.onnx", {"lookup": "interpolated", "monotone": True}),
-        pytest.param(
-            "named",
-            "small_cnn.onnx",
-            {"serve": {"1": "margin", "5": "energy"}, "measures": ["margin", "energy"]},
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(
-            "last",
-            "small_cnn.onnx",
-            {"measures": ["last_layer_dropout_variance"]},
-            marks=pytest.mark.slow,
-        ),
-        (
-            "cut",
-            "squeezenet_like.onnx",
-            {
-                "measures": ["last_layer_dropout_variance", "entropy"],
-                "serve": {"1": "last_layer_dropout_variance"},
-            },
-        ),
-        pytest.param(
-            "words",
-            "hidden_dropout_cnn.onnx",
-            {"classes": [f"digit {i}" for i in range(10)]},
-            marks=pytest.mark.slow,
-        ),
-    ],
-)
-def test_the_file_answers_as_the_service_does(client, name, model, config) -> None:
-    calibrated(client, name, [model], **config)
-    answer = export(client, name)
+LAST = "last_layer_dropout_variance"
+SETTINGS = {
+    "step": ("small_cnn.onnx", {}),
+    "line": ("small_cnn.onnx", {"lookup": "interpolated", "monotone": True}),
+    "named": (
+        "small_cnn.onnx",
+        {"serve": {"1": "margin", "5": "energy"}, "measures": ["margin", "energy"]},
+    ),
+    "last": ("small_cnn.onnx", {"measures": [LAST]}),
+    "cut": ("squeezenet_like.onnx", {"measures": [LAST, "entropy"], "serve": {"1": LAST}}),
+    "words": ("hidden_dropout_cnn.onnx", {"classes": [f"digit {i}" for i in range(10)]}),
+}
+
+
+@pytest.mark.parametrize("case", quick(SETTINGS, "line", "cut"))
+def test_the_file_answers_as_the_service_does(client, case) -> None:
+    model, config = case
+    calibrated(client, "settings", [model], **config)
+    answer = export(client, "settings")
     assert answer.status_code == httpx.codes.OK, answer.text
-    check_equal(run(answer.content, X), predicted(client, name, X))
+    check_equal(run(answer.content, X), predicted(client, "settings", X))
 
 
 @pytest.fixture(scope="module")
@@ -156,22 +143,8 @@ def test_the_models_own_output_and_metadata_stay(exported) -> None:
     assert notes["howsure.model_sha256"] == hashlib.sha256(model_file("small_cnn.onnx")).hexdigest()
 
 
-def test_a_row_that_is_not_finite_disturbs_no_other(exported) -> None:
-    x = X[:8].copy()
-    x[3, 0, 0, 0] = np.nan
-    whole, broken = run(exported.content, X[:8]), run(exported.content, x)
-    assert broken["top1_bin"][3] == -1
-    assert np.isnan(broken["top1_probability"][3])
-    assert broken["abstain"][3]
-    others = [0, 1, 2, 4, 5, 6, 7]
-    for name, values in whole.items():
-        np.testing.assert_array_equal(broken[name][others], values[others])
-
-
 def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
-    changed = client.post(
-        "/calibrations/whole/refit", json={"bins": 5}, headers={"Prefer": "wait=60"}
-    ).json()
+    changed = refit(client, "whole", bins=5).json()
     report = client.get("/report", params={"calibration": changed["id"]}).json()
     assert report["export"] is None
     answer = export(client, changed["id"])
@@ -180,9 +153,7 @@ def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
 
 
 def test_a_refit_to_fewer_events_answers_with_the_same_head(client, exported) -> None:
-    changed = client.post(
-        "/calibrations/whole/refit", json={"top_k": [1]}, headers={"Prefer": "wait=60"}
-    ).json()
+    changed = refit(client, "whole", top_k=[1]).json()
     found = run(export(client, changed["id"]).content, X)
     assert not any(name.startswith("top5") for name in found)
     check_equal(found, predicted(client, changed["id"], X))
@@ -198,31 +169,24 @@ def test_it_goes_with_its_calibration(client, service) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "models", "config", "said"),
+    ("models", "measure", "message"),
     [
-        ("passes", ["hidden_dropout_cnn.onnx"],
-         {"measures": ["dropout_variance"]}, "dropout_variance"),
-        ("slopes", ["small_cnn.onnx"], {"measures": ["gradient_norm"]}, "gradient_norm"),
-        ("several", MEMBERS, {"measures": ["entropy"]}, "single graph"),
-        ("random", ["variational_mlp.onnx"],
-         {"measures": ["ensemble_variance"]}, "single graph"),
+        (["small_cnn.onnx"], "gradient_norm", "gradient_norm"),
+        (MEMBERS, "entropy", "single graph"),
+        (["variational_mlp.onnx"], "ensemble_variance", "single graph"),
+        ([], "entropy", "no ONNX model"),
     ],
-)  # fmt: skip
-def test_what_is_no_single_graph_is_refused(client, name, models, config, said) -> None:
-    calibrated(client, name, models, **config)
-    answer = export(client, name)
-    assert answer.status_code == httpx.codes.CONFLICT
-    assert said in answer.json()["detail"]
-
-
-def test_a_calibration_of_outputs_has_no_model(client) -> None:
+)
+def test_what_is_no_single_graph_is_refused(client, models, measure, message) -> None:
     logits = np.random.default_rng(0).normal(size=(200, 7))
-    file = npz(logits=logits, labels=np.arange(200) % 7)
-    made = calibrate(client, calibration=file, config='{"name": "outputs", "bins": 2}')
-    assert made.json()["status"] == "succeeded"
-    answer = export(client, "outputs")
+    outputs = npz(logits=logits, labels=np.arange(200) % 7)
+    files = [model_file(name) for name in models]
+    config = {"name": "refused", "measures": [measure]}
+    made = calibrate_models(client, files, config, calibration=IMAGES if models else outputs)
+    assert made.json()["status"] == "succeeded", made.text
+    answer = export(client, "refused")
     assert answer.status_code == httpx.codes.CONFLICT
-    assert "no ONNX model" in answer.json()["detail"]
+    assert message in answer.json()["detail"]
 
 
 def test_weights_beside_the_model_stay_beside_it(client, tmp_path) -> None:
@@ -235,14 +199,13 @@ def test_weights_beside_the_model_stay_beside_it(client, tmp_path) -> None:
         size_threshold=100,
     )
     weights = (tmp_path / "weights.bin").read_bytes()
-    answer = calibrate(
+    calibrated_by(
         client,
+        '{"name": "beside", "bins": 5}',
         model=(tmp_path / "m.onnx").read_bytes(),
         calibration=as_file(SETS),
-        config='{"name": "beside", "bins": 5}',
         **{"weights.bin": weights},
     )
-    assert answer.json()["status"] == "succeeded", answer.text
     content = export(client, "beside").raise_for_status().content
     assert len(content) < len(weights) + 20_000
     folder = tmp_path / "taken"

@@ -5,8 +5,9 @@ from collections.abc import Callable
 
 import httpx
 import pytest
-from bins_documents import Document, calibrated, changed, exported
+from bins_documents import Document, changed, exported
 from running_service import digits
+from uploads import calibrated
 
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 

@@ -1,4 +1,4 @@
-"""Arrays that a caller can get wrong: one clear problem each, never a 500."""
+"""Invalid prediction requests: one clear problem each, never a 500."""
 
 import base64
 import io
@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from dataset_files import npy_claim, npy_header
 from predict_bodies import NPY, NPZ, encoded, npy, npz, send
-from running_service import calibrate
+from uploads import calibrated, quick_config
 
 ROWS = np.zeros((3, 64), np.float32)
 LOGITS = np.eye(4, dtype=np.float32)[np.arange(80) % 4]
@@ -35,6 +35,8 @@ def pickled() -> bytes:
     np.save(packed, np.array([{}], object), allow_pickle=True)
     return packed.getvalue()
 
+
+pytestmark = pytest.mark.usefixtures("digits_calibration")
 
 NPY_BODIES = [
     ("empty", 400, "body", "numpy.save", b""),
@@ -132,7 +134,9 @@ def assert_problem(answer, status: int, place: str, says: str) -> None:
     problem = answer.json()
     assert len(problem["errors"]) == 1
     location = problem["errors"][0]["location"]
-    assert location == place or (place == "inputs" and location.startswith("inputs")), problem
+    assert location == place or (
+        place in ("inputs", "inputs[0]") and location.startswith("inputs")
+    ), problem
     assert says in problem["detail"], problem
     assert problem["type"] != "urn:howsure:problem:invalid-dataset"
     assert len(problem["detail"]) < 600
@@ -142,19 +146,85 @@ def named(cases: list) -> dict[str, Any]:
     return {"argvalues": [case[1:] for case in cases], "ids": [case[0] for case in cases]}
 
 
-@pytest.mark.usefixtures("digits_calibration")
+def row() -> list[float]:
+    return [0.0] * 64
+
+
+JSON_BODIES = [
+    ("no JSON", 400, "body", b"{"),
+    ("an empty body", 400, "body", b""),
+    ("not an object", 422, "body", b"[1]"),
+    ("no calibration", 422, "body", {"inputs": [row()]}),
+    ("no rows", 422, "body", {"calibration": "digits"}),
+    (
+        "two kinds of rows",
+        422,
+        "body",
+        {"calibration": "digits", "inputs": [row()], "logits": [[1]]},
+    ),
+    ("an unknown field", 422, "body", {"calibration": "digits", "inputs": [row()], "x": 1}),
+    ("an unknown name", 404, "calibration", {"calibration": "nobody", "inputs": [row()]}),
+    ("an unknown version", 404, "calibration", {"calibration": "digits@99", "inputs": [row()]}),
+    ("an empty list", 422, "inputs", {"calibration": "digits", "inputs": []}),
+    ("a wrong width", 422, "inputs", {"calibration": "digits", "inputs": [row()[:63]]}),
+    ("a wrong rank", 422, "inputs", {"calibration": "digits", "inputs": [[row()]]}),
+    ("ragged rows", 422, "inputs", {"calibration": "digits", "inputs": [row(), row()[:5]]}),
+    ("a string", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [["0.1", *row()[1:]]]}),
+    ("a boolean", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[True, *row()[1:]]]}),
+    ("null", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[None, *row()[1:]]]}),
+    (
+        "too large a number",
+        422,
+        "inputs[0][63]",
+        {"calibration": "digits", "inputs": [[*row()[1:], 1e39]]},
+    ),
+    ("NaN", 400, "body", b'{"calibration": "digits", "inputs": [[NaN]]}'),
+    ("1e999", 422, "inputs", b'{"calibration": "digits", "inputs": [[1e999]]}'),
+    (
+        "deep nesting",
+        422,
+        "inputs",
+        b'{"calibration": "digits", "inputs": ' + b"[" * 500 + b"]" * 500 + b"}",
+    ),
+    ("an unknown input", 422, "inputs.x", {"calibration": "digits", "inputs": {"x": [row()]}}),
+    ("logits for a model", 422, "inputs", {"calibration": "digits", "logits": [[1.0] * 10]}),
+]
+
+
+@pytest.mark.parametrize(("status", "place", "body"), **named(JSON_BODIES))
+def test_json(client, status: int, place: str, body: Any) -> None:
+    content = body if isinstance(body, bytes) else json.dumps(body).encode()
+    answer = client.post("/predict", content=content, headers={"Content-Type": "application/json"})
+    assert_problem(answer, status, place, "")
+
+
+@pytest.mark.parametrize(
+    ("status", "place", "headers", "content"),
+    [
+        (415, "Content-Type", {"Content-Type": "text/plain"}, b"x"),
+        (415, "Content-Type", {"Content-Type": "image/gif"}, b"x"),
+        (415, "Content-Encoding", {"Content-Encoding": "gzip"}, b"x"),
+        (413, "body", {}, b" " * (33 * 1024**2)),
+    ],
+)
+def test_heads(client, status: int, place: str, headers: dict[str, str], content: bytes) -> None:
+    answer = client.post("/predict", content=content, headers=headers)
+    assert_problem(answer, status, place, "")
+    if place == "Content-Type":
+        for known in ("application/json", "image/jpeg", "image/png", "multipart/form-data"):
+            assert known in answer.json()["detail"]
+
+
 @pytest.mark.parametrize(("status", "place", "says", "body"), **named(NPY_BODIES))
 def test_npy(client, status: int, place: str, says: str, body: bytes) -> None:
     assert_problem(send(client, "digits", body, NPY), status, place, says)
 
 
-@pytest.mark.usefixtures("digits_calibration")
 @pytest.mark.parametrize(("status", "place", "says", "body"), **named(NPZ_BODIES))
 def test_npz(client, status: int, place: str, says: str, body: bytes) -> None:
     assert_problem(send(client, "digits", body, NPZ), status, place, says)
 
 
-@pytest.mark.usefixtures("digits_calibration")
 @pytest.mark.parametrize(("status", "place", "says", "inputs"), **named(TENSORS))
 def test_tensors_in_json(client, status: int, place: str, says: str, inputs: Any) -> None:
     answer = client.post("/predict", json={"calibration": "digits", "inputs": inputs})
@@ -162,7 +232,7 @@ def test_tensors_in_json(client, status: int, place: str, says: str, inputs: Any
     assert_problem(answer, status, place, says)
 
 
-def test_the_tensor_that_is_spoilt_above_is_good(client, digits_calibration) -> None:
+def test_the_tensor_that_is_spoilt_above_is_good(client) -> None:
     for inputs in (GOOD, {"inputs": GOOD}):
         body = {"calibration": "digits", "inputs": inputs}
         assert client.post("/predict", json=body).status_code == 200
@@ -171,16 +241,9 @@ def test_the_tensor_that_is_spoilt_above_is_good(client, digits_calibration) -> 
 
 @pytest.fixture(scope="module")
 def outputs(client) -> None:
-    config = {
-        "name": "outputs",
-        "top_k": [1],
-        "bins": 3,
-        "measures": ["entropy", "supplied:own"],
-        "serve": {"1": "supplied:own"},
-    }
+    measures = {"measures": ["entropy", "supplied:own"], "serve": {"1": "supplied:own"}}
     arrays = {"logits": LOGITS, "labels": np.arange(80) % 3, "uncertainty_own": np.arange(80) / 80}
-    made = calibrate(client, calibration=npz(**arrays), config=json.dumps(config))
-    assert made.json()["status"] == "succeeded", made.text
+    calibrated(client, quick_config(name="outputs", **measures), calibration=npz(**arrays))
 
 
 OWN = {"uncertainty_own": np.zeros(5)}
@@ -230,7 +293,7 @@ def test_arrays_name_no_calibration(client, headers, body: bytes, params) -> Non
     assert_problem(answer, 422, "query.calibration", "calibration=")
 
 
-def test_json_names_the_calibration_itself(client, digits_calibration) -> None:
+def test_json_names_the_calibration_itself(client) -> None:
     body = {"calibration": "digits", "inputs": ROWS.tolist()}
 
     answer = client.post("/predict", json=body, params={"calibration": "digits"})
@@ -239,11 +302,11 @@ def test_json_names_the_calibration_itself(client, digits_calibration) -> None:
 
 
 @pytest.mark.parametrize(("name", "status"), [("nobody", 404), ("digits@9", 404), ("@", 404)])
-def test_an_unknown_calibration(client, digits_calibration, name: str, status: int) -> None:
+def test_an_unknown_calibration(client, name: str, status: int) -> None:
     assert send(client, name, npy(ROWS), NPY).status_code == status
 
 
-def test_an_answer_that_is_not_offered(client, digits_calibration) -> None:
+def test_an_answer_that_is_not_offered(client) -> None:
     answer = send(client, "digits", npy(ROWS), NPY | {"Accept": "application/x-npy"})
 
     assert answer.status_code == 406

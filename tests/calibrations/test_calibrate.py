@@ -7,13 +7,9 @@ import json
 import httpx
 import numpy as np
 import pytest
+from predict_bodies import npz
 from running_service import calibrate, digits, kept_files
-
-
-def npz(**arrays) -> bytes:
-    text = io.BytesIO()
-    np.savez(text, **arrays)
-    return text.getvalue()
+from uploads import calibrated, quick_config
 
 
 def test_resource_says_what_was_found(digits_calibration) -> None:
@@ -76,17 +72,12 @@ def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> Non
     rows = list(csv.DictReader(io.StringIO(digits("calibration_logits.csv").decode())))
     logits = np.array([[row[f"logit_{i}"] for i in range(10)] for row in rows], dtype=np.float32)
     labels = np.array([int(row["label"]) for row in rows])
-    answer = calibrate(
-        client,
-        calibration=npz(logits=logits, labels=labels),
-        config='{"name": "outputs", "bins": 10}',
-    )
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    assert answer.json()["status"] == "succeeded", answer.json()["error"]
-    assert answer.json()["model"] is None
+    config = {"name": "outputs", "bins": 10}
+    made = calibrated(client, config, calibration=npz(logits=logits, labels=labels))
+    assert made["model"] is None
 
     theirs = client.get(f"/calibrations/{digits_calibration['id']}/bins").json()["tables"]
-    ours = client.get(f"/calibrations/{answer.json()['id']}/bins").json()["tables"]
+    ours = client.get(f"/calibrations/{made['id']}/bins").json()["tables"]
     for one, other in zip(ours, theirs, strict=True):
         assert (one["event"], one["measure"]) == (other["event"], other["measure"])
         counts = [(b["count"], b["hits"], b["probability"], b["interval"]) for b in one["bins"]]
@@ -95,40 +86,10 @@ def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> Non
         ]
 
 
-@pytest.mark.parametrize("kind", ["logits", "probabilities"])
-def test_predict_from_outputs(client, digits_calibration, kind: str) -> None:
-    rng = np.random.default_rng(8)
-    logits = rng.normal(size=(200, 10)) * 3
-    values = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    scores = {"logits": logits, "probabilities": values}[kind]
-    labels = np.array([rng.choice(10, p=row) for row in values])
-    made = calibrate(
-        client, calibration=npz(**{kind: scores, "labels": labels}), config='{"bins": 5}'
-    ).json()
-    assert made["status"] == "succeeded", made["error"]
-
-    body = {"calibration": made["id"], kind: scores[:4].tolist()}
-    predictions = client.post("/predict", json=body).json()["predictions"]
-
-    for prediction, row in zip(predictions, values[:4], strict=True):
-        assert prediction["class"] == int(np.argmax(row))
-        assert prediction["classes"][0]["score"] == pytest.approx(row.max(), rel=1e-5)
-        lower, upper = prediction["top1"]["interval"]
-        assert lower <= prediction["top1"]["probability"] <= upper
-
-
-def test_csv_of_outputs(client) -> None:
-    answer = calibrate(client, calibration=digits("calibration_logits.csv"), config="{}")
-
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    assert answer.json()["status"] == "succeeded", answer.json()["error"]
-    assert answer.json()["data"]["format"] == "csv"
-
-
 def test_versions_are_never_reused(client) -> None:
     def make() -> dict:
         data = digits("calibration_logits.csv")
-        return calibrate(client, calibration=data, config='{"name": "again"}').json()
+        return calibrated(client, quick_config(name="again"), calibration=data)
 
     first, second = make(), make()
     assert (first["version"], second["version"]) == (1, 2)
@@ -139,9 +100,12 @@ def test_versions_are_never_reused(client) -> None:
 
 
 def test_delete_leaves_nothing(service) -> None:
-    made = calibrate(
-        service.client, model=digits("model.onnx"), calibration=digits("calibration.npz")
-    ).json()
+    made = calibrated(
+        service.client,
+        quick_config(),
+        model=digits("model.onnx"),
+        calibration=digits("calibration.npz"),
+    )
     assert any(made["id"] in path for path in kept_files(service.folder))
 
     service.client.delete(f"/calibrations/{made['id']}")
@@ -153,9 +117,9 @@ def test_delete_leaves_nothing(service) -> None:
 
 
 def test_list_pages_newest_first(client) -> None:
+    data = digits("calibration_logits.csv")
     for _ in range(3):
-        data = digits("calibration_logits.csv")
-        calibrate(client, calibration=data, config='{"name": "paged", "bins": 2}')
+        calibrated(client, quick_config(name="paged"), calibration=data)
     seen, cursor = [], None
     while True:
         params = {"name": "paged", "limit": 2} | ({"cursor": cursor} if cursor else {})
@@ -199,14 +163,9 @@ def test_config_reaches_the_tables(client) -> None:
         "interval": {"method": "hoeffding", "level": 0.9},
         "classes": [f"digit {i}" for i in range(10)],
     }
-    answer = calibrate(
-        client,
-        model=digits("model.onnx"),
-        calibration=digits("calibration.npz"),
-        config=json.dumps(config),
+    found = calibrated(
+        client, config, model=digits("model.onnx"), calibration=digits("calibration.npz")
     )
-    found = answer.json()
-    assert found["status"] == "succeeded", found["error"]
     assert found["serve"] == {"1": "margin", "3": "entropy"}
     tables = client.get("/calibrations/options/bins").json()["tables"]
     assert {(t["event"], t["measure"]) for t in tables} == {

@@ -5,10 +5,11 @@ import json
 import httpx
 import numpy as np
 import pytest
-from bins_documents import answers, calibrated, changed, digits_set, exported, npz
+from bins_documents import answers, changed, digits_set, exported
 from pass_service import as_file, calibrate_models, labelled_sets, model_file
 from running_service import digits, kept_files, service_on
 from slow_cases import quick
+from uploads import calibrated, npz
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 CONFIGS = [
