@@ -1,6 +1,6 @@
-"""Import a bins document: a calibration that has succeeded at once, and answers as its tables say.
+"""Import of a bins document as a calibration that succeeds at once.
 
-Nothing is judged, for there are no samples: no scores, no curves, no guarantee.
+Without samples it has no scores, curves or guarantees.
 """
 
 import json
@@ -72,7 +72,7 @@ def _checked(name: str) -> str:
 
 
 def _config(document: BinsDocument, name: str) -> dict[str, Any]:
-    """Return the configuration that the tables tell of; all else is as if nothing was asked."""
+    """Return the configuration that follows from the tables, with defaults for the rest."""
     served = next(table for table in document.tables if table.served)
     requested = {table.requested_bins for table in document.tables}
     asked = {
@@ -123,7 +123,7 @@ def _warning(document: BinsDocument) -> str:
 
 
 def _accuracy(document: BinsDocument) -> dict[str, float]:
-    """Return how often each event holds."""
+    """Return the share of samples for which each event holds."""
     return {
         str(table.event): sum(found.hits for found in table.bins) / document.data.samples
         for table in document.tables
@@ -148,7 +148,7 @@ def _table_row(
 
 
 def core_table(table: Table) -> BinTable:
-    """Return the table that answers as the document's does, to the last bit."""
+    """Return the document's table, equal to the last bit."""
     bins, prior = bin_columns(table.bins), table.prior
     return BinTable(
         edges=np.array([-math.inf, *bins.upper[:-1], math.inf], np.float32),
@@ -167,7 +167,7 @@ def core_table(table: Table) -> BinTable:
 
 
 def _analysis(document: BinsDocument, table: Table) -> dict[str, Any]:
-    """Return what is known of a table beside its bins: thresholds, of the one that serves Top-1."""
+    """Return the thresholds for the table that serves Top-1; nothing for others."""
     if not (table.served and table.event == 1):
         return {}
     flag = document.out_of_distribution

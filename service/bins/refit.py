@@ -1,4 +1,4 @@
-"""Fit a finished calibration anew from its records: a new version, without running the model."""
+"""Refit of a finished calibration from its records: a new version, without running the model."""
 
 import json
 import uuid
@@ -16,7 +16,7 @@ from service.jobs.record_set import require_records
 from service.runner.model_description import ModelDescription
 from service.storage.calibrations import CalibrationRepository
 
-# Keys of a configuration that have keys of their own.
+# Keys of a configuration whose values are objects.
 BLOCKS = ("interval", "ood")
 
 
@@ -76,12 +76,12 @@ def _changed(source: models.Calibration, changes: FitConfig) -> dict[str, Any]:
 
 
 def _asked(changes: FitConfig, before: dict[str, Any]) -> dict[str, Any]:
-    """Return what is to change, whole: of a block, what is not asked for stays as it was."""
+    """Return the changed keys; the omitted keys of a block keep their values."""
     asked = changes.model_dump(mode="json", include=changes.model_fields_set)
     blocks = changes.model_dump(mode="json", include=set(BLOCKS), exclude_unset=True)
     return asked | {name: before[name] | block for name, block in blocks.items()}
 
 
 def _validated(resolved: dict[str, Any]) -> CalibrationConfig:
-    """Check the options as they stand together, changed and unchanged ones."""
+    """Check changed and unchanged options together."""
     return parse_config(json.dumps(resolved), CalibrationConfig)

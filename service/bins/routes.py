@@ -1,4 +1,4 @@
-"""``GET /calibrations/{id}/bins``: the bin tables, with all else that answers depend on."""
+"""Routes of bin tables: export, import and refit."""
 
 from functools import partial
 from http import HTTPStatus
@@ -69,7 +69,7 @@ def get_bins(
     if chosen == "parquet" and not writes_parquet():
         raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"{NEEDS}; ask for JSON or CSV")
     document = export_bins(workspace, tenant_id, calibration_id)
-    # Weak, for the bytes of a strong one would have to be the same in each format.
+    # A weak validator, since the bytes differ between formats.
     headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
     if _is_known(request, document.content_sha256):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
@@ -82,7 +82,7 @@ def get_bins(
 
 
 def _is_known(request: Request, digest: str) -> bool:
-    """Tell whether the caller has this content already."""
+    """Tell whether the caller already has this content."""
     tags = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
     return "*" in tags or digest in [tag.removeprefix("W/").strip('"') for tag in tags]
 

@@ -48,7 +48,7 @@ class Overview:
 
 
 def overview(workspace: Workspace, tenant_id: UUID) -> Overview:
-    """Return one row a name, those changed last first, and the jobs under way."""
+    """Return one row per name, last changed first, and the unfinished jobs."""
     with workspace.database.reading() as session:
         names = name_rows(session, tenant_id, limit=MOST_NAMES + 1)
         jobs = job_rows(session, tenant_id, limit=MOST_JOBS)
@@ -56,7 +56,7 @@ def overview(workspace: Workspace, tenant_id: UUID) -> Overview:
 
 
 def jobs_under_way(workspace: Workspace, tenant_id: UUID) -> list[JobRow]:
-    """Return the jobs that wait or run, the oldest first."""
+    """Return the unfinished jobs, oldest first."""
     with workspace.database.reading() as session:
         return job_rows(session, tenant_id, limit=MOST_JOBS)
 
@@ -111,7 +111,7 @@ def _change(
 def promoted_versions(
     workspace: Workspace, tenant_id: UUID, names: Iterable[str]
 ) -> dict[str, int]:
-    """Return which version each name was promoted to; names without a promotion are left out."""
+    """Return the promoted version of each name that has one."""
     with workspace.database.reading() as session:
         return CalibrationRepository(session, tenant_id).promoted_versions(names)
 

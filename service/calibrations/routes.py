@@ -181,7 +181,7 @@ EVENT = {
         "retry": {"type": "integer"},
     },
 }
-# What the events of evaluations share.
+# Also used for the events of evaluations.
 EVENT_ROUTE: dict[str, Any] = {
     "status_code": HTTPStatus.OK,
     "response_class": EventStream,

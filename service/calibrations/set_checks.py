@@ -24,15 +24,15 @@ from service.runner.model_description import ModelDescription
 
 
 def check_class_map(info: DatasetInfo, config: CalibrationConfig, n_classes: int) -> None:
-    """Refuse a map with an index that is no class, and an order that leaves classes open.
+    """Refuse a class map with an index out of range, and a missing class in an order by name.
 
     Raises
     ------
     InvalidConfig
         Naming the first such key.
     InvalidDataset
-        If classes were numbered by the order of their names and there are others than the
-        model's number: which of its classes is missing cannot be known.
+        If classes are numbered by the order of their names and their number differs from the
+        model's: the missing class is unknown.
     """
     for name, index in (config.class_map or {}).items():
         if index >= n_classes:
@@ -50,7 +50,7 @@ def check_class_map(info: DatasetInfo, config: CalibrationConfig, n_classes: int
 
 
 def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> None:
-    """Refuse an evaluation set in which a name stands for another class.
+    """Refuse an evaluation set in which a class name has another index.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> Non
 
 
 def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
-    """Return the names that a set gives the classes, if it names each once."""
+    """Return the class names of a set if it names each class once."""
     by_index = {index: name for name, index in (info.class_map or {}).items()}
     if len(by_index) != n_classes or len(info.class_map or {}) != n_classes:
         return None
@@ -76,7 +76,7 @@ def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
 
 
 def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
-    """Refuse a label that is no class of the model.
+    """Refuse labels that are no class of the model.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def checked_options(
 
 
 def asked_outputs(config: CalibrationConfig) -> list[str]:
-    """Return the outputs of the model that are asked for as measures."""
+    """Return the outputs of the model that are requested as measures."""
     return list(output_names(config.measures))
 
 

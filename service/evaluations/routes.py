@@ -38,7 +38,7 @@ from service.storage.evaluations import MAX_NAME_CHARACTERS
 
 MAX_NAME_BYTES = 1000
 
-# Names may hold a slash: servers decode paths before they are matched.
+# Names may contain a slash, since servers decode paths before routing.
 router = APIRouter(tags=["evaluations"])
 
 FILES = {
@@ -59,7 +59,7 @@ REQUEST_BODY = form_body(
 
 
 class Evaluation(BaseModel):
-    """A further set, and what the calibration's tables say of it."""
+    """A further set and its evaluation by the calibration's tables."""
 
     id: uuid.UUID = Field(description="Of this evaluation, for good.")
     name: str = Field(examples=["rotated by 30 degrees"], description="Once per calibration.")
@@ -145,7 +145,7 @@ def list_evaluations(
     return Evaluations(evaluations=[resource(row) for row in rows])
 
 
-# Before the route of an evaluation, whose name may hold a slash.
+# Registered before the route of an evaluation, whose name may contain a slash.
 @router.get(
     "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/events",
     summary="Follow an evaluation",

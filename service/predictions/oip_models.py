@@ -87,7 +87,7 @@ def repository_index(
 
 @dataclass(frozen=True)
 class _Tensors:
-    """What a model takes and gives."""
+    """Inputs and outputs of a model."""
 
     platform: str
     backend: str

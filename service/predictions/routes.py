@@ -1,4 +1,4 @@
-"""The header by which a client says how long a prediction may take."""
+"""Routes of predictions and of the models in memory."""
 
 import uuid
 from typing import Annotated, Any, Literal
@@ -54,7 +54,7 @@ class EncodedTensor(BaseModel):
 class PredictBody(BaseModel):
     """What is asked; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
 
-    # What may be left out may not be null: a factory, for it is never called.
+    # Optional fields may not be null, hence a factory, which is never called.
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={

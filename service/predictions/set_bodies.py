@@ -1,4 +1,4 @@
-"""Sets that are sent to be predicted: a process of their own reads them."""
+"""Sets as prediction requests: a child process reads them."""
 
 import errno
 import tempfile
@@ -23,18 +23,18 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def read_set_rows(
     workspace: Workspace, served: ServedCalibration, content: bytes, *, seconds: float
 ) -> tuple[bytes, int]:
-    """Return the rows of a set as a shard, and how many they are; its labels are left out.
+    """Return the rows of a set as a shard without labels, and their number.
 
     Raises
     ------
     InvalidInput, UnsupportedFormat
-        If it breaks a rule of sets; the violation names the row or the picture.
+        If the set breaks a rule; the violation names the row or the picture.
     TooLarge
-        If there are more rows, or more bytes once they are read, than a request may have.
+        If it has more rows, or more bytes once read, than a request may have.
     SandboxUnavailable
-        If processes cannot be locked in here.
+        If child processes cannot be sandboxed here.
     Overloaded
-        If no process can be started, or the disk takes no more.
+        If no process can be started, or the disk is full.
     """
     limits = workspace.limits.bodies
     bounds = DatasetLimits(

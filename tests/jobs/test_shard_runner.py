@@ -166,14 +166,6 @@ def test_the_first_that_fails_ends_the_others(store) -> None:
     assert store.open == 0
 
 
-def test_a_shard_that_is_gone_is_damage_and_not_a_stop(store) -> None:
-    tasks = tasks_of(store, 8)
-    store.delete([tasks[0].shard.key])
-    found, _ = run(store, tasks)
-    with pytest.raises(ArtifactDamaged):
-        list(found)
-
-
 class Stop(Exception):
     pass
 

@@ -68,7 +68,7 @@ def asked(served):
         tenant_id=uuid.UUID(int=1),
         body=b"",
         arrived=0.0,
-        terms=TERMS,
+        options=TERMS,
         timeout=60.0,
         served=served,
         told=[],
