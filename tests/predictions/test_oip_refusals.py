@@ -1,4 +1,7 @@
-"""What breaks the Open Inference Protocol, or a limit, is answered with one clear sentence."""
+"""Requests that break the Open Inference Protocol, or a limit: one clear sentence each.
+
+The values and shapes of JSON are in tests/hostile/json.
+"""
 
 import gzip
 import io
@@ -41,22 +44,14 @@ def refused(answer: httpx.Response, status: int, *words: str) -> None:
 JSON_CASES = {
     "no JSON": (b"{", 400, "body"),
     "another encoding": ('{"inputs": []}'.encode("utf-16"), 400, "body"),
-    "nothing": (b"", 400, "body"),
     "a list": (b"[]", 400, "object"),
     "no inputs": (b"{}", 400, "inputs"),
-    "none of them": (inputs(), 400, "inputs"),
     "an id that is no text": (inputs(JSON, id=4), 400, "id"),
-    "deep lists": (b'{"inputs":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400, "body"),
-    "deep lists aside": (b'{"more":' + b"[" * 50_000 + b"]" * 50_000 + b"}", 400, "deep"),
     "deep data": (inputs(JSON | {"data": json.loads("[" * 90 + "]" * 90)}), 400, "inputs.inputs"),
     "no name": (inputs({"shape": [1], "datatype": "FP32", "data": [1]}), 400, "name"),
     "another name": (inputs(JSON | {"name": "pixels"}), 400, "inputs.pixels"),
-    "a name twice": (inputs(JSON, JSON), 400, "twice"),
     "one input too many": (inputs(JSON, JSON | {"name": "more"}), 400, "inputs.more"),
     "no shape": (inputs({k: v for k, v in JSON.items() if k != "shape"}), 400, "shape"),
-    "an empty shape": (inputs(JSON | {"shape": []}), 400, "shape"),
-    "a negative size": (inputs(JSON | {"shape": [-1, 64]}), 400, "shape"),
-    "no rows": (inputs(JSON | {"shape": [0, 64], "data": []}), 400, "shape"),
     "another shape": (inputs(JSON | {"shape": [3, 8, 8]}), 400, "expected shape [rows, 64]"),
     "a shape of more": (inputs(JSON | {"shape": [4, 64]}), 400, "expected 256 values"),
     "nested otherwise": (
@@ -65,13 +60,7 @@ JSON_CASES = {
         "[3, 8, 8]",
     ),
     "ragged": (inputs(JSON | {"data": [[0] * 63, [0] * 65, [0] * 64]}), 400, "row 1 has 65"),
-    "text in it": (inputs(JSON | {"data": ["1", *JSON["data"][1:]]}), 400, "data[0]"),
-    "null in it": (inputs(JSON | {"data": [None, *JSON["data"][1:]]}), 400, "data[0]"),
-    "a boolean in it": (inputs(JSON | {"data": [True, *JSON["data"][1:]]}), 400, "data[0]"),
-    "NaN": (inputs(JSON | {"data": [float("nan"), *JSON["data"][1:]]}), 400, "body"),
-    "more than float32": (inputs(JSON | {"data": [1e39, *JSON["data"][1:]]}), 400, "inputs[0][0]"),
     "an unknown type": (inputs(JSON | {"datatype": "FP31"}), 400, "FP31"),
-    "text as type": (inputs(JSON | {"datatype": "BYTES"}), 400, "BYTES"),
     "half precision": (inputs(JSON | {"datatype": "FP16"}), 400, "binary"),
     "no integers": (inputs(JSON | {"datatype": "INT8", "data": [0.5] * 192}), 400, "data[0]"),
     "above its type": (
@@ -103,11 +92,6 @@ JSON_CASES = {
         400,
         "classification",
     ),
-    "shared memory": (
-        inputs(BYTES | {"parameters": {"shared_memory_region": "a"}}),
-        400,
-        "shared memory",
-    ),
     "too many rows": (inputs(JSON | {"shape": [10_001, 64]}), 413, "10000 rows"),
 }
 
@@ -120,11 +104,7 @@ def test_json(client, case: str) -> None:
 
 
 BYTE_CASES = {
-    "a length that is none": (HEAD + RAW, "x", LENGTH),
-    "a negative length": (HEAD + RAW, "-1", LENGTH),
     "a length with a sign": (HEAD + RAW, f"+{len(HEAD)}", LENGTH),
-    "a length beyond the body": (HEAD + RAW, str(len(HEAD + RAW) + 1), LENGTH),
-    "an endless length": (HEAD + RAW, "9" * 5000, LENGTH),
     "a length short by one": (HEAD + RAW, str(len(HEAD) - 1), "body"),
     "missing bytes": (HEAD + RAW[:-4], str(len(HEAD)), "764 are left"),
     "bytes left over": (HEAD + RAW + b"1234", str(len(HEAD)), "4 bytes are left over"),
@@ -133,17 +113,6 @@ BYTE_CASES = {
         None,
         "expected 768",
     ),
-    "a size by word": (
-        json.dumps(inputs(BYTES | {"parameters": {"binary_data_size": "768"}})).encode() + RAW,
-        None,
-        "expected 768",
-    ),
-    "a shape beyond memory": (
-        json.dumps(inputs(BYTES | {"shape": [3, 2**62, 2**62]})).encode() + RAW,
-        None,
-        "binary_data_size",
-    ),
-    "infinity": (HEAD + INFINITE.tobytes(), None, "inputs[2][5]: expected a finite number"),
     "no row of raw bytes": (b"", "0", "expected 256"),
     "three rows of raw bytes": (RAW, "0", "expected 256"),
 }

@@ -1,4 +1,7 @@
-"""Invalid prediction requests: one clear problem each, never a 500."""
+"""Invalid prediction requests: one clear problem each.
+
+The values and shapes of JSON and headers of arrays are in tests/hostile.
+"""
 
 import base64
 import io
@@ -8,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from dataset_files import npy_claim, npy_header
+from dataset_files import npy_claim
 from predict_bodies import NPY, NPZ, encoded, npy, npz, send
 from uploads import calibrated, quick_config
 
@@ -42,11 +45,8 @@ NPY_BODIES = [
     ("empty", 400, "body", "numpy.save", b""),
     ("another file", 400, "body", "numpy.save", b"GIF89a" * 20),
     ("an archive", 400, "body", "numpy.save", npz(inputs=ROWS)),
-    ("half a header", 422, "body", "", npy(ROWS)[:40]),
     ("too few bytes", 422, "body", "claims", npy(ROWS)[:-1]),
     ("too many bytes", 422, "body", "claims", npy(ROWS) + b"\0"),
-    ("pickled objects", 422, "body", "unpickled", pickled()),
-    ("Fortran order", 422, "body", "C order", npy(np.asfortranarray(ROWS))),
     ("text", 422, "body", "text", npy(np.array([["a"]]))),
     ("complex numbers", 422, "body", "complex", npy(ROWS.astype(complex))),
     ("records", 422, "body", "records", npy(np.zeros(3, [("a", "f4")]))),
@@ -54,10 +54,7 @@ NPY_BODIES = [
     ("no rows", 422, "body", "at least one row", npy(ROWS[:0])),
     ("rows of nothing", 422, "body", "at least one", npy(ROWS[:, :0])),
     ("17 axes", 422, "body", "axes", npy(np.zeros((1,) * 17, np.float32))),
-    ("a header of code", 422, "body", "header", npy_header(b"__import__('os')")),
     ("too many rows", 413, "body", "10000 rows", npy(np.zeros((10_001, 64), np.uint8))),
-    ("claimed rows", 413, "body", "rows", npy_claim("<f4", (2**62, 64))),
-    ("claimed columns", 422, "body", "claims", npy_claim("<f4", (2, 2**62))),
     ("no columns, many times", 422, "body", "shape", npy_claim("<f4", (2, 0, 2**99))),
     ("no columns, often", 422, "body", "at least one", npy_claim("<f4", (2, 0, 2**40))),
     ("a wrong width", 422, "inputs", "64", npy(ROWS[:, 1:])),
@@ -103,23 +100,16 @@ NPZ_BODIES = [
 GOOD = encoded(ROWS)
 TEXT = GOOD["b64"]
 TENSORS: list[tuple[str, int, str, str, Any]] = [
-    ("a byte less", 422, "inputs.b64", "bytes", GOOD | {"b64": encoded(ROWS.ravel()[1:])["b64"]}),
     ("no bytes", 422, "inputs.b64", "768 bytes", GOOD | {"b64": ""}),
     ("no padding", 422, "inputs", "base64", GOOD | {"b64": "AAA"}),
     ("line breaks", 422, "inputs", "base64", GOOD | {"b64": TEXT[:76] + "\n" + TEXT[77:]}),
     ("another alphabet", 422, "inputs", "base64", GOOD | {"b64": "_" + TEXT[1:]}),
     ("no dtype", 422, "inputs", "dtype", {"b64": TEXT, "shape": [3, 64]}),
     ("no shape", 422, "inputs", "shape", {"b64": TEXT, "dtype": "float32"}),
-    ("another field", 422, "inputs", "order", GOOD | {"order": "F"}),
-    ("objects", 422, "inputs", "dtype", GOOD | {"dtype": "object"}),
     ("a dtype of numpy's", 422, "inputs", "dtype", GOOD | {"dtype": "<f4"}),
     ("a shape of floats", 422, "inputs", "shape", GOOD | {"shape": [3.5, 64]}),
-    ("a negative length", 422, "inputs.shape", "negative", GOOD | {"shape": [-3, -64]}),
     ("a shape of nothing", 422, "inputs", "at least one", GOOD | {"b64": "", "shape": [3, 0]}),
     ("no axes", 422, "inputs", "axes", encoded(np.float32(1).reshape(()))),
-    ("a huge shape", 422, "inputs.b64", "bytes", GOOD | {"shape": [3, 2**62]}),
-    ("too many rows", 413, "inputs", "rows", GOOD | {"shape": [10_001, 64]}),
-    ("NaN", 422, "inputs[2][5]", "nan", encoded(with_value(np.nan))),
     ("a wrong width", 422, "inputs", "64", encoded(ROWS[:, 1:])),
     ("an unknown input", 422, "inputs.x", "no such input", {"x": encoded(ROWS)}),
     ("nothing", 422, "inputs", "at least one array", {}),
@@ -152,40 +142,10 @@ def row() -> list[float]:
 
 JSON_BODIES = [
     ("no JSON", 400, "body", b"{"),
-    ("an empty body", 400, "body", b""),
-    ("not an object", 422, "body", b"[1]"),
-    ("no calibration", 422, "body", {"inputs": [row()]}),
-    ("no rows", 422, "body", {"calibration": "digits"}),
-    (
-        "two kinds of rows",
-        422,
-        "body",
-        {"calibration": "digits", "inputs": [row()], "logits": [[1]]},
-    ),
-    ("an unknown field", 422, "body", {"calibration": "digits", "inputs": [row()], "x": 1}),
     ("an unknown name", 404, "calibration", {"calibration": "nobody", "inputs": [row()]}),
     ("an unknown version", 404, "calibration", {"calibration": "digits@99", "inputs": [row()]}),
-    ("an empty list", 422, "inputs", {"calibration": "digits", "inputs": []}),
     ("a wrong width", 422, "inputs", {"calibration": "digits", "inputs": [row()[:63]]}),
     ("a wrong rank", 422, "inputs", {"calibration": "digits", "inputs": [[row()]]}),
-    ("ragged rows", 422, "inputs", {"calibration": "digits", "inputs": [row(), row()[:5]]}),
-    ("a string", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [["0.1", *row()[1:]]]}),
-    ("a boolean", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[True, *row()[1:]]]}),
-    ("null", 422, "inputs[0][0]", {"calibration": "digits", "inputs": [[None, *row()[1:]]]}),
-    (
-        "too large a number",
-        422,
-        "inputs[0][63]",
-        {"calibration": "digits", "inputs": [[*row()[1:], 1e39]]},
-    ),
-    ("NaN", 400, "body", b'{"calibration": "digits", "inputs": [[NaN]]}'),
-    ("1e999", 422, "inputs", b'{"calibration": "digits", "inputs": [[1e999]]}'),
-    (
-        "deep nesting",
-        422,
-        "inputs",
-        b'{"calibration": "digits", "inputs": ' + b"[" * 500 + b"]" * 500 + b"}",
-    ),
     ("an unknown input", 422, "inputs.x", {"calibration": "digits", "inputs": {"x": [row()]}}),
     ("logits for a model", 422, "inputs", {"calibration": "digits", "logits": [[1.0] * 10]}),
 ]
