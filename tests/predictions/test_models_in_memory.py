@@ -13,7 +13,7 @@ from runner_children import StartedChildren, wait_until
 from runner_models import linear, rows, weights
 from running_service import service_on
 from scraped import scrape
-from uploads import calibrated
+from uploads import calibrated, quick_config
 
 
 def model(seed: int) -> bytes:
@@ -21,7 +21,7 @@ def model(seed: int) -> bytes:
 
 
 def make(client: httpx.Client, name: str, content: bytes) -> None:
-    config = f'{{"name": "{name}", "bins": 5}}'
+    config = quick_config(name=name)
     calibrated(client, config, model=content, calibration=inputs_set())
 
 

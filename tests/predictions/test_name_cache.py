@@ -26,6 +26,7 @@ from severed_address import SeveredAddress
 from sqlalchemy import event, make_url
 from sqlalchemy.exc import OperationalError
 from storage_rows import tenant_of
+from uploads import quick_config
 from wrapped_store import WrappedStore
 
 from service.calibrations.manage import get_calibration, promote_calibration
@@ -52,7 +53,7 @@ def client(database_url, tmp_path) -> Iterator[httpx.Client]:
 
 
 def make(client: httpx.Client) -> httpx.Response:
-    return calibrate(client, calibration=logits_set(), config=f'{{"name": "{NAME}", "bins": 5}}')
+    return calibrate(client, calibration=logits_set(), config=quick_config(name=NAME))
 
 
 def ask(client: httpx.Client, reference: str = NAME) -> httpx.Response:

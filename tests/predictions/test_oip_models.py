@@ -15,7 +15,7 @@ from predict_bodies import npz
 from runner_models import from_integers, linear, rows, softmax_of_two, weights
 from running_service import DIGITS, calibrate, digits
 from scipy.special import softmax
-from uploads import calibrated
+from uploads import QUICK, calibrated
 
 from service.predictions.oip_statistics import Statistics
 from service.storage.calibration_queries import CalibrationRef
@@ -30,7 +30,7 @@ OWN = rng.random(300).astype(np.float32)
 def made(client, name: str, config: dict | None = None, model=None, **arrays) -> None:
     calibrated(
         client,
-        {"name": name, "bins": 5, **(config or {})},
+        QUICK | {"name": name, "top_k": [1, 2], **(config or {})},
         model=None if model is None else model.SerializeToString(),
         calibration=npz(**arrays),
     )
