@@ -6,22 +6,15 @@ import httpx
 import numpy as np
 import pytest
 from faulty_uploads import packed, with_factor
-from running_service import DIGITS, calibrate, digits, kept_files, service_on
+from running_service import DIGITS, calibrate, digits, kept_files
+from uploads import QUICK, refit
 
 from howsure.statistics.findings import FINDINGS
 
-QUICK = {"top_k": [1], "measures": ["margin"], "folds": 2, "bins": 5}
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("service")
-
-
-@pytest.fixture(scope="module")
-def client(folder):
-    with service_on(folder) as client:
-        yield client
+def folder(service):
+    return service.folder
 
 
 def logits_set(n_samples=400, *, added=0):
@@ -106,9 +99,7 @@ def test_a_refit_finds_anew_and_keeps_what_no_record_tells(client):
     config = json.dumps(QUICK | {"name": "small", "bins": 50})
     first = calibrate(client, model=model, calibration=content, config=config).json()
     assert codes(first) == ["inputs-not-scaled", "few-samples-for-bins"]
-    answer = client.post(
-        f"/calibrations/{first['id']}/refit", json={"bins": 5}, headers={"Prefer": "wait=60"}
-    )
+    answer = refit(client, first["id"], bins=5)
     assert answer.json()["status"] == "succeeded"
     assert answer.json()["findings"] == first["findings"][:1]
 

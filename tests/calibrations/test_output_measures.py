@@ -10,6 +10,7 @@ import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from running_service import calibrate, digits
+from uploads import evaluate, refit
 
 SET = np.load(io.BytesIO(digits("calibration.npz")))
 INPUTS = SET["inputs"].astype(np.float32)
@@ -103,25 +104,18 @@ def test_it_serves_by_default_where_it_is_best(client, model) -> None:
 
 def test_refits_and_further_sets_have_it_too(client, model) -> None:
     first = made(client, model, {"name": "refitted", "measures": ["entropy", "output:confidence"]})
-    route = f"/calibrations/{first['id']}"
-    wait = {"Prefer": "wait=60"}
-    changes = {"bins": 7, "serve": {"1": "output:confidence"}}
-    second = client.post(f"{route}/refit", json=changes, headers=wait).json()
+    second = refit(client, first["id"], bins=7, serve={"1": "output:confidence"}).json()
     assert (second["status"], second["serve"]) == ("succeeded", {"1": "output:confidence"})
     rows = INPUTS[:3]
     answer = predicted(client, second["id"], rows).json()["predictions"]
     expected = own(model, "confidence", rows)
     np.testing.assert_allclose([p["top1"]["uncertainty"] for p in answer], expected, rtol=1e-5)
 
-    further = client.post(
-        f"/calibrations/{second['id']}/evaluations",
-        files={"evaluation": ("set.npz", digits("evaluation.npz")), "name": (None, "again")},
-        headers=wait,
-    ).json()
+    further = evaluate(client, second["id"], "again", digits("evaluation.npz")).json()
     assert further["status"] == "succeeded", further
     assert further["result"]["events"]["1"]["measures"].keys() == {"entropy", "output:confidence"}
 
-    refused = client.post(f"{route}/refit", json={"measures": [f"output:{WEIRD}"]})
+    refused = refit(client, first["id"], measures=[f"output:{WEIRD}"])
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     (error,) = refused.json()["errors"]
     assert error["location"] == "config.measures"

@@ -14,8 +14,9 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from pass_service import labelled_sets, model_file
 from picture_files import encoded as picture_file
-from predict_bodies import npy, npz
+from predict_bodies import npy, npz, send
 from running_service import DIGITS, digits
+from uploads import evaluate
 
 ROWS = np.load(DIGITS / "calibration.npz")["inputs"].astype(np.float32)
 LABELS = np.load(DIGITS / "calibration.npz")["labels"]
@@ -139,12 +140,7 @@ def tables(client: httpx.Client, name: str) -> list[Any]:
 
 
 def answers(client: httpx.Client, name: str, media_type: str, content: bytes) -> list[Any]:
-    answer = client.post(
-        "/predict",
-        params={"calibration": name},
-        content=content,
-        headers={"Content-Type": media_type},
-    )
+    answer = send(client, name, content, {"Content-Type": media_type})
     assert answer.status_code == httpx.codes.OK, answer.text
     return answer.json()["predictions"]
 
@@ -152,25 +148,15 @@ def answers(client: httpx.Client, name: str, media_type: str, content: bytes) ->
 @pytest.fixture(scope="module")
 def rows_in_npz(client: httpx.Client) -> list[Any]:
     """Rows as they have always been: their bins, and answers to a few of them."""
-    calibrated(
-        client,
-        digits("model.onnx"),
-        "rows",
-        {},
-        calibration=npz(inputs=ROWS, labels=LABELS),
-    )
+    npz_set = npz(inputs=ROWS, labels=LABELS)
+    calibrated(client, digits("model.onnx"), "rows", {}, calibration=npz_set)
     return answers(client, "rows", "application/x-npz", npz(inputs=ROWS[FEW]))
 
 
 @pytest.fixture(scope="module")
 def pixels_in_npz(client: httpx.Client) -> list[Any]:
-    calibrated(
-        client,
-        model_file("small_cnn.onnx"),
-        "pixels",
-        GREY,
-        calibration=npz(pixels=PIXELS, labels=SHOWN),
-    )
+    npz_set = npz(pixels=PIXELS, labels=SHOWN)
+    calibrated(client, model_file("small_cnn.onnx"), "pixels", GREY, calibration=npz_set)
     return answers(client, "pixels", "application/x-npz", npz(pixels=PIXELS[FEW]))
 
 
@@ -215,13 +201,8 @@ def test_a_pair_of_arrays(client, rows_in_npz):
         evaluation_labels=npy(LABELS[FEW]),
     )
     assert tables(client, "pair") == tables(client, "rows")
-    further = {"evaluation": ("x.npy", npy(ROWS[FEW])), "evaluation_labels": npy(LABELS[FEW])}
-    made = client.post(
-        "/calibrations/pair/evaluations",
-        files=further,
-        data={"name": "few"},
-        headers={"Prefer": "wait=60"},
-    )
+    labels = npy(LABELS[FEW])
+    made = evaluate(client, "pair", "few", npy(ROWS[FEW]), evaluation_labels=labels)
     assert made.status_code == httpx.codes.CREATED, made.text
     assert made.json()["labelled"]
     assert made.json()["result"]["n_samples"] == 40
@@ -244,51 +225,28 @@ def test_archives_of_pictures(client, pixels_in_npz, kind):
     assert found["config"]["class_map"] == {str(i): i for i in range(10)}
     assert tables(client, name) == tables(client, "pixels")
     assert answers(client, name, media_type, write(PIXELS[FEW], None)) == pixels_in_npz
-    further = client.post(
-        f"/calibrations/{name}/evaluations",
-        files={"evaluation": ("further", write(PIXELS[FEW], None))},
-        data={"name": "without labels"},
-        headers={"Prefer": "wait=60"},
-    )
+    further = evaluate(client, name, "without labels", write(PIXELS[FEW], None))
     assert further.json()["result"]["n_samples"] == 40, further.text
 
 
-@pytest.mark.parametrize("write", [zipped, pictures_in_parquet])
-def test_classes_that_order_alone_numbers_must_all_be_there(client, write):
+def test_classes_that_order_alone_numbers_must_all_be_there(client):
     named = np.array([f"digit {label}" for label in SHOWN])
     some = SHOWN < 9
-    parts = {"model": ("model.onnx", model_file("small_cnn.onnx"))}
-    if write is zipped:
-        parts["calibration"] = ("set", zipped(PIXELS[some], named[some]))
-    else:
-        kind = pa.struct([("bytes", pa.binary())])
-        cells = pa.array([{"bytes": content} for content in pngs(PIXELS[some])], kind)
-        parts["calibration"] = ("set", parquet({"image": cells, "label": named[some].tolist()}))
+    parts = {
+        "model": ("model.onnx", model_file("small_cnn.onnx")),
+        "calibration": ("set", zipped(PIXELS[some], named[some])),
+    }
     refused = client.post("/calibrate", files=parts, data={"config": json.dumps(GREY)})
     assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY, refused.text
     assert "9 classes by name where the model has 10" in refused.json()["detail"]
-    told = GREY | {"class_map": {f"digit {i}": i for i in range(10)}}
-    taken = client.post("/calibrate", files=parts, data={"config": json.dumps(told)})
+    mapped = GREY | {"class_map": {f"digit {i}": i for i in range(10)}}
+    taken = client.post("/calibrate", files=parts, data={"config": json.dumps(mapped)})
     assert taken.status_code == httpx.codes.ACCEPTED, taken.text
 
 
 def test_folders_in_what_is_asked_mean_nothing(client, pixels_in_npz):
     asked = zipped(PIXELS[FEW], np.array([f"{i % 2 + 7}" for i in range(40)]))
     assert answers(client, "pixels", "application/zip", asked) == pixels_in_npz
-
-
-def test_tables_of_outputs_are_asked_as_well(client):
-    logits = np.random.default_rng(0).normal(0, 2, (200, 3))
-    labels = np.arange(200) % 3
-    parts = {"calibration": ("set", npz(logits=logits, labels=labels))}
-    config = json.dumps({"name": "outputs", "bins": 2, "folds": 2})
-    client.post(
-        "/calibrate", files=parts, data={"config": config}, headers={"Prefer": "wait=60"}
-    ).raise_for_status()
-    lines = ["logit_2,logit_0,logit_1"]
-    lines += [",".join(repr(float(row[i])) for i in (2, 0, 1)) for row in logits[:5]]
-    found = answers(client, "outputs", "text/csv", "\n".join(lines).encode())
-    assert found == answers(client, "outputs", "application/x-npz", npz(logits=logits[:5]))
 
 
 @pytest.mark.parametrize(
@@ -306,21 +264,11 @@ def test_tables_of_outputs_are_asked_as_well(client):
 def test_what_is_wrong_is_named(
     client, rows_in_npz, pixels_in_npz, name, media_type, content, status, told
 ):
-    answer = client.post(
-        "/predict",
-        params={"calibration": name},
-        content=content,
-        headers={"Content-Type": media_type},
-    )
+    answer = send(client, name, content, {"Content-Type": media_type})
     assert answer.status_code == status, answer.text
     assert told in answer.text
 
 
 def test_more_rows_than_a_request_may_have(client, rows_in_npz):
-    answer = client.post(
-        "/predict",
-        params={"calibration": "rows"},
-        content=b"x\n" + b"0\n" * 10_001,
-        headers={"Content-Type": "text/csv"},
-    )
+    answer = send(client, "rows", b"x\n" + b"0\n" * 10_001, {"Content-Type": "text/csv"})
     assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE, answer.text

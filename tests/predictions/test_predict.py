@@ -57,28 +57,6 @@ def test_every_answer_stands_in_the_table(client, predictions) -> None:
             assert row["upper"] is None or answer["uncertainty"] <= row["upper"]
 
 
-def test_alone_or_in_a_batch(client, predictions) -> None:
-    for index in range(0, 600, 7):
-        alone, batched = ask(client, EVALUATION[index : index + 1])[0], predictions[index]
-        assert alone["class"] == batched["class"]
-        for event in ("top1", "top5"):
-            for field in ("probability", "interval", "bin"):
-                assert alone[event][field] == batched[event][field]
-            assert alone[event]["uncertainty"] == pytest.approx(
-                batched[event]["uncertainty"], rel=1e-6
-            )
-
-
-def test_inputs_by_name(client, predictions) -> None:
-    body = {"calibration": "digits@1", "inputs": {"inputs": EVALUATION[:2].tolist()}}
-
-    for by_name, plain in zip(
-        client.post("/predict", json=body).json()["predictions"], predictions, strict=False
-    ):
-        assert by_name["class"] == plain["class"]
-        assert by_name["top1"]["probability"] == plain["top1"]["probability"]
-
-
 def test_the_example_request(client, digits_calibration) -> None:
     answer = client.post("/predict", json=json.loads(digits("request.json"))).json()
 

@@ -228,10 +228,3 @@ def test_a_calibration_of_outputs_takes_no_pictures(client):
     answer = send(client, "outputs", PNGS[0], PNG)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert "no model; send its `logits`" in answer.text
-
-
-@pytest.mark.parametrize("headers", [PNG, JPEG, WEBP, FORM], ids=lambda h: h["Content-Type"][:10])
-def test_a_picture_names_its_calibration_in_the_query(client, headers):
-    answer = client.post("/predict", content=PNGS[0], headers=headers)
-    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
-    assert answer.json()["errors"][0]["location"] == "query.calibration"
