@@ -12,7 +12,7 @@ from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.selective import SelectiveTarget
 from service.calibrations.config_errors import violations_of
 from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
-from service.calibrations.preprocessing_config import AskedPreprocessing
+from service.calibrations.preprocessing_config import PreprocessingInput
 from service.errors import InvalidConfig, shown
 from service.runner.messages.onnx_models import ENSEMBLE, GRADIENT, PassPlan
 
@@ -74,7 +74,7 @@ FindingCode = Annotated[str, Field(json_schema_extra={"enum": list(FINDINGS)})]
 Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
 ClassName = Annotated[str, Field(min_length=1, max_length=200)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=1000)]
-AskedColumns = Annotated[
+ColumnNames = Annotated[
     list[ColumnName],
     Field(min_length=1, max_length=MAX_MAPPED),
     BeforeValidator(
@@ -105,7 +105,7 @@ class CalibrationConfig(FitConfig):
     classes: list[ClassName] | None = Field(
         None, min_length=2, description="Names of the classes, by index."
     )
-    preprocessing: AskedPreprocessing | None = Field(
+    preprocessing: PreprocessingInput | None = Field(
         None, description="Preprocessing of pictures for the model."
     )
     class_map: dict[ClassName, Annotated[int, Field(ge=0, lt=MAX_MAPPED)]] | None = Field(
@@ -114,7 +114,7 @@ class CalibrationConfig(FitConfig):
         max_length=MAX_MAPPED,
         description="Class index by folder name or other text label.",
     )
-    columns: dict[ColumnName, AskedColumns] | None = Field(
+    columns: dict[ColumnName, ColumnNames] | None = Field(
         None,
         min_length=1,
         max_length=MAX_INPUTS,

@@ -33,7 +33,7 @@ LEAST_ROWS = 32
 
 def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Finding]:
     """Return the findings of the labels, of the model and of its answers to rescaled inputs."""
-    rows = checked.trial.rows(slice(0, looked_at_rows(checked)))
+    rows = checked.trial.rows(slice(0, examined_rows(checked)))
     rescaled = _rescaled_rows(workspace, checked, rows)
     counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
     found: list[Finding] = []
@@ -41,7 +41,7 @@ def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Find
         evidence = _evidence(checked, rescaled.as_sent, rescaled)
         seen = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)
         found += [finding for finding in seen if finding is not None]
-    return _last_of_each(found, checked.found.findings, count_labels(counts))
+    return _merged_by_code(found, checked.found.findings, count_labels(counts))
 
 
 def findings_of_sample(
@@ -54,10 +54,10 @@ def findings_of_sample(
     else:
         records = rescaled.as_sent
     looked = run_checks(_evidence(checked, records, rescaled))
-    return _last_of_each(checked.found.findings, looked), records
+    return _merged_by_code(checked.found.findings, looked), records
 
 
-def _last_of_each(*sources: Iterable[Finding]) -> list[Finding]:
+def _merged_by_code(*sources: Iterable[Finding]) -> list[Finding]:
     """Return one finding per code, in the order of the registry; later sources take precedence."""
     found = {finding.code: finding for source in sources for finding in source}
     return [found[code] for code in FINDINGS if code in found]
@@ -82,7 +82,7 @@ def _output_kind(data: Mapping[str, Any], onnx_model: Mapping[str, Any] | None) 
     return str(data["kind"] if onnx_model is None else onnx_model["resolved"]["output"]["kind"])
 
 
-def looked_at_rows(checked: CheckedUpload) -> int:
+def examined_rows(checked: CheckedUpload) -> int:
     """Return how many samples to examine: 256, or fewer where each takes many passes."""
     if checked.model is None:
         return MOST_ROWS
@@ -146,7 +146,7 @@ def findings_of_records(
         bins=row.config["bins"],
         evaluation=evaluation,
     )
-    return _last_of_each((Finding(**found) for found in row.findings), run_checks(evidence))
+    return _merged_by_code((Finding(**found) for found in row.findings), run_checks(evidence))
 
 
 def plain_findings(findings: list[Finding]) -> list[dict[str, Any]]:

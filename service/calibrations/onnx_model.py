@@ -9,7 +9,7 @@ from uuid import UUID
 from howsure.statistics.findings import Finding, said_to_be_logits
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
-from service.calibrations.set_checks import asked_outputs
+from service.calibrations.set_checks import requested_outputs
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.child.reading.open_set import Batch
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
@@ -66,7 +66,7 @@ def inspect_onnx_model(
             files,
             output=config.output.model_dump(exclude_none=True),
             top_k=config.top_k or DEFAULT_TOP_K,
-            scalar_outputs=asked_outputs(config),
+            scalar_outputs=requested_outputs(config),
             passes=pass_plans(config),
             preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
             trial=trial.arrays,
@@ -135,7 +135,7 @@ def _description(
 
 
 def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
-    warnings = _twins(upload)
+    warnings = _duplicate_warnings(upload)
     unused = {found.label for found in upload.companions} - {*loaded.description.external_files}
     # An ensemble's external files are known for the first member only.
     if unused and len(upload.onnx_models) == 1:
@@ -151,7 +151,7 @@ def _findings(loaded: LoadedOnnxModel, trial: Batch) -> list[Finding]:
     return []
 
 
-def _twins(upload: CalibrationUpload) -> list[str]:
+def _duplicate_warnings(upload: CalibrationUpload) -> list[str]:
     """Return a warning if a file was sent twice."""
     digests = [model.sha256 for model in upload.onnx_models]
     twins = [str(i) for i, digest in enumerate(digests) if digest in digests[:i]]

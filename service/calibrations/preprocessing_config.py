@@ -96,7 +96,7 @@ def _numbers(count: int) -> str:
     return "1 number" if count == 1 else f"{count} numbers"
 
 
-AskedPreprocessing = Annotated[
+PreprocessingInput = Annotated[
     PreprocessingConfig,
     BeforeValidator(
         lambda asked: {"preset": asked} if isinstance(asked, str) else asked,

@@ -185,7 +185,7 @@ def checked_options(
                 f"{SUPPLIED}{name} needs a column uncertainty_{name} in every set; "
                 f"they hold {given}",
             )
-    for name in asked_outputs(config):
+    for name in requested_outputs(config):
         _check_output(name, model)
     for measure in filter(MULTI_PASS_MEASURES.__contains__, config.measures):
         _check_passes(measure, model)
@@ -197,7 +197,7 @@ def checked_options(
         raise InvalidConfig.at(PLACE, str(error)) from error
 
 
-def asked_outputs(config: CalibrationConfig) -> list[str]:
+def requested_outputs(config: CalibrationConfig) -> list[str]:
     """Return the outputs of the model that are requested as measures."""
     return list(output_names(config.measures))
 

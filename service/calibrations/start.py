@@ -15,9 +15,9 @@ from howsure.statistics.records.records import Records
 from service.access.quotas import enforce_storage_quota
 from service.calibrations.findings import (
     check_strict,
+    examined_rows,
     findings_at_start,
     findings_of_sample,
-    looked_at_rows,
     plain_findings,
 )
 from service.calibrations.manage import library_versions
@@ -139,7 +139,7 @@ def dry_run(workspace: Workspace, tenant_id: uuid.UUID, upload: CalibrationUploa
     """
     with ExitStack() as stack:
         checked = check_upload(workspace, tenant_id, upload, stack)
-        rows, n_bytes = _spread_rows(checked.sets["calibration"], looked_at_rows(checked))
+        rows, n_bytes = _spread_rows(checked.sets["calibration"], examined_rows(checked))
         if "evaluation" in checked.sets:
             n_bytes += _spread_rows(checked.sets["evaluation"], 1)[1]
         findings, records = findings_of_sample(workspace, checked, rows)

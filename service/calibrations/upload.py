@@ -35,7 +35,7 @@ MIN_SAMPLES = 20
 FALLBACK_NAME = "calibration"
 
 
-def asked_reading(
+def reading_options(
     config: CalibrationConfig, labels: SpooledFile | None, *, kind: DatasetKind | None
 ) -> Reading:
     """Return how to read a set; ``kind`` is the content of an array without a name."""
@@ -140,7 +140,7 @@ def _open_sets(
         SetToRead(
             file.path,
             location,
-            asked_reading(config, labels, kind=kind),
+            reading_options(config, labels, kind=kind),
             least_samples=MIN_SAMPLES if location == "calibration" else 1,
         )
         for location, (file, labels) in upload.sets.items()

@@ -11,7 +11,7 @@ from service.calibrations.config import CalibrationConfig
 from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import check_label_range
 from service.calibrations.start import store_shards
-from service.calibrations.upload import asked_reading
+from service.calibrations.upload import reading_options
 from service.errors import InvalidDataset
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
@@ -64,7 +64,7 @@ def start_evaluation(
         asked = SetToRead(
             uploaded.path,
             LOCATION,
-            asked_reading(
+            reading_options(
                 CalibrationConfig.model_validate(row.config), labels, kind=row.data["kind"]
             ),
             labels_required=False,

@@ -33,7 +33,7 @@ Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
 
-def until_possible(
+def retry_while_overloaded(
     call: Callable[Given, Result], while_waiting: Callable[[], None]
 ) -> Callable[Given, Result]:
     """Return ``call`` with retries while it raises `Overloaded`.
@@ -71,7 +71,7 @@ Recorder: TypeAlias = Callable[[Batch], Records]
 
 
 @dataclass(frozen=True)
-class ShardTools:
+class RecordingContext:
     """The store, runners and limits that recording needs, in the service or a cluster worker."""
 
     artifacts: ArtifactStore
@@ -103,7 +103,7 @@ class ShardTask:
 
 
 def record_shard(
-    tools: ShardTools,
+    tools: RecordingContext,
     task: ShardTask,
     *,
     device: Device | None = None,
@@ -126,7 +126,7 @@ def record_shard(
     ServiceError
         If a row breaks a rule, the ONNX model does not answer, or there is no space.
     """
-    record = until_possible(_recorder(tools, task, device, check), check)
+    record = retry_while_overloaded(_recorder(tools, task, device, check), check)
     parts = []
     with tools.artifacts.local_path(task.shard.key, task.shard.sha256) as path:
         shard = replace(read_shard(path), start=task.start)
@@ -147,7 +147,7 @@ def record_shard(
 
 
 def _recorder(
-    tools: ShardTools, task: ShardTask, device: Device | None, check: Callable[[], None]
+    tools: RecordingContext, task: ShardTask, device: Device | None, check: Callable[[], None]
 ) -> Recorder:
     if task.resolved is None:
         return scores_recorder(top_k=task.top_k, seed=task.seed)
@@ -155,7 +155,7 @@ def _recorder(
 
 
 def _model_recorder(
-    tools: ShardTools,
+    tools: RecordingContext,
     task: ShardTask,
     resolved: Mapping[str, Any],
     device: Device | None,

@@ -212,7 +212,7 @@ class AnswerWriter:
         requests, rows, waited, ran = 0, 0, 0.0, 0.0
         for answer, found in zip(answers, written, strict=True):
             request: PredictionRequest = answer.request
-            if request.is_told:
+            if request.is_settled:
                 continue
             if isinstance(found, ServiceError):
                 self._fail(request, found)

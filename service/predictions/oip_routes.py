@@ -121,7 +121,7 @@ StatisticsDep = Annotated[Statistics, Depends(_statistics)]
 
 @router.get("", summary="OIP: the server", responses=protocol_failures())
 def get_server() -> OipServer:
-    """Say what answers here, and what it has beside the protocol's core."""
+    """Return the name, version and supported extensions of the server."""
     return OipServer(
         name="howsure", version=library_versions()["howsure"], extensions=list(EXTENSIONS)
     )
@@ -149,7 +149,7 @@ def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
 def get_all_statistics(
     workspace: WorkspaceDep, tenant_id: TenantDep, statistics: StatisticsDep
 ) -> OipStatistics:
-    """Count what every calibration that succeeded was asked by this protocol."""
+    """Return the counts of every succeeded calibration."""
     refs = ready_models(workspace, tenant_id)
     return OipStatistics(model_stats=[statistics.of(ref) for ref in refs])
 
@@ -158,7 +158,7 @@ def get_all_statistics(
     router, "GET", "", responses=protocol_failures(404), summary="OIP: a model's inputs and outputs"
 )
 def get_model(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipModel:
-    """Give the names, types and shapes of a model's tensors."""
+    """Return the names, types and shapes of a model's tensors."""
     return model_metadata(workspace, tenant_id, reference)
 
 
@@ -181,7 +181,7 @@ def get_model_ready(
     summary="OIP: a model's configuration",
 )
 def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipConfig:
-    """Give the metadata in the words of Triton's model configuration."""
+    """Return the metadata in the format of Triton's model configuration."""
     return model_config(workspace, tenant_id, reference)
 
 
@@ -194,7 +194,7 @@ def get_statistics(
     statistics: StatisticsDep,
     reference: ModelRef,
 ) -> OipStatistics:
-    """Count what a version was asked by this protocol."""
+    """Return the counts of a version."""
     ref = ready_model(workspace, tenant_id, reference)
     return OipStatistics(model_stats=[statistics.of(ref)])
 

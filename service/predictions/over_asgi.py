@@ -61,7 +61,7 @@ async def answer_prediction(request: Request, app: PredictionApp, caller: Caller
     try:
         answer = await _unless_client_leaves(prediction.answered, request.receive)
     finally:
-        if not prediction.is_told:
+        if not prediction.is_settled:
             prediction.drop()
     response = Response(answer.body)
     response.raw_headers += answer_headers(answer, options)

@@ -234,7 +234,7 @@ class _Prediction(PredictionRequest, eq=False, kw_only=True):
         request.reply(answer)
 
     def give_up(self) -> None:
-        if not self.is_told:
+        if not self.is_settled:
             self.drop()
             request = self.request
             self.app.client_disconnected(

@@ -83,7 +83,7 @@ class PredictionRequest(BatchRequest, eq=False, kw_only=True):
         The window of that limit that counted the rows.
     set_content
         The original bytes of a set; ``body`` then holds its rows.
-    is_told
+    is_settled
         Whether it was answered, failed or dropped.
     """
 
@@ -96,7 +96,7 @@ class PredictionRequest(BatchRequest, eq=False, kw_only=True):
     batcher: Batcher | None = None
     task: "asyncio.Task[None] | None" = None
     set_content: bytes | None = None
-    is_told: bool = False
+    is_settled: bool = False
 
     def done(self, answer: PredictionAnswer) -> None:
         """Pass the answer on."""
@@ -108,19 +108,19 @@ class PredictionRequest(BatchRequest, eq=False, kw_only=True):
 
     def answer(self, answer: PredictionAnswer) -> None:
         """Answer the request, once."""
-        if not self.is_told:
-            self.is_told = True
+        if not self.is_settled:
+            self.is_settled = True
             self.done(answer)
 
     def fail(self, error: Exception) -> None:
         """Fail the request, once."""
-        if not self.is_told:
-            self.is_told = True
+        if not self.is_settled:
+            self.is_settled = True
             self.failed(error)
 
     def drop(self) -> None:
         """Drop the request: the client left."""
-        self.is_told = True
+        self.is_settled = True
         if self.task is not None:
             self.task.cancel()
         if self.batcher is not None:

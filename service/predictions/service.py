@@ -114,7 +114,7 @@ class PredictionService:
 
     def fail(self, request: PredictionRequest, error: Exception) -> None:
         """Fail a request and count it."""
-        if request.is_told:
+        if request.is_settled:
             return
         if request.options.form == OIP and request.served is not None:
             seconds = self._loop.time() - request.arrived
@@ -172,7 +172,7 @@ class PredictionService:
 
     async def _find(self, request: PredictionRequest, reference: str) -> None:
         served = await self._names.find(request.tenant_id, reference)
-        if not request.is_told:
+        if not request.is_settled:
             self._submit(request, reference, served)
 
     def _submit(
@@ -199,7 +199,7 @@ class PredictionService:
             read_set_rows, self._workspace, served, request.set_content, seconds=self._left(request)
         )
         request.body, request.n_rows = await self._in_thread(read)
-        if not request.is_told:
+        if not request.is_settled:
             request.kind = body_kind(SET_ROWS, reference)
             self._queue(request, served)
 

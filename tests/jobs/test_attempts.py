@@ -21,7 +21,7 @@ from runner_models import linear, rows, undefined_below_zero, weights
 
 from service.calibrations.manage import cancel_calibration
 from service.jobs.acceptance import CallContext
-from service.jobs.recording import BATCH_SAMPLES, ShardTools
+from service.jobs.recording import BATCH_SAMPLES, RecordingContext
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
 from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles, recorded
@@ -59,7 +59,9 @@ class WatchedShards(ThreadShards):
     def __init__(self, workspace) -> None:
         artifacts = workspace.artifacts
         limits = workspace.limits.datasets
-        super().__init__(ShardTools(artifacts, workspace.runners, OpenModels(artifacts), limits))
+        super().__init__(
+            RecordingContext(artifacts, workspace.runners, OpenModels(artifacts), limits)
+        )
         self.told = threading.Event()
 
     def run(self, tasks, *, on_poll, on_rows):

@@ -21,7 +21,7 @@ from service.child.requests.limits import BodyLimits
 from service.evaluations.evaluations import get_evaluation, start_evaluation
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext
-from service.jobs.recording import ShardTools
+from service.jobs.recording import RecordingContext
 from service.jobs.samples import KeepInputs
 from service.jobs.shards import ThreadShards
 from service.jobs.worker import Workers
@@ -66,7 +66,7 @@ def workspace_on(
     )
     artifacts = open_artifact_store(str(folder / "artifacts"))
     limits = DatasetLimits()
-    shards = ThreadShards(ShardTools(artifacts, runners, OpenModels(artifacts), limits))
+    shards = ThreadShards(RecordingContext(artifacts, runners, OpenModels(artifacts), limits))
     with runners:
         yield kind(
             database=database,
