@@ -11,8 +11,10 @@ from job_workspaces import (
     TOO_LARGE,
     calibrate,
     ended,
+    finish,
     inputs_set,
     logits_set,
+    succeed,
     wait_for,
     working,
     workspace_on,
@@ -61,10 +63,7 @@ def workspace(database, tmp_path):
 def calibrated(workspace, *, seed: int = 0):
     onnx_model = linear(weights(seed=seed)).SerializeToString()
     job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
-    with working(workspace):
-        row = wait_for(workspace, job, ended)
-    assert row.status == "succeeded", row.error
-    return row
+    return succeed(workspace, job)
 
 
 def ask(workspace, reference):
@@ -190,8 +189,7 @@ def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace) -> None:
 def test_a_version_that_goes_while_it_answers_is_not_found(workspace) -> None:
     onnx_model = endless_above(1000.0).SerializeToString()
     job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
-    with working(workspace):
-        row = wait_for(workspace, job, ended)
+    row = finish(workspace, job)
     with predictor_of(workspace) as predictor:
         assert predictor.ask(NAME, rows(3).tolist())
         asked = predictor.begin(NAME, (rows(1) + TOO_LARGE).tolist())

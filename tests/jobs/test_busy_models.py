@@ -13,6 +13,7 @@ from job_workspaces import (
     evaluate,
     inputs_set,
     reread,
+    succeed,
     wait_for,
     working,
     workspace_on,
@@ -57,8 +58,7 @@ def busy(workspace, folder) -> Iterator[threading.Event]:
 
 def finished_calibration(workspace):
     job = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
-    with working(workspace):
-        assert wait_for(workspace, job, ended).status == "succeeded"
+    succeed(workspace, job)
     return job
 
 

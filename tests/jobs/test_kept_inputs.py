@@ -10,6 +10,7 @@ from job_workspaces import (
     calibrate,
     ended,
     evaluate,
+    finish,
     inputs_set,
     packed,
     wait_for,
@@ -122,8 +123,7 @@ def assert_samples_belong_together(workspace, row) -> None:
 def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, packed(**EVALUATION), config=CONFIG)
-        with working(workspace):
-            row = wait_for(workspace, job, ended)
+        row = finish(workspace, job)
         kept = unpacked(workspace, files_of(row, "samples")[0])
     assert kept["index"].tolist() == list(range(N_EVALUATION))
     np.testing.assert_array_equal(kept["input/logits"], EVALUATION["logits"])
@@ -154,8 +154,7 @@ def test_without_samples_a_model_serves_and_is_not_exported(database, tmp_path) 
     with workspace_on(database, tmp_path, keep_inputs="none") as workspace:
         onnx_model = linear(weights()).SerializeToString()
         job = calibrate(workspace, inputs_set(100), onnx_model=onnx_model, config=CONFIG)
-        with working(workspace):
-            row = wait_for(workspace, job, ended)
+        row = finish(workspace, job)
         assert roles_of(row) == [("model", 0), ("records", 0)]
         with predictor_of(workspace) as predictor:
             assert len(predictor.ask(str(row.id), rows(3).tolist())["predictions"]) == 3

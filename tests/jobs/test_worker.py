@@ -6,8 +6,10 @@ from job_workspaces import (
     calibrate,
     ended,
     evaluate,
+    finish,
     inputs_set,
     logits_set,
+    succeed,
     wait_for,
     working,
     workspace_on,
@@ -73,15 +75,13 @@ def test_a_job_that_does_not_look_up_is_cut_off(database, tmp_path, monkeypatch)
         assert (row.status, row.attempt, row.accuracy) == ("queued", 0, None)
 
         monkeypatch.undo()
-        with working(workspace):
-            assert wait_for(workspace, job, ended).status == "succeeded"
+        succeed(workspace, job)
 
 
 def test_an_evaluation_does_not_wait_for_all_calibrations(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
         first = calibrate(workspace, logits_set())
-        with working(workspace):
-            wait_for(workspace, first, ended)
+        finish(workspace, first)
         calibrations = [calibrate(workspace, logits_set()) for _ in range(3)]
         evaluation = evaluate(workspace, first, logits_set(seed=1))
         with working(workspace):

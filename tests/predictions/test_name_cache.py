@@ -11,12 +11,10 @@ import pytest
 from databases import scratch_schema
 from job_workspaces import calibrate as queued
 from job_workspaces import (
-    ended,
     evaluate,
     inputs_set,
     logits_set,
-    wait_for,
-    working,
+    succeed,
     workspace_on,
 )
 from predictor import predictor_of
@@ -187,8 +185,7 @@ def workspace(database, tmp_path):
         for seed in (0, 1):
             onnx_model = linear(weights(seed=seed)).SerializeToString()
             job = queued(made, inputs_set(300), onnx_model=onnx_model)
-            with working(made):
-                assert wait_for(made, job, ended).status == "succeeded"
+            succeed(made, job)
         yield made
 
 

@@ -7,7 +7,7 @@ import httpx
 import numpy as np
 import pytest
 from job_workspaces import calibrate as queued
-from job_workspaces import ended, inputs_set, wait_for, working, workspace_on
+from job_workspaces import inputs_set, succeed, workspace_on
 from moved_calibrations import (
     CPU,
     CUDA,
@@ -201,9 +201,7 @@ def workspace(database, tmp_path):
 def rehearsed(workspace):
     """A calibration's row, what serves it, and a rehearsal of it."""
     job = queued(workspace, inputs_set(len(SET)), onnx_model=linear().SerializeToString())
-    with working(workspace):
-        row = wait_for(workspace, job, ended)
-    assert row.status == "succeeded", row.error
+    row = succeed(workspace, job)
     served = load_served(workspace, row.tenant_id, str(row.id))
     return row, served, ProviderCheck(workspace, row, served.events)
 

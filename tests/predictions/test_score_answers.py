@@ -7,7 +7,7 @@ import signal
 import httpx
 import numpy as np
 import pytest
-from job_workspaces import calibrate, ended, logits_set, wait_for, working, workspace_on
+from job_workspaces import calibrate, logits_set, succeed, workspace_on
 from predict_bodies import npy, npz
 from predictor import predictor_of
 from runner_children import wait_until
@@ -24,8 +24,7 @@ LOGITS = [[0.1, 0.2, 0.3]]
 def workspace(database, tmp_path):
     with workspace_on(database, tmp_path) as made:
         job = calibrate(made, logits_set())
-        with working(made):
-            assert wait_for(made, job, ended).status == "succeeded"
+        succeed(made, job)
         yield made
 
 

@@ -193,3 +193,16 @@ def wait_for(
 
 def ended(job: Job) -> bool:
     return job.status not in models.UNFINISHED
+
+
+def finish(workspace: Workspace, job: Job) -> Job:
+    """Run a queued job to its end, however it ends."""
+    with working(workspace):
+        return wait_for(workspace, job, ended, seconds=120)
+
+
+def succeed(workspace: Workspace, job: Job) -> Job:
+    """Run a queued job, which must succeed."""
+    row = finish(workspace, job)
+    assert row.status == "succeeded", row.error
+    return row
