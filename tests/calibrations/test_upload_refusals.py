@@ -112,18 +112,8 @@ UPLOADS = [
         labels=labels(),
     ),
     of_config("config is no JSON", "config", "", "{bins: 3}"),
-    of_config("an unknown measure", "config.measures", "entropy", {"measures": ["variance"]}),
-    of_config(
-        "an unknown interval", "config.interval.method", "wilson", {"interval": {"method": "x"}}
-    ),
     of_config("a certain event", "config.top_k", "10", {"top_k": [10]}),
-    of_config("a doubled event", "config", "twice", {"top_k": [1, 1]}),
-    of_config("a served stranger", "config", "serve", {"serve": {"3": "entropy"}}),
     of_config("too few names", "config.classes", "10", {"classes": ["a", "b"]}),
-    of_config("a name with a slash", "config.name", "", {"name": "../../etc"}),
-    of_config(
-        "a name like an id", "config.name", "id", {"name": "123e4567-e89b-12d3-a456-426614174000"}
-    ),
 ]
 
 

@@ -1,4 +1,4 @@
-"""What is wrong is said in the words of the caller, not of a library."""
+"""Errors of a configuration and an upload, worded for the caller."""
 
 import io
 import json
@@ -13,6 +13,10 @@ from service.calibrations.config import CalibrationConfig, parse_config
 from service.errors import InvalidConfig
 
 OUTPUTS = digits("calibration_logits.csv")
+NAME = (
+    "expected 1 to 100 of the characters A-Z, a-z, 0-9, '.', '_' and '-', the first a letter or a "
+    "digit"
+)
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,14 @@ OUTPUTS = digits("calibration_logits.csv")
         ('{"interval": 3}', "config.interval", "expected an object"),
         ('{"folds": 1}', "config.folds", "expected an integer from 2 to 100"),
         ("[1]", "config", "expected an object"),
+        ('{"name": "../../etc"}', "config.name", NAME),
+        (
+            '{"name": "123e4567-e89b-12d3-a456-426614174000"}',
+            "config.name",
+            "a name may not look like a calibration's id",
+        ),
+        ('{"top_k": [1, 1]}', "config", "top_k: the same event is named twice"),
+        ('{"serve": {"3": "entropy"}}', "config", "serve: '3' is not an event of top_k"),
         ("[" * 9999, "config", "the lists are nested too deeply"),
         ('{"a\\u202eb": 1}', "config.a\\u202eb", "there is no such key"),
         (
@@ -45,6 +57,22 @@ def test_config(text: str, location: str, message: str) -> None:
 
     (found,) = caught.value.violations
     assert (found.location, found.message) == (location, message)
+
+
+@pytest.mark.parametrize(
+    ("text", "location", "names"),
+    [
+        ('{"measures": ["variance"]}', "config.measures[0]", "entropy"),
+        ('{"interval": {"method": "x"}}', "config.interval.method", "wilson"),
+        ("{bins: 3}", "config", "this is no valid JSON"),
+    ],
+)
+def test_unknown_names_are_answered_with_the_known_ones(text, location, names) -> None:
+    with pytest.raises(InvalidConfig) as caught:
+        parse_config(text, CalibrationConfig)
+    (found,) = caught.value.violations
+    assert found.location == location
+    assert names in found.message
 
 
 def test_no_message_names_the_checker() -> None:
@@ -80,13 +108,6 @@ def test_a_file_name_of_5000_characters(client) -> None:
     answer = client.post("/calibrate", files=[("calibration", ("a" * 5000, OUTPUTS))])
     assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
     assert "file name too long" in answer.json()["detail"]
-
-
-def test_deep_nesting_in_predict(client, digits_calibration) -> None:
-    body = b'{"calibration": "digits", "inputs": ' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    answer = client.post("/predict", content=body, headers={"Content-Type": "application/json"})
-    assert answer.status_code in (400, 422)
-    assert "recursion" not in answer.text
 
 
 def test_characters_that_turn_text_around_are_escaped(client, digits_calibration) -> None:
