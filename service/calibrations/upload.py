@@ -133,8 +133,6 @@ def check_upload(
 def _open_sets(
     workspace: Workspace, upload: CalibrationUpload, config: CalibrationConfig, stack: ExitStack
 ) -> dict[models.ArtifactRole, UploadedSet]:
-    if upload.evaluation is None and upload.evaluation_labels is not None:
-        raise InvalidInput.at("evaluation_labels", "there is no evaluation set to label")
     kind = None if upload.onnx_models else config.output.kind
     asked = [
         SetToRead(
@@ -177,16 +175,17 @@ def _data(
     labels: Mapping[models.ArtifactRole, Labels],
     n_classes: int,
 ) -> dict[str, Any]:
-    own, evaluation = labels["calibration"], upload.evaluation
+    own, further = labels["calibration"], labels.get("evaluation")
+    digests = {role: file.sha256 for role, (file, _) in upload.sets.items()}
     return {
         "kind": info.kind,
         "format": info.format,
         "samples": int(own.size),
         "supplied": list(info.supplied),
         "class_counts": np.bincount(own, minlength=n_classes).tolist(),
-        "evaluation_samples": None if evaluation is None else int(labels["evaluation"].size),
-        "sha256": upload.calibration.sha256,
-        "evaluation_sha256": None if evaluation is None else evaluation.sha256,
+        "evaluation_samples": None if further is None else int(further.size),
+        "sha256": digests["calibration"],
+        "evaluation_sha256": digests.get("evaluation"),
     }
 
 

@@ -8,6 +8,7 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
 
+from models import ArtifactRole
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration, DryRun
@@ -105,25 +106,26 @@ async def post_calibrate(
 
 
 def _upload(spooled: SpooledUpload) -> CalibrationUpload:
-    def one(name: str) -> SpooledFile | None:
-        return next(iter(spooled.files(name)), None)
-
-    calibration = one("calibration")
-    if calibration is None:
+    if not spooled.files("calibration"):
         raise InvalidInput.at("calibration", "this part is required: a labelled calibration set")
+    roles: tuple[ArtifactRole, ...] = ("calibration", "evaluation")
+    sets: dict[ArtifactRole, tuple[SpooledFile, SpooledFile | None]] = {}
+    for role in roles:
+        labels = next(iter(spooled.files(f"{role}_labels")), None)
+        for file in spooled.files(role):
+            sets[role] = file, labels
+        if labels is not None and role not in sets:
+            raise InvalidInput.at(f"{role}_labels", f"there is no {role} set to label")
     companions = spooled.files("model_data")
-    labels = [companion.label for companion in companions]
-    twice = next((label for label in labels if labels.count(label) > 1), None)
+    names = [companion.label for companion in companions]
+    twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise InvalidInput.at("model_data", f"two companions are named {twice!r}")
     return CalibrationUpload(
-        calibration=calibration,
+        sets,
         config=_named(spooled.text("config") or "{}", spooled.text("name") or ""),
         onnx_models=spooled.files("model"),
         companions=companions,
-        evaluation=one("evaluation"),
-        labels=one("calibration_labels"),
-        evaluation_labels=one("evaluation_labels"),
     )
 
 

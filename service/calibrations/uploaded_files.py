@@ -1,6 +1,6 @@
 """The files of ``POST /calibrate``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import models
@@ -12,26 +12,13 @@ from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 class CalibrationUpload:
     """The parts of ``POST /calibrate``.
 
-    ``labels`` and ``evaluation_labels`` belong to sets whose files hold no labels.
+    ``sets`` holds each set and its separate labels, if there are any, by the name of its part.
     """
 
-    calibration: SpooledFile
+    sets: Mapping[models.ArtifactRole, tuple[SpooledFile, SpooledFile | None]]
     config: str = "{}"
     onnx_models: Sequence[SpooledFile] = ()
     companions: Sequence[SpooledFile] = ()
-    evaluation: SpooledFile | None = None
-    labels: SpooledFile | None = None
-    evaluation_labels: SpooledFile | None = None
-
-    @property
-    def sets(self) -> "dict[models.ArtifactRole, tuple[SpooledFile, SpooledFile | None]]":
-        """Each set that was sent and its separate labels, by the name of its part."""
-        found: dict[models.ArtifactRole, tuple[SpooledFile, SpooledFile | None]] = {
-            "calibration": (self.calibration, self.labels)
-        }
-        if self.evaluation is not None:
-            found["evaluation"] = self.evaluation, self.evaluation_labels
-        return found
 
     def model_files(self, tenant: str) -> OnnxModelFiles | None:
         """Return the files of the model; None where there is none."""

@@ -117,7 +117,8 @@ def test_repeats_at_once_from_two_services_make_one(database, database_url, tmp_
         services = [
             stack.enter_context(workspace_on(opened, tmp_path)) for opened in (database, second)
         ]
-        upload = CalibrationUpload(uploaded(services[0].spool.path, content, "set.npz"))
+        file = uploaded(services[0].spool.path, content, "set.npz")
+        upload = CalibrationUpload({"calibration": (file, None)})
 
         def repeat(number: int, request: KeyedRequest) -> Started:
             workspace = services[number % 2]

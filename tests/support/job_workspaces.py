@@ -139,11 +139,11 @@ def calibrate(
     """Queue a calibration and return its row."""
     folder = workspace.spool.path
     onnx_models = [] if onnx_model is None else [uploaded(folder, onnx_model, "model.onnx")]
+    sets = {"calibration": content} | ({} if evaluation is None else {"evaluation": evaluation})
     upload = CalibrationUpload(
-        uploaded(folder, content, "calibration.npz"),
+        {role: (uploaded(folder, data, f"{role}.npz"), None) for role, data in sets.items()},
         config,
         onnx_models,
-        evaluation=None if evaluation is None else uploaded(folder, evaluation, "evaluation.npz"),
     )
     tenant_id = tenant_of(workspace.database)
     made = start_calibration(CallContext(workspace, tenant_id), upload)
