@@ -1,4 +1,4 @@
-"""The bin tables in their formats: one schema, the same numbers to the last bit, one digest."""
+"""All formats of the bin tables hold the same numbers to the last bit, under one digest."""
 
 import csv
 import io

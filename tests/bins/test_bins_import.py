@@ -1,4 +1,4 @@
-"""What an imported table answers: what the calibration it came from answers, bit for bit."""
+"""An imported calibration answers exactly as the exported one."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Documents that could not be served as they say: each is refused by one rule, at one place."""
+"""Invalid bins documents are refused by one rule at one location."""
 
 import json
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What a refit leaves out stays as it was, also within a block of its configuration."""
+"""A refit keeps omitted options, also within a block of the configuration."""
 
 import httpx
 import pytest

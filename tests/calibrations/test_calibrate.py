@@ -1,4 +1,4 @@
-"""The main job over HTTP, on the digits example."""
+"""Calibration over HTTP, on the digits example."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""A calibration that is deleted while it is read is as one that was deleted before."""
+"""A calibration that is deleted while it is read counts as deleted before."""
 
 import dataclasses
 import os

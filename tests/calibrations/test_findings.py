@@ -1,4 +1,4 @@
-"""What a service does with findings: told, refused where asked, found anew by a refit."""
+"""Findings are reported, refused if configured, and found again by a refit."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Measures that need more than the model's classes: energy, and those that users supply."""
+"""Energy and supplied uncertainty measures."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Measures that are scalar outputs of the model: fitted, served, refitted, and refused."""
+"""Measures from scalar outputs of the model are fitted, served, refitted and refused."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""What is said where passes are too many, and what answers cost."""
+"""Cost of an answer, and the limit on the rows of passes."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Which measures run the model again: several at once, and the one that serves."""
+"""Several measures with passes at once, and the one that serves."""
 
 from pass_service import (
     as_file,

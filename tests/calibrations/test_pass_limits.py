@@ -1,4 +1,4 @@
-"""Passes that are more than the service allows: what would fit is said."""
+"""Calibrations and evaluations over the limit on rows are refused with what would fit."""
 
 import httpx
 import numpy as np

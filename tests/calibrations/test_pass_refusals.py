@@ -1,4 +1,4 @@
-"""Measures that run the model more than once, where they cannot: one violation, nothing kept."""
+"""Measures with passes that a model does not support: one violation, nothing stored."""
 
 import json
 from typing import Any

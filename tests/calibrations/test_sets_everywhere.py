@@ -1,4 +1,4 @@
-"""A set calibrates, evaluates and is answered alike, whatever file its rows are in."""
+"""All formats of a set give the same calibration, evaluation and predictions."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""The calibrated model as one file: it answers as the service does, without it."""
+"""The exported ONNX file answers as the service does."""
 
 import hashlib
 import json

@@ -1,4 +1,4 @@
-"""A file's answers beside the service's; whoever ran the file may have made them up."""
+"""Comparison of a file's answers, which may be made up, with the service's."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""On how many rows an exported file is compared with the service."""
+"""Number of rows on which an exported file is compared."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What an attempt leaves: records for the next one, and nothing when the job has ended."""
+"""An attempt leaves its records to the next one; a finished job leaves nothing else."""
 
 import dataclasses
 import threading

@@ -1,4 +1,4 @@
-"""A job waits for a model's process as long as it takes, and hears what it is told meanwhile."""
+"""A job waits for a busy model as long as needed and can be cancelled meanwhile."""
 
 import threading
 import time

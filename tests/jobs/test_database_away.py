@@ -1,4 +1,4 @@
-"""A database that is away for a while ends no worker and fails no job."""
+"""A database that is unavailable for a while stops no worker and fails no job."""
 
 from collections import Counter
 from collections.abc import Callable

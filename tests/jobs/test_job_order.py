@@ -1,4 +1,4 @@
-"""Tenants take turns, however many jobs one of them has queued."""
+"""Tenants take turns, however many jobs one of them queues."""
 
 import uuid
 from collections import Counter

@@ -1,3 +1,5 @@
+"""Claims, leases, progress and ends of jobs, on both databases."""
+
 import time
 
 import pytest

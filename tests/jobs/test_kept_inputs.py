@@ -1,4 +1,4 @@
-"""What is kept of a set once its job has succeeded: none, some or all of its samples."""
+"""None, some or all samples of a set stay stored after its job."""
 
 import dataclasses
 import io

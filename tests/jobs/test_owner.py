@@ -1,4 +1,4 @@
-"""On SQLite one process runs jobs; the others say once that they wait, and take over."""
+"""On SQLite one process runs jobs; the others log once that they wait, and take over."""
 
 import logging
 import os

@@ -1,4 +1,4 @@
-"""The records of a set are the same to the last bit however it is cut into shards."""
+"""Records are the same to the last bit however a set is cut into shards."""
 
 import uuid
 

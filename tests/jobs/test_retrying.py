@@ -1,4 +1,4 @@
-"""What has no room at the moment is tried again, until somebody gives up."""
+"""Calls are retried while the service is overloaded."""
 
 import time
 

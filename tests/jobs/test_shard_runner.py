@@ -1,4 +1,4 @@
-"""Shards on threads: spread over the devices, few in memory, and none goes on after a failure."""
+"""Shards run on threads, spread over the devices; a failure stops the others."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""A stop hands jobs back, and no attempt is counted."""
+"""A stopping worker queues its jobs again without counting an attempt."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Answers of one run go each to who asked, whichever of them come together."""
+"""Each request of a run gets the answers to its own rows."""
 
 import asyncio
 import json

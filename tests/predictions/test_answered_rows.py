@@ -1,4 +1,4 @@
-"""Rows cut from the answers of one run, beside answers that are made for those rows alone."""
+"""Answers cut from a run equal answers made for those rows alone."""
 
 import uuid
 from io import BytesIO

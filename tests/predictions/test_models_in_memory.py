@@ -1,4 +1,4 @@
-"""``GET /models`` and ``howsure_models_loaded``: what is loaded, beside what was asked."""
+"""``GET /models`` and ``howsure_models_loaded``: the models in memory."""
 
 import hashlib
 import os

@@ -1,4 +1,4 @@
-"""What a name means is seen when it changes, and remembered while the database is away."""
+"""Changes of a name are seen at once or soon; cached names serve while the database is away."""
 
 import dataclasses
 import threading

@@ -1,4 +1,4 @@
-"""Triton's own client against the service: what it is told, and what it is answered."""
+"""The service answers Triton's own client."""
 
 import io
 from collections.abc import Iterator

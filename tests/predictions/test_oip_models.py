@@ -1,4 +1,4 @@
-"""What calibrations of every kind take by the Open Inference Protocol."""
+"""Inputs, statistics and documented examples of the Open Inference Protocol."""
 
 import io
 import re

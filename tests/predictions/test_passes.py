@@ -1,4 +1,4 @@
-"""Measures that run the model more than once, from the upload to the answer."""
+"""Measures that run the model several times, from the upload to the answer."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""The time that a prediction may take is kept while it waits and while it runs."""
+"""Deadlines of predictions hold while they wait and while they run."""
 
 import gzip
 import json

@@ -1,4 +1,4 @@
-"""A full queue answers 429 and when to come again; other routes are answered meanwhile."""
+"""A full queue answers 429 with Retry-After; other routes are answered meanwhile."""
 
 import httpx
 import pytest

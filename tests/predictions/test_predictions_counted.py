@@ -1,4 +1,4 @@
-"""Every request for predictions is counted once, under its route, whatever becomes of it."""
+"""Every prediction request is counted once, under its route, however it ends."""
 
 import asyncio
 import socket

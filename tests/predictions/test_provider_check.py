@@ -1,4 +1,4 @@
-"""A calibration that another execution provider made is compared before it answers, or refused."""
+"""Calibrations made on another execution provider are compared before they are served."""
 
 import shutil
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Calibrations without a model: a locked process reads the outputs that are sent to them."""
+"""Calibrations without a model: a sandboxed process reads the outputs in requests."""
 
 import json
 import os
