@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from pass_service import MEMBERS, as_file, calibrate_models, labelled_sets, model_file
+from pass_service import MEMBERS, as_file, calibrate_models, labelled_sets, model_file, predictions
 from running_service import kept_files
 from slow_cases import quick
 from uploads import calibrated as calibrated_by
@@ -39,11 +39,6 @@ def run(content: bytes, x) -> dict:
     session = onnxruntime.InferenceSession(content)
     names = [output.name for output in session.get_outputs()]
     return dict(zip(names, session.run(None, {session.get_inputs()[0].name: x}), strict=True))
-
-
-def predicted(client, name, x) -> list[dict]:
-    body = {"calibration": name, "inputs": x.tolist()}
-    return client.post("/predict", json=body).raise_for_status().json()["predictions"]
 
 
 def check_equal(found: dict, answers: list[dict]) -> None:
@@ -94,7 +89,7 @@ def test_the_file_answers_as_the_service_does(client, case) -> None:
     calibrated(client, "settings", [model], **config)
     answer = export(client, "settings")
     assert answer.status_code == httpx.codes.OK, answer.text
-    check_equal(run(answer.content, X), predicted(client, "settings", X))
+    check_equal(run(answer.content, X), predictions(client, "settings", X))
 
 
 @pytest.fixture(scope="module")
@@ -149,14 +144,14 @@ def test_a_refit_has_a_file_of_its_own(client, exported) -> None:
     assert report["export"] is None
     answer = export(client, changed["id"])
     assert run(answer.content, X)["top1_bin"].max() == 4
-    check_equal(run(answer.content, X), predicted(client, changed["id"], X))
+    check_equal(run(answer.content, X), predictions(client, changed["id"], X))
 
 
 def test_a_refit_to_fewer_events_answers_with_the_same_head(client, exported) -> None:
     changed = refit(client, "whole", top_k=[1]).json()
     found = run(export(client, changed["id"]).content, X)
     assert not any(name.startswith("top5") for name in found)
-    check_equal(found, predicted(client, changed["id"], X))
+    check_equal(found, predictions(client, changed["id"], X))
 
 
 def test_it_goes_with_its_calibration(client, service) -> None:
@@ -217,6 +212,6 @@ def test_weights_beside_the_model_stay_beside_it(client, tmp_path) -> None:
     session = onnxruntime.InferenceSession(folder / "model.onnx")
     names = [output.name for output in session.get_outputs()]
     found = dict(zip(names, session.run(None, {session.get_inputs()[0].name: X}), strict=True))
-    check_equal(found, predicted(client, "beside", X))
+    check_equal(found, predictions(client, "beside", X))
     missing = client.get("/calibrations/beside/model_data/other.bin")
     assert missing.status_code == httpx.codes.NOT_FOUND

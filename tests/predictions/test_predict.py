@@ -3,25 +3,18 @@
 import io
 import json
 
-import httpx
 import numpy as np
 import onnxruntime
+import pass_service
 import pytest
 from running_service import DIGITS, digits
 
 EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"]
 
 
-def ask(client: httpx.Client, rows: np.ndarray) -> list[dict]:
-    body = {"calibration": "digits", "inputs": rows.tolist()}
-    answer = client.post("/predict", json=body)
-    assert answer.status_code == httpx.codes.OK, answer.text
-    return answer.json()["predictions"]
-
-
 @pytest.fixture(scope="module")
 def predictions(client, digits_calibration) -> list[dict]:
-    return ask(client, EVALUATION)
+    return pass_service.predictions(client, "digits", EVALUATION)
 
 
 def test_classes_are_those_of_onnx_runtime(predictions) -> None:
