@@ -1,10 +1,13 @@
 """Run of an evaluation: record a further set and judge it by the calibration's tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import models
 from howsure.statistics.error_samples import mislabelled_candidates
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
+from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
 from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
@@ -59,26 +62,28 @@ def run_evaluation(
         levels=sorted({*OOD_LEVELS, config["ood"]["level"]}),
         seed=config["seed"],
     )
-    plain = to_plain(result)
-    if evaluation.labelled:
-        plain["mislabelled"] = {
-            str(row.k): to_plain(
-                mislabelled_candidates(
-                    recorded.records,
-                    row.k,
-                    row.column,
-                    core_table(row),
-                    n=MISLABELLED_SHOWN,
-                    leave_one_out=False,
-                )
-            )
-            for row in rows
-            if row.served
-        }
+    mislabelled = _mislabelled(recorded.records, rows) if evaluation.labelled else {}
     queue.publish(
         job,
         rows=[],
         artifacts=recorded.artifacts,
         keep_sets=workspace.keep_inputs == "all",
-        result=plain,
+        result=to_plain(result) | mislabelled,
     )
+
+
+def _mislabelled(records: Records, rows: Sequence[models.BinTable]) -> dict[str, Any]:
+    """Return the samples that are probably mislabelled, by event."""
+    found = {
+        str(row.k): mislabelled_candidates(
+            records,
+            row.k,
+            row.column,
+            core_table(row),
+            n=MISLABELLED_SHOWN,
+            leave_one_out=False,
+        )
+        for row in rows
+        if row.served
+    }
+    return {"mislabelled": to_plain(found)}
