@@ -25,7 +25,7 @@ from service.http.worker_threads import Lane, Lanes
 from service.metrics.metrics import Metrics
 from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_app import PredictionApp
-from service.predictions.service import Predicting
+from service.predictions.service import PredictionService
 from service.reports.charts.drawing import Renderer
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
@@ -156,7 +156,7 @@ def create_app(
 
 def _predicting(
     settings: Settings, app: FastAPI, workspace: Workspace, metrics: Metrics
-) -> Predicting:
+) -> PredictionService:
     """Return what answers predictions, on the running event loop."""
     lanes: Lanes = app.state.lanes
     models = workspace.runners.serve(
@@ -178,7 +178,7 @@ def _predicting(
     app.state.models = models
     metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
     metrics.lanes.watch("predict", _Predictions(lanes.sets, models))
-    return Predicting(
+    return PredictionService(
         workspace,
         models,
         statistics=app.state.oip_statistics,

@@ -12,6 +12,7 @@ from service.access.guard import audit_event_of
 from service.access.rate_limits import TenantLimits
 from service.http.job_events import JobWatch
 from service.http.worker_threads import Lanes
+from service.jobs.acceptance import CallContext
 from service.predictions.prediction_app import PredictionApp
 from service.runner.served_models import ServedModels
 from service.workspace import Workspace
@@ -39,6 +40,11 @@ def _limits(request: Request) -> TenantLimits:
 
 def _act(request: Request) -> AuditEvent:
     return audit_event_of(request.scope)
+
+
+def _call(request: Request) -> CallContext:
+    caller, workspace = _caller(request), _workspace(request)
+    return CallContext(workspace, caller.tenant_id, caller.meter.limits, _act(request))
 
 
 def _lanes(request: Request) -> Lanes:
@@ -80,6 +86,7 @@ CallerDep = Annotated[Caller, Depends(_caller)]
 TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 # Of a route that changes something, in the place of its tenant.
 ActDep = Annotated[AuditEvent, Depends(_act)]
+CallDep = Annotated[CallContext, Depends(_call)]
 # Of pages, which this layer knows nothing of: what makes one file of a report.
 SavedReportDep = Annotated[
     Callable[[Mapping[str, Any]], Awaitable[Response]], Depends(_saved_report)

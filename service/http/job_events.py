@@ -5,11 +5,12 @@ import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Protocol, TypeAlias, TypeVar
 from uuid import UUID
 
 import structlog
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, Field
@@ -392,14 +393,7 @@ PREFER_HEADER = {
 
 
 Row = TypeVar("Row", models.Calibration, models.Evaluation)
-
-
-class HasStatus(Protocol):
-    """A job, or what is known of one."""
-
-    @property
-    def status(self) -> models.JobStatus:
-        """Where the job stands."""
+Resource = TypeVar("Resource", bound=BaseModel)
 
 
 def wait_seconds(request: Request) -> float:
@@ -410,17 +404,34 @@ def wait_seconds(request: Request) -> float:
     return min(asked, float(request.app.state.max_wait_seconds))
 
 
-def is_finished(row: HasStatus) -> bool:
-    """Tell whether the job has ended, however it did."""
+async def answer_job(
+    request: Request, response: Response, location: str, read: Callable[[], Row]
+) -> Row:
+    """Return the row of a job that was just accepted; fill in the status and the headers.
+
+    Wait for its end as long as the caller prefers, or until the client or the service leaves.
+    """
+    seconds = wait_seconds(request)
+    row = await run_in_threadpool(read)
+    if seconds and not _is_finished(row):
+        watch: JobWatch = request.app.state.job_watch
+        followed = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
+        await watch.finished(followed, request.receive, seconds)
+        row = await run_in_threadpool(read)
+    response.headers["Location"] = location
+    if seconds:
+        response.headers["Preference-Applied"] = f"wait={seconds:g}"
+    if _is_finished(row):
+        response.status_code = HTTPStatus.CREATED
+    return row
+
+
+def _is_finished(row: models.Job) -> bool:
     return row.status not in models.UNFINISHED
 
 
-async def wait_until_finished(request: Request, read: Callable[[], Row], seconds: float) -> Row:
-    """Return the row once its job has ended, the time is up, the client or the service leaves."""
-    row = await run_in_threadpool(read)
-    if is_finished(row) or not seconds:
-        return row
-    watch: JobWatch = request.app.state.job_watch
-    followed = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
-    await watch.finished(followed, request.receive, seconds)
-    return await run_in_threadpool(read)
+def job_resource(kind: type[Resource], row: Row, **derived: object) -> Resource:
+    """Return the resource of a job: its columns, its progress and what is derived from them."""
+    derived["progress"] = progress_of(row)
+    columns = {name: getattr(row, name) for name in kind.model_fields if name not in derived}
+    return kind(**columns, **derived)

@@ -1,4 +1,4 @@
-"""Paths of models below ``/v2``: each is there for a name, and for one of its versions."""
+"""Routes of the Open Inference Protocol, below ``/v2``."""
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -57,7 +57,7 @@ _PATHS = {
 
 
 def model_reference(request: Request) -> str:
-    """Return what the path refers to, as other routes have it."""
+    """Return the reference that the path names."""
     given = request.path_params
     return reference_of(given["model_name"], given.get("model_version"))
 
@@ -74,7 +74,7 @@ def on_models(
     parameters: Sequence[dict[str, Any]] = (),
     **options: Any,  # noqa: ANN401 - those of FastAPI
 ) -> Callable[[Route], Route]:
-    """Register a route of a model and, beside it, that of one of its versions."""
+    """Register a route for a model and for a version of it."""
 
     def register(route: Route) -> Route:
         for path, of_path in _PATHS.items():
@@ -121,7 +121,7 @@ StatisticsDep = Annotated[Statistics, Depends(_statistics)]
 
 @router.get("", summary="OIP: the server", responses=protocol_failures())
 def get_server() -> OipServer:
-    """Say what answers here, and what it has beside the protocol's core."""
+    """Return the name, version and supported extensions of the server."""
     return OipServer(
         name="howsure", version=library_versions()["howsure"], extensions=list(EXTENSIONS)
     )
@@ -149,17 +149,17 @@ def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
 def get_all_statistics(
     workspace: WorkspaceDep, tenant_id: TenantDep, statistics: StatisticsDep
 ) -> OipStatistics:
-    """Count what every calibration that succeeded was asked by this protocol."""
+    """Return the counts of every succeeded calibration."""
     refs = ready_models(workspace, tenant_id)
-    return OipStatistics.model_validate({"model_stats": [statistics.of(ref) for ref in refs]})
+    return OipStatistics(model_stats=[statistics.of(ref) for ref in refs])
 
 
 @on_models(
     router, "GET", "", responses=protocol_failures(404), summary="OIP: a model's inputs and outputs"
 )
 def get_model(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipModel:
-    """Give the names, types and shapes of a model's tensors."""
-    return OipModel.model_validate(model_metadata(workspace, tenant_id, reference))
+    """Return the names, types and shapes of a model's tensors."""
+    return model_metadata(workspace, tenant_id, reference)
 
 
 @on_models(
@@ -181,8 +181,8 @@ def get_model_ready(
     summary="OIP: a model's configuration",
 )
 def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipConfig:
-    """Give the metadata in the words of Triton's model configuration."""
-    return OipConfig.model_validate(model_config(workspace, tenant_id, reference))
+    """Return the metadata in the format of Triton's model configuration."""
+    return model_config(workspace, tenant_id, reference)
 
 
 @on_models(
@@ -194,9 +194,9 @@ def get_statistics(
     statistics: StatisticsDep,
     reference: ModelRef,
 ) -> OipStatistics:
-    """Count what a version was asked by this protocol."""
+    """Return the counts of a version."""
     ref = ready_model(workspace, tenant_id, reference)
-    return OipStatistics.model_validate({"model_stats": [statistics.of(ref)]})
+    return OipStatistics(model_stats=[statistics.of(ref)])
 
 
 @on_models(
@@ -237,10 +237,7 @@ async def post_index(
         asked = OipIndexRequest.model_validate_json(body or b"{}", strict=True)
     except ValueError as error:
         raise InvalidInput.at("body", 'expected {} or {"ready": true}') from error
-    entries = await run_in_threadpool(
-        repository_index, workspace, tenant_id, ready_only=asked.ready
-    )
-    return [OipIndexEntry.model_validate(entry) for entry in entries]
+    return await run_in_threadpool(repository_index, workspace, tenant_id, ready_only=asked.ready)
 
 
 SCHEMAS = {

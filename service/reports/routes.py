@@ -8,7 +8,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from service.calibrations.routes import Finding
+from service.calibrations.schemas import Finding
 from service.errors import InvalidInput
 from service.exports.parity import Parity
 from service.http.dependencies import SavedReportDep, TenantDep, WorkspaceDep

@@ -15,7 +15,7 @@ from howsure.statistics.error_samples import posterior_of_others
 from service.errors import InvalidInput
 from service.http.csv_table import csv_cell
 from service.jobs.record_set import require_records
-from service.jobs.samples import KeptSamples, PickedSample, pick_samples
+from service.jobs.samples import KeptSamples, PickedSample
 from service.reports.error_samples import MOST, ErrorSamples, Kind, find_errors, record_parts
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import core_table, served_tables
@@ -76,7 +76,7 @@ def list_samples(
     )
     found = missed.take(np.arange(min(limit, len(missed.numbers))))
     stored = KeptSamples.of(workspace.artifacts, row)
-    kept = {} if stored is None else pick_samples(stored, found.numbers.tolist())
+    kept = {} if stored is None else stored.pick(found.numbers.tolist())
     data = row.data
     document = {
         "calibration": {"id": str(row.id), "name": row.name, "version": row.version},

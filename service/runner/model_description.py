@@ -75,13 +75,19 @@ class ModelDescription:
         return read_pass_plans(self.resolved.get("passes", []))
 
     @property
+    def pass_measures(self) -> list[str]:
+        """The measures that run the model several times."""
+        return [plan.measure for plan in self.passes]
+
+    @property
+    def all_runs(self) -> ModelRuns:
+        """The cost of a row with all measures that run the model several times."""
+        return runs_of(self.stored, self.pass_measures)
+
+    @property
     def outputs(self) -> list[dict[str, Any]]:
         """The output that is read of each member."""
         return [self.resolved["output"], *self.resolved.get("members", [])]
-
-    def runs(self, measures: Sequence[str]) -> ModelRuns:
-        """Return what it costs to answer a row and to calculate these measures."""
-        return runs_of(self.stored, measures)
 
 
 def costs_of(loaded: LoadedOnnxModel) -> dict[str, Any]:

@@ -1,10 +1,9 @@
 """Measures that run a network more than once, on real networks and real images."""
 
-from pathlib import Path
-
 import numpy as np
 import onnx
 import pytest
+from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels
 from running_service import calibrate
 from scipy.stats import spearmanr
 
@@ -14,21 +13,13 @@ from service.child.onnx.watchdog import Watchdog
 from service.runner.messages.onnx_models import LoadOptions, OnnxModelFiles, PassPlan
 from service.runner.pool import RunnerPool
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.is_dir(),
-        reason="no copy of Fashion-MNIST; runner/test_passes.py is the smaller equivalent",
-    ),
-]
+pytestmark = REQUIRES_DATA
 FULL, LAST = "dropout_variance", "last_layer_dropout_variance"
 
 
 @pytest.fixture(scope="module")
 def images():
-    with np.load(DATA / "evaluation_float32.npz") as arrays:
-        return arrays["inputs"][:1000]
+    return images_and_labels("evaluation")[0][:1000]
 
 
 @pytest.fixture(scope="module")

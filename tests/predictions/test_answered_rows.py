@@ -1,4 +1,4 @@
-"""Rows cut from the answers of one run, beside answers that are made for those rows alone."""
+"""Answers cut from a run equal answers made for those rows alone."""
 
 import uuid
 from io import BytesIO
@@ -138,16 +138,6 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
     wanted = Wanted(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
     found = rows.write("oip", start, stop, wanted)
     assert (found.body, found.header_length) == plain_oip(alone, wanted)
-
-
-@given(parts_of_runs())
-def test_every_request_of_a_run_is_given_its_form(cut):
-    rows, start, stop, alone = cut
-    for _ in range(2):
-        assert rows.write("json", start, stop, None).body == plain_json(alone)
-        for wanted in (Wanted(), Wanted(all_binary=True)):
-            found = rows.write("oip", start, stop, wanted)
-            assert (found.body, found.header_length) == plain_oip(alone, wanted)
 
 
 @given(parts_of_runs())

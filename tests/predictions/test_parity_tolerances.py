@@ -1,4 +1,4 @@
-"""How far two execution providers may lie apart."""
+"""Tolerances between two execution providers."""
 
 import numpy as np
 import pytest
