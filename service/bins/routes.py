@@ -23,8 +23,8 @@ from service.http.bodies import read_body
 from service.http.dependencies import (
     ActDep,
     CalibrationRef,
-    LanesDep,
     LimitsDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
 )
@@ -36,7 +36,7 @@ from service.http.idempotency import (
     run_idempotent,
     tell_replayed,
 )
-from service.http.job_events import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
+from service.http.job_events import PREFER_HEADER, is_finished
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 
@@ -129,7 +129,7 @@ async def post_import(
     response: Response,
     workspace: WorkspaceDep,
     act: ActDep,
-    lanes: LanesDep,
+    services: ServicesDep,
     name: Annotated[
         str | None, Query(description="What it is called; else as the document says.")
     ] = None,
@@ -146,7 +146,7 @@ async def post_import(
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     keyed = keyed_request(key, request, digest_of(body))
     start = partial(import_bins, workspace, tenant_id, body, name, keyed, act=act)
-    started = await lanes.upload.run(run_idempotent, workspace, tenant_id, keyed, start)
+    started = await services.lanes.upload.run(run_idempotent, workspace, tenant_id, keyed, start)
     made = str(started.calibration_id)
     tell_replayed(response, started)
     response.headers["Location"] = f"/calibrations/{made}"
@@ -187,6 +187,7 @@ async def post_refit(
     workspace: WorkspaceDep,
     act: ActDep,
     limits: LimitsDep,
+    services: ServicesDep,
     calibration_id: CalibrationRef,
 ) -> Calibration:
     """Queue the next version of its name, with these options changed and all others as they were.
@@ -203,9 +204,8 @@ async def post_refit(
     )
     started = await run_in_threadpool(run_idempotent, workspace, tenant_id, keyed, start)
     new_id = str(started.calibration_id)
-    seconds = wait_seconds(request)
-    row = await wait_until_finished(
-        request, lambda: manage.get_calibration(workspace, tenant_id, new_id), seconds
+    row = await services.job_watch.wait_until_finished(
+        request, lambda: manage.get_calibration(workspace, tenant_id, new_id)
     )
     tell_replayed(response, started)
     response.headers["Location"] = f"/calibrations/{new_id}"

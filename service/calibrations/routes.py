@@ -19,7 +19,7 @@ from service.http.dependencies import (
     ActDep,
     CalibrationRef,
     EvaluationName,
-    JobWatchDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
 )
@@ -241,7 +241,7 @@ async def follow_calibration(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
-    watch: JobWatchDep,
+    services: ServicesDep,
 ) -> EventStream:
     """Send an event `progress` whenever status or progress change, and `end` when it has ended.
 
@@ -256,7 +256,7 @@ async def follow_calibration(
         return resource(workspace, tenant_id, whole)
 
     job = FollowedJob(models.Calibration, row.id)
-    return EventStream(JobSubscription(job, view_of(row)), watch, read)
+    return EventStream(JobSubscription(job, view_of(row)), services.job_watch, read)
 
 
 @router.get(
@@ -272,7 +272,7 @@ async def follow_evaluation(
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
     evaluation_name: EvaluationName,
-    watch: JobWatchDep,
+    services: ServicesDep,
 ) -> EventStream:
     """Send what `GET /calibrations/{calibration_id}/events` sends, of an evaluation."""
     row = await run_in_threadpool(
@@ -283,4 +283,4 @@ async def follow_evaluation(
         return routes.resource(evaluation_of_id(workspace, tenant_id, row.id))
 
     job = FollowedJob(models.Evaluation, row.id)
-    return EventStream(JobSubscription(job, view_of(row)), watch, read)
+    return EventStream(JobSubscription(job, view_of(row)), services.job_watch, read)

@@ -21,7 +21,7 @@ from service.calibrations.start import dry_run as try_upload
 from service.calibrations.start import start_calibration
 from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
 from service.errors import InvalidInput
-from service.http.dependencies import ActDep, LanesDep, LimitsDep, WorkspaceDep
+from service.http.dependencies import ActDep, LimitsDep, ServicesDep, WorkspaceDep
 from service.http.idempotency import (
     IDEMPOTENCY_KEY_HEADER,
     idempotency_key,
@@ -29,7 +29,7 @@ from service.http.idempotency import (
     run_idempotent,
     tell_replayed,
 )
-from service.http.job_events import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
+from service.http.job_events import PREFER_HEADER, is_finished
 from service.http.problems import problems
 from service.http.upload_quota import received_upload
 from service.http.uploads import PartRule, SpooledFile, SpooledUpload, UploadLimits
@@ -168,7 +168,7 @@ async def post_calibrate(
     workspace: WorkspaceDep,
     act: ActDep,
     limits: LimitsDep,
-    lanes: LanesDep,
+    services: ServicesDep,
     *,
     dry_run: Annotated[
         bool, Query(description="Check and cost it only: nothing is kept, and no name is taken.")
@@ -185,27 +185,28 @@ async def post_calibrate(
         workspace,
         tenant_id,
         limits,
-        parts=_rules(request.app.state.upload_limits),
+        parts=_rules(services.upload_limits),
         key=key,
         queues=not dry_run,
     ) as spooled:
         upload = replace(_upload(spooled), limits=limits, tenant=str(tenant_id))
         if dry_run:
-            tried = await lanes.upload.run(try_upload, workspace, upload)
+            tried = await services.lanes.upload.run(try_upload, workspace, upload)
             return JSONResponse(dry_run_answer(tried).model_dump(mode="json"))
         keyed = keyed_request(key, request, _content(upload))
         start = partial(
             start_calibration, workspace, tenant_id, replace(upload, request=keyed, act=act)
         )
-        started = await lanes.upload.run(run_idempotent, workspace, tenant_id, keyed, start)
-    seconds = wait_seconds(request)
+        started = await services.lanes.upload.run(
+            run_idempotent, workspace, tenant_id, keyed, start
+        )
     calibration_id = str(started.calibration_id)
-    row = await wait_until_finished(
-        request, lambda: get_calibration(workspace, tenant_id, calibration_id), seconds
+    row = await services.job_watch.wait_until_finished(
+        request, lambda: get_calibration(workspace, tenant_id, calibration_id)
     )
     tell_replayed(response, started)
     response.headers["Location"] = f"/calibrations/{calibration_id}"
-    if seconds:
+    if seconds := services.job_watch.wait_seconds(request):
         response.headers["Preference-Applied"] = f"wait={seconds:g}"
     if is_finished(row):
         response.status_code = HTTPStatus.CREATED

@@ -17,8 +17,8 @@ from service.http.dependencies import (
     ActDep,
     CalibrationRef,
     EvaluationName,
-    LanesDep,
     LimitsDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
 )
@@ -27,12 +27,10 @@ from service.http.job_events import (
     Progress,
     is_finished,
     progress_of,
-    wait_seconds,
-    wait_until_finished,
 )
 from service.http.problems import problems
 from service.http.upload_quota import received_upload
-from service.http.uploads import PartRule, SpooledFile, UploadLimits
+from service.http.uploads import PartRule, SpooledFile
 from service.storage.evaluations import MAX_NAME_CHARACTERS
 
 MAX_NAME_BYTES = 1000
@@ -129,12 +127,12 @@ async def post_evaluation(
     act: ActDep,
     limits: LimitsDep,
     calibration_id: CalibrationRef,
-    lanes: LanesDep,
+    services: ServicesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
     tenant_id = act.tenant_id
-    upload_limits: UploadLimits = request.app.state.upload_limits
-    a_set = PartRule(max_bytes=upload_limits.max_dataset_bytes, repeatable=False, is_file=True)
+    max_bytes = services.upload_limits.max_dataset_bytes
+    a_set = PartRule(max_bytes=max_bytes, repeatable=False, is_file=True)
     parts = {
         "evaluation": a_set,
         "evaluation_labels": a_set,
@@ -147,7 +145,7 @@ async def post_evaluation(
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
         labels = spooled.files("evaluation_labels")
-        row = await lanes.upload.run(
+        row = await services.lanes.upload.run(
             evaluations.start_evaluation,
             workspace,
             tenant_id,
@@ -158,12 +156,9 @@ async def post_evaluation(
             labels=_file(labels[0]) if labels else None,
             limits=limits,
         )
-    seconds = wait_seconds(request)
     of_calibration = str(row.calibration_id)
-    row = await wait_until_finished(
-        request,
-        lambda: evaluations.get_evaluation(workspace, tenant_id, of_calibration, name),
-        seconds,
+    row = await services.job_watch.wait_until_finished(
+        request, lambda: evaluations.get_evaluation(workspace, tenant_id, of_calibration, name)
     )
     response.headers["Location"] = (
         f"/calibrations/{of_calibration}/evaluations/{quote(name, safe='')}"

@@ -1,8 +1,8 @@
 """Charts of differences: measures against the served one, calibrations against the first."""
 
-from howsure.statistics.comparison import PairedDifference
 from service.reports.charts import text
 from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+from service.reports.verdict import TIES, verdict
 
 MEASURES = "measures"
 SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
@@ -59,7 +59,7 @@ def _measure_figure(k: str, event: Row) -> Figure:
 def _measure_verdict(row: Row) -> str:
     if row["served"]:
         return SERVED
-    return DIFFERS if PairedDifference(**row["difference"]).clear else TIED
+    return TIED if verdict(row["difference"]) in TIES else DIFFERS
 
 
 def _measure_row(place: int, row: Row) -> Row:
@@ -78,7 +78,7 @@ def _measure_row(place: int, row: Row) -> Row:
 
 
 COMPARISON = "comparison"
-BETTER, WORSE, MAYBE_CHANCE = "better", "worse", "may be chance"
+MAYBE_CHANCE = "may be chance"  # beside "better" and "worse"
 COMPARED_SCORES = {"nll": "negative log-likelihood", "brier": "Brier", "accuracy": "accuracy"}
 COMPARISON_COLUMNS = (
     Column("_what", "score", str),
@@ -149,6 +149,5 @@ def _comparison_table(at: int, found: Row) -> list[tuple[str, Row]]:
 
 
 def _comparison_verdict(difference: Row, score: str) -> str:
-    if not PairedDifference(**difference).clear:
-        return MAYBE_CHANCE
-    return BETTER if (difference["mean"] > 0) == (score == "accuracy") else WORSE
+    found = verdict(difference, score)
+    return MAYBE_CHANCE if found in TIES else found
