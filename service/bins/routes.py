@@ -18,7 +18,7 @@ from service.calibrations.routes import calibration_response, start_once
 from service.calibrations.schemas import Calibration
 from service.errors import UnsupportedFormat
 from service.http.bodies import read_body
-from service.http.dependencies import CalibrationRef, CallDep, LanesDep, TenantDep, WorkspaceDep
+from service.http.dependencies import CalibrationRef, CallDep, ServicesDep, TenantDep, WorkspaceDep
 from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, digest_of
 from service.http.job_events import PREFER_HEADER
 from service.http.negotiation import chosen_format
@@ -112,7 +112,7 @@ async def post_import(
     request: Request,
     response: Response,
     ctx: CallDep,
-    lanes: LanesDep,
+    services: ServicesDep,
     name: Annotated[
         str | None, Query(description="What it is called; else as the document says.")
     ] = None,
@@ -127,8 +127,8 @@ async def post_import(
         raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
     start = partial(import_bins, body=body, name=name)
-    started = await start_once(request, ctx, digest_of(body), start, lane=lanes.upload)
-    return await calibration_response(request, response, ctx, started)
+    started = await start_once(request, ctx, digest_of(body), start, lane=services.lanes.upload)
+    return await calibration_response(request, response, ctx, services, started)
 
 
 REFIT_MAX_BODY_BYTES = 1024**2
@@ -159,7 +159,11 @@ REFIT_REQUEST_BODY: dict[str, Any] = {
     },
 )
 async def post_refit(
-    request: Request, response: Response, ctx: CallDep, calibration_id: CalibrationRef
+    request: Request,
+    response: Response,
+    ctx: CallDep,
+    services: ServicesDep,
+    calibration_id: CalibrationRef,
 ) -> Calibration:
     """Queue the next version of its name, with these options changed and all others as they were.
 
@@ -170,4 +174,4 @@ async def post_refit(
     changes = parse_config(body, FitConfig)
     start = partial(start_refit, reference=calibration_id, changes=changes)
     started = await start_once(request, ctx, digest_of(body), start)
-    return await calibration_response(request, response, ctx, started)
+    return await calibration_response(request, response, ctx, services, started)

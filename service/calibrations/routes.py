@@ -17,7 +17,7 @@ from service.calibrations.schemas import Calibration, CalibrationPage, rendered_
 from service.http.dependencies import (
     CalibrationRef,
     CallDep,
-    JobWatchDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
 )
@@ -37,6 +37,7 @@ from service.http.job_events import (
     job_resource,
 )
 from service.http.problems import problems
+from service.http.services import Services
 from service.http.worker_threads import Lane
 from service.jobs.acceptance import CallContext
 from service.storage.overview import view_of
@@ -83,13 +84,14 @@ async def start_once(
 
 
 async def calibration_response(
-    request: Request, response: Response, ctx: CallContext, started: Started
+    request: Request, response: Response, ctx: CallContext, services: Services, started: Started
 ) -> Calibration:
     """Return the resource of a started calibration, after the wait that the caller prefers."""
     tell_replayed(response, started)
     started_id = str(started.calibration_id)
     read = partial(manage.get_calibration, ctx.workspace, ctx.tenant_id, started_id)
-    row = await answer_job(request, response, f"/calibrations/{started_id}", read)
+    location = f"/calibrations/{started_id}"
+    row = await answer_job(request, response, services.job_watch, location, read)
     return await run_in_threadpool(resource, ctx.workspace, ctx.tenant_id, row)
 
 
@@ -208,7 +210,7 @@ async def follow_calibration(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
-    watch: JobWatchDep,
+    services: ServicesDep,
 ) -> EventStream:
     """Send an event `progress` whenever status or progress change, and `end` when it has ended.
 
@@ -222,4 +224,4 @@ async def follow_calibration(
         whole = manage.get_calibration(workspace, tenant_id, str(row.id))
         return resource(workspace, tenant_id, whole)
 
-    return event_stream(row, watch, read)
+    return event_stream(row, services.job_watch, read)

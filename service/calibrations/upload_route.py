@@ -17,7 +17,7 @@ from service.calibrations.start import start_calibration
 from service.calibrations.upload_form import form_body, part_rules
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidInput
-from service.http.dependencies import CallDep, LanesDep
+from service.http.dependencies import CallDep, ServicesDep
 from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, idempotency_key
 from service.http.job_events import PREFER_HEADER
 from service.http.problems import problems
@@ -75,7 +75,7 @@ async def post_calibrate(
     request: Request,
     response: Response,
     ctx: CallDep,
-    lanes: LanesDep,
+    services: ServicesDep,
     *,
     dry_run: Annotated[
         bool, Query(description="Check and cost it only: nothing is kept, and no name is taken.")
@@ -91,18 +91,20 @@ async def post_calibrate(
         ctx.workspace,
         ctx.tenant_id,
         ctx.limits,
-        parts=part_rules(request.app.state.upload_limits, FILES, TEXTS),
+        parts=part_rules(services.upload_limits, FILES, TEXTS),
         key=None if dry_run else idempotency_key(request),
         queues=not dry_run,
     ) as spooled:
         upload = _upload(spooled)
         if dry_run:
-            tried = await lanes.upload.run(try_upload, ctx.workspace, ctx.tenant_id, upload)
+            tried = await services.lanes.upload.run(
+                try_upload, ctx.workspace, ctx.tenant_id, upload
+            )
             return JSONResponse(tried.model_dump(mode="json"))
         start = partial(start_calibration, upload=upload)
         content = _content(upload, spooled)
-        started = await start_once(request, ctx, content, start, lane=lanes.upload)
-    return await calibration_response(request, response, ctx, started)
+        started = await start_once(request, ctx, content, start, lane=services.lanes.upload)
+    return await calibration_response(request, response, ctx, services, started)
 
 
 def _upload(spooled: SpooledUpload) -> CalibrationUpload:

@@ -19,8 +19,7 @@ from service.http.dependencies import (
     CalibrationRef,
     CallDep,
     EvaluationName,
-    JobWatchDep,
-    LanesDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
 )
@@ -101,10 +100,10 @@ async def post_evaluation(
     response: Response,
     ctx: CallDep,
     calibration_id: CalibrationRef,
-    lanes: LanesDep,
+    services: ServicesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
-    parts = part_rules(request.app.state.upload_limits, FILES, {"name": MAX_NAME_BYTES})
+    parts = part_rules(services.upload_limits, FILES, {"name": MAX_NAME_BYTES})
     async with received_upload(
         request, ctx.workspace, ctx.tenant_id, ctx.limits, parts=parts
     ) as spooled:
@@ -113,7 +112,7 @@ async def post_evaluation(
             raise InvalidInput.at("evaluation", "this part is required: a set to judge")
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
-        row = await lanes.upload.run(
+        row = await services.lanes.upload.run(
             evaluations.start_evaluation,
             ctx,
             calibration_id,
@@ -126,6 +125,7 @@ async def post_evaluation(
         await answer_job(
             request,
             response,
+            services.job_watch,
             f"/calibrations/{of_calibration}/evaluations/{quote(name, safe='')}",
             lambda: evaluations.get_evaluation(ctx.workspace, ctx.tenant_id, of_calibration, name),
         )
@@ -156,7 +156,7 @@ async def follow_evaluation(
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
     evaluation_name: EvaluationName,
-    watch: JobWatchDep,
+    services: ServicesDep,
 ) -> EventStream:
     """Send what `GET /calibrations/{calibration_id}/events` sends, of an evaluation."""
     row = await run_in_threadpool(
@@ -166,7 +166,7 @@ async def follow_evaluation(
     def read() -> Evaluation:
         return resource(evaluation_of_id(workspace, tenant_id, row.id))
 
-    return event_stream(row, watch, read)
+    return event_stream(row, services.job_watch, read)
 
 
 @router.get(

@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from service.calibrations.manage import library_versions
 from service.errors import InvalidInput
 from service.http.bodies import read_body
-from service.http.dependencies import CallerDep, PredictionsDep, TenantDep, WorkspaceDep
+from service.http.dependencies import CallerDep, ServicesDep, TenantDep, WorkspaceDep
 from service.http.health import readiness
 from service.http.problems import PREFIX, protocol_failures
 from service.predictions.oip_models import (
@@ -34,7 +34,6 @@ from service.predictions.oip_schemas import (
     OipServer,
     OipStatistics,
 )
-from service.predictions.oip_statistics import Statistics
 from service.predictions.over_asgi import answer_prediction
 from service.predictions.routes import TIMEOUT_HEADER
 
@@ -110,15 +109,6 @@ _BODY = {
 }
 
 
-def _statistics(request: Request) -> Statistics:
-    statistics = request.app.state.oip_statistics
-    assert isinstance(statistics, Statistics)  # noqa: S101 - set by `install`
-    return statistics
-
-
-StatisticsDep = Annotated[Statistics, Depends(_statistics)]
-
-
 @router.get("", summary="OIP: the server", responses=protocol_failures())
 def get_server() -> OipServer:
     """Return the name, version and supported extensions of the server."""
@@ -147,11 +137,11 @@ def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
 
 @router.get("/models/stats", summary="OIP: counts of all models", responses=protocol_failures())
 def get_all_statistics(
-    workspace: WorkspaceDep, tenant_id: TenantDep, statistics: StatisticsDep
+    workspace: WorkspaceDep, tenant_id: TenantDep, services: ServicesDep
 ) -> OipStatistics:
     """Return the counts of every succeeded calibration."""
     refs = ready_models(workspace, tenant_id)
-    return OipStatistics(model_stats=[statistics.of(ref) for ref in refs])
+    return OipStatistics(model_stats=[services.oip_statistics.of(ref) for ref in refs])
 
 
 @on_models(
@@ -191,12 +181,12 @@ def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRe
 def get_statistics(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    statistics: StatisticsDep,
+    services: ServicesDep,
     reference: ModelRef,
 ) -> OipStatistics:
     """Return the counts of a version."""
     ref = ready_model(workspace, tenant_id, reference)
-    return OipStatistics(model_stats=[statistics.of(ref)])
+    return OipStatistics(model_stats=[services.oip_statistics.of(ref)])
 
 
 @on_models(
@@ -213,9 +203,9 @@ def get_statistics(
     response_model=OipAnswer,
     response_model_exclude_none=True,
 )
-async def post_infer(request: Request, predictions: PredictionsDep, caller: CallerDep) -> Response:
+async def post_infer(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
     """Answer rows with classes, calibrated probabilities and flags, as tensors."""
-    return await answer_prediction(request, predictions, caller)
+    return await answer_prediction(request, services.predictions, caller)
 
 
 @router.post(

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.child.requests.media_types import JSON, MULTIPART, NPY, NPZ, PICTURES, SETS
 from service.errors import problem_of
-from service.http.dependencies import CallerDep, ModelsDep, PredictionsDep
+from service.http.dependencies import CallerDep, ServicesDep
 from service.http.problems import problems
 from service.predictions.over_asgi import answer_prediction
 from service.runner.model_to_serve import ServedModelState
@@ -180,7 +180,7 @@ class PredictAnswer(BaseModel):
 )
 async def post_predict(
     request: Request,
-    predictions: PredictionsDep,
+    services: ServicesDep,
     caller: CallerDep,
     calibration: Annotated[  # noqa: ARG001 - read with the rest of the head; here it is documented
         str | None,
@@ -188,7 +188,7 @@ async def post_predict(
     ] = None,
 ) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""
-    return await answer_prediction(request, predictions, caller)
+    return await answer_prediction(request, services.predictions, caller)
 
 
 SCHEMAS = {
@@ -236,9 +236,11 @@ class ModelsInMemory(BaseModel):
 
 
 @router.get("/models", summary="Which ONNX models are in memory?")
-async def get_models(models: ModelsDep) -> ModelsInMemory:
+async def get_models(services: ServicesDep) -> ModelsInMemory:
     """Return the models that this server process has loaded for predictions."""
-    return ModelsInMemory(models=[_shown(state) for state in models.states() if state.sha256])
+    return ModelsInMemory(
+        models=[_shown(state) for state in services.models.states() if state.sha256]
+    )
 
 
 def _shown(state: ServedModelState) -> ModelInMemory:

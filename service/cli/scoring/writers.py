@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Parts
-from service.http.csv_table import csv_cell
+from service.reports.csv_table import csv_cell
 
 Column = NDArray[Any]
 Columns = dict[str, Column]

@@ -3,7 +3,7 @@
 import pytest
 
 from howsure.statistics.measures import MULTI_PASS_MEASURES, OUTPUT, SINGLE_PASS_MEASURES, SUPPLIED
-from service.http.csv_table import csv_cell
+from service.reports.csv_table import csv_cell
 
 
 @pytest.mark.parametrize("text", ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1"])
