@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import DROPOUT, ENSEMBLE, GRADIENT, read_pass_plans
+from service.runner.messages.passes import DROPOUT, ENSEMBLE, GRADIENT, read_pass_plans
 from service.runner.model_description import OnnxModel, runs_of
 
 LEAST_SPREAD = 2  # passes that have a variance

@@ -21,7 +21,7 @@ from service.calibrations.uploaded_files import CalibrationUpload
 from service.child.reading.open_set import DatasetInfo
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
-from service.runner.messages.onnx_models import ENSEMBLE
+from service.runner.messages.passes import ENSEMBLE
 
 
 def check_class_map(info: DatasetInfo, config: CalibrationConfig, n_classes: int) -> None:

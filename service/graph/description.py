@@ -2,9 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta
 
 MAX_LENGTH = 80
+
+NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 def quote(name: str) -> str:
@@ -30,7 +34,7 @@ class TensorSpec:
 
     name: str
     dtype: str
-    shape: tuple[int | None, ...] | None
+    shape: tuple[NotNegative | None, ...] | None
 
     def __str__(self) -> str:
         """Return name, type and shape on one line, for messages."""
@@ -51,38 +55,11 @@ class OnnxModelDescription:
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    opset: int
-    ir_version: int
-    class_labels: tuple[int, ...] | tuple[str, ...] | None
+    opset: NotNegative
+    ir_version: NotNegative
+    class_labels: tuple[int | str, ...] | None
     external_files: tuple[str, ...]
-    fixed_batch: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "OnnxModelDescription":
-        """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        labels = values["class_labels"]
-        return cls(
-            inputs=tuple(_tensor_spec(entry) for entry in values["inputs"]),
-            outputs=tuple(_tensor_spec(entry) for entry in values["outputs"]),
-            opset=values["opset"],
-            ir_version=values["ir_version"],
-            class_labels=None if labels is None else tuple(labels),
-            external_files=tuple(values["external_files"]),
-            fixed_batch=values["fixed_batch"],
-        )
-
-
-def _tensor_spec(values: Mapping[str, Any]) -> TensorSpec:
-    shape = values["shape"]
-    return TensorSpec(
-        name=values["name"],
-        dtype=values["dtype"],
-        shape=None if shape is None else tuple(shape),
-    )
+    fixed_batch: Annotated[int, Meta(ge=1)] | None
 
 
 Kind: TypeAlias = Literal["logits", "probabilities"]
@@ -122,8 +99,8 @@ class OutputChoice:
     kind: Kind
     tensor: str
     inferred: str
-    n_classes: int
-    positive_column: int | None = None
+    n_classes: Annotated[int, Meta(ge=2)]
+    positive_column: NotNegative | None = None
     raw: bool = False
     precision: Precision = "float32"
 

@@ -1,12 +1,13 @@
 """What is said where passes are too many, and what answers cost."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from service.calibrations.pass_limits import check_calibration_budget, check_further_budget
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 from service.runner.model_description import ModelRuns, runs_of
 
 
@@ -19,7 +20,7 @@ def model(
         "inputs": [{"name": str(i)} for i in range(n_inputs)],
         "members": [{"label": str(i)} for i in range(members)],
         "costs": costs,
-        "resolved": {"passes": [plan.as_dict() for plan in plans], "averaged": averaged},
+        "resolved": {"passes": [asdict(plan) for plan in plans], "averaged": averaged},
     }
 
 

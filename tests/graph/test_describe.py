@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 from graph_models import FLOAT, constant, make_model, node, passthrough, value
 from onnx import TensorProto, helper
@@ -68,8 +69,8 @@ def test_it_survives_json():
     model = passthrough(shape=[8, None])
     model.graph.output.append(value("free", None))
     description = describe_onnx_model(model)
-    stored = json.loads(json.dumps(description.as_dict()))
-    assert OnnxModelDescription.from_dict(stored) == description
+    stored = json.loads(msgspec.json.encode(description))
+    assert msgspec.convert(stored, OnnxModelDescription) == description
 
 
 def test_messages_show_a_tensor_on_one_line():
