@@ -29,7 +29,7 @@ from service.calibrations.fit_config import (
 )
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import Kind, Precision
-from service.runner.messages.convert import to_fields
+from service.runner.messages.convert import to_json
 from service.runner.messages.passes import read_pass_plans
 
 SCHEMA: Final = "howsure.bins/1"
@@ -42,7 +42,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 def _plain_plans(plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the plans with every number of the type it has, whatever JSON made of it."""
-    return [to_fields(plan) for plan in read_pass_plans(plans)]
+    return [to_json(plan) for plan in read_pass_plans(plans)]
 
 
 Plans = Annotated[list[dict[str, Any]], AfterValidator(_plain_plans)]

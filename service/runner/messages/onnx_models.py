@@ -8,7 +8,7 @@ from typing import Any
 
 from howsure.statistics.measures import columns
 from service.graph.description import OnnxModelDescription, OutputChoice
-from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_fields
+from service.runner.messages.convert import NotNegativeFloat, Positive, convert, to_json
 from service.runner.messages.passes import ENSEMBLE, PassPlan
 from service.runner.messages.preprocessing import Preprocessing
 
@@ -137,7 +137,7 @@ class LoadedOnnxModel:
     @property
     def resolved(self) -> dict[str, Any]:
         """What is stored to load the model again: plain JSON, whose text is part of its key."""
-        fields = to_fields(self)
+        fields = to_json(self)
         found = {name: fields[name] for name in RESOLVED}
         found["fixed_batch"] = self.description.fixed_batch
         # Keys of models stored before these fields existed must not change.

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 import msgspec
 import numpy as np
 
-from service.runner.messages.convert import Positive, convert, to_fields
+from service.runner.messages.convert import Positive, to_json
 
 Colour: TypeAlias = Literal["rgb", "bgr", "grey"]
 Layout: TypeAlias = Literal["nchw", "nhwc", "nhw"]
@@ -79,18 +79,16 @@ class Preprocessing:
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return to_fields(self)
+        return to_json(self)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Preprocessing":
-        """Return what `as_dict` wrote.
-
-        Raises
-        ------
-        FieldError
-            If a value breaks a rule.
-        """
-        return convert(values, cls)
+        """Return what `as_dict` wrote, or values of the same form."""
+        given: dict[str, Any] = {
+            name: tuple(value) if isinstance(value, list) else value
+            for name, value in values.items()
+        }
+        return cls(**given)
 
 
 _IMAGENET_MEAN, _IMAGENET_STD = (0.485, 0.456, 0.406), (0.229, 0.224, 0.225)

@@ -91,8 +91,8 @@ def test_without_a_kernel_s_part_a_model_is_refused(tmp_path, name):
 @pytest.mark.parametrize(("name", "left"), [("Landlock", FILES), ("seccomp", CALLS)])
 def test_who_allows_it_runs_models_with_what_there_is(tmp_path, name, left):
     with child(tmp_path, f"without {name}") as (process, question):
-        fields = {**question.fields, "sandbox": ALLOWED.as_dict()}
-        found = tried(process, replace(question, fields=fields))
+        message = replace(question.message, sandbox=ALLOWED)
+        found = tried(process, replace(question, message=message))
     still = {*FILES, *CALLS} - {*left}
     assert {name: found[name] for name in still if found[name] not in REFUSED} == {}
     assert found[left[0]] == "done"
