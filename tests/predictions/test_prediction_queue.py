@@ -61,7 +61,7 @@ def test_what_is_too_much_is_refused_and_the_rest_answered(service, path) -> Non
         answer = service.ask(QUICK_ROWS, path=path)
         assert answer.status_code == TOO_MANY
         assert 1 <= int(answer.headers["Retry-After"]) <= 60
-        assert sentence_of(answer).startswith("The queue of predictions is full: ")
+        assert sentence_of(answer).startswith("The prediction queue is full: ")
         if path == "predict":
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["type"] == "urn:howsure:problem:too-many-requests"
