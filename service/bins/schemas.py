@@ -29,7 +29,8 @@ from service.calibrations.fit_config import (
 )
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import Kind, Precision
-from service.runner.messages.onnx_models import read_pass_plans
+from service.runner.messages.convert import to_json
+from service.runner.messages.passes import read_pass_plans
 
 SCHEMA: Final = "howsure.bins/1"
 MAX_COUNT = 2**63 - 1
@@ -41,7 +42,7 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 def _plain_plans(plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Return the plans with numbers of the proper type, whatever JSON made of them."""
-    return [plan.as_dict() for plan in read_pass_plans(plans)]
+    return [to_json(plan) for plan in read_pass_plans(plans)]
 
 
 Plans = Annotated[list[dict[str, Any]], AfterValidator(_plain_plans)]

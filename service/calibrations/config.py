@@ -14,7 +14,7 @@ from service.calibrations.config_errors import violations_of
 from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
 from service.calibrations.preprocessing_config import PreprocessingInput
 from service.errors import InvalidConfig, shown
-from service.runner.messages.onnx_models import ENSEMBLE, GRADIENT, PassPlan
+from service.runner.messages.passes import ENSEMBLE, GRADIENT, PassPlan
 
 MAX_PASSES = 1000
 

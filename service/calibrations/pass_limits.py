@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import DROPOUT, ENSEMBLE, GRADIENT
+from service.runner.messages.passes import DROPOUT, ENSEMBLE, GRADIENT
 from service.runner.model_description import ModelDescription
 
 MIN_VARIANCE_RUNS = 2

@@ -19,7 +19,7 @@ from service.calibrations.config import CalibrationConfig
 from service.child.reading.open_set import DatasetInfo
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
-from service.runner.messages.onnx_models import ENSEMBLE
+from service.runner.messages.passes import ENSEMBLE
 from service.runner.model_description import ModelDescription
 
 

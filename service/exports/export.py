@@ -18,7 +18,7 @@ from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import is_deleted, load_served
 from service.predictions.lookup import SHOWN_CLASSES, answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
-from service.runner.messages.onnx_models import LAST_LAYER
+from service.runner.messages.passes import LAST_LAYER
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace

@@ -2,11 +2,13 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-import msgspec
+from msgspec import Meta
 
 MAX_LENGTH = 80
+
+NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 def quote(name: str) -> str:
@@ -32,7 +34,7 @@ class TensorSpec:
 
     name: str
     dtype: str
-    shape: tuple[int | None, ...] | None
+    shape: tuple[NotNegative | None, ...] | None
 
     def __str__(self) -> str:
         """Return name, type and shape on one line, for messages."""
@@ -53,20 +55,11 @@ class OnnxModelDescription:
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    opset: int
-    ir_version: int
+    opset: NotNegative
+    ir_version: NotNegative
     class_labels: tuple[int | str, ...] | None
     external_files: tuple[str, ...]
-    fixed_batch: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "OnnxModelDescription":
-        """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        return msgspec.convert(values, cls)
+    fixed_batch: Annotated[int, Meta(ge=1)] | None
 
 
 Kind: TypeAlias = Literal["logits", "probabilities"]
@@ -106,8 +99,8 @@ class OutputChoice:
     kind: Kind
     tensor: str
     inferred: str
-    n_classes: int
-    positive_column: int | None = None
+    n_classes: Annotated[int, Meta(ge=2)]
+    positive_column: NotNegative | None = None
     raw: bool = False
     precision: Precision = "float32"
 

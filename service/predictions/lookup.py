@@ -12,7 +12,7 @@ from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
 from service.metrics.answers import AnswerCounts
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
+from service.runner.model_output import HeadOutputs
 
 SHOWN_CLASSES = 5
 

@@ -22,8 +22,8 @@ from service.predictions.oip_schemas import (
 )
 from service.predictions.served_calibration import ServedCalibration
 from service.predictions.tensor_answers import prediction_arrays
-from service.runner.messages.onnx_models import HeadOutputs
 from service.runner.messages.open_inference import datatype_of
+from service.runner.model_output import HeadOutputs
 from service.storage.calibration_queries import CalibrationRef, Reference, parse_reference
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import parse_measure
 from service.predictions.served_calibration import ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
+from service.runner.model_output import HeadOutputs
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from service.errors import StorageFull, TooLarge
 from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import Batch, DatasetInfo, join_batches
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.onnx_models import read_preprocessing, read_table_columns
+from service.runner.messages.onnx_models import read_resolved, read_table_columns
 from service.runner.messages.reading import AS_IT_IS, Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import UploadedSet
@@ -57,7 +57,7 @@ def _reading(served: ServedCalibration) -> Reading:
         return AS_IT_IS
     resolved = served.onnx_model.resolved
     return Reading(
-        preprocessing=read_preprocessing(resolved),
+        preprocessing=read_resolved(resolved).preprocessing,
         columns=read_table_columns(resolved),
         wants_labels=False,
     )

@@ -1,5 +1,7 @@
 """Measures that run a network more than once, on real networks and real images."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx
 import pytest
@@ -10,7 +12,9 @@ from scipy.stats import spearmanr
 from service.child.onnx.loading import load, read_files
 from service.child.onnx.single_model import SingleModel
 from service.child.onnx.watchdog import Watchdog
-from service.runner.messages.onnx_models import LoadOptions, OnnxModelFiles, PassPlan
+from service.runner.child_requests import ChildRequests
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
 
 pytestmark = REQUIRES_DATA
@@ -54,21 +58,10 @@ def test_the_classes_spread_as_in_the_framework_that_trained_the_network(images)
 
 def in_this_process(plan, images) -> SingleModel:
     """Return a model as the child has it, whose single passes can be looked at."""
-    fields = {
-        "top_k": [1],
-        "max_classes": 100,
-        "max_nodes": 1000,
-        "device": "cpu",
-        "threads": 2,
-        "location": "images",
-        "output": {},
-        "scalar_outputs": [],
-        "passes": [plan.as_dict()],
-        "resolved": None,
-    }
-    files = read_files([str(DATA / "model_dropout.onnx")], {})
-    options = LoadOptions.from_fields(fields, {})
-    loaded = load(files, options, {"input": images[:20]}, Watchdog())
+    requests = ChildRequests(load_timeout=1.0, run_timeout=1.0, max_classes=100, threads=2)
+    files = OnnxModelFiles(DATA / "model_dropout.onnx")
+    request = replace(requests.message(files, "cpu"), top_k=(1,), passes=(plan,), location="images")
+    loaded = load(read_files(request.paths, {}), request, {"input": images[:20]}, Watchdog())
     assert isinstance(loaded.answering, SingleModel)
     return loaded.answering
 

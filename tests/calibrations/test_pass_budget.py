@@ -1,12 +1,13 @@
 """Cost of an answer, and the limit on the rows of passes."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from service.calibrations.pass_limits import check_rows
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 from service.runner.model_description import ModelDescription, ModelRuns, runs_of
 
 
@@ -19,7 +20,7 @@ def model(
         "inputs": [{"name": str(i)} for i in range(n_inputs)],
         "members": [{"label": str(i)} for i in range(members)],
         "costs": costs,
-        "resolved": {"passes": [plan.as_dict() for plan in plans], "averaged": averaged},
+        "resolved": {"passes": [asdict(plan) for plan in plans], "averaged": averaged},
     }
 
 

@@ -18,9 +18,8 @@ from service.predictions.answer_writer import BatchAnswers
 from service.predictions.json_answers import JsonAnswers
 from service.predictions.lookup import answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
 from service.runner.messages.open_inference import Wanted
-from service.runner.model_output import HeadMatrix
+from service.runner.model_output import HeadMatrix, HeadOutputs
 from service.storage.calibration_queries import CalibrationRef
 
 LABELS = st.text(

@@ -31,7 +31,7 @@ def test_requests_beyond_the_queue_are_refused_and_the_rest_answered(service, pa
     for answer in refused:
         assert answer.status_code == TOO_MANY
         assert 1 <= int(answer.headers["Retry-After"]) <= 60
-        assert sentence_of(answer).startswith("The queue of predictions is full: ")
+        assert sentence_of(answer).startswith("The prediction queue is full: ")
         if path == "predict":
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["type"] == "urn:howsure:problem:too-many-requests"

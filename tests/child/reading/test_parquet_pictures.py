@@ -16,8 +16,8 @@ from PIL import Image
 
 from service.child.reading.open_set import ArrayInfo, DatasetLimits, Reading, open_dataset
 from service.errors import InvalidDataset, TooLarge
+from service.runner.launch import environment
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
-from service.runner.process import environment
 
 N = 25
 RNG = np.random.default_rng(0)
