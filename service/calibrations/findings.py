@@ -22,9 +22,9 @@ from howsure.statistics.findings import (
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
-from service.child.reading.open_set import Batch
 from service.errors import FindingRefused, InferenceFailed, InvalidInput, Violation
 from service.jobs.recording import scores_recorder
+from service.runner.messages.dataset import Batch
 from service.runner.model_description import runs_of
 from service.workspace import Workspace
 

@@ -18,9 +18,9 @@ from howsure.statistics.measures import (
 )
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.child.reading.open_set import DatasetInfo
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
+from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.onnx_models import ENSEMBLE
 
 

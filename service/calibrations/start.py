@@ -25,8 +25,8 @@ from service.calibrations.findings import (
 from service.calibrations.manage import library_versions
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
-from service.child.reading.open_set import Batch
 from service.errors import OutcomeUnknown
+from service.runner.messages.dataset import Batch
 from service.runner.model_description import ModelRuns, runs_of
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles

@@ -24,8 +24,9 @@ from service.calibrations.set_checks import (
     kept_passes,
 )
 from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
-from service.child.reading.open_set import Batch, DatasetInfo, DatasetKind, Reading
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.runner.messages.dataset import Batch, DatasetInfo, DatasetKind
+from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import UploadedSet
 from service.workspace import Workspace

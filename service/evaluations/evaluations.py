@@ -13,11 +13,11 @@ from service.calibrations.set_checks import check_label_range
 from service.calibrations.start import keep_shards
 from service.calibrations.upload import asked_reading
 from service.calibrations.uploaded_files import UploadedFile
-from service.child.reading.open_set import Reading
 from service.errors import InvalidDataset, OutcomeUnknown
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
 from service.predictions.load_calibration import load_served
+from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles

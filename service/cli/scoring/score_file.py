@@ -25,13 +25,12 @@ from rich.text import Text
 from howsure.client import Client
 from howsure.client.resources import Calibration
 from howsure.client.uploads import Arrays
-from service.child.reading.open_set import Dataset, DatasetInfo
 from service.cli.calibrate import one_file
 from service.cli.failure import one_sentence
 from service.cli.scoring.parts import Manifest, Parts
 from service.cli.scoring.source import digest_of, input_columns, opened_input, rows_of
 from service.cli.scoring.writers import Result, writer_of
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import Batch, Dataset, DatasetInfo
 
 
 class _Rate(ProgressColumn):

@@ -11,12 +11,14 @@ import numpy as np
 from howsure.client.resources import Calibration
 from howsure.client.uploads import Arrays
 from service.child.reading.checks import SUPPLIED_PREFIX
-from service.child.reading.open_set import Dataset, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.child.reading.pictures.picture_dataset import PictureDataset
 from service.cli.failure import CommandFailed
 from service.errors import ServiceError
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import Batch, Dataset
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import Reading
 
 LOCATION = "input"
 FILE, TRUE_LABEL = "file", "true_label"
