@@ -1,12 +1,14 @@
 """The service beside a bare server and beside ``session.run``, under load.
 
     python benchmarks/serve_throughput.py [--quick] [--repeats 5] [--json FILE]
+    python benchmarks/serve_throughput.py --previous ../howsure-1.0/.venv/bin/python
 
 Makes two seeded models (a perceptron and a small CNN), starts the service (and calibrates them
 through POST /calibrate) and two bare servers (serve/bare_server.py), asks each once whether its
 classes are those of ONNX Runtime, and loads one after the other from a process of its own, in an
 order that is shuffled for every repeat. Prints Markdown: the median of each cell, and the ratios of
-the service to the bare servers, each of two measurements of one repeat.
+the service to the bare servers, each of two measurements of one repeat. With ``--previous`` it is
+compared with another version of itself, run by that interpreter, in place of the bare servers.
 """
 
 import argparse
@@ -17,7 +19,7 @@ import os
 import platform
 import sys
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -34,8 +36,14 @@ from serve.cells import (
 from serve.generators import GENERATORS, default_generator
 from serve.load import closed_loop
 from serve.networks import Network, network
-from serve.server_process import bare_server, calibrate, end_in_order_when_told, service
-from serve.tables import Repeats, numbers_table, ratios_table
+from serve.server_process import (
+    ServerProcess,
+    bare_server,
+    calibrate,
+    end_in_order_when_told,
+    service,
+)
+from serve.tables import PREVIOUS, Repeats, numbers_table, ratios_table
 
 WARM_CONNECTIONS = 8
 WARM_SECONDS = 0.3
@@ -47,12 +55,11 @@ def main() -> None:
     networks = [network(name) for name in given.models]
     with ExitStack() as stack:
         ours = stack.enter_context(service(threads=str(given.threads), workers="1"))
-        for made in networks:
-            calibrate(ours, made)
-        others = [
-            stack.enter_context(bare_server(networks, threads=given.threads, worker=worker))
-            for worker in (False, True)
-        ]
+        others = [stack.enter_context(server) for server in compared_servers(networks, given)]
+        for server in [ours, *others]:
+            if server.name.startswith("howsure"):
+                for made in networks:
+                    calibrate(server, made)
         cells = asked_cells([ours, *others], networks, given.rows, given.connections)
         check(cells, networks)
         measured = measure(cells, networks, given)
@@ -64,6 +71,16 @@ def main() -> None:
     print(numbers_table(measured), ratios_table(measured), sep="\n\n")
     if given.json:
         given.json.write_text(json.dumps(as_records(measured), indent=1) + "\n")
+
+
+def compared_servers(
+    networks: Sequence[Network], given: argparse.Namespace
+) -> list[AbstractContextManager[ServerProcess]]:
+    """Return the servers to compare with, not yet started."""
+    if given.previous:
+        threads = str(given.threads)
+        return [service(name=PREVIOUS, python=given.previous, threads=threads, workers="1")]
+    return [bare_server(networks, threads=given.threads, worker=worker) for worker in (False, True)]
 
 
 def arguments() -> argparse.Namespace:
@@ -78,6 +95,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--threads", type=int, default=1, help="of each ONNX Runtime session")
     parser.add_argument("--seed", type=int, default=0, help="of the order of the cells")
     parser.add_argument("--generator", choices=GENERATORS, default=default_generator())
+    parser.add_argument("--previous", metavar="PYTHON", help="interpreter of another version")
     parser.add_argument("--json", type=Path, help="write every measurement to this file")
     parser.add_argument("--quick", action="store_true", help="one model, one repeat, fewer cells")
     given = parser.parse_args()

@@ -39,14 +39,18 @@ class ServerProcess:
 
 @contextmanager
 def running(
-    name: str, command: Sequence[str], folder: Path, settings: Mapping[str, str]
+    name: str,
+    command: Sequence[str],
+    folder: Path,
+    settings: Mapping[str, str],
+    python: str = sys.executable,
 ) -> Iterator[ServerProcess]:
     """Start a Python module that prints its address; end it and its descendants."""
     log = folder / f"{name}.log"
     own = {key: value for key, value in os.environ.items() if not key.startswith("HOWSURE_")}
     with log.open("wb") as file:
         process = subprocess.Popen(  # noqa: S603 - our own interpreter and modules
-            [sys.executable, "-m", *command],
+            [python, "-m", *command],
             env={**own, **settings},
             cwd=folder,
             stdin=subprocess.DEVNULL,
@@ -61,13 +65,15 @@ def running(
 
 
 @contextmanager
-def service(**settings: str) -> Iterator[ServerProcess]:
-    """Start ``howsure serve`` with a fresh data folder; keywords are settings."""
+def service(
+    *, name: str = "howsure", python: str = sys.executable, **settings: str
+) -> Iterator[ServerProcess]:
+    """Start ``howsure serve`` with a fresh data folder; other keywords are settings."""
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as scratch:
         options = {"data_dir": f"{scratch}/data", "port": "0", "device": "cpu"} | settings
-        environment = {f"HOWSURE_{name.upper()}": value for name, value in options.items()}
+        environment = {f"HOWSURE_{key.upper()}": value for key, value in options.items()}
         command = ["service", "serve"]
-        with running("howsure", command, Path(scratch), environment) as server:
+        with running(name, command, Path(scratch), environment, python) as server:
             yield server
 
 

@@ -8,6 +8,7 @@ from serve.cells import IN_PROCESS, Cell, Numbers
 Repeats = dict[Cell, list[Numbers]]
 # What a body of ours is held against: numbers written out, or their bytes.
 BARE_BODY = {"json": "json", "npy": "raw", "oip": "raw"}
+PREVIOUS = "howsure, previous"
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
@@ -39,15 +40,17 @@ def numbers_table(measured: Repeats) -> str:
 
 
 def ratios_table(measured: Repeats) -> str:
-    """Return ours over each bare server's, by cell: the median of the ratios of the repeats."""
+    """Return ours over each other server's, by cell: the median of the ratios of the repeats."""
     names = "model,body,rows,connections,over,req/s,p50,p99,CPU/row,PSS"
     rows = []
     for cell in sorted(measured, key=_order):
         if cell.server != "howsure":
             continue
-        for other in ("bare", "bare, thread"):
-            body = BARE_BODY[cell.body]
+        for other in ("bare", "bare, thread", PREVIOUS):
+            body = cell.body if other == PREVIOUS else BARE_BODY[cell.body]
             base = Cell(cell.network, cell.rows, cell.connections, body, other)
+            if base not in measured:
+                continue
             pairs = list(zip(measured[cell], measured[base], strict=True))
             quotients = [
                 f"{median(getattr(a, name) / max(getattr(b, name), 1e-9) for a, b in pairs):.2f}"
