@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from howsure.statistics.ranking import RankedSamples
-from service.child.reading.open_set import DatasetLimits
 from service.child.requests.limits import BodyLimits
 from service.jobs.queue import JobQueue, JobTable
 from service.jobs.samples import KeepInputs
@@ -14,6 +13,7 @@ from service.lru_cache import LruCache
 from service.metrics.metrics import Metrics
 from service.predictions.served_calibration import ServedCalibration
 from service.reports.error_samples import ErrorSamples, Kind
+from service.runner.messages.limits import DatasetLimits
 from service.runner.pool import RunnerPool
 from service.storage.artifact_store import ArtifactStore
 from service.storage.database import Database

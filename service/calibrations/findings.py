@@ -18,9 +18,9 @@ from howsure.statistics.findings.inputs_scale import rescaling_factor
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
-from service.child.reading.open_set import Batch
 from service.errors import FindingRefused, InferenceFailed, InvalidInput, Violation
 from service.jobs.recording import scores_recorder
+from service.runner.messages.dataset import Batch
 from service.workspace import Workspace
 
 MOST_ROWS = 256

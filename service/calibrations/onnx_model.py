@@ -12,9 +12,9 @@ from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
 from service.calibrations.set_checks import requested_outputs
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.child.reading.open_set import Batch
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
+from service.runner.messages.dataset import Batch
 from service.runner.messages.onnx_models import (
     LoadedOnnxModel,
     OnnxModelFiles,

@@ -16,9 +16,9 @@ from howsure.statistics.measures import (
     supplied_names,
 )
 from service.calibrations.config import CalibrationConfig
-from service.child.reading.open_set import DatasetInfo
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
+from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.passes import ENSEMBLE
 from service.runner.model_description import ModelDescription
 

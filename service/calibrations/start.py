@@ -24,10 +24,9 @@ from service.calibrations.manage import library_versions
 from service.calibrations.schemas import DryRun, RunCost, rendered_findings
 from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.child.reading.open_set import Batch
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
-from service.runner.messages.dataset import join_batches
+from service.runner.messages.dataset import Batch, join_batches
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles, keys_of

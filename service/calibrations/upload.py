@@ -23,9 +23,10 @@ from service.calibrations.set_checks import (
     class_names,
 )
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.child.reading.open_set import Batch, DatasetInfo, DatasetKind, Reading
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
 from service.http.uploads import SpooledFile
+from service.runner.messages.dataset import Batch, DatasetInfo, DatasetKind
+from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from service.child.reading.open_set import DatasetLimits
 from service.jobs.recording import RecordingContext
 from service.metrics.metrics import Metrics
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.model_files import OpenModels
 from service.runner.pool import RunnerPool

@@ -13,9 +13,10 @@ from howsure.statistics.arrays import as_scores
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
-from service.child.reading.open_set import Batch, DatasetLimits
 from service.errors import Overloaded, StorageFull
 from service.runner.devices import Device
+from service.runner.messages.dataset import Batch
+from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.runner.pool import RunnerPool
 from service.storage.artifact_keys import JobFiles

@@ -14,8 +14,7 @@ from numpy.lib import format as npy_format
 
 import models
 from howsure.statistics.records.records import Records, concatenate
-from service.child.reading.checks import SUPPLIED_PREFIX
-from service.child.reading.npz_layout import LABELS
+from service.child.reading.checks import LABELS, SUPPLIED_PREFIX
 from service.errors import ArtifactDamaged
 from service.runner.messages.dataset import AnyArray, Batch, DatasetInfo
 from service.runner.messages.frames import (

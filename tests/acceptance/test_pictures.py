@@ -22,8 +22,10 @@ from predict_bodies import NPZ, npz, send
 from running_service import calibrate
 
 from service.child.pictures.values import model_values
-from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS
+from service.runner.messages.reading import Reading
 
 pytestmark = pytest.mark.slow
 

@@ -4,8 +4,8 @@ import pytest
 
 from service.calibrations.config import CalibrationConfig
 from service.calibrations.set_checks import check_class_map, check_same_classes, class_names
-from service.child.reading.open_set import DatasetInfo
 from service.errors import InvalidConfig, InvalidDataset
+from service.runner.messages.dataset import DatasetInfo
 
 NO_CONFIG = CalibrationConfig()
 

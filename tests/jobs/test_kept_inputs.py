@@ -20,12 +20,12 @@ from job_workspaces import (
 from predictor import predictor_of
 from runner_models import linear, rows, weights
 
-from service.child.reading.open_set import Batch
 from service.errors import Conflict
 from service.exports.export import exported_file
 from service.jobs.acceptance import CallContext
 from service.jobs.recording import ShardTask
 from service.jobs.samples import MOST_BYTES, MOST_ROWS, rows_to_keep
+from service.runner.messages.dataset import Batch
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.shards import read_shard

@@ -9,8 +9,9 @@ from runner_models import linear, rows, save, weights
 
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
-from service.child.reading.open_set import DatasetLimits, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.jobs.recording import RecordingContext, ShardTask, record_shard
+from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.runner.pool import RunnerPool
 from service.storage.artifact_keys import JobFiles, recorded

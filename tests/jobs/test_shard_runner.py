@@ -14,11 +14,11 @@ from wrapped_store import WrappedStore
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import concatenate
-from service.child.reading.open_set import DatasetLimits
 from service.errors import ArtifactDamaged, InvalidDataset
 from service.jobs.recording import RecordingContext, ShardTask
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards, completed
 from service.runner.devices import Device
+from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact

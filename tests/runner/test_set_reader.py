@@ -8,9 +8,10 @@ from lying_children import start_lying
 from picture_sets import class_folders, write_zip
 from runner_children import children
 
-from service.child.reading.open_set import DatasetLimits, Reading
 from service.errors import InvalidDataset, Overloaded, TooLarge
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS
+from service.runner.messages.reading import Reading
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import CRASHED, STOPPED, SetReader

@@ -11,9 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 
-from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidInput
-from service.runner.messages.reading import AS_IT_IS
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import AS_IT_IS, Reading
 
 LIMITS = DatasetLimits()
 

@@ -16,7 +16,6 @@ from storage_rows import tenant_of
 import models
 from service.calibrations.start import start_calibration
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.child.reading.open_set import DatasetLimits
 from service.child.requests.limits import BodyLimits
 from service.evaluations.evaluations import get_evaluation, start_evaluation
 from service.http.uploads import SpooledFile
@@ -25,6 +24,7 @@ from service.jobs.recording import RecordingContext
 from service.jobs.samples import KeepInputs
 from service.jobs.shards import ThreadShards
 from service.jobs.worker import Workers
+from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.runner.pool import RunnerPool
 from service.runner.spawner import StartChild

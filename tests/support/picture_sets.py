@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from picture_files import encoded
 
-from service.child.reading.open_set import Dataset, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidInput
+from service.runner.messages.dataset import Dataset
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import Reading
 
 LIMITS = DatasetLimits()
 AS_THEY_ARE = Reading(preprocessing=Preprocessing())

@@ -3,8 +3,10 @@
 import sys
 from pathlib import Path
 
-from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import Reading
 
 
 def main() -> None:

@@ -1,40 +1,20 @@
 """What the bytes of a picture claim: format, size, frames and scans, before anything is decoded."""
 
-from collections.abc import Iterator
 from typing import Literal, TypeAlias
 
+from service.child.magic_bytes import other_format
 from service.errors import InvalidInput, TooLarge
 
 PictureFormat: TypeAlias = Literal["JPEG", "PNG", "WebP"]
 
 PICTURE_FORMATS = "JPEG, PNG or WebP"
+# 256 MiB once they are decoded, of four bytes each.
+MOST_PIXELS = 64_000_000
+# A progressive JPEG of few bytes may ask for every pixel again in each of thousands of scans.
+MOST_SCANNED_PIXELS = 32 * MOST_PIXELS
 
-_OTHERS: tuple[tuple[int, bytes, str], ...] = (
-    (0, b"GIF8", "GIF"),
-    (0, b"BM", "BMP"),
-    (0, b"II*\x00", "TIFF"),
-    (0, b"MM\x00*", "TIFF"),
-    (0, b"II+\x00", "TIFF"),
-    (4, b"ftypheic", "HEIC"),
-    (4, b"ftypheix", "HEIC"),
-    (4, b"ftypmif1", "HEIF"),
-    (4, b"ftypavif", "AVIF"),
-    (0, b"\x00\x00\x00\x0cjP  ", "JPEG 2000"),
-    (0, b"\xff\x4f\xff\x51", "JPEG 2000"),
-    (0, b"\x00\x00\x00\x0cJXL ", "JPEG XL"),
-    (0, b"\xff\x0a", "JPEG XL"),
-    (0, b"\x00\x00\x01\x00", "an icon"),
-    (0, b"8BPS", "Photoshop"),
-    (0, b"%PDF", "PDF"),
-    (0, b"%!PS", "PostScript"),
-    (0, b"PK\x03\x04", "a zip archive"),
-    (0, b"\x1f\x8b", "gzip"),
-    (0, b"\x93NUMPY", "an .npy array"),
-    (0, b"<svg", "SVG"),
-    (0, b"<?xml", "XML"),
-    (0, b"<", "HTML or XML"),
-    (0, b"{", "JSON"),
-)
+_START_OF_SCAN = b"\xff\xda"
+_VP8X_ANIMATED = 0x02
 
 
 def picture_format(content: bytes, *, place: str, invalid: type[InvalidInput]) -> PictureFormat:
@@ -43,7 +23,7 @@ def picture_format(content: bytes, *, place: str, invalid: type[InvalidInput]) -
     Raises
     ------
     InvalidInput
-        Of the class ``invalid``: if it is in no format that is read; the message tells which.
+        Of the class ``invalid``: if it is in no format that is read; the message names it.
     """
     if content.startswith(b"\xff\xd8\xff"):
         return "JPEG"
@@ -51,46 +31,30 @@ def picture_format(content: bytes, *, place: str, invalid: type[InvalidInput]) -
         return "PNG"
     if content.startswith(b"RIFF") and content[8:12] == b"WEBP":
         return "WebP"
-    raise invalid.at(place, f"expected a picture, {PICTURE_FORMATS}, got {_told(content)}")
-
-
-def _told(content: bytes) -> str:
-    if not content:
-        return "no bytes"
-    for offset, magic, name in _OTHERS:
-        if content.startswith(magic, offset):
-            return name
-    return f"{len(content)} bytes of an unknown format"
-
-
-# 256 MiB once they are decoded, of four bytes each.
-MOST_PIXELS = 64_000_000
-# A progressive JPEG of few bytes may ask for every pixel again in each of thousands of scans.
-MOST_SCANNED_PIXELS = 32 * MOST_PIXELS
-
-_START_OF_SCAN = b"\xff\xda"
-_PNG_HEADER_BYTES = 8
-_PNG_CHUNK_BYTES = 12  # length, name and checksum
-_VP8X_ANIMATED = 0x02
+    unknown = f"{len(content)} bytes of an unknown format" if content else "no bytes"
+    name, _ = other_format(content) or (unknown, "")
+    raise invalid.at(place, f"expected a picture, {PICTURE_FORMATS}, got {name}")
 
 
 def check_frames(
     content: bytes, kind: PictureFormat, *, place: str, invalid: type[InvalidInput]
 ) -> None:
-    """Refuse a picture that moves: which of its frames a model should see is not ours to say.
+    """Refuse an animated picture: it is unclear which of its frames a model should see.
 
     Raises
     ------
     InvalidInput
         Of the class ``invalid``.
     """
-    moves = kind == "WebP" and content[12:16] == b"VP8X" and bool(content[20] & _VP8X_ANIMATED)
-    if moves or (kind == "PNG" and b"acTL" in _png_chunks(content)):
+    is_animated = kind == "PNG" and b"acTL" in content[: content.find(b"IDAT")]
+    if kind == "WebP" and content[12:16] == b"VP8X":
+        is_animated = bool(content[20] & _VP8X_ANIMATED)
+    if is_animated:
         raise invalid.at(place, f"this {kind} is animated; send one still picture")
 
 
 def check_size(width: int, height: int, *, place: str, state: str = "") -> None:
-    """Refuse a picture of too many pixels, in whatever state it is: " once it is resized".
+    """Refuse a picture of too many pixels; ``state`` says when, such as " once it is resized".
 
     Raises
     ------
@@ -105,7 +69,7 @@ def check_size(width: int, height: int, *, place: str, state: str = "") -> None:
 
 
 def check_scans(content: bytes, width: int, height: int, *, place: str) -> None:
-    """Refuse a JPEG that would be gone over too often.
+    """Refuse a JPEG whose pixels are written too many times.
 
     Raises
     ------
@@ -117,9 +81,9 @@ def check_scans(content: bytes, width: int, height: int, *, place: str) -> None:
 
 
 def webp_size(content: bytes) -> tuple[int, int] | None:
-    """Return width and height as the head of a WebP claims them; None where it is no head.
+    """Return the width and height that the header of a WebP claims; None if it is invalid.
 
-    Its decoder takes the memory for all pixels before it tells their number.
+    Its decoder allocates all pixels before it tells their number.
     """
     kind, head = content[12:16], content[20:30]
     if kind == b"VP8 " and head[3:6] == b"\x9d\x01\x2a":
@@ -134,10 +98,3 @@ def webp_size(content: bytes) -> tuple[int, int] | None:
 
 def _number(content: bytes) -> int:
     return int.from_bytes(content, "little")
-
-
-def _png_chunks(content: bytes) -> Iterator[bytes]:
-    start = _PNG_HEADER_BYTES
-    while start + _PNG_CHUNK_BYTES <= len(content):
-        yield content[start + 4 : start + 8]
-        start += _PNG_CHUNK_BYTES + int.from_bytes(content[start : start + 4], "big")

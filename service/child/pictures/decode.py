@@ -1,8 +1,7 @@
-"""From the bytes of a JPEG, PNG or WebP to pixels of the size and colours that a model takes.
+"""Decoding of JPEG, PNG and WebP to the pixels that a model takes.
 
-What a picture is, is what Pillow makes of it, in full: no decoder is told to save itself detail.
-Beyond that, EXIF orientation is applied; colour profiles are not; transparency is dropped, what
-lies under it is seen; of 16 bits the upper eight are kept.
+Pictures are decoded at full resolution by Pillow. EXIF orientation is applied, colour profiles are
+not. Transparency is dropped: the colour under it is seen. Of 16 bits the upper eight are kept.
 """
 
 from collections.abc import Mapping
@@ -10,7 +9,7 @@ from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageOps
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
@@ -25,30 +24,28 @@ from service.child.pictures.claims import (
     picture_format,
     webp_size,
 )
-from service.child.pictures.geometry import cropped, resized, upright
+from service.child.pictures.geometry import cropped, resized
 from service.errors import InvalidInput, ServiceError
 from service.runner.messages.preprocessing import Preprocessing
 
 
 class _QuietJpegFile(JpegImageFile):
-    """A JPEG whose resolution nobody asks for: to look for it warns of damage in EXIF data."""
+    """A JPEG without its resolution, whose lookup warns of damage in EXIF data."""
 
     def _read_dpi_from_exif(self) -> None:
-        """Leave it."""
+        """Do nothing."""
 
 
-# Not `Image.open`: it warns of a size before it can be asked for, and takes the pictures within
-# a JPEG for one that moves.
+# Not `Image.open`: it warns of large sizes, and takes a JPEG with a preview for an animated one.
 _READERS: Mapping[PictureFormat, type[ImageFile]] = {
     "JPEG": _QuietJpegFile,
     "PNG": PngImageFile,
     "WebP": WebPImageFile,
 }
 
-# The blocks that Pillow takes memory in: those of less than 32 MiB glibc keeps when they are given
-# back, for the same thread, so that each thread would hold what its largest picture took.
-_BLOCK_BYTES = 64 * 1024**2
-Image.core.set_block_size(_BLOCK_BYTES)  # type: ignore[attr-defined]  # it is documented, if not typed
+# glibc keeps freed blocks of less than 32 MiB for the thread that used them: each thread would keep
+# as much memory as its largest picture took.
+Image.core.set_block_size(64 * 1024**2)  # type: ignore[attr-defined]  # it is documented, if not typed
 
 
 def read_picture(
@@ -60,14 +57,14 @@ def read_picture(
 ) -> NDArray[np.uint8]:
     """Return the pixels of a picture, uint8 of shape (height, width, channels).
 
-    The channels are red, green and blue, also where the model takes them in another order, or one
-    of grey. ``place`` is what the picture is called in errors.
+    The channels are red, green and blue, whatever order the model takes, or one of grey. ``place``
+    names the picture in errors.
 
     Raises
     ------
     InvalidInput
         Of the class ``invalid``: if it is no whole still picture in a format that is read, or is
-        smaller than what is cut out of it.
+        smaller than the crop.
     TooLarge
         If it claims more pixels than are decoded, or would have more once it is resized.
     """
@@ -81,7 +78,8 @@ def read_picture(
         raise invalid.at(
             place, f"this {kind} cannot be decoded: it is damaged or cut off; send it again"
         ) from error
-    image = _coloured(upright(image), preprocessing)
+    _turn_upright(image)
+    image = _coloured(image, preprocessing)
     image = resized(image, preprocessing, place=place)
     image = cropped(image, preprocessing, place=place, invalid=invalid)
     pixels = np.asarray(image, dtype=np.uint8)
@@ -89,7 +87,7 @@ def read_picture(
 
 
 def claimed_pixels(content: bytes) -> int:
-    """Return the pixels that the head of a picture claims; where it is none, the most there are."""
+    """Return the pixels that the header of a picture claims, the limit if it is invalid."""
     try:
         kind = picture_format(content, place="", invalid=InvalidInput)
         size = webp_size(content) if kind == "WebP" else _READERS[kind](BytesIO(content)).size
@@ -105,7 +103,7 @@ def _loaded(
     if kind == "WebP":
         size = webp_size(content)
         if size is None:
-            raise invalid.at(place, "this WebP cannot be decoded: its head is none of a picture")
+            raise invalid.at(place, "this WebP cannot be decoded: its header is invalid")
         check_size(*size, place=place)
     image = _READERS[kind](BytesIO(content))
     check_size(*image.size, place=place)
@@ -113,6 +111,16 @@ def _loaded(
         check_scans(content, *image.size, place=place)
     image.load()
     return image
+
+
+def _turn_upright(image: Image.Image) -> None:
+    """Apply the orientation in the EXIF data; damaged data counts as none."""
+    try:
+        ImageOps.exif_transpose(image, in_place=True)
+    except MemoryError:
+        raise
+    except Exception:  # noqa: BLE001, S110 - readers of strangers' bytes fail in every way there is
+        pass
 
 
 def _coloured(image: Image.Image, preprocessing: Preprocessing) -> Image.Image:

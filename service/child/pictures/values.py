@@ -1,4 +1,4 @@
-"""From pixels to what a model takes: scaled, standardised, in its channels' order and layout."""
+"""Pixels as a model takes them: scaled, standardised, in its channel order and layout."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -7,7 +7,7 @@ from service.runner.messages.preprocessing import Preprocessing
 
 
 def model_values(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDArray[np.float32]:
-    """Return the model's input of pixels, float32 in its layout.
+    """Return pixels as the model's input, float32 in its layout.
 
     Parameters
     ----------
@@ -17,7 +17,7 @@ def model_values(pixels: NDArray[np.uint8], preprocessing: Preprocessing) -> NDA
     Returns
     -------
     ndarray of float32
-        ``(pixels * scale - mean) / std``, by a factor and a term that are reckoned in float64.
+        ``(pixels * scale - mean) / std``, with a factor and a term computed in float64.
     """
     mean, std = np.asarray(preprocessing.mean), np.asarray(preprocessing.std)
     factors = (preprocessing.scale / std).astype(np.float32)

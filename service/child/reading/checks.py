@@ -1,8 +1,7 @@
 """The rules that values obey, whatever file they come from. Rows count from 0."""
 
 import re
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from typing import Literal
 
 import numpy as np
@@ -14,34 +13,16 @@ from service.runner.messages.dataset import AnyArray, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import SetContext
 
+LABELS = "labels"
 MIN_CLASSES = 2
 SUM_TOLERANCE = 1e-3
 PERCENT = 100.0
 
 
-@dataclass(frozen=True)
-class Places:
-    """How the rows and cells of uploaded outputs are called in messages.
-
-    A matrix is addressed as ``calibration.logits[17][3]``, columns of a table as
-    ``calibration.logit_3[17]``.
-    """
-
-    location: str
-    array: str
-    column_prefix: str | None = None
-
-    def row(self, row: int) -> str:
-        """Return the name of a sample."""
-        if self.column_prefix is None:
-            return f"{self.location}.{self.array}[{row}]"
-        return f"{self.location}.{self.column_prefix}*[{row}]"
-
-    def cell(self, row: int, column: int) -> str:
-        """Return the name of a sample's value for a class."""
-        if self.column_prefix is None:
-            return f"{self.row(row)}[{column}]"
-        return f"{self.location}.{self.column_prefix}{column}[{row}]"
+def is_plain_name(name: str) -> bool:
+    """Tell whether a name may stand in messages and leads nowhere if it is taken for a path."""
+    is_path = any(part in ("", ".", "..") for part in name.split("/"))
+    return name.isprintable() and "\\" not in name and not is_path
 
 
 def check_batch_size(size: int) -> None:
@@ -73,11 +54,11 @@ def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> Non
 
 
 def check_labels(
-    labels: NDArray[np.integer], *, place: str, start: int, n_classes: int | None, n_allowed: int
+    labels: NDArray[np.integer], *, place: str, n_classes: int | None, n_allowed: int
 ) -> Labels:
-    """Return a slice of the labels as int64, each a class from 0.
+    """Return the labels as int64, each a class from 0.
 
-    ``start`` is the row of the first. ``n_allowed`` bounds a class where ``n_classes`` is unknown.
+    ``n_allowed`` bounds a class where ``n_classes`` is unknown.
 
     Raises
     ------
@@ -92,7 +73,7 @@ def check_labels(
         if labels[row] < 0:
             fix = "leave out samples without a label"
         raise InvalidDataset.at(
-            f"{place}[{start + row}]",
+            f"{place}[{row}]",
             f"expected a class from 0 to {upper - 1}, got {int(labels[row])}; {fix}",
         )
     return labels.astype(np.int64, copy=False)
@@ -123,8 +104,9 @@ def check_outputs(
     values: NDArray[np.floating],
     *,
     kind: Literal["logits", "probabilities"],
-    places: Places,
     start: int,
+    row_place: Callable[[int], str],
+    cell_place: Callable[[int, int], str],
 ) -> None:
     """Refuse a batch of logits or probabilities that breaks the rules of its kind.
 
@@ -135,41 +117,40 @@ def check_outputs(
         probabilities does not sum to one within 1e-3.
     """
     bad = ~np.isfinite(values)
+    if kind == "probabilities":
+        # An upper end of exactly one would refuse a float16 softmax for its rounding.
+        bad |= (values < 0) | (values > 1 + SUM_TOLERANCE)
     if bad.any():
-        row, column = _first(bad)
-        fix = "for a class that is ruled out send a very low logit, such as -10000"
+        row, column = (int(at) for at in np.unravel_index(np.argmax(bad), bad.shape))
         raise InvalidDataset.at(
-            places.cell(start + row, column),
-            f"expected a finite number, got {values[row, column]}"
-            + (f"; {fix}" if kind == "logits" and values[row, column] == -np.inf else ""),
+            cell_place(start + row, column), _refused_output(values[row], column, kind)
         )
     if kind == "logits":
         return
-    # An upper end of exactly one would refuse a float16 softmax for its rounding.
-    bad = (values < 0) | (values > 1 + SUM_TOLERANCE)
-    if bad.any():
-        row, column = _first(bad)
-        fix = "send logits under the name of logits"
-        if (values[row] >= 0).all() and abs(values[row].sum() - PERCENT) <= PERCENT / 100:
-            fix = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
-        raise InvalidDataset.at(
-            places.cell(start + row, column),
-            f"expected a probability from 0 to 1, got {values[row, column]}; {fix}",
-        )
     sums = values.sum(axis=1, dtype=np.float64)
     bad = np.abs(sums - 1) > SUM_TOLERANCE
     if bad.any():
         row = int(np.argmax(bad))
         raise InvalidDataset.at(
-            places.row(start + row),
+            row_place(start + row),
             f"expected probabilities that sum to 1 within {SUM_TOLERANCE}, got {sums[row]:.6g}; "
             "independent sigmoids are no distribution over classes",
         )
 
 
-def _first(bad: NDArray[np.bool_]) -> tuple[int, int]:
-    row, column = np.unravel_index(np.argmax(bad), bad.shape)
-    return int(row), int(column)
+def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:
+    value = row[column]
+    if kind == "logits" and value == -np.inf:
+        return (
+            f"expected a finite number, got {value}; for a class that is ruled out send a very low "
+            "logit, such as -10000"
+        )
+    if not np.isfinite(value):
+        return f"expected a finite number, got {value}"
+    fix = "send logits under the name of logits"
+    if (row >= 0).all() and abs(row.sum() - PERCENT) <= PERCENT / 100:
+        fix = f"the row sums to {PERCENT:g}, so these are percentages: divide by {PERCENT:g}"
+    return f"expected a probability from 0 to 1, got {value}; {fix}"
 
 
 def check_sizes(info: DatasetInfo, ctx: SetContext, *, fix: str = "send fewer") -> None:

@@ -1,7 +1,7 @@
 """Which index a class has that a set calls by a name: said by the caller, or inferred and told."""
 
 import re
-from array import array
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -70,57 +70,56 @@ def class_indices(
 def _refuse_unknown(found: Sequence[str], class_map: Mapping[str, int], *, place: str) -> None:
     unknown = [name for name in found if name not in class_map]
     if unknown:
-        some = ", ".join(shown(name) for name in unknown[:_SHOWN_NAMES])
         more = len(unknown) - _SHOWN_NAMES
         raise InvalidDataset.at(
             place,
-            f"expected classes that class_map names, got {some}"
+            f"expected classes that class_map names, got {_listed(unknown)}"
             + (f" and {more} more" if more > 0 else "")
             + "; give each of them an index",
         )
 
 
 def _by_position(found: Sequence[str], classes: Sequence[str], *, place: str) -> dict[str, int]:
-    positions = {name: index for index, name in enumerate(classes)}
-    if len(positions) < len(classes):
-        for name in found:
-            if list(classes).count(name) > 1:
-                raise InvalidDataset.at(
-                    place,
-                    f"expected a class that `classes` names once, got {shown(name)}; "
-                    "send class_map to say which index it has",
-                )
-    return positions
+    counts = Counter(classes)
+    for name in found:
+        if counts[name] > 1:
+            raise InvalidDataset.at(
+                place,
+                f"expected a class that `classes` names once, got {shown(name)}; "
+                "send class_map to say which index it has",
+            )
+    return {name: index for index, name in enumerate(classes)}
 
 
 def _numbers(found: Sequence[str], *, place: str, named_by: NamedBy) -> ClassIndices:
     """Return names that are numbers as the indices they are, if they can be."""
-    some = ", ".join(shown(name) for name in found[:_SHOWN_NAMES])
-    wrong = f"expected classes called by their indices, counted from 0, got {some}"
+    fix = "send class_map to say which index each has"
+    wrong = f"expected classes called by their indices, counted from 0, got {_listed(found)}"
     if not all(_INTEGER.fullmatch(name) for name in found):
-        raise InvalidDataset.at(place, f"{wrong}; send class_map to say which index each has")
+        raise InvalidDataset.at(place, f"{wrong}; {fix}")
     numbers = {name: int(name) for name in found}
     values = sorted(numbers.values())
     if len(values) > 1 and values == list(range(1, len(values) + 1)):
         raise InvalidDataset.at(
             place,
-            f"expected classes counted from 0, got 1 to {len(values)}, as if counted from 1; "
-            "send class_map to say which index each has",
+            f"expected classes counted from 0, got 1 to {len(values)}, as if counted from 1; {fix}",
         )
     if len(set(values)) < len(values):
-        raise InvalidDataset.at(
-            place, f"{wrong}, of which two are the same number; send class_map to say what they are"
-        )
+        raise InvalidDataset.at(place, f"{wrong}, of which two are the same number; {fix}")
     if named_by == "folders" and values != list(range(len(values))):
         missing = next(index for index, value in enumerate(values) if index != value)
         raise InvalidDataset.at(
             place,
-            f"expected folders called 0 to {len(values) - 1} or by names, got {some} without "
-            f"{missing}; send class_map to say which index each has",
+            f"expected folders called 0 to {len(values) - 1} or by names, got {_listed(found)} "
+            f"without {missing}; {fix}",
         )
     ordered = dict(sorted(numbers.items(), key=lambda item: item[1]))
     called = "folders are called" if named_by == "folders" else "labels are"
     return ClassIndices(ordered, f"Classes have the numbers that their {called}.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(shown(name) for name in names[:_SHOWN_NAMES])
 
 
 def _beginning(ordered: Mapping[str, int]) -> str:
@@ -128,50 +127,54 @@ def _beginning(ordered: Mapping[str, int]) -> str:
     return some + (", …" if len(ordered) > _SHOWN_NAMES else "")
 
 
-class NamedLabels:
-    """Labels by the names of their classes; ``more`` are classes of which there is no sample."""
+@dataclass(frozen=True)
+class ClassLabels:
+    """The class of each sample, and how the names of the classes were mapped to indices."""
 
-    def __init__(self, *, location: str, max_classes: int, more: Iterable[str] = ()) -> None:
-        self._location = location
-        self._max_classes = max_classes
-        self._codes = array("L")
-        self._code_of: dict[str, int] = {}
-        self._more = frozenset(more)
+    labels: Labels
+    class_map: Mapping[str, int] | None = None
+    is_numbered_by_name: bool = False
+    notes: tuple[str, ...] = ()
 
-    @property
-    def names(self) -> frozenset[str]:
-        """All names that occur."""
-        return self._more | self._code_of.keys()
 
-    def append(self, name: str) -> None:
-        """Add the class of the next sample."""
-        self._codes.append(self._code(name))
+def encode_names(names: Iterable[str]) -> tuple[list[str], Labels]:
+    """Return the distinct names, and for each name its position among them."""
+    code_of: dict[str, int] = {}
+    codes = np.fromiter((code_of.setdefault(name, len(code_of)) for name in names), np.int64)
+    return list(code_of), codes
 
-    def codes(self, names: Iterable[str]) -> Labels:
-        """Return the position of each name among those of `indices`."""
-        return np.array([self._code(name) for name in names], np.int64)
 
-    def indices(self, index_of: Mapping[str, int]) -> Labels:
-        """Return the index of each class, given those of the names."""
-        for name in self.names:
-            if not 0 <= index_of[name] < self._max_classes:
-                raise InvalidDataset.at(
-                    self._location,
-                    f"expected a class from 0 to {self._max_classes - 1}, got {index_of[name]} "
-                    f"for {shown(name)}; classes are counted from 0",
-                )
-        return np.array([index_of[name] for name in self._code_of], np.int64)
+def labels_by_name(
+    names: Sequence[str],
+    codes: Labels,
+    reading: Reading,
+    *,
+    place: str,
+    max_classes: int,
+    named_by: NamedBy = "labels",
+    more: Iterable[str] = (),
+) -> ClassLabels:
+    """Return labels that are given as positions in ``names``.
 
-    def labels(self, index_of: Mapping[str, int]) -> Labels:
-        """Return the class of each sample that was added."""
-        codes = np.frombuffer(self._codes, dtype=f"u{self._codes.itemsize}")
-        labels: Labels = self.indices(index_of)[codes]
-        return labels
+    ``more`` are classes without a sample.
 
-    def _code(self, name: str) -> int:
-        code = self._code_of.setdefault(name, len(self._code_of))
-        if len(self._code_of) > self._max_classes:
-            raise TooLarge.at(
-                self._location, f"expected at most {self._max_classes} classes, got more"
+    Raises
+    ------
+    InvalidDataset
+        If a name has no index, or one that is no class.
+    TooLarge
+        If there are too many classes.
+    """
+    if len(names) > max_classes:
+        raise TooLarge.at(place, f"expected at most {max_classes} classes, got {len(names)}")
+    found = class_indices({*names, *more}, reading, place=place, named_by=named_by)
+    for name in {*names, *more}:
+        if not 0 <= found.map[name] < max_classes:
+            raise InvalidDataset.at(
+                place,
+                f"expected a class from 0 to {max_classes - 1}, got {found.map[name]} for "
+                f"{shown(name)}; classes are counted from 0",
             )
-        return code
+    index_of = np.array([found.map[name] for name in names], np.int64)
+    notes = (found.note,) if found.note else ()
+    return ClassLabels(index_of[codes], found.map, found.by_order, notes)

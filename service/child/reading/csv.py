@@ -7,35 +7,35 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, TypeAlias
 
-from service.child.reading.set_file import SetFile
+from service.child.reading.class_indices import ClassLabels
+from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
     LABEL,
-    check_n_columns,
-    listed,
-    reads_outputs,
-    refuse_duplicates,
-    table_columns,
-)
-from service.child.reading.table_inputs import (
     TableColumn,
+    check_n_columns,
     input_columns,
     label_column,
-    open_inputs,
+    listed,
+    output_columns,
+    reads_outputs,
+    refuse_duplicates,
     take_as_names,
 )
 from service.child.reading.table_labels import count_rows, read_indices, read_names
 from service.child.reading.tables import (
-    READ_BYTES,
+    ArraySource,
+    ClassColumns,
     NumberColumns,
     TableSet,
-    open_outputs,
+    guarded,
     require_pyarrow,
 )
 from service.errors import TooLarge
 from service.runner.messages.reading import SetContext
 
 FORMAT = "csv"
-CellType: TypeAlias = Literal["integers", "numbers", "text"]
+# An Arrow type by its name.
+CellType: TypeAlias = Literal["int64", "float64", "string"]
 
 _MIN_HEADER_BYTES = 65_536
 _HEADER_BYTES_PER_CLASS = 20
@@ -61,64 +61,64 @@ def is_text(head: bytes) -> bool:
 
 
 def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
-    """Open a CSV file, having read its header, counted its rows and checked its labels, if any."""
+    """Open a CSV file, read its header, count its rows and check its labels, if any."""
     require_pyarrow(ctx.location)
     header = _read_header(file, ctx)
     check_n_columns(len(header), ctx)
     if not reads_outputs(header, ctx.reading):
         return _open_inputs(file, header, ctx)
-    columns = table_columns(header, ctx)
-    read = partial(_read_columns, file, header, ctx, {LABEL: "integers"})
-    return open_outputs(columns, read, ctx, dtype="float64", file_format=FORMAT)
+    columns = output_columns(header, ctx)
+    read = partial(_read_columns, file, header, ctx, {LABEL: "int64"})
+    sources: dict[str, ArraySource] = {columns.kind: ClassColumns(columns, "float64", ctx)}
+    labels: ClassLabels | int
+    if columns.labelled:
+        labels = read_indices(LABEL, read, ctx, n_classes=columns.n_classes)
+    else:
+        labels = count_rows(columns.classes[0], read, ctx)
+    return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
 def _open_inputs(file: SetFile, header: Sequence[str], ctx: SetContext) -> TableSet:
     """Open a table of features.
 
-    What a column holds is told from the first row; every other cell is held to that.
+    The first row tells the kind of each column; every other cell must be of that kind.
     """
     refuse_duplicates(header, ctx)
-    # Before any row is read: what is no table at all has no such column.
+    # Before any row is read: a file that is no table at all has no such column.
     label_column(header, ctx)
     cells = _first_row(file, header, ctx)
     columns = input_columns([_table_column(name, cells[name]) for name in header], ctx)
-    sources = {
-        name: NumberColumns(
-            [column.name for column in chosen],
-            "float64",
-            ctx,
-            most_rows=max(1, READ_BYTES // (8 * len(chosen))),
-        )
+    sources: dict[str, ArraySource] = {
+        name: NumberColumns([column.name for column in chosen], "float64", ctx)
         for name, chosen in columns.inputs.items()
     }
     read = partial(_read_columns, file, header, ctx)
+    labels: ClassLabels | int
     if columns.label is None:
         labels = count_rows(next(iter(sources.values())).columns[0], partial(read, {}), ctx)
-        return open_inputs(columns, sources, labels, partial(read, {}), ctx, file_format=FORMAT)
-    name = columns.label.name
-    if take_as_names(ctx.reading) or (cells[name].strip() and not _is_number(cells[name])):
-        found = read_names(name, partial(read, {name: "text"}), ctx)
     else:
-        found = read_indices(name, partial(read, {name: "integers"}), ctx)
-    return open_inputs(columns, sources, found, partial(read, {}), ctx, file_format=FORMAT)
+        name = columns.label.name
+        if take_as_names(ctx.reading) or columns.label.kind != "numbers":
+            labels = read_names(name, partial(read, {name: "string"}), ctx)
+        else:
+            labels = read_indices(name, partial(read, {name: "int64"}), ctx)
+    return TableSet(columns, sources, labels, partial(read, {}), ctx, file_format=FORMAT)
 
 
 def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:
-    types: dict[str, CellType] = dict.fromkeys(header, "text")
+    types: dict[str, CellType] = dict.fromkeys(header, "string")
     for record_batch in _read_columns(file, header, ctx, types, header, 1):
         if record_batch.num_rows:
-            try:
+            with refuse_damage(ctx.place(row=0)):
                 return {name: record_batch.column(name)[0].as_py() or "" for name in header}
-            except UnicodeDecodeError as error:
-                raise ctx.invalid("expected text in UTF-8", row=0) from error
     raise ctx.invalid(f"expected at least one sample, got none below {listed(header)}")
 
 
 def _table_column(name: str, cell: str) -> TableColumn:
     if not cell.strip() or _is_number(cell):
         return TableColumn(name, "numbers", "numbers")
-    holds: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"
-    return TableColumn(name, holds, holds)
+    kind: Literal["dates", "text"] = "dates" if _DATE.fullmatch(cell.strip()) else "text"
+    return TableColumn(name, kind, kind)
 
 
 def _is_number(cell: str) -> bool:
@@ -162,27 +162,24 @@ def _read_columns(
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
     import pyarrow.csv as pa_csv  # noqa: PLC0415 - as above
 
-    arrow = {"integers": pa.int64(), "numbers": pa.float64(), "text": pa.string()}
-    integers = {name for name, cells in types.items() if cells == "integers"}
-    block = max(_MIN_BLOCK_BYTES, _BLOCK_BYTES_PER_COLUMN * len(header))
-    with _refuse_faults(header, integers, ctx):
+    def opened() -> Iterator[Any]:
         # In one thread the messages name the row at fault.
-        reader = pa_csv.open_csv(
+        reader: Iterator[Any] = pa_csv.open_csv(
             pa.PythonFile(file.open(), mode="r"),
-            read_options=pa_csv.ReadOptions(use_threads=False, block_size=block),
+            read_options=pa_csv.ReadOptions(
+                use_threads=False,
+                block_size=max(_MIN_BLOCK_BYTES, _BLOCK_BYTES_PER_COLUMN * len(header)),
+            ),
             convert_options=pa_csv.ConvertOptions(
-                column_types={name: arrow[types.get(name, "numbers")] for name in names},
+                column_types={name: types.get(name, "float64") for name in names},
                 include_columns=list(names),
                 null_values=[""],
             ),
         )
-    while True:
-        # The consumer's own exceptions must not pass through here: so no yield inside.
-        with _refuse_faults(header, integers, ctx):
-            record_batch = next(reader, None)
-        if record_batch is None:
-            return
-        yield record_batch
+        return reader
+
+    integers = {name for name, cells in types.items() if cells == "int64"}
+    yield from guarded(opened, partial(_refuse_faults, header, integers, ctx))
 
 
 @contextmanager
@@ -194,8 +191,8 @@ def _refuse_faults(
 
     try:
         yield
-    except MemoryError:
-        raise  # pyarrow's own is one of its exceptions too
+    except MemoryError:  # pyarrow's own is one of its exceptions too
+        raise
     except pa.ArrowException as error:
         text = str(error)
         if cell := _BAD_CELL.search(text):

@@ -1,4 +1,4 @@
-"""The header of an .npy array, read by numpy: what it claims, before any allocation."""
+"""The header of an .npy array, read by numpy before anything is allocated."""
 
 import math
 import warnings
@@ -14,9 +14,8 @@ from service.runner.messages.dataset import MAX_RANK
 MAGIC = npy_format.MAGIC_PREFIX
 # Headers of plain arrays take 118 bytes; a longer one is an attack on the parser.
 MAX_HEADER_BYTES = 10_000
-# What of a file is needed to read one.
 HEAD_BYTES = MAX_HEADER_BYTES + 12
-# More than any limit; one of thousands of digits is not even to be told.
+# Larger than any limit. A length of thousands of digits is not shown.
 MAX_LENGTH = 2**63 - 1
 
 _READERS = {
@@ -26,15 +25,13 @@ _READERS = {
 _NUMBERS = {"bool", "float16", "float32", "float64"} | {
     f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)
 }
-_TEXT = "text; write numbers"
-_DATES = "dates; write numbers"
 _REFUSED = {
     "O": "Python objects, which are never unpickled; write a plain array of numbers",
-    "U": _TEXT,
-    "S": _TEXT,
+    "U": "text; write numbers",
+    "S": "text; write numbers",
     "c": "complex numbers; write real ones",
-    "M": _DATES,
-    "m": _DATES,
+    "M": "dates; write numbers",
+    "m": "dates; write numbers",
     "V": "raw bytes (bfloat16, perhaps); write it as .astype('float32')",
     "f": "long doubles; write them as .astype('float64')",
 }
@@ -42,7 +39,7 @@ _REFUSED = {
 
 @dataclass(frozen=True)
 class NpyHeader:
-    """Dtype and shape that an .npy array claims, and the bytes its header takes."""
+    """The dtype and shape that an .npy array claims, and the length of its header."""
 
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
@@ -65,8 +62,7 @@ def read_npy_header(head: bytes, *, place: str) -> NpyHeader:
     Raises
     ------
     InvalidDataset
-        If these are no bytes of an .npy array, or one of a kind that is not read: objects, text,
-        records, complex numbers, dates, Fortran order in more than one dimension.
+        If this is no .npy array of numbers in C order with a row per sample.
     """
     if not head.startswith(MAGIC):
         raise InvalidDataset.at(place, "expected an .npy array, got bytes of another kind")
@@ -79,33 +75,22 @@ def read_npy_header(head: bytes, *, place: str) -> NpyHeader:
         # The text may be anything; numpy evaluates it as a literal.
         raise InvalidDataset.at(
             place,
-            "expected the header of an .npy array of format version 1 or 2, of at most "
-            f"{MAX_HEADER_BYTES} bytes, got another text",
+            f"expected an .npy header of version 1 or 2 and at most {MAX_HEADER_BYTES} bytes",
         ) from error
-    _check_dtype(dtype, place=place)
-    _check_shape(shape, place=place)
-    if is_fortran and len(shape) > 1:
-        raise InvalidDataset.at(
-            place, "expected rows in C order, got Fortran order; write np.ascontiguousarray(array)"
-        )
+    if fault := _fault(dtype, shape, is_fortran=is_fortran):
+        raise InvalidDataset.at(place, fault)
     return NpyHeader(dtype, shape, stream.tell())
 
 
-def _check_dtype(dtype: np.dtype[np.generic], *, place: str) -> None:
+def _fault(dtype: np.dtype[np.generic], shape: tuple[int, ...], *, is_fortran: bool) -> str:
     if dtype.names is not None or dtype.subdtype is not None:
-        raise InvalidDataset.at(
-            place, "expected numbers, got records; write each of their fields as an array"
-        )
+        return "expected numbers, got records; write each of their fields as an array"
     if dtype.name not in _NUMBERS:
-        found = _REFUSED.get(dtype.kind, "a dtype that is not read here")
-        raise InvalidDataset.at(place, f"expected numbers, got {found}")
-
-
-def _check_shape(shape: tuple[int, ...], *, place: str) -> None:
+        return f"expected numbers, got {_REFUSED.get(dtype.kind, 'a dtype that is not read here')}"
     if len(shape) > MAX_RANK or not all(type(n) is int and 0 <= n <= MAX_LENGTH for n in shape):
-        raise InvalidDataset.at(
-            place,
-            f"expected a shape of at most {MAX_RANK} axes, each from 0 to {MAX_LENGTH} long",
-        )
+        return f"expected a shape of at most {MAX_RANK} axes, each from 0 to {MAX_LENGTH} long"
     if not shape:
-        raise InvalidDataset.at(place, "expected an array with a row per sample, got a scalar")
+        return "expected an array with a row per sample, got a scalar"
+    if is_fortran and len(shape) > 1:
+        return "expected rows in C order, got Fortran order; write np.ascontiguousarray(array)"
+    return ""

@@ -1,248 +1,294 @@
-"""Sets of arrays: .npz archives, and .npy files with the labels beside them."""
+"""Sets of arrays: .npz archives, and .npy files with their labels in another file."""
 
 import zipfile
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import ExitStack, closing
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import BinaryIO
+from typing import IO, BinaryIO
 
 import numpy as np
 
-from howsure.statistics.arrays import Floats, Labels
+from howsure.statistics.arrays import Labels
 from service.child.reading.checks import (
+    LABELS,
     SUPPLIED_PREFIX,
-    Places,
     check_batch_size,
     check_inputs,
     check_labels,
+    check_n_classes,
+    check_n_samples,
     check_outputs,
+    check_sizes,
     check_supplied,
+    is_plain_name,
+    supplied_names,
 )
 from service.child.reading.npy_header import HEAD_BYTES, NpyHeader, read_npy_header
-from service.child.reading.npz_layout import LABELS, check_label_header, npz_layout
-from service.child.reading.set_file import SetFile
-from service.child.reading.zip_archive import CHUNK_BYTES, MemberStream, ZipArchive, ZipKind
+from service.child.reading.set_file import SetFile, refuse_damage
+from service.child.reading.zip_archive import ZipArchive, read_into
 from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import MAX_NAME_LENGTH, AnyArray, Batch, DatasetInfo
+from service.runner.messages.dataset import (
+    MAX_ARRAYS,
+    MAX_NAME_LENGTH,
+    AnyArray,
+    ArrayInfo,
+    Batch,
+    DatasetInfo,
+    DatasetKind,
+)
+from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext
 
 NPZ_FORMAT, NPY_FORMAT = "npz", "npy"
-LABELS_PER_READ = 65_536
-NPZ = ZipKind(".npz archive", CHUNK_BYTES, "send fewer arrays")
+# `zipfile` makes an object of each entry of the directory.
+MAX_DIRECTORY_BYTES = MEBIBYTE
 
 _SUFFIX = ".npy"
-
-
-class NpzArchive:
-    """The arrays of an .npz archive, by their names."""
-
-    def __init__(self, file: BinaryIO, *, location: str, max_inflated_bytes: int) -> None:
-        self._archive = ZipArchive(
-            file,
-            location=location,
-            kind=NPZ,
-            max_inflated_bytes=max_inflated_bytes,
-            place=lambda member: f"{location}.{_array_name(member, location=location)}",
-        )
-        self._members: dict[str, zipfile.ZipInfo] = {}
-        for member in self._archive.members:
-            name = _array_name(member, location=location)
-            if name in self._members:
-                raise InvalidDataset.at(
-                    f"{location}.{name}", "expected each array once, got it twice"
-                )
-            self._members[name] = member
-
-    @property
-    def sizes(self) -> dict[str, int]:
-        """Inflated bytes of each array, by its name."""
-        return {name: member.file_size for name, member in self._members.items()}
-
-    def open(self, name: str) -> MemberStream:
-        """Return the bytes of an array's file; several may be open at once."""
-        return self._archive.open(self._members[name])
-
-    def close(self) -> None:
-        """Let go of the archive, whose file is not its own."""
-        self._archive.close()
+_MATRIX_RANK = 2
 
 
 class ArrayFile:
-    """An .npy file of its own or in an archive, whose header has been read."""
+    """An .npy file, alone or in an archive, whose header has been read."""
 
-    def __init__(self, open_bytes: Callable[[], MemberStream], size: int, place: str) -> None:
+    def __init__(self, open_bytes: Callable[[], IO[bytes]], size: int, place: str) -> None:
         self.place = place
+        self.size = size
         self._open_bytes = open_bytes
-        self._size = size
-        with closing(open_bytes()) as stream:
-            self.header: NpyHeader = read_npy_header(stream.read_up_to(HEAD_BYTES), place=place)
+        with refuse_damage(place):
+            head = open_bytes().read(HEAD_BYTES)
+        self.header: NpyHeader = read_npy_header(head, place=place)
 
     def check_size(self) -> None:
         """Refuse an array that claims more or fewer bytes than its file has."""
         claimed = self.header.file_bytes
-        if claimed != self._size:
+        if claimed != self.size:
             raise InvalidDataset.at(
                 self.place,
                 f"its header claims {claimed} bytes with shape {self.header.shape}, but there are "
-                f"{self._size}",
+                f"{self.size}",
             )
 
-    def open(self) -> MemberStream:
-        """Return the array's values."""
-        stream = self._open_bytes()
-        stream.read(self.header.header_bytes)
-        return stream
-
-    def read_rows(self, stream: MemberStream, start: int, size: int) -> AnyArray:
-        """Return up to ``size`` rows, which are the next of ``stream`` and begin at ``start``."""
+    def rows(self, size: int) -> Iterator[AnyArray]:
+        """Yield the rows in native byte order, ``size`` at a time."""
         header = self.header
-        values: AnyArray = np.empty(
-            (min(size, header.n_rows - start), *header.shape[1:]), header.dtype
-        )
-        stream.read_into(values.reshape(-1).view(np.uint8))
-        return values.astype(header.dtype.newbyteorder("="), copy=False)
+        with refuse_damage(self.place):
+            stream = self._open_bytes()
+            stream.read(header.header_bytes)
+        for start in range(0, header.n_rows, size):
+            shape = (min(size, header.n_rows - start), *header.shape[1:])
+            values: AnyArray = np.empty(shape, header.dtype)
+            read_into(stream, values, self.place)
+            yield values.astype(header.dtype.newbyteorder("="), copy=False)
+
+
+def npz_arrays(
+    stream: BinaryIO, *, location: str, max_inflated_bytes: int
+) -> Mapping[str, ArrayFile]:
+    """Return the arrays of an .npz archive by their names."""
+    archive = ZipArchive(
+        stream,
+        location=location,
+        max_inflated_bytes=max_inflated_bytes,
+        place=lambda member: f"{location}.{_array_name(member, location)}",
+    )
+    arrays: dict[str, ArrayFile] = {}
+    for member in archive.members:
+        name = _array_name(member, location)
+        place = f"{location}.{name}"
+        if name in arrays:
+            raise InvalidDataset.at(place, "expected each array once, got it twice")
+        arrays[name] = ArrayFile(partial(archive.open, member), member.file_size, place)
+    return arrays
+
+
+def directory_too_long(location: str) -> TooLarge:
+    """Return the error for an archive with too many members, or too long names."""
+    return TooLarge.at(
+        location,
+        f"expected names of arrays in at most {MAX_DIRECTORY_BYTES} bytes; send fewer arrays",
+    )
 
 
 def open_npz(file: SetFile, ctx: SetContext) -> "ArraySet":
-    """Open an .npz archive, having read its headers and checked its labels, if it has any."""
-    refusal = NPZ.too_long(ctx.location)
-    stream = file.open_limited(most=NPZ.max_directory_bytes, refusal=refusal)
-    archive = NpzArchive(
-        stream, location=ctx.location, max_inflated_bytes=ctx.limits.max_inflated_bytes
-    )
-    arrays: dict[str, ArrayFile] = {}
-    for name, size in archive.sizes.items():
-        arrays[name] = ArrayFile(partial(archive.open, name), size, ctx.place(name))
-        arrays[name].check_size()
-    headers = {name: array.header for name, array in arrays.items()}
-    info = npz_layout(headers, ctx)
-    labels = arrays.pop(LABELS, None)
-    return ArraySet(arrays, labels, info, ctx)
+    """Open an .npz archive and check its headers and its labels, if it has any."""
+    refusal = directory_too_long(ctx.location)
+    stream = file.open_limited(most=MAX_DIRECTORY_BYTES, refusal=refusal)
+    limit = ctx.limits.max_inflated_bytes
+    arrays = npz_arrays(stream, location=ctx.location, max_inflated_bytes=limit)
+    if ctx.labels_required and LABELS not in arrays:
+        found = ", ".join(f"`{name}`" for name in list(arrays)[:10]) or "no array"
+        raise ctx.invalid(
+            f"expected an array `{LABELS}` with the class of each sample, got {found}", LABELS
+        )
+    return ArraySet(arrays, ctx, NPZ_FORMAT)
 
 
 def open_npy(file: SetFile, ctx: SetContext, labels_file: SetFile | None = None) -> "ArraySet":
-    """Open an array and the labels beside it, having read both headers and checked the labels."""
-    name = ctx.reading.kind or "inputs"
-    array = _array_file(file, ctx.place(name))
-    info = npz_layout({name: array.header}, replace(ctx, labels_required=False))
-    info = replace(info, format=NPY_FORMAT, labelled=labels_file is not None)
-    if array.header.file_bytes > ctx.limits.max_inflated_bytes:
-        raise TooLarge.at(
-            array.place,
-            f"expected at most {ctx.limits.max_inflated_bytes} bytes, got "
-            f"{array.header.file_bytes}",
-        )
-    array.check_size()
-    labels, labels_place = None, f"{ctx.location}_labels"
-    if labels_file is not None:
-        labels = _array_file(labels_file, labels_place)
-        _check_labels_file(labels, info)
-    elif ctx.labels_required:
+    """Open an array and its labels file, and check both headers and the labels."""
+    labels_place = f"{ctx.location}_labels"
+    if labels_file is None and ctx.labels_required:
         raise InvalidDataset.at(
             labels_place,
             "expected the labels of this array, which has none itself; send an .npy array of "
             f"class indices as the part {labels_place}",
         )
-    return ArraySet({name: array}, labels, info, ctx)
-
-
-def _array_file(file: SetFile, place: str) -> ArrayFile:
-    return ArrayFile(lambda: MemberStream(file.open(), place), file.size, place)
+    name = ctx.reading.kind or "inputs"
+    arrays: dict[str, ArrayFile] = {name: ArrayFile(file.open, file.size, ctx.place(name))}
+    if labels_file is not None:
+        arrays[LABELS] = ArrayFile(labels_file.open, labels_file.size, labels_place)
+    return ArraySet(arrays, ctx, NPY_FORMAT)
 
 
 class ArraySet:
     """Arrays side by side; every pass over them reads their files anew."""
 
-    def __init__(
-        self,
-        arrays: Mapping[str, ArrayFile],
-        labels: ArrayFile | None,
-        info: DatasetInfo,
-        ctx: SetContext,
-    ) -> None:
-        self.info = info
+    def __init__(self, arrays: Mapping[str, ArrayFile], ctx: SetContext, file_format: str) -> None:
+        for array in arrays.values():
+            array.check_size()
+        self.info = _check_headers(arrays, ctx, file_format)
         self._arrays = arrays
-        self._labels = labels
         self._ctx = ctx
-        for _ in self._label_slices(LABELS_PER_READ):
-            pass  # they are checked as they pass
+        self._labels = self._read_labels()
 
     def labels(self) -> Labels:
-        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
-        return np.concatenate(list(self._label_slices(LABELS_PER_READ)))
+        """Return the classes of all samples, zeros without a meaning if the set is unlabelled."""
+        return self._labels
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in their order, ``size`` at a time."""
         check_batch_size(size)
-        with ExitStack() as stack:
-            streams = {
-                name: stack.enter_context(closing(array.open()))
-                for name, array in self._arrays.items()
-            }
-            labels = stack.enter_context(closing(self._label_slices(size)))
-            for start in range(0, self.info.n_samples, size):
-                yield Batch(
-                    start,
-                    {
-                        name: self._read(streams[name], name, start, size)
-                        for name in self.info.arrays
-                    },
-                    next(labels),
-                    {
-                        name: self._read_supplied(streams, name, start, size)
-                        for name in self.info.supplied
-                    },
-                )
+        rows = {name: array.rows(size) for name, array in self._arrays.items() if name != LABELS}
+        for start in range(0, self.info.n_samples, size):
+            yield Batch(
+                start,
+                {name: self._checked(next(rows[name]), name, start) for name in self.info.arrays},
+                self._labels[start : start + size].copy(),
+                {
+                    name: check_supplied(
+                        next(rows[f"{SUPPLIED_PREFIX}{name}"]),
+                        place=self._ctx.place(f"{SUPPLIED_PREFIX}{name}"),
+                        start=start,
+                    )
+                    for name in self.info.supplied
+                },
+            )
 
-    def _read(self, stream: MemberStream, name: str, start: int, size: int) -> AnyArray:
-        array = self._arrays[name]
-        values = array.read_rows(stream, start, size)
+    def _read_labels(self) -> Labels:
+        if not self.info.labelled:
+            return np.zeros(self.info.n_samples, np.int64)
+        file, most = self._arrays[LABELS], self._ctx.limits.max_classes
+        (labels,) = file.rows(self.info.n_samples)
+        n_classes = self.info.n_classes
+        return check_labels(labels, place=file.place, n_classes=n_classes, n_allowed=most)
+
+    def _checked(self, values: AnyArray, name: str, start: int) -> AnyArray:
+        place = self._ctx.place
         if self.info.kind == "inputs":
-            check_inputs(values, place=array.place, start=start)
+            check_inputs(values, place=place(name), start=start)
         else:
-            places = Places(self._ctx.location, name)
-            check_outputs(values, kind=self.info.kind, places=places, start=start)
+            check_outputs(
+                values,
+                kind=self.info.kind,
+                start=start,
+                row_place=lambda row: place(name, row),
+                cell_place=lambda row, column: f"{place(name, row)}[{column}]",
+            )
         return values
 
-    def _read_supplied(
-        self, streams: Mapping[str, MemberStream], name: str, start: int, size: int
-    ) -> Floats:
-        column = f"{SUPPLIED_PREFIX}{name}"
-        array = self._arrays[column]
-        values = array.read_rows(streams[column], start, size)
-        return check_supplied(values, place=array.place, start=start)
 
-    def _label_slices(self, size: int) -> Generator[Labels]:
-        """Yield the checked labels, ``size`` at a time."""
-        n_samples, file = self.info.n_samples, self._labels
-        if file is None:
-            for start in range(0, n_samples, size):
-                yield np.zeros(min(size, n_samples - start), np.int64)
-            return
-        with closing(file.open()) as stream:
-            for start in range(0, n_samples, size):
-                yield check_labels(
-                    file.read_rows(stream, start, size),
-                    place=file.place,
-                    start=start,
-                    n_classes=self.info.n_classes,
-                    n_allowed=self._ctx.limits.max_classes,
-                )
+def _check_headers(
+    arrays: Mapping[str, ArrayFile], ctx: SetContext, file_format: str
+) -> DatasetInfo:
+    """Return what the arrays hold, by their names, shapes and dtypes alone."""
+    labelled = LABELS in arrays
+    if labelled:
+        _check_labels_header(arrays[LABELS])
+    supplied = supplied_names(arrays, location=ctx.location)
+    data = [name for name in arrays if name != LABELS and not name.startswith(SUPPLIED_PREFIX)]
+    if len(data) > MAX_ARRAYS:
+        raise TooLarge.at(ctx.location, f"expected at most {MAX_ARRAYS} arrays, got {len(data)}")
+    kind = _kind(data, ctx)
+    counted = LABELS if labelled and file_format == NPZ_FORMAT else data[0]
+    n_samples = arrays[counted].header.n_rows
+    check_n_samples(n_samples, place=arrays[counted].place, limits=ctx.limits)
+    for name, array in arrays.items():
+        if array.header.n_rows != n_samples:
+            what = "labels" if name == LABELS else "rows"
+            raise InvalidDataset.at(
+                array.place,
+                f"expected {n_samples} {what}, as many as `{counted}` has, got "
+                f"{array.header.n_rows}",
+            )
+        if name.startswith(SUPPLIED_PREFIX):
+            _check_supplied_header(array)
+    n_classes = None if kind == "inputs" else _count_classes(arrays[kind], ctx)
+    infos = {name: ArrayInfo(a.header.dtype.name, a.header.shape) for name, a in arrays.items()}
+    info = DatasetInfo(
+        kind=kind,
+        format=file_format,
+        arrays={name: infos[name] for name in data},
+        n_samples=n_samples,
+        n_classes=n_classes,
+        supplied=supplied,
+        labelled=labelled,
+    )
+    check_sizes(info, ctx)
+    return info
 
 
-def _check_labels_file(labels: ArrayFile, info: DatasetInfo) -> None:
-    check_label_header(labels.header, place=labels.place)
-    if labels.header.n_rows != info.n_samples:
+def _kind(data: Sequence[str], ctx: SetContext) -> DatasetKind:
+    if not data:
+        raise ctx.invalid(
+            "expected the model's inputs by name (or `inputs`), or `logits`, or `probabilities`"
+        )
+    kind: DatasetKind = "inputs"
+    if "logits" in data or "probabilities" in data:
+        kind = "logits" if "logits" in data else "probabilities"
+    if kind != "inputs" and len(data) > 1:
+        names = ", ".join(f"`{name}`" for name in data)
+        raise ctx.invalid(
+            f"expected inputs or `logits` or `probabilities`, one of them alone, got {names}"
+        )
+    return kind
+
+
+def _check_labels_header(labels: ArrayFile) -> None:
+    header = labels.header
+    if len(header.shape) > 1:
+        fix = "labels.ravel()" if header.shape[1:] == (1,) else "labels.argmax(axis=1), if one-hot"
         raise InvalidDataset.at(
             labels.place,
-            f"expected {info.n_samples} labels, one for each row of the array beside them, "
-            f"got {labels.header.n_rows}",
+            f"expected one class index per sample, got shape {header.shape}; write {fix}",
         )
-    labels.check_size()
+    if not np.issubdtype(header.dtype, np.integer):
+        raise InvalidDataset.at(
+            labels.place,
+            f"expected integers, got {header.dtype.name}; write labels.astype('int64')",
+        )
 
 
-def _array_name(member: zipfile.ZipInfo, *, location: str) -> str:
+def _check_supplied_header(array: ArrayFile) -> None:
+    dtype, shape = array.header.dtype, array.header.shape
+    if len(shape) > 1 or not np.issubdtype(dtype, np.floating):
+        raise InvalidDataset.at(
+            array.place, f"expected one float per sample, got {dtype.name} of shape {shape}"
+        )
+
+
+def _count_classes(outputs: ArrayFile, ctx: SetContext) -> int:
+    dtype, shape = outputs.header.dtype, outputs.header.shape
+    if len(shape) != _MATRIX_RANK:
+        raise InvalidDataset.at(
+            outputs.place, f"expected shape (samples, classes), got {shape}; write a row per sample"
+        )
+    if not np.issubdtype(dtype, np.floating):
+        raise InvalidDataset.at(
+            outputs.place, f"expected floats, got {dtype.name}; write .astype('float32')"
+        )
+    check_n_classes(shape[1], place=outputs.place, limits=ctx.limits)
+    return shape[1]
+
+
+def _array_name(member: zipfile.ZipInfo, location: str) -> str:
     """Return the array's name, which is a label: a model's input may be called ``block/x:0``."""
     name = member.filename
     shown = ascii(name[:MAX_NAME_LENGTH])
@@ -251,13 +297,8 @@ def _array_name(member: zipfile.ZipInfo, *, location: str) -> str:
             location, f"expected .npy arrays and nothing else, got the member {shown}"
         )
     name = name.removesuffix(_SUFFIX)
-    if (
-        len(name) > MAX_NAME_LENGTH
-        or member.orig_filename != member.filename
-        or not name.isprintable()
-        or "\\" in name
-        or any(part in ("", ".", "..") for part in name.split("/"))
-    ):
+    is_cut = member.orig_filename != member.filename
+    if len(name) > MAX_NAME_LENGTH or is_cut or not is_plain_name(name):
         raise InvalidDataset.at(
             location, f"expected members with the plain names of arrays, got {shown}"
         )

@@ -1,67 +1,29 @@
-"""Sets of samples: one reader per format, chosen by what a file holds and never by its name."""
+"""Sets of samples: one reader for each format, chosen by the file's content and not by its name."""
 
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
+from service.child.magic_bytes import other_format
 from service.child.reading import csv, numpy_files, parquet
 from service.child.reading.npy_header import MAGIC as NPY_MAGIC
+from service.child.reading.pictures import archives
 from service.child.reading.pictures import picture_dataset as pictures
-from service.child.reading.pictures.archives import ZIP, is_tar
 from service.child.reading.pictures.picture_files import is_picture
 from service.child.reading.set_file import SetFile
 from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
 from service.child.reading.zip_archive import first_name, is_torch
 from service.errors import InvalidDataset, TooLarge, UnsupportedFormat
-from service.runner.messages.dataset import ArrayInfo, Batch, Dataset, DatasetInfo, DatasetKind
+from service.runner.messages.dataset import Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import AS_IT_IS, Reading, SetContext
-
-__all__ = [
-    "FORMATS",
-    "ArrayInfo",
-    "Batch",
-    "Dataset",
-    "DatasetInfo",
-    "DatasetKind",
-    "DatasetLimits",
-    "Reading",
-    "SetContext",
-    "format_of",
-    "open_dataset",
-    "read_set",
-]
-
 
 # The longest prefix that any format is known by, and enough text to tell it from binary data.
 HEAD_BYTES = 4096
 
-_PICKLE = "a pickle, which is never loaded; write arrays with np.savez"
-_PICTURE = "a single picture; pack many into a .tar or .zip, a folder for each class"
 _EXPECTED = "expected .npz, .npy, .parquet, .csv, or pictures in .zip or .tar"
-_MISTAKES: tuple[tuple[bytes, str], ...] = (
-    (b"\x80\x02", _PICKLE),
-    (b"\x80\x03", _PICKLE),
-    (b"\x80\x04", _PICKLE),
-    (b"\x80\x05", _PICKLE),
-    (b"\x89HDF", "an HDF5 file; write its arrays with np.savez"),
-    (b"\x1f\x8b", "a gzip file; send it decompressed"),
-    (b"\x28\xb5\x2f\xfd", "a zstandard file; send it decompressed"),
-    (b"BZh", "a bzip2 file; send it decompressed"),
-    (b"\xfd7zXZ", "an xz file; send it decompressed"),
-    (b"7z\xbc\xaf", "a 7z archive; pack the pictures into a .tar"),
-    (b"Rar!", "a RAR archive; pack the pictures into a .tar"),
-    (b"\xff\xd8\xff", _PICTURE),
-    (b"\x89PNG", _PICTURE),
-    (b"RIFF", _PICTURE),
-    (b"PARE", "an encrypted Parquet file; write it without encryption"),
-    (b"ARROW1", "an Arrow IPC file; write it as Parquet"),
-    (b"\xff\xfe", "text in UTF-16; write it in UTF-8"),
-    (b"\xfe\xff", "text in UTF-16; write it in UTF-8"),
-)
 
-# Given the file, open the set that it holds.
 FORMATS: dict[str, Callable[[SetFile, SetContext], Dataset]] = {
     pictures.TAR_FORMAT: pictures.open_tar,
     pictures.ZIP_FORMAT: pictures.open_zip,
@@ -81,14 +43,14 @@ def open_dataset(
     labels_required: bool = True,
     reading: Reading = AS_IT_IS,
 ) -> Iterator[Dataset]:
-    """Open a set of samples after checking all that can be checked without reading its values.
+    """Open a set of samples and check everything that can be checked without reading its values.
 
     Shapes, dtypes, names, sizes and every label are checked here; the values of inputs, outputs
     and supplied columns as their batches pass. ``location`` is the part or argument that begins
     every violation. A set without labels is refused unless ``labels_required`` is false; labels
     that are there are checked either way. ``reading`` says what the file leaves open.
 
-    The file is parsed in this process: of a stranger's file only where it is locked in.
+    The file is parsed in this process: a stranger's file may be opened only in a locked process.
 
     Raises
     ------
@@ -107,7 +69,7 @@ def open_dataset(
 
 
 def read_set(file: SetFile, labels: SetFile | None, ctx: SetContext) -> Dataset:
-    """Open a set of a file that is open, as `open_dataset` does."""
+    """Open a set whose files are open already; see `open_dataset`."""
     found = format_of(file)
     if found is None:
         raise unsupported(file.read_at(HEAD_BYTES, 0), location=ctx.location)
@@ -117,16 +79,16 @@ def read_set(file: SetFile, labels: SetFile | None, ctx: SetContext) -> Dataset:
         return numpy_files.open_npy(file, ctx, labels)
     raise InvalidDataset.at(
         f"{ctx.location}_labels",
-        f"expected labels beside an .npy array alone; {ctx.location} is a file of the "
+        f"expected labels beside an .npy array only; {ctx.location} is a file of the "
         f"format {found}, which has its own",
     )
 
 
 def format_of(file: SetFile) -> str | None:
-    """Return the format of a file by what it holds, None if it is none that is read."""
+    """Return the format of a file by its content, None if it is none that is read."""
     head = file.read_at(HEAD_BYTES, 0)
     # First: a tar archive begins with the name of a file, which may be any other's magic.
-    if is_tar(head):
+    if archives.is_tar(head):
         return pictures.TAR_FORMAT
     if head.startswith(ZIP_MAGIC) and not is_torch(head):
         return pictures.ZIP_FORMAT if _holds_pictures(file, head) else numpy_files.NPZ_FORMAT
@@ -140,16 +102,15 @@ def format_of(file: SetFile) -> str | None:
 def _holds_pictures(file: SetFile, head: bytes) -> bool:
     """Tell whether a zip archive holds pictures, or at least something and no arrays.
 
-    Where its directory cannot be read, or is longer than that of arrays, the name of the first
+    If its directory cannot be read, or is longer than that of arrays, the name of the first
     member tells.
     """
-    most = numpy_files.NPZ.max_directory_bytes
+    most = numpy_files.MAX_DIRECTORY_BYTES
+    refusal = numpy_files.directory_too_long("")
     try:
-        with zipfile.ZipFile(file.open_limited(most=most, refusal=ZIP.too_long(""))) as archive:
-            names = archive.namelist()
+        names = zipfile.ZipFile(file.open_limited(most=most, refusal=refusal)).namelist()
     except (zipfile.BadZipFile, NotImplementedError, ValueError, OSError, TooLarge):
-        name = first_name(head)
-        return name != "" and not name.endswith(".npy")
+        names = [first_name(head)] if first_name(head) else []
     for name in names:
         if is_picture(name):
             return True
@@ -162,11 +123,7 @@ def unsupported(head: bytes, *, location: str) -> UnsupportedFormat:
     """Return the error for a file that no reader knows, by its first bytes."""
     if not head:
         return UnsupportedFormat.at(location, "expected a set of samples, got an empty file")
+    name, fix = other_format(head) or ("bytes of another kind; text is in UTF-8", "")
     if is_torch(head):
-        return UnsupportedFormat.at(location, f"{_EXPECTED}, got a PyTorch file, {_PICKLE}")
-    for prefix, found in _MISTAKES:
-        if head.startswith(prefix):
-            return UnsupportedFormat.at(location, f"{_EXPECTED}, got {found}")
-    return UnsupportedFormat.at(
-        location, f"{_EXPECTED}, got bytes of another kind; text is in UTF-8"
-    )
+        name, fix = "a PyTorch file, a pickle, which is never loaded", "write arrays with np.savez"
+    return UnsupportedFormat.at(location, f"{_EXPECTED}, got {name}" + (f"; {fix}" if fix else ""))

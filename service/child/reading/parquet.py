@@ -2,45 +2,37 @@
 
 import struct
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_samples
+from service.child.reading.class_indices import ClassLabels
 from service.child.reading.parquet_columns import PictureColumn, is_list, table_column
-from service.child.reading.set_file import SetFile
+from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
     LABEL,
-    TableColumns,
-    check_n_columns,
-    reads_outputs,
-    table_columns,
-)
-from service.child.reading.table_inputs import (
+    OutputColumns,
     TableColumn,
+    check_n_columns,
     input_columns,
-    open_inputs,
+    output_columns,
+    reads_outputs,
     take_as_names,
 )
-from service.child.reading.table_labels import (
-    ReadColumns,
-    TableLabels,
-    own_names,
-    read_indices,
-    read_names,
-)
+from service.child.reading.table_labels import own_names, read_indices, read_names
 from service.child.reading.tables import (
-    READ_BYTES,
     ArraySource,
+    ClassColumns,
     ListColumn,
     NumberColumns,
+    ReadColumns,
     TableSet,
-    open_outputs,
+    guarded,
     require_pyarrow,
 )
-from service.errors import InvalidDataset, TooLarge
+from service.errors import TooLarge
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext
 
@@ -50,48 +42,54 @@ MAX_FOOTER_BYTES = 8 * MEBIBYTE
 # Of one list in the footer, such as the columns of a row group.
 MAX_FOOTER_ITEMS = 1_000_000
 
-# Length of the footer, and the mark behind it.
+# Length of the footer, and the magic bytes behind it.
 _TAIL = struct.Struct("<L4s")
 _BUFFER_BYTES = 8 * MEBIBYTE
 _MIN_COLUMN_BUFFER_BYTES = 4096
 
 
 def open_parquet(file: SetFile, ctx: SetContext) -> TableSet:
-    """Open a Parquet file, having judged its footer and checked its labels, if any."""
+    """Open a Parquet file; check its footer, and its labels if it has any."""
     require_pyarrow(ctx.location)
     _check_tail(file, ctx)
-    with _refuse_damage(ctx):
+    with refuse_damage(ctx.location):
         parquet = _open(file)
     metadata, schema = parquet.metadata, parquet.schema_arrow
     check_n_columns(metadata.num_columns, ctx)
-    _check_claims(metadata, ctx)
+    # A few bytes can claim billions: nothing is decoded before the claims are checked.
+    check_n_samples(metadata.num_rows, place=ctx.location, limits=ctx.limits)
+    _check_inflated(metadata, ctx)
     if not reads_outputs(schema.names, ctx.reading):
         return _open_inputs(file, metadata.num_rows, schema, ctx)
-    columns = table_columns(schema.names, ctx)
+    columns = output_columns(schema.names, ctx)
     dtype = _check_types(schema, columns, ctx)
     read = partial(_read_columns, file, ctx, ())
-    return open_outputs(columns, read, ctx, dtype=dtype, file_format=FORMAT)
+    sources: dict[str, ArraySource] = {columns.kind: ClassColumns(columns, dtype, ctx)}
+    labels: ClassLabels | int = metadata.num_rows
+    if columns.labelled:
+        labels = read_indices(LABEL, read, ctx, n_classes=columns.n_classes)
+    return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
 def _open_inputs(file: SetFile, n_rows: int, schema: Any, ctx: SetContext) -> TableSet:  # noqa: ANN401 - pyarrow has no types
     columns = input_columns([table_column(field.name, field.type) for field in schema], ctx)
-    check_n_samples(n_rows, place=ctx.location, limits=ctx.limits)
     for name in columns.supplied:
-        _check_kind(schema, f"{SUPPLIED_PREFIX}{name}", ctx)
+        _check_type(schema, f"{SUPPLIED_PREFIX}{name}", ctx)
     label = columns.label
-    encoded = [label.name] if label is not None and label.holds == "text" else []
+    encoded = [label.name] if label is not None and label.kind == "text" else []
     read = partial(_read_columns, file, ctx, encoded)
     labels = n_rows if label is None else _labels(label, read, schema.metadata, ctx)
     sources = {name: _source(chosen, read, ctx) for name, chosen in columns.inputs.items()}
-    return open_inputs(columns, sources, labels, read, ctx, file_format=FORMAT)
+    return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
-def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContext) -> TableLabels:  # noqa: ANN401 - as above
-    if label.holds == "text":
+def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContext) -> ClassLabels:  # noqa: ANN401 - as above
+    if label.kind == "text":
         return read_names(label.name, read, ctx)
-    if label.holds != "numbers" or not np.issubdtype(label.dtype, np.integer):
+    if label.kind != "numbers" or not np.issubdtype(label.dtype, np.integer):
         raise ctx.invalid(
-            f"expected integers or names, got {label.found}; cast the column to int64", label.name
+            f"expected integers or names, got {label.type_name}; cast the column to int64",
+            label.name,
         )
     names = own_names(metadata, label.name, ctx)
     if names is None and take_as_names(ctx.reading):
@@ -101,19 +99,15 @@ def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContex
 
 def _source(chosen: Sequence[TableColumn], read: ReadColumns, ctx: SetContext) -> ArraySource:
     first = chosen[0]
-    if first.holds == "pictures":
+    if first.kind == "pictures":
         pictures = PictureColumn(first.name, ctx)
         pictures.measure(_first_row(read, pictures.columns, ctx))
         return pictures
-    if first.holds == "lists":
+    if first.kind == "lists":
         values = _first_row(read, [first.name], ctx).column(first.name)
         return ListColumn(first.name, first.dtype, _lengths(values, first.name, ctx), ctx)
-    return NumberColumns(
-        [column.name for column in chosen],
-        np.result_type(*(np.dtype(column.dtype) for column in chosen)).name,
-        ctx,
-        most_rows=max(1, READ_BYTES // (8 * len(chosen))),
-    )
+    dtype = np.result_type(*(np.dtype(column.dtype) for column in chosen))
+    return NumberColumns([column.name for column in chosen], dtype.name, ctx)
 
 
 def _first_row(read: ReadColumns, names: Sequence[str], ctx: SetContext) -> Any:  # noqa: ANN401 - as above
@@ -124,7 +118,7 @@ def _first_row(read: ReadColumns, names: Sequence[str], ctx: SetContext) -> Any:
 
 
 def _lengths(values: Any, name: str, ctx: SetContext) -> tuple[int, ...]:  # noqa: ANN401 - as above
-    """Return the lengths of the lists in the first row, one an axis."""
+    """Return the lengths of the lists in the first row, one for each axis."""
     shape: list[int] = []
     while is_list(values.type):
         if not len(values) or values.null_count:
@@ -150,14 +144,7 @@ def _check_tail(file: SetFile, ctx: SetContext) -> None:
         )
 
 
-def _check_claims(metadata: Any, ctx: SetContext) -> None:  # noqa: ANN401 - as above
-    """Refuse what the footer claims before a page is decoded: a few bytes can claim billions."""
-    if metadata.num_rows > ctx.limits.max_samples:
-        raise TooLarge.at(
-            ctx.location,
-            f"expected at most {ctx.limits.max_samples} samples, got {metadata.num_rows}; "
-            "send fewer",
-        )
+def _check_inflated(metadata: Any, ctx: SetContext) -> None:  # noqa: ANN401 - as above
     groups = range(metadata.num_row_groups)
     inflated = sum(metadata.row_group(group).total_byte_size for group in groups)
     if inflated > ctx.limits.max_inflated_bytes:
@@ -167,16 +154,17 @@ def _check_claims(metadata: Any, ctx: SetContext) -> None:  # noqa: ANN401 - as 
         )
 
 
-def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> str:  # noqa: ANN401 - as above
+def _check_types(schema: Any, columns: OutputColumns, ctx: SetContext) -> str:  # noqa: ANN401 - as above
     """Refuse columns that hold no numbers of the right kind; return the dtype of the outputs."""
-    for name in columns.all:
-        _check_kind(schema, name, ctx, integers=name == LABEL)
-    classes = (schema.field(name).type for name in columns.classes)
-    dtypes = {str(found.to_pandas_dtype().__name__) for found in classes}
-    return dtypes.pop() if len(dtypes) == 1 else "float64"
+    if columns.labelled:
+        _check_type(schema, LABEL, ctx, integers=True)
+    for name in (*columns.classes, *(f"{SUPPLIED_PREFIX}{name}" for name in columns.supplied)):
+        _check_type(schema, name, ctx)
+    dtypes = {schema.field(name).type.to_pandas_dtype().__name__ for name in columns.classes}
+    return str(dtypes.pop()) if len(dtypes) == 1 else "float64"
 
 
-def _check_kind(schema: Any, name: str, ctx: SetContext, *, integers: bool = False) -> None:  # noqa: ANN401 - as above
+def _check_type(schema: Any, name: str, ctx: SetContext, *, integers: bool = False) -> None:  # noqa: ANN401 - as above
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
     found = schema.field(name).type
@@ -204,30 +192,14 @@ def _read_columns(
     file: SetFile, ctx: SetContext, encoded: Sequence[str], names: Sequence[str], n_rows: int
 ) -> Iterator[Any]:
     """Stream columns as record batches of about ``n_rows`` rows."""
-    # Without a buffer a whole row group is in memory, which may be the whole file.
-    buffer = max(_MIN_COLUMN_BUFFER_BYTES, _BUFFER_BYTES // len(names))
-    with _refuse_damage(ctx):
+
+    def opened() -> Iterator[Any]:
+        # Without a buffer a whole row group is in memory, which may be the whole file.
+        buffer = max(_MIN_COLUMN_BUFFER_BYTES, _BUFFER_BYTES // len(names))
         parquet = _open(file, buffer_bytes=buffer, encoded=encoded)
-        batches = parquet.iter_batches(n_rows, columns=list(names), use_threads=False)
-    while True:
-        # The consumer's own exceptions must not pass through here: so no yield inside.
-        with _refuse_damage(ctx):
-            record_batch = next(batches, None)
-        if record_batch is None:
-            return
-        yield record_batch
+        batches: Iterator[Any] = parquet.iter_batches(
+            n_rows, columns=list(names), use_threads=False
+        )
+        return batches
 
-
-@contextmanager
-def _refuse_damage(ctx: SetContext) -> Iterator[None]:
-    """Turn what pyarrow raises over a broken file into a violation."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
-
-    try:
-        yield
-    except MemoryError:
-        raise  # pyarrow's own is one of its exceptions too
-    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
-        raise InvalidDataset.at(
-            ctx.location, "Damaged Parquet file. Write it again and resend."
-        ) from error
+    return guarded(opened, partial(refuse_damage, ctx.location))

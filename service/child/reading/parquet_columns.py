@@ -1,4 +1,4 @@
-"""What a column of a Parquet file holds, by its Arrow type; columns of pictures."""
+"""The kinds of Parquet columns, by their Arrow types; columns of pictures."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,108 +7,87 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.child.pictures.decode import read_picture
-from service.child.reading.table_inputs import Holds, TableColumn
+from service.child.reading.table_columns import ColumnKind, TableColumn
 from service.errors import InvalidDataset
 from service.runner.messages.dataset import AnyArray
 from service.runner.messages.reading import SetContext
 
 _SHOWN_CHARACTERS = 80
-PICTURE_BYTES = "bytes"
+_PICTURE_BYTES = "bytes"
 
 
-def table_column(name: str, found: Any) -> TableColumn:  # noqa: ANN401 - pyarrow has no types
-    """Return what a column of an Arrow type holds."""
-    holds, dtype = _holds(_stored(found))
-    shown = holds if holds in ("text", "dates") else str(found)[:_SHOWN_CHARACTERS]
-    return TableColumn(name, holds, shown, dtype)
+def table_column(name: str, arrow_type: Any) -> TableColumn:  # noqa: ANN401 - pyarrow has no types
+    """Return the column of an Arrow type."""
+    kind, dtype = _kind(_stored(arrow_type))
+    type_name = kind if kind in ("text", "dates") else str(arrow_type)[:_SHOWN_CHARACTERS]
+    return TableColumn(name, kind, type_name, dtype)
 
 
-def picture_field(found: Any) -> Any:  # noqa: ANN401 - as above
-    """Return the type of the field of a struct that has the bytes of a picture, or None."""
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
-
-    if not pa.types.is_struct(found):
-        return None
-    at = found.get_field_index(PICTURE_BYTES)
-    if at < 0:
-        return None
-    field = found.field(at).type
-    return field if pa.types.is_binary(field) or pa.types.is_large_binary(field) else None
-
-
-def is_list(found: Any) -> bool:  # noqa: ANN401 - as above
+def is_list(arrow_type: Any) -> bool:  # noqa: ANN401 - as above
     """Tell whether a type is one of lists that are read."""
+    from pyarrow import types  # noqa: PLC0415 - an optional extra
+
+    tests = (types.is_list, types.is_large_list, types.is_fixed_size_list)
+    return any(test(arrow_type) for test in tests)
+
+
+def _stored(arrow_type: Any) -> Any:  # noqa: ANN401 - as above
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
-    types = pa.types
-    return bool(
-        types.is_list(found) or types.is_large_list(found) or types.is_fixed_size_list(found)
-    )
+    while isinstance(arrow_type, pa.BaseExtensionType):
+        arrow_type = arrow_type.storage_type
+    return arrow_type
 
 
-def _stored(found: Any) -> Any:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
+def _kind(arrow_type: Any) -> tuple[ColumnKind, str]:  # noqa: ANN401 - as above
+    """Return the kind of a column, and the numpy dtype of its values."""
+    from pyarrow import types  # noqa: PLC0415 - an optional extra
 
-    while isinstance(found, pa.BaseExtensionType):
-        found = found.storage_type
-    return found
-
-
-def _holds(found: Any) -> tuple[Holds, str]:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
-
-    if picture_field(found) is not None:
+    if _is_picture(arrow_type):
         return "pictures", "uint8"
-    inner, is_nested = found, is_list(found)
+    inner, is_nested = arrow_type, is_list(arrow_type)
     while is_list(inner):
         inner = _stored(inner.value_type)
-    dtype = _dtype(inner)
-    if dtype is not None and is_nested:
-        return "lists", "float64" if dtype == "float64" else _in_lists(dtype)
-    if dtype is not None:
-        return "numbers", dtype
-    if pa.types.is_dictionary(inner):
+    if types.is_floating(inner):
+        return "lists" if is_nested else "numbers", f"float{inner.bit_width}"
+    if types.is_boolean(inner) or types.is_integer(inner):
+        # Token ids are 64 bits wide, whatever they are stored in.
+        own = "uint8" if types.is_boolean(inner) else str(inner)
+        return ("lists", "int64") if is_nested else ("numbers", own)
+    if types.is_dictionary(inner):
         inner = inner.value_type
-    if pa.types.is_string(inner) or pa.types.is_large_string(inner):
+    if types.is_string(inner) or types.is_large_string(inner):
         return "text", "str"
-    return ("dates" if pa.types.is_temporal(inner) else "others"), "void"
+    return ("dates" if types.is_temporal(inner) else "others"), "void"
 
 
-def _in_lists(dtype: str) -> str:
-    """Return the dtype of an array of lists: token ids are 64 bits wide, whatever they lie in."""
-    return dtype if dtype.startswith("float") else "int64"
+def _is_picture(arrow_type: Any) -> bool:  # noqa: ANN401 - as above
+    """Tell whether a type is a struct with a field for the bytes of a picture."""
+    from pyarrow import types  # noqa: PLC0415 - an optional extra
 
-
-def _dtype(found: Any) -> str | None:  # noqa: ANN401 - as above
-    import pyarrow as pa  # noqa: PLC0415 - an optional extra
-
-    if pa.types.is_boolean(found):
-        return "uint8"
-    if pa.types.is_integer(found) or pa.types.is_floating(found):
-        return str(found) if pa.types.is_integer(found) else _FLOATS[found.bit_width]
-    return None
-
-
-_FLOATS = {16: "float16", 32: "float32", 64: "float64"}
+    if not types.is_struct(arrow_type) or arrow_type.get_field_index(_PICTURE_BYTES) < 0:
+        return False
+    field = arrow_type.field(_PICTURE_BYTES).type
+    return bool(types.is_binary(field) or types.is_large_binary(field))
 
 
 class PictureColumn:
     """Encoded pictures, as the library `datasets` writes them: a struct of bytes and path.
 
     Paths are never opened: they would be paths of this machine. Pictures are read one at a time,
-    for a dictionary may hold one of any size for all rows.
+    because a dictionary may hold one of any size for all rows.
     """
 
     dtype = "uint8"
     most_rows = 1
 
     def __init__(self, name: str, ctx: SetContext) -> None:
-        self.columns: Sequence[str] = [f"{name}.{PICTURE_BYTES}"]
+        self.columns: Sequence[str] = [f"{name}.{_PICTURE_BYTES}"]
         self.shape: tuple[int, ...] = ()
         if ctx.reading.preprocessing is None:
             raise ctx.invalid(
-                "pictures are made the model's input as config.preprocessing says, which is "
-                'missing; send "imagenet", "clip", "none" or an object of its own',
+                "pictures need config.preprocessing, which is missing; send "
+                '"imagenet", "clip", "none" or an object of its own',
                 name,
             )
         self._name = name
@@ -135,7 +114,7 @@ class PictureColumn:
 
     def _decoded(self, record_batch: Any, row: int, start: int) -> NDArray[np.uint8]:  # noqa: ANN401 - as above
         found = record_batch.column(self._name)[row].as_py()
-        content = None if found is None else found[PICTURE_BYTES]
+        content = None if found is None else found[_PICTURE_BYTES]
         if content is None:
             raise self._ctx.invalid(
                 "expected the bytes of a picture, got none; paths are never opened: embed the "

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from service.child.lockdown.lock_down import lock_down
-from service.child.reading.open_set import Dataset, SetContext, read_set
+from service.child.reading.open_set import read_set
 from service.child.reading.set_file import SetFile
 from service.errors import InferenceFailed, InvalidDataset, ServiceError, TooLarge
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import Batch, Dataset
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import GIBIBYTE
+from service.runner.messages.reading import SetContext
 from service.runner.messages.set_messages import (
     OpenedSet,
     ReadRequest,

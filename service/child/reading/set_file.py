@@ -1,25 +1,27 @@
-"""The file of a set, opened once: a locked process can open no path."""
+"""The file of a set. It is opened before the process is locked in, which can open no path."""
 
 import io
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
 
-from service.errors import TooLarge
+from service.errors import InvalidDataset, ServiceError, TooLarge
 
 
 class RawFile(Protocol):
-    """What `LimitedReader` reads: bytes in memory, or in a file."""
+    """The source of a `LimitedReader`: bytes in memory or in a file."""
 
     def readinto(self, buffer: memoryview, /) -> int:
         """Fill ``buffer`` as far as there are bytes; return how many."""
 
 
 class LimitedReader(io.BufferedReader):
-    """A stream that libraries read: no more at once than is allowed, whatever a file claims.
+    """A stream that refuses large reads.
 
-    A library that asks for the gigabytes that a header claims would be given the memory for them
-    before it is known whether they are there.
+    Libraries read as many bytes as a header claims. Without a limit they would allocate them
+    before it is known whether they exist.
     """
 
     def __init__(self, raw: RawFile, size: int, *, most: int, refusal: TooLarge) -> None:
@@ -34,21 +36,17 @@ class LimitedReader(io.BufferedReader):
         Raises
         ------
         TooLarge
-            If it is more than is read at once.
-        ValueError
-            If it is below -1: `tarfile` asks for as many bytes as a damaged header claims.
+            If that is more than may be read at once.
         """
-        if size is not None and size < -1:
-            raise ValueError(f"a size of {size} bytes")
         left = max(0, self._size - self.tell())
-        size = left if size is None or size < 0 else min(size, left)
+        size = left if size is None or size == -1 else min(size, left)
         if size > self._most:
             raise self._refusal
         return super().read(size)
 
 
 class SetFile:
-    """A file that any number of streams read at once, each at a position of its own."""
+    """A file with any number of streams, each at its own position."""
 
     def __init__(self, path: Path) -> None:
         self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -59,7 +57,7 @@ class SetFile:
         return cast("BinaryIO", io.BufferedReader(_Stream(self)))
 
     def open_limited(self, *, most: int, refusal: TooLarge) -> BinaryIO:
-        """Return a stream of which no more than ``most`` bytes are read at once."""
+        """Return a stream that reads at most ``most`` bytes at once."""
         return cast("BinaryIO", LimitedReader(_Stream(self), self.size, most=most, refusal=refusal))
 
     def read_at(self, size: int, offset: int) -> bytes:
@@ -71,7 +69,7 @@ class SetFile:
         return os.preadv(self._descriptor, [target], offset)
 
     def close(self) -> None:
-        """Close the file; its streams read no more."""
+        """Close the file and with it all of its streams."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
@@ -92,7 +90,7 @@ class _Stream(io.RawIOBase):
         return self._position
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._position, os.SEEK_END: self._file.size}[whence]
+        start = (0, self._position, self._file.size)[whence]
         if start + offset < 0:
             raise OSError("a position before the first byte")
         self._position = start + offset
@@ -102,3 +100,16 @@ class _Stream(io.RawIOBase):
         read = self._file.read_into(memoryview(buffer).cast("B"), self._position)
         self._position += read
         return read
+
+
+@contextmanager
+def refuse_damage(place: str) -> Iterator[None]:
+    """Turn whatever a library raises over a damaged file into a violation at ``place``."""
+    try:
+        yield
+    except (ServiceError, MemoryError):  # pyarrow's own MemoryError too
+        raise
+    except Exception as error:
+        raise InvalidDataset.at(
+            place, "The file is damaged or cut off. Write it again and resend."
+        ) from error

@@ -1,17 +1,21 @@
-"""What the columns of a table of outputs are, by their names and never by their order."""
+"""Which columns of a table are outputs, inputs and labels: by their names or by what they hold."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.errors import TooLarge
+from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import Reading, SetContext
 
-LABEL = "label"
+LABEL, INPUTS = "label", "inputs"
 # Columns beside those of the classes: the label and what is supplied.
 MAX_OTHER_COLUMNS = 1_000
+
+# A number per row; lists of numbers; pictures; and what no model takes as it is.
+ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
 
 _PREFIXES: dict[str, Literal["logits", "probabilities"]] = {
     "logit_": "logits",
@@ -19,10 +23,14 @@ _PREFIXES: dict[str, Literal["logits", "probabilities"]] = {
 }
 _CLASS_COLUMN = re.compile(r"(logit_|prob_)(0|[1-9][0-9]{0,8})")
 _SHOWN = 5
+_SHOWN_KINDS = 3
+# Written beside the data by pandas and R: the number of the row.
+_ROW_NUMBER = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__")
+_NAMING = 'name the columns that are read in config.columns, such as {"inputs": ["age", "income"]}'
 
 
 @dataclass(frozen=True)
-class TableColumns:
+class OutputColumns:
     """The kind of a table's outputs, their columns in the order of the classes, and the rest."""
 
     kind: Literal["logits", "probabilities"]
@@ -30,21 +38,41 @@ class TableColumns:
     n_classes: int
     supplied: tuple[str, ...]
     labelled: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def classes(self) -> list[str]:
         """Names of the columns of the classes, class 0 first."""
         return [f"{self.prefix}{index}" for index in range(self.n_classes)]
 
-    @property
-    def all(self) -> list[str]:
-        """Names of all columns that are read."""
-        supplied = [f"{SUPPLIED_PREFIX}{name}" for name in self.supplied]
-        return [*([LABEL] if self.labelled else []), *self.classes, *supplied]
+
+@dataclass(frozen=True)
+class TableColumn:
+    """A column: its kind, the name of its type in messages, and its numpy dtype if it has one.
+
+    A column of lists has the dtype of its array.
+    """
+
+    name: str
+    kind: ColumnKind
+    type_name: str
+    dtype: str = "float64"
+
+
+@dataclass(frozen=True)
+class InputColumns:
+    """The columns of each input, the label's, supplied ones, and notes on what was inferred."""
+
+    inputs: Mapping[str, Sequence[TableColumn]]
+    label: TableColumn | None
+    supplied: tuple[str, ...]
+    notes: tuple[str, ...]
+    kind: Literal["inputs"] = "inputs"
+    n_classes: None = None
 
 
 def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
-    """Tell whether a table is one of outputs: a class has a column, and no inputs are asked for."""
+    """Tell whether a table has a column for a class, and the caller asks for no inputs."""
     asked = set(reading.columns or ()) - {LABEL}
     return not asked and any(_CLASS_COLUMN.fullmatch(name) for name in names)
 
@@ -56,8 +84,8 @@ def check_n_columns(n_columns: int, ctx: SetContext) -> None:
         raise TooLarge.at(ctx.location, f"expected at most {most} columns, got {n_columns}")
 
 
-def table_columns(names: Sequence[str], ctx: SetContext) -> TableColumns:
-    """Return what the columns are.
+def output_columns(names: Sequence[str], ctx: SetContext) -> OutputColumns:
+    """Return the columns of a table of outputs.
 
     Raises
     ------
@@ -68,45 +96,180 @@ def table_columns(names: Sequence[str], ctx: SetContext) -> TableColumns:
         If there are more columns than is allowed.
     """
     refuse_duplicates(names, ctx)
-    indices: dict[str, set[int]] = {prefix: set() for prefix in _PREFIXES}
-    unknown: list[str] = []
-    for name in names:
-        match = _CLASS_COLUMN.fullmatch(name)
-        if match:
-            indices[match[1]].add(int(match[2]))
-        elif name != LABEL and not name.startswith(SUPPLIED_PREFIX):
-            unknown.append(name)
-    labelled = LABEL in names
-    if ctx.labels_required and not labelled:
+    if ctx.labels_required and LABEL not in names:
         raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}", LABEL)
-    prefix = _prefix(indices, names, ctx)
+    matches = [match for name in names if (match := _CLASS_COLUMN.fullmatch(name))]
+    prefixes = {match[1] for match in matches}
+    if len(prefixes) > 1:
+        raise ctx.invalid("expected logits or probabilities, got columns of both; send one kind")
+    (prefix,) = prefixes
+    known = {LABEL, *(match[0] for match in matches)}
+    unknown = [n for n in names if n not in known and not n.startswith(SUPPLIED_PREFIX)]
     if unknown:
         raise ctx.invalid(
             f"expected `{LABEL}`, `{prefix}0`, `{prefix}1`, … and `{SUPPLIED_PREFIX}<name>`, "
             f"got also {listed(unknown)}; leave other columns out",
         )
     supplied = supplied_names(names, location=ctx.location)
-    n_classes = len(indices[prefix])
-    gap = next((i for i in range(n_classes) if i not in indices[prefix]), None)
+    indices = {int(match[2]) for match in matches}
+    n_classes = len(indices)
+    gap = next((index for index in range(n_classes) if index not in indices), None)
     if gap is not None:
         raise ctx.invalid(
-            f"expected a column for each class up to {max(indices[prefix])}, "
-            f"got none for class {gap}",
+            f"expected a column for each class up to {max(indices)}, got none for class {gap}",
             f"{prefix}{gap}",
         )
     check_n_classes(n_classes, place=ctx.location, limits=ctx.limits)
-    return TableColumns(_PREFIXES[prefix], prefix, n_classes, supplied, labelled)
+    return OutputColumns(_PREFIXES[prefix], prefix, n_classes, supplied, LABEL in names)
 
 
-def _prefix(indices: dict[str, set[int]], names: Sequence[str], ctx: SetContext) -> str:
-    present = [prefix for prefix, found in indices.items() if found]
-    if len(present) == 1:
-        return present[0]
-    if present:
-        raise ctx.invalid("expected logits or probabilities, got columns of both; send one kind")
-    raise ctx.invalid(
-        f"expected columns `logit_0`, `logit_1`, … or `prob_0`, `prob_1`, …, got {listed(names)}"
-    )
+def input_columns(columns: Sequence[TableColumn], ctx: SetContext) -> InputColumns:
+    """Return which columns are read for what.
+
+    Raises
+    ------
+    InvalidDataset
+        If a name appears twice, a column that is asked for is missing, the label is required and
+        missing, or columns hold what no model takes.
+    """
+    names = [column.name for column in columns]
+    refuse_duplicates(names, ctx)
+    by_name = {column.name: column for column in columns}
+    asked = {name: of for name, of in (ctx.reading.columns or {}).items() if name != LABEL}
+    label = by_name.get(label_column(names, ctx) or "")
+    supplied = supplied_names(names, location=ctx.location)
+    if asked:
+        inputs = {name: _asked(name, chosen, by_name, ctx) for name, chosen in asked.items()}
+        return InputColumns(_refuse_mixture(inputs, ctx), label, supplied, ())
+    labels = {LABEL} if label is None else {LABEL, label.name}
+    rest = [
+        column
+        for column in columns
+        if column.name not in labels and not column.name.startswith(SUPPLIED_PREFIX)
+    ]
+    inputs, notes = _inferred(rest, names, ctx)
+    return InputColumns(inputs, label, supplied, notes)
+
+
+def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
+    """Return the name of the label column, None if there is none and none is required.
+
+    Raises
+    ------
+    InvalidDataset
+        If it is missing.
+    """
+    asked = (ctx.reading.columns or {}).get(LABEL)
+    if asked is not None:
+        if len(asked) == 1 and asked[0] in names:
+            return asked[0]
+        if ctx.labels_required or len(asked) != 1:
+            raise ctx.invalid(
+                f"expected config.columns.{LABEL} to name one column, got {listed(asked)}; "
+                f"there are {listed(names)}",
+            )
+        return None
+    if ctx.labels_required and LABEL not in names:
+        raise ctx.invalid(
+            f"expected a column `{LABEL}`, got {listed(names)}; if it is called otherwise, "
+            f'say so in config.columns: {{"{LABEL}": ["its name"]}}',
+            LABEL,
+        )
+    return LABEL if LABEL in names else None
+
+
+def _asked(
+    name: str, chosen: Sequence[str], columns: Mapping[str, TableColumn], ctx: SetContext
+) -> Sequence[TableColumn]:
+    missing = [column for column in chosen if column not in columns]
+    if missing or not chosen:
+        raise ctx.invalid(
+            f"expected the columns that config.columns names for {listed([name])}, got none "
+            f"called {listed(missing)}; there are {listed(list(columns))}",
+        )
+    found = [columns[column] for column in chosen]
+    _refuse_unread([c for c in found if c.kind in ("text", "dates", "others")], ctx)
+    if len(found) > 1 and any(column.kind != "numbers" for column in found):
+        raise ctx.invalid(
+            f"expected for {listed([name])} columns of one number per row, or one column of "
+            f"{found[0].kind}, got {listed(chosen)}",
+        )
+    return found
+
+
+def _refuse_mixture(
+    inputs: dict[str, Sequence[TableColumn]], ctx: SetContext
+) -> dict[str, Sequence[TableColumn]]:
+    """Return the same inputs; pictures have one name in every set."""
+    pictures = [columns for columns in inputs.values() if columns[0].kind == "pictures"]
+    if pictures and len(inputs) > 1:
+        raise ctx.invalid(f"expected pictures as the one input, got {listed(list(inputs))}")
+    return {PIXELS: pictures[0]} if pictures else inputs
+
+
+def _inferred(
+    columns: Sequence[TableColumn], names: Sequence[str], ctx: SetContext
+) -> tuple[dict[str, Sequence[TableColumn]], tuple[str, ...]]:
+    pictures = [column for column in columns if column.kind == "pictures"]
+    if len(pictures) > 1:
+        found = listed([column.name for column in pictures])
+        raise ctx.invalid(
+            f"expected one column of pictures, got {found}; "
+            f'choose by config.columns, {{"{PIXELS}": ["its name"]}}',
+        )
+    inputs: dict[str, Sequence[TableColumn]] = {
+        column.name: [column] for column in columns if column.kind == "lists"
+    }
+    if pictures:
+        inputs = {PIXELS: pictures}
+    if not inputs:
+        return _features(columns, names, ctx)
+    taken = [column.name for chosen in inputs.values() for column in chosen]
+    left = [column.name for column in columns if column.name not in taken]
+    note = f"Of the columns only {listed(taken)} are inputs; not read: {listed(left)}."
+    return inputs, (note,) if left else ()
+
+
+def _features(
+    columns: Sequence[TableColumn], names: Sequence[str], ctx: SetContext
+) -> tuple[dict[str, Sequence[TableColumn]], tuple[str, ...]]:
+    if not columns:
+        raise ctx.invalid(
+            "expected columns of the model's inputs, or `logit_0`, `logit_1`, …, or `prob_0`, "
+            f"`prob_1`, …, got {listed(names)}",
+        )
+    unread = [column for column in columns if column.kind != "numbers"]
+    _refuse_unread(unread, ctx, is_all=len(unread) == len(columns))
+    row_numbers = [column.name for column in columns if _ROW_NUMBER.fullmatch(column.name)]
+    if row_numbers:
+        raise ctx.invalid(
+            f"expected features, got also the row number as {listed(row_numbers)}; write the "
+            f"table without an index (index=False), or {_NAMING}",
+        )
+    found = listed([column.name for column in columns])
+    note = f"Columns of `{INPUTS}`, in the order of the file: {len(columns)}, {found}."
+    return {INPUTS: columns}, (note,)
+
+
+def _refuse_unread(
+    columns: Sequence[TableColumn], ctx: SetContext, *, is_all: bool = False
+) -> None:
+    if not columns:
+        return
+    by_type: dict[str, list[str]] = {}
+    for column in columns:
+        by_type.setdefault(column.type_name, []).append(column.name)
+    types = list(by_type.items())[:_SHOWN_KINDS]
+    found = ", ".join(f"{type_name} in {listed(names)}" for type_name, names in types)
+    fix = f"encode them as numbers, or {_NAMING}"
+    if is_all and all(column.kind == "text" for column in columns):
+        fix = "tokenise text first and send columns of token ids, lists such as `input_ids`"
+    raise ctx.invalid(f"expected numbers, got {found}; {fix}", _shown(columns[0].name))
+
+
+def take_as_names(reading: Reading) -> bool:
+    """Tell whether integer labels are names, because the caller's class map has integers only."""
+    return bool(reading.class_map) and all(map(str.isdigit, reading.class_map or ()))
 
 
 def refuse_duplicates(names: Sequence[str], ctx: SetContext) -> None:

@@ -1,7 +1,8 @@
-"""Tables: from streams of Arrow record batches to batches of samples."""
+"""Tables as sets of samples: Arrow record batches become batches of arrays."""
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from importlib.util import find_spec
 from typing import Any, Protocol
 
@@ -10,7 +11,6 @@ import numpy as np
 from howsure.statistics.arrays import Labels
 from service.child.reading.checks import (
     SUPPLIED_PREFIX,
-    Places,
     check_batch_size,
     check_inputs,
     check_outputs,
@@ -18,17 +18,15 @@ from service.child.reading.checks import (
     check_supplied,
     is_finite,
 )
-from service.child.reading.table_columns import LABEL, TableColumns
-from service.child.reading.table_labels import (
-    ReadColumns,
-    count_rows,
-    number_column,
-    read_indices,
-    refuse_null,
-)
+from service.child.reading.class_indices import ClassLabels
+from service.child.reading.table_columns import InputColumns, OutputColumns
 from service.errors import UnsupportedFormat
 from service.runner.messages.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.reading import SetContext
+
+# Given column names and a number of rows, stream the table as pyarrow.RecordBatch objects of
+# about that many rows. pyarrow is optional and has no types, hence Any.
+ReadColumns = Callable[[Sequence[str], int], Iterator[Any]]
 
 # Rows that are read at a time have about as many bytes, those of one row if it alone has more.
 READ_BYTES = 4 * 1024**2
@@ -51,11 +49,11 @@ class ArraySource(Protocol):
     Attributes
     ----------
     columns
-        What is read of the file for it.
+        The columns of the file that are read for it.
     dtype, shape
         The numpy name of its dtype, and the shape of one sample.
     most_rows
-        Rows that may be read at a time, for the memory that takes.
+        How many rows may be read at a time, because of the memory they take.
     """
 
     columns: Sequence[str]
@@ -68,15 +66,13 @@ class ArraySource(Protocol):
 
 
 class NumberColumns:
-    """Columns of one number a row, side by side in the order they are given in."""
+    """Columns of one number per row, side by side in the given order."""
 
-    def __init__(
-        self, columns: Sequence[str], dtype: str, ctx: SetContext, *, most_rows: int = ANY_ROWS
-    ) -> None:
+    def __init__(self, columns: Sequence[str], dtype: str, ctx: SetContext) -> None:
         self.columns = columns
         self.dtype = dtype
         self.shape: tuple[int, ...] = (len(columns),)
-        self.most_rows = most_rows
+        self.most_rows = max(1, READ_BYTES // (8 * len(columns)))
         self._ctx = ctx
 
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
@@ -85,29 +81,31 @@ class NumberColumns:
         for column, name in zip(stacked, self.columns, strict=True):
             column[:] = number_column(record_batch, name, start, self._ctx)
         target[:] = stacked.T
+        self._check(target, start)
+
+    def _check(self, target: AnyArray, start: int) -> None:
         if not is_finite(target):
-            self._refuse(target, start)
-
-    def _refuse(self, target: AnyArray, start: int) -> None:
-        for name, values in zip(self.columns, target.T, strict=True):
-            check_inputs(values, place=self._ctx.place(name), start=start)
+            for name, values in zip(self.columns, target.T, strict=True):
+                check_inputs(values, place=self._ctx.place(name), start=start)
 
 
-class OutputColumns(NumberColumns):
+class ClassColumns(NumberColumns):
     """A column for each class."""
 
-    def __init__(self, columns: TableColumns, dtype: str, ctx: SetContext) -> None:
+    def __init__(self, columns: OutputColumns, dtype: str, ctx: SetContext) -> None:
         super().__init__(columns.classes, dtype, ctx)
-        self._kind = columns.kind
-        self._places = Places(ctx.location, columns.kind, columns.prefix)
+        self.most_rows = ANY_ROWS
+        self._outputs = columns
 
-    def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
-        """Write outputs of shape (rows, classes)."""
-        super().read(record_batch, start, target)
-        check_outputs(target, kind=self._kind, places=self._places, start=start)
-
-    def _refuse(self, target: AnyArray, start: int) -> None:
-        """Leave it to the rules of outputs."""
+    def _check(self, target: AnyArray, start: int) -> None:
+        place, prefix = self._ctx.place, self._outputs.prefix
+        check_outputs(
+            target,
+            kind=self._outputs.kind,
+            start=start,
+            row_place=lambda row: place(f"{prefix}*", row),
+            cell_place=lambda row, column: place(f"{prefix}{column}", row),
+        )
 
 
 class ListColumn:
@@ -125,91 +123,106 @@ class ListColumn:
         """Write the values of the lists, shape (rows, *lengths)."""
         values, per_row = record_batch.column(self._name), 1
         for axis, length in enumerate(self.shape):
-            self._refuse_null(values, "a list", start, per_row)
+            refuse_null(values, "a list", start, self._name, self._ctx, per_row=per_row)
             lengths = values.value_lengths().to_numpy(zero_copy_only=False)
             other = np.flatnonzero(lengths != length)
             if other.size:
                 fix = ', with a tokenizer by padding="max_length"' if axis == 0 else ""
-                raise self._invalid(
+                raise self._ctx.invalid(
                     f"expected a list of {length} values as in the rows before, got "
                     f"{lengths[other[0]]}; pad them{fix}",
+                    self._name,
                     start + other[0] // per_row,
                 )
             values = values.flatten()
             per_row *= length
-        self._refuse_null(values, "a number", start, per_row)
+        refuse_null(values, "a number", start, self._name, self._ctx, per_row=per_row)
         found: AnyArray = values.to_numpy(zero_copy_only=False)
         beyond = np.flatnonzero(found > np.iinfo(np.int64).max if found.dtype.kind == "u" else ())
         if beyond.size:
-            raise self._invalid(
+            raise self._ctx.invalid(
                 f"expected integers of 64 bits, got {found[beyond[0]]}",
+                self._name,
                 start + beyond[0] // per_row,
             )
         target[:] = found.reshape(target.shape)
         check_inputs(target, place=self._ctx.place(self._name), start=start)
 
-    def _refuse_null(self, values: Any, expected: str, start: int, per_row: int) -> None:  # noqa: ANN401 - as above
-        refuse_null(values, expected, start, per_row, self._name, self._ctx)
-
-    def _invalid(self, message: str, row: int) -> Exception:
-        return self._ctx.invalid(message, self._name, row)
-
 
 class TableSet:
-    """A table of outputs or of inputs; every pass over it reads its file anew."""
+    """A table of outputs or of inputs; every pass over it reads its file anew.
+
+    ``labels`` are the labels of all samples, or their number if the set has none.
+    """
 
     def __init__(
         self,
-        info: DatasetInfo,
+        columns: OutputColumns | InputColumns,
         sources: Mapping[str, ArraySource],
-        labels: Labels | None,
+        labels: ClassLabels | int,
         read_columns: ReadColumns,
         ctx: SetContext,
+        *,
+        file_format: str,
     ) -> None:
-        self.info = info
         self._sources = sources
-        self._labels = np.zeros(info.n_samples, np.int64) if labels is None else labels
         self._read_columns = read_columns
         self._ctx = ctx
-        check_sizes(info, ctx)
+        found = ClassLabels(np.zeros(labels, np.int64)) if isinstance(labels, int) else labels
+        self._labels = found.labels
+        n_samples = len(found.labels)
+        self.info = DatasetInfo(
+            kind=columns.kind,
+            format=file_format,
+            arrays={
+                name: ArrayInfo(source.dtype, (n_samples, *source.shape))
+                for name, source in sources.items()
+            },
+            n_samples=n_samples,
+            n_classes=columns.n_classes,
+            supplied=columns.supplied,
+            labelled=not isinstance(labels, int),
+            class_map=found.class_map,
+            is_numbered_by_name=found.is_numbered_by_name,
+            notes=(*columns.notes, *found.notes),
+        )
+        check_sizes(self.info, ctx)
 
     def labels(self) -> Labels:
-        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
+        """Return the classes of all samples, zeros without a meaning if the set is unlabelled."""
         return self._labels
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in their order, ``size`` at a time."""
         check_batch_size(size)
-        columns = [column for source in self._sources.values() for column in source.columns]
-        columns += [f"{SUPPLIED_PREFIX}{name}" for name in self.info.supplied]
+        names = [column for source in self._sources.values() for column in source.columns]
+        names += [f"{SUPPLIED_PREFIX}{name}" for name in self.info.supplied]
         most = min(size, *(source.most_rows for source in self._sources.values()))
-        reader = self._read_columns(list(dict.fromkeys(columns)), most)
-        pending = None
-        for start in range(0, self.info.n_samples, size):
-            batch = self._empty(start, min(size, self.info.n_samples - start))
-            stop, row = start + len(batch.labels), start
-            while row < stop:
-                if pending is None or not pending.num_rows:
-                    pending = next(reader, None)
-                    if pending is None:
-                        raise self._miscounted(row)
-                part = pending.slice(0, stop - row)
-                pending = pending.slice(part.num_rows)
-                self._fill(batch.rows(slice(row - start, row - start + part.num_rows)), part)
-                row += part.num_rows
-            yield batch
-            del batch
-        left = (0 if pending is None else pending.num_rows) + sum(b.num_rows for b in reader)
-        if left:
-            raise self._miscounted(self.info.n_samples + left)
+        row, batch = 0, self._empty(0, size)
+        for part in _cut(self._read_columns(list(dict.fromkeys(names)), most), size):
+            if row + part.num_rows > self.info.n_samples:
+                raise self._miscounted("more")
+            self._fill(
+                batch.rows(slice(row - batch.start, row - batch.start + part.num_rows)), part
+            )
+            row += part.num_rows
+            if row == batch.start + len(batch.labels):
+                yield batch
+                del batch
+                batch = self._empty(row, size)
+        if row < self.info.n_samples:
+            raise self._miscounted("fewer")
 
-    def _empty(self, start: int, n_rows: int) -> Batch:
-        sources = self._sources.items()
+    def _empty(self, start: int, size: int) -> Batch:
+        labels = self._labels[start : start + size]
         return Batch(
             start,
-            {name: np.empty((n_rows, *source.shape), source.dtype) for name, source in sources},
-            self._labels[start : start + n_rows],
-            {name: np.empty(n_rows) for name in self.info.supplied},
+            {
+                name: np.empty((len(labels), *source.shape), source.dtype)
+                for name, source in self._sources.items()
+            },
+            labels,
+            {name: np.empty(len(labels)) for name in self.info.supplied},
         )
 
     def _fill(self, target: Batch, part: Any) -> None:  # noqa: ANN401 - as above
@@ -220,42 +233,56 @@ class TableSet:
             found = number_column(part, column, target.start, self._ctx)
             values[:] = check_supplied(found, place=self._ctx.place(column), start=target.start)
 
-    def _miscounted(self, n_rows: int) -> Exception:
+    def _miscounted(self, found: str) -> Exception:
         return self._ctx.invalid(
-            f"claims {self.info.n_samples} rows, but holds {n_rows}; send the file again"
+            f"claims {self.info.n_samples} rows, but has {found}; write the file again"
         )
 
 
-def array_infos(sources: Mapping[str, ArraySource], n_samples: int) -> dict[str, ArrayInfo]:
-    """Return dtypes and shapes of the arrays that sources bring."""
-    return {
-        name: ArrayInfo(source.dtype, (n_samples, *source.shape))
-        for name, source in sources.items()
-    }
+def _cut(batches: Iterator[Any], size: int) -> Iterator[Any]:
+    """Yield the rows of record batches in parts that cross no multiple of ``size``."""
+    row = 0
+    for rows in batches:
+        at = 0
+        while at < rows.num_rows:
+            part = rows.slice(at, size - row % size)
+            yield part
+            at += part.num_rows
+            row += part.num_rows
 
 
-def open_outputs(
-    columns: TableColumns,
-    read_columns: ReadColumns,
+def guarded(
+    open_reader: Callable[[], Iterator[Any]], guard: Callable[[], AbstractContextManager[None]]
+) -> Iterator[Any]:
+    """Yield what a reader of pyarrow yields; its exceptions, not the consumer's, pass ``guard``."""
+    with guard():
+        reader = open_reader()
+    while True:
+        with guard():
+            record_batch = next(reader, None)
+        if record_batch is None:
+            return
+        yield record_batch
+
+
+def number_column(record_batch: Any, name: str, start: int, ctx: SetContext) -> AnyArray:  # noqa: ANN401 - as above
+    """Return a column of numbers, none of them missing."""
+    column = record_batch.column(name)
+    refuse_null(column, "a number", start, name, ctx)
+    values: AnyArray = column.to_numpy(zero_copy_only=False)
+    return values
+
+
+def refuse_null(
+    values: Any,  # noqa: ANN401 - as above
+    expected: str,
+    start: int,
+    name: str,
     ctx: SetContext,
     *,
-    dtype: str,
-    file_format: str,
-) -> TableSet:
-    """Return a table of outputs, its rows counted and its labels checked."""
-    sources: dict[str, ArraySource] = {columns.kind: OutputColumns(columns, dtype, ctx)}
-    if columns.labelled:
-        labels = read_indices(LABEL, read_columns, ctx, n_classes=columns.n_classes).labels
-        n_samples = len(labels)
-    else:
-        labels, n_samples = None, count_rows(columns.classes[0], read_columns, ctx)
-    info = DatasetInfo(
-        kind=columns.kind,
-        format=file_format,
-        arrays=array_infos(sources, n_samples),
-        n_samples=n_samples,
-        n_classes=columns.n_classes,
-        supplied=columns.supplied,
-        labelled=columns.labelled,
-    )
-    return TableSet(info, sources, labels, read_columns, ctx)
+    per_row: int = 1,
+) -> None:
+    """Refuse a column with an empty cell; ``per_row`` values of it belong to a row."""
+    if values.null_count:
+        at = int(np.argmax(values.is_null().to_numpy(zero_copy_only=False)))
+        raise ctx.invalid(f"expected {expected}, got an empty cell", name, start + at // per_row)

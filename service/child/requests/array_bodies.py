@@ -1,15 +1,13 @@
 """``application/x-npy``: the model's only input as numpy.save writes it."""
 
-from collections.abc import Mapping
-from contextlib import closing
 from io import BytesIO
 from typing import BinaryIO, cast
 
 import numpy as np
 
 from service.child.reading.checks import SUPPLIED_PREFIX, supplied_names
-from service.child.reading.npy_header import HEAD_BYTES, MAGIC, NpyHeader, read_npy_header
-from service.child.reading.numpy_files import NPZ, NpzArchive
+from service.child.reading.npy_header import HEAD_BYTES, MAGIC, read_npy_header
+from service.child.reading.numpy_files import MAX_DIRECTORY_BYTES, directory_too_long, npz_arrays
 from service.child.reading.set_file import LimitedReader
 from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
 from service.child.reading.zip_archive import is_torch
@@ -17,7 +15,6 @@ from service.child.requests.limits import BodyLimits, required
 from service.child.requests.tensors import (
     ANY_INPUT,
     PLACE,
-    Array,
     PredictRequest,
     as_input,
     check_claims,
@@ -65,40 +62,19 @@ def read_npz_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -
     reference = required(calibration)
     if not body.startswith(ZIP_MAGIC) or is_torch(body):
         raise MalformedRequest.at(PLACE, "expected an .npz archive, as numpy.savez writes it")
-    most, refusal = NPZ.max_directory_bytes, NPZ.too_long(PLACE)
+    refusal = directory_too_long(PLACE)
+    most = MAX_DIRECTORY_BYTES
     stream = cast("BinaryIO", LimitedReader(BytesIO(body), len(body), most=most, refusal=refusal))
-    with (
-        as_input(),
-        closing(NpzArchive(stream, location=PLACE, max_inflated_bytes=limits.max_bytes)) as archive,
-    ):
-        headers = _headers(archive, max_rows=limits.max_rows)
-        columns = {
-            f"{SUPPLIED_PREFIX}{name}": name for name in supplied_names(headers, location=PLACE)
-        }
-        arrays = {name: _read(archive, name, header) for name, header in headers.items()}
+    with as_input():
+        files = npz_arrays(stream, location=PLACE, max_inflated_bytes=limits.max_bytes)
+        if not files:
+            raise InvalidInput.at(PLACE, "expected at least one array, got none")
+        for file in files.values():
+            check_claims(file.header, size=file.size, place=file.place, max_rows=limits.max_rows)
+        supplied = {f"{SUPPLIED_PREFIX}{name}" for name in supplied_names(files, location=PLACE)}
+        arrays = {name: next(file.rows(limits.max_rows)) for name, file in files.items()}
     return PredictRequest(
         reference,
-        {name: array for name, array in arrays.items() if name not in columns},
-        {columns[name]: array for name, array in arrays.items() if name in columns},
+        {name: array for name, array in arrays.items() if name not in supplied},
+        {name.removeprefix(SUPPLIED_PREFIX): arrays[name] for name in arrays if name in supplied},
     )
-
-
-def _headers(archive: NpzArchive, *, max_rows: int) -> Mapping[str, NpyHeader]:
-    """Return what all the arrays claim, checked before any of them is read."""
-    if not archive.sizes:
-        raise InvalidInput.at(PLACE, "expected at least one array, got none")
-    headers = {}
-    for name, size in archive.sizes.items():
-        place = f"{PLACE}.{name}"
-        with closing(archive.open(name)) as stream:
-            headers[name] = read_npy_header(stream.read_up_to(HEAD_BYTES), place=place)
-        check_claims(headers[name], size=size, place=place, max_rows=max_rows)
-    return headers
-
-
-def _read(archive: NpzArchive, name: str, header: NpyHeader) -> Array:
-    values: Array = np.empty(header.shape, header.dtype)
-    with closing(archive.open(name)) as stream:
-        stream.read(header.header_bytes)
-        stream.read_into(values.reshape(-1).view(np.uint8))
-    return values.astype(header.dtype.newbyteorder("="), copy=False)

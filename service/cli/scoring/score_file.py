@@ -24,7 +24,7 @@ from howsure.client import AsyncClient
 from howsure.client.resources import Calibration
 from howsure.client.uploads import Arrays
 from service.child.reading.checks import SUPPLIED_PREFIX
-from service.child.reading.open_set import Dataset, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.child.reading.pictures.picture_dataset import PictureDataset
 from service.cli.calibrate import one_file
 from service.cli.connection import Address
@@ -32,8 +32,10 @@ from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Manifest, Parts
 from service.cli.scoring.writers import FILE, TRUE_LABEL, Result, writer_of
 from service.errors import ServiceError
-from service.runner.messages.dataset import Batch
+from service.runner.messages.dataset import Batch, Dataset
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import Reading
 
 # The model runs this many rows at a time, or a multiple: few parts end in the middle of a run.
 BLOCK_ROWS = 128

@@ -11,9 +11,10 @@ import pytest
 from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_npz, write_parquet, write_text
 from picture_sets import AS_THEY_ARE, WRITERS, plain_png
 
-from service.child.reading.open_set import FORMATS, Reading, format_of, open_dataset
+from service.child.reading.open_set import FORMATS, format_of, open_dataset
 from service.child.reading.set_file import SetFile
 from service.errors import InvalidDataset, UnsupportedFormat
+from service.runner.messages.reading import Reading
 
 TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
 CSV = "label,logit_0,logit_1\n0,1,3\n1,2,4\n"

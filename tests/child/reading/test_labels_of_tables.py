@@ -9,8 +9,11 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
 
-from service.child.reading.open_set import DatasetInfo, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.dataset import DatasetInfo
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
 
 NAMES = ["eel", "cat", "dog", "cat", "eel", "eel"] * 5
 AGE = np.arange(30)

@@ -9,8 +9,11 @@ import pytest
 from dataset_files import LIMITS, npy_bytes, npy_claim, read_all, refusal, write_npz
 from memory import peak_of
 
-from service.child.reading.open_set import ArrayInfo, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.dataset import ArrayInfo
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
 
 N = 30
 RNG = np.random.default_rng(0)
@@ -174,7 +177,7 @@ def test_claims_are_judged_before_anything_is_allocated(tmp_path: Path) -> None:
     for limits in (
         DatasetLimits(max_samples=N - 1),
         DatasetLimits(max_row_bytes=23),
-        DatasetLimits(max_inflated_bytes=24 * N),
+        DatasetLimits(max_inflated_bytes=24 * N - 1),
     ):
         error = refusal(path, reading=Reading(labels=beside), limits=limits)
         assert type(error) is TooLarge

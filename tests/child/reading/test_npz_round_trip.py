@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from memory import peak_of
 
-from service.child.reading.open_set import ArrayInfo, open_dataset
+from service.child.reading.open_set import open_dataset
+from service.runner.messages.dataset import ArrayInfo
 
 DTYPES = [
     np.dtype(order + kind)

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from dataset_files import read_all, refusal, write_npz
 
-from service.child.reading.open_set import DatasetLimits
 from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.limits import DatasetLimits
 
 INPUTS = np.ones((20, 3), np.float32)
 LABELS = np.arange(20) % 4

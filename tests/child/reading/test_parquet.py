@@ -8,9 +8,9 @@ import pyarrow as pa
 import pytest
 from dataset_files import output_columns, read_all, refusal, write_parquet
 
-from service.child.reading.open_set import DatasetLimits
 from service.child.reading.parquet import MAX_FOOTER_BYTES
 from service.errors import InvalidDataset, InvalidInput, TooLarge
+from service.runner.messages.limits import DatasetLimits
 
 LABELS = np.arange(40) % 3
 LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)

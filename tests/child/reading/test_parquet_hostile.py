@@ -9,8 +9,9 @@ import pytest
 from dataset_files import LIMITS, read_all, refusal, write_parquet
 from page_headers import claiming, one_page
 
-from service.child.reading.open_set import DatasetLimits, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, InvalidInput, TooLarge
+from service.runner.messages.limits import DatasetLimits
 
 N = 1000
 

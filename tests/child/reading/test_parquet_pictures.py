@@ -14,10 +14,13 @@ from dataset_files import LIMITS, read_all, refusal
 from picture_files import encoded
 from PIL import Image
 
-from service.child.reading.open_set import ArrayInfo, DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
 from service.runner.launch import environment
+from service.runner.messages.dataset import ArrayInfo
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
+from service.runner.messages.reading import Reading
 
 N = 25
 RNG = np.random.default_rng(0)

@@ -9,7 +9,8 @@ from dataset_files import LIMITS, npy_bytes, write_members
 from hypothesis import given
 from hypothesis import strategies as st
 
-from service.child.reading.open_set import ArrayInfo, Batch, DatasetInfo, open_dataset
+from service.child.reading.open_set import open_dataset
+from service.runner.messages.dataset import ArrayInfo, Batch, DatasetInfo
 from service.storage.shards import (
     AIMED_BYTES,
     MOST_ROWS,

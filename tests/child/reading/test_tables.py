@@ -10,8 +10,10 @@ from dataset_files import LIMITS, output_columns, read_all, refusal, write_parqu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from service.child.reading.open_set import ArrayInfo, DatasetLimits, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import TooLarge
+from service.runner.messages.dataset import ArrayInfo
+from service.runner.messages.limits import DatasetLimits
 
 LABELS = np.arange(40) % 3
 LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)

@@ -8,14 +8,11 @@ import pyarrow as pa
 import pytest
 from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
 
-from service.child.reading.open_set import (
-    ArrayInfo,
-    DatasetInfo,
-    DatasetLimits,
-    Reading,
-    open_dataset,
-)
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.dataset import ArrayInfo, DatasetInfo
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
 
 N = 30
 RNG = np.random.default_rng(0)

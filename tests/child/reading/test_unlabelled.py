@@ -15,8 +15,9 @@ from dataset_files import (
     write_text,
 )
 
-from service.child.reading.open_set import DatasetLimits, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
+from service.runner.messages.limits import DatasetLimits
 
 N_SAMPLES = 100
 LABELS = np.arange(N_SAMPLES) % 3

@@ -1,12 +1,15 @@
-"""Archives of pictures: the plain files of a zip or tar archive, each read where it lies."""
+"""Archives of pictures: the plain files of a zip or tar archive. They are never extracted."""
 
 import tarfile
 import zipfile
 from collections.abc import Iterator
 from typing import Protocol
 
-from service.child.reading.set_file import SetFile
-from service.child.reading.zip_archive import ZipArchive, ZipKind, refuse_damage
+import numpy as np
+
+from service.child.reading.checks import is_plain_name
+from service.child.reading.set_file import SetFile, refuse_damage
+from service.child.reading.zip_archive import ZipArchive, read_into
 from service.errors import SHOWN_CHARACTERS, InvalidDataset, TooLarge, shown
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext
@@ -14,9 +17,10 @@ from service.runner.messages.reading import SetContext
 MAX_MEMBER_BYTES = 64 * MEBIBYTE
 MAX_MEMBERS = 1_000_000
 MAX_NAME_BYTES = 1024
+# Of a zip archive; `zipfile` makes an object of each entry.
+MAX_DIRECTORY_BYTES = 128 * MEBIBYTE
 # Of what describes one member of a tar archive beside its header.
 MAX_EXTENSION_BYTES = MEBIBYTE
-ZIP = ZipKind("zip archive", 128 * MEBIBYTE, "pack the pictures into a .tar")
 
 _BLOCK = 512
 _KINDS = {
@@ -31,7 +35,7 @@ _SPARSE = "GNU.sparse."
 
 
 def member_place(location: str, name: str) -> str:
-    """Return what a member is called in messages: ``calibration[cat/17.jpg]``."""
+    """Return the place of a member in messages: ``calibration[cat/17.jpg]``."""
     return f"{location}[{shown(name)[1:-1][:SHOWN_CHARACTERS]}]"
 
 
@@ -43,9 +47,9 @@ class MemberNames:
     files
         In the archive's order; none of them twice.
     positions
-        Where each of them stands.
+        The position of each file.
     folders
-        Those that have entries of their own, without a slash at the end.
+        Folders that have entries of their own, without a slash at the end.
     """
 
     def __init__(self, location: str) -> None:
@@ -55,12 +59,21 @@ class MemberNames:
         self.folders: set[str] = set()
 
     def add(self, name: str, *, is_folder: bool) -> None:
-        """Add the next member."""
+        """Add the next member; a leading ``./`` is no part of its name."""
         if len(self.files) + len(self.folders) >= MAX_MEMBERS:
             raise TooLarge.at(
                 self.location, f"expected at most {MAX_MEMBERS} files and folders; send fewer"
             )
-        plain = self._plain(name)
+        plain = name
+        while plain.startswith("./"):
+            plain = plain[2:]
+        n_bytes = len(plain.encode("utf-8", "surrogateescape"))
+        if n_bytes > MAX_NAME_BYTES or not is_plain_name(plain):
+            raise InvalidDataset.at(
+                member_place(self.location, name),
+                "expected a plain name in UTF-8, of folders with / between them, that begins in "
+                "the archive and stays there",
+            )
         if is_folder:
             self.folders.add(plain)
             return
@@ -70,32 +83,19 @@ class MemberNames:
             )
         self.files.append(plain)
 
-    def _plain(self, name: str) -> str:
-        """Return a member's name, which is a label and never a path, without a leading ``./``."""
-        plain = name
-        while plain.startswith("./"):
-            plain = plain[2:]
-        if (
-            len(plain.encode("utf-8", "surrogateescape")) > MAX_NAME_BYTES
-            or not plain.isprintable()
-            or "\\" in plain
-            or any(part in ("", ".", "..") for part in plain.split("/"))
-        ):
-            raise InvalidDataset.at(
-                member_place(self.location, name),
-                "expected a plain name in UTF-8, of folders with / between them, that begins in "
-                "the archive and stays there",
+    def check_length(self, position: int, size: int, most: int) -> None:
+        """Refuse a file by the bytes it claims, before any of them is read."""
+        if size > most:
+            raise TooLarge.at(
+                member_place(self.location, self.files[position]),
+                f"expected a file of at most {most} bytes, got {size}",
             )
-        return plain
 
 
 class Archive(Protocol):
-    """The plain files of an archive, by their positions; never extracted."""
+    """The plain files of an archive, by their positions."""
 
     names: MemberNames
-
-    def size(self, position: int) -> int:
-        """Return the bytes that a file claims to have."""
 
     def read(self, position: int, most: int = MAX_MEMBER_BYTES) -> bytes:
         """Return a file of at most ``most`` bytes; several threads may read at once."""
@@ -107,11 +107,14 @@ class ZipPictures:
     def __init__(self, file: SetFile, ctx: SetContext) -> None:
         location = ctx.location
         self.names = MemberNames(location)
-        stream = file.open_limited(most=ZIP.max_directory_bytes, refusal=ZIP.too_long(location))
+        refusal = TooLarge.at(
+            location,
+            f"expected a directory of at most {MAX_DIRECTORY_BYTES} bytes; pack the pictures into "
+            "a .tar",
+        )
         self._archive = ZipArchive(
-            stream,
+            file.open_limited(most=MAX_DIRECTORY_BYTES, refusal=refusal),
             location=location,
-            kind=ZIP,
             max_inflated_bytes=ctx.limits.max_inflated_bytes,
             place=lambda member: member_place(location, member.filename),
         )
@@ -125,42 +128,35 @@ class ZipPictures:
             if not member.is_dir():
                 self._members.append(member)
 
-    def size(self, position: int) -> int:
-        """Return the bytes that a file claims to have."""
-        return self._members[position].file_size
-
     def read(self, position: int, most: int = MAX_MEMBER_BYTES) -> bytes:
-        """Return a file, whose checksum is held against its bytes."""
-        _check_length(self.names, position, self.size(position), most)
-        stream = self._archive.open(self._members[position])
-        content = stream.read(self.size(position))
-        stream.close()
-        return content
+        """Return a file whose checksum holds."""
+        member = self._members[position]
+        self.names.check_length(position, member.file_size, most)
+        content = np.empty(member.file_size, np.uint8)
+        place = member_place(self.names.location, member.filename)
+        read_into(self._archive.open(member), content, place)
+        return content.tobytes()
 
 
 class TarPictures:
     """The files of a tar archive that is not compressed."""
 
-    def __init__(self, file: SetFile, location: str) -> None:
-        self.names = MemberNames(location)
+    def __init__(self, file: SetFile, ctx: SetContext) -> None:
+        self.names = MemberNames(ctx.location)
         self._file = file
         self._places: list[tuple[int, int]] = []
-        for member in _tar_members(file, location):
-            if member.isdir():
-                if member.name not in ("", "."):
-                    self.names.add(member.name, is_folder=True)
+        for member in _tar_members(file, ctx):
+            if member.isdir() and member.name in ("", "."):
                 continue
-            self.names.add(member.name, is_folder=False)
-            self._places.append((member.size, member.offset_data))
-
-    def size(self, position: int) -> int:
-        """Return the bytes of a file."""
-        return self._places[position][0]
+            self.names.add(member.name, is_folder=member.isdir())
+            if not member.isdir():
+                self._places.append((member.size, member.offset_data))
 
     def read(self, position: int, most: int = MAX_MEMBER_BYTES) -> bytes:
         """Return a file."""
-        _check_length(self.names, position, self.size(position), most)
-        return self._file.read_at(*self._places[position])
+        size, offset = self._places[position]
+        self.names.check_length(position, size, most)
+        return self._file.read_at(size, offset)
 
 
 def is_tar(head: bytes) -> bool:
@@ -171,48 +167,29 @@ def is_tar(head: bytes) -> bool:
         return head[257:262] == b"ustar"
 
 
-def _check_length(names: MemberNames, position: int, size: int, most: int) -> None:
-    """Refuse a file by the bytes it claims, before any of them is read."""
-    if size > most:
-        raise TooLarge.at(
-            member_place(names.location, names.files[position]),
-            f"expected a file of at most {most} bytes, got {size}",
-        )
-
-
-def _tar_members(file: SetFile, location: str) -> Iterator[tarfile.TarInfo]:
-    """Yield the members, having checked that each is a file or a folder that is all there."""
-    stream = file.open_limited(
-        most=MAX_EXTENSION_BYTES,
-        refusal=TooLarge.at(
-            location, f"expected at most {MAX_EXTENSION_BYTES} bytes that describe a member"
-        ),
+def _tar_members(file: SetFile, ctx: SetContext) -> Iterator[tarfile.TarInfo]:
+    """Yield the members, each of them a file or a folder whose bytes are all there."""
+    refusal = TooLarge.at(
+        ctx.location, f"expected at most {MAX_EXTENSION_BYTES} bytes that describe a member"
     )
-    with refuse_damage(location, "tar archive"):
-        try:
-            archive = tarfile.open(fileobj=stream, mode="r:", encoding="utf-8")  # noqa: SIM115 - the file is closed with its set
-        except tarfile.TarError as error:
-            raise ValueError("no header") from error
+    stream = file.open_limited(most=MAX_EXTENSION_BYTES, refusal=refusal)
+    with refuse_damage(ctx.location):
+        archive = tarfile.open(fileobj=stream, mode="r:", encoding="utf-8")  # noqa: SIM115 - the file is closed with its set
     last = ""
-    while (member := _next_member(archive, location)) is not None:
-        _check_member(member, file.size, location)
-        yield member
-        last = member.name
-    _check_end(file, archive.offset, last, location)
-
-
-def _next_member(archive: tarfile.TarFile, location: str) -> tarfile.TarInfo | None:
-    with refuse_damage(location, "tar archive"):
-        try:
+    while True:
+        with refuse_damage(ctx.location):
             member = archive.next()
-        except tarfile.TarError as error:
-            raise ValueError("no header") from error
-    archive.members = []  # type: ignore[attr-defined]  # it keeps every header
-    return member
+        if member is None:
+            break
+        archive.members = []  # type: ignore[attr-defined]  # it keeps every header
+        _check_member(member, file.size, ctx)
+        yield member
+        last = f" after {member_place(ctx.location, member.name)}"
+    _check_end(file, archive.offset, last, ctx)
 
 
-def _check_member(member: tarfile.TarInfo, file_size: int, location: str) -> None:
-    place = member_place(location, member.name)
+def _check_member(member: tarfile.TarInfo, file_size: int, ctx: SetContext) -> None:
+    place = member_place(ctx.location, member.name)
     is_sparse = member.issparse() or any(key.startswith(_SPARSE) for key in member.pax_headers)
     if is_sparse or member.type not in _PLAIN:
         kind = "a file with holes" if is_sparse else _KINDS.get(member.type, "another kind")
@@ -224,21 +201,17 @@ def _check_member(member: tarfile.TarInfo, file_size: int, location: str) -> Non
         )
 
 
-def _check_end(file: SetFile, offset: int, last: str, location: str) -> None:
+def _check_end(file: SetFile, offset: int, last: str, ctx: SetContext) -> None:
     """Refuse damaged headers, at which `tarfile` ends silently, and bytes behind the end."""
     block = file.read_at(_BLOCK, offset)
     if block != bytes(_BLOCK):
-        after = f" after {member_place(location, last)}" if last else ""
         found = "damaged bytes" if len(block) == _BLOCK else "one cut off"
-        raise InvalidDataset.at(
-            location,
-            f"expected a whole tar archive, got {found} at byte {offset}{after}; "
-            "send the file again",
+        raise ctx.invalid(
+            f"expected a whole tar archive, got {found} at byte {offset}{last}; send the file again"
         )
     while chunk := file.read_at(MAX_EXTENSION_BYTES, offset):
         if chunk.count(0) != len(chunk):
-            raise InvalidDataset.at(
-                location,
+            raise ctx.invalid(
                 f"expected one tar archive, got more behind its end at byte {offset}; "
                 "pack all the pictures into one",
             )

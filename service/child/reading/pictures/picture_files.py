@@ -1,5 +1,6 @@
-"""Which members of an archive are pictures, by the ends of their names, and what the others are."""
+"""Which members of an archive are pictures, by the ends of their names."""
 
+import posixpath
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -8,13 +9,12 @@ from service.child.reading.pictures.archives import Archive, member_place
 from service.errors import InvalidDataset, shown
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+MAC_FOLDER = "__MACOSX"
 
 _OTHER_ENDINGS = (
     *(".avif", ".bmp", ".gif", ".heic", ".heif", ".jp2", ".jxl", ".pgm", ".ppm"),
     *(".tif", ".tiff"),
 )
-MAC_FOLDER = "__MACOSX"
-_MAC_PREFIX = "._"
 
 
 @dataclass(frozen=True)
@@ -38,12 +38,18 @@ class PictureFiles:
         return self.archive.names.positions.get(name)
 
     def place(self, name: str) -> str:
-        """Return what a member is called in messages."""
+        """Return the place of a member in messages."""
         return member_place(self.location, name)
+
+    def common_folders(self) -> list[str]:
+        """Return the folders, from the top, that contain all pictures."""
+        names = min(self.names()), max(self.names())
+        common = posixpath.commonpath([posixpath.dirname(name) for name in names])
+        return common.split("/") if common else []
 
 
 def is_picture(name: str) -> bool:
-    """Tell whether a member is called as a picture that is read."""
+    """Tell whether a member has the name of a picture that is read."""
     return name.lower().endswith(ENDINGS) and not _is_of_mac(name)
 
 
@@ -55,52 +61,45 @@ def picture_files(archive: Archive) -> PictureFiles:
     InvalidDataset
         If there are none, or some in a format that is not read.
     """
-    positions = array("L")
-    for position, name in enumerate(archive.names.files):
-        if is_picture(name):
-            positions.append(position)
-        elif name.lower().endswith(_OTHER_ENDINGS) and not _is_of_mac(name):
+    names = archive.names
+    positions = array("L", (at for at, name in enumerate(names.files) if is_picture(name)))
+    for name in names.files:
+        if name.lower().endswith(_OTHER_ENDINGS) and not _is_of_mac(name):
             raise InvalidDataset.at(
-                member_place(archive.names.location, name),
+                member_place(names.location, name),
                 "expected pictures in JPEG, PNG or WebP; convert it, or leave it out",
             )
     if not positions:
-        found = f"none among its {len(archive.names.files)} files"
-        if len(archive.names.files):
-            found += f", such as {shown(archive.names.files[0])}"
+        found = f"none among its {len(names.files)} files"
+        if names.files:
+            found += f", such as {shown(names.files[0])}"
         raise InvalidDataset.at(
-            archive.names.location,
+            names.location,
             f"expected pictures called .jpg, .jpeg, .png or .webp, got {found}; "
             "arrays are sent as numpy.savez writes them",
         )
     return PictureFiles(archive, positions)
 
 
-def stem(name: str) -> str:
-    """Return a picture's name without its ending."""
-    return name[: name.rindex(".")]
-
-
 def left_out(pictures: PictureFiles, n_used: int, used: str | None) -> str | None:
     """Return a sentence on the files that are neither pictures nor labels, if there are any.
 
-    ``n_used`` files have labels in them; ``used`` is how names of such files end.
+    ``n_used`` files have labels in them; their names end with ``used``.
     """
-    n_others = len(pictures.archive.names.files) - len(pictures.positions) - n_used
+    files = pictures.archive.names.files
+    n_others = len(files) - len(pictures.positions) - n_used
     if not n_others:
         return None
     example = next(
-        name
-        for name in pictures.archive.names.files
-        if not is_picture(name) and not (used and name.endswith(used))
+        name for name in files if not is_picture(name) and not (used and name.endswith(used))
     )
-    files = "1 file that is" if n_others == 1 else f"{n_others} files that are"
-    were = "was" if n_others == 1 else "were"
-    no = "no picture" if n_others == 1 else "no pictures"
-    return f"{files} {no} {were} left out, such as {shown(example)}."
+    found = f"{n_others} files that are no pictures were"
+    if n_others == 1:
+        found = "1 file that is no picture was"
+    return f"{found} left out, such as {shown(example)}."
 
 
 def _is_of_mac(name: str) -> bool:
-    """Tell whether a file holds what macOS keeps beside another of nearly the same name."""
+    """Tell whether macOS keeps metadata of another file under this name."""
     parts = name.split("/")
-    return MAC_FOLDER in parts or parts[-1].startswith(_MAC_PREFIX)
+    return MAC_FOLDER in parts or parts[-1].startswith("._")

@@ -1,41 +1,42 @@
-"""Labels of pictures: from a table, from files beside them, or from the folders they lie in."""
+"""Labels of pictures: from a table, from files beside them, or from their folders.
+
+Each source yields the name of the class of each picture, in the archive's order.
+"""
 
 import csv
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
 from io import BytesIO, TextIOWrapper
-from itertools import takewhile
 
 import msgspec
 
-from service.child.reading.class_indices import NamedLabels
-from service.child.reading.pictures.picture_files import MAC_FOLDER, PictureFiles, stem
+from service.child.reading.pictures.picture_files import MAC_FOLDER, PictureFiles
 from service.errors import InvalidDataset, TooLarge, shown
 from service.runner.messages.reading import Reading
+
+CLASS_FILE, JSON_FILE = ".cls", ".json"
 
 _SPLITS = frozenset(
     {"dev", "eval", "test", "testing", "train", "training", "val", "valid", "validation"}
 )
+_TABLES = ("labels.csv", "metadata.csv")
+_FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
+_CLASS_COLUMNS = ("label", "class")
+_NONE = -1
+_MAX_CLASS_BYTES = 1024
+_MAX_JSON_BYTES = 1024**2
+_KEYS = ("label", "cls", "class")
+_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_LABEL = msgspec.json.Decoder(int | str)
 
 
-def common_folders(pictures: PictureFiles) -> list[str]:
-    """Return the folders, from the top, that all pictures lie in."""
-    common: list[str] | None = None
-    for name in pictures.names():
-        folders = name.split("/")[:-1]
-        common = folders if common is None else _beginning_of_both(common, folders)
-        if not common:
-            return []
-    return common or []
+def class_folders(
+    pictures: PictureFiles, reading: Reading
+) -> tuple[Iterator[str] | None, set[str]]:
+    """Return the class folder of each picture, below the folders common to all, None without any.
 
-
-def labels_of_folders(
-    pictures: PictureFiles, reading: Reading, *, max_classes: int
-) -> NamedLabels | None:
-    """Return the folder that each picture lies in, below what is common to all; None without any.
-
-    Empty folders beside them are classes too. A single folder is a class only if the caller names
-    it: it could as well be that of the whole set.
+    The empty folders beside them, which are returned too, are classes without a picture. A single
+    folder is a class only if the caller names it: it could as well be that of the whole set.
 
     Raises
     ------
@@ -43,37 +44,28 @@ def labels_of_folders(
         If some pictures lie beside the folders of others, or the folders are those of several
         sets.
     """
-    location = pictures.location
-    common = common_folders(pictures)
+    common = pictures.common_folders()
     depth = len(common)
     if common and _names_all([common[-1]], reading):
         depth -= 1
-    inside = [name.count("/") > depth for name in pictures.names()]
-    if not any(inside):
-        return None
-    prefix = "".join(f"{folder}/" for folder in common[:depth])
-    found = NamedLabels(
-        location=location, max_classes=max_classes, more=_empty_folders(pictures, prefix)
-    )
-    for name in pictures.names():
-        if name.count("/") == depth:
-            raise InvalidDataset.at(
-                pictures.place(name),
-                "expected a picture in the folder of its class, as others are; "
-                "move it there, or leave it out",
-            )
-        found.append(name.split("/", depth + 1)[depth])
-    if found.names <= _SPLITS and not _names_all(found.names, reading):
-        names = ", ".join(shown(name) for name in sorted(found.names))
+    beside = next((name for name in pictures.names() if name.count("/") == depth), None)
+    if beside is not None:
+        if all(name.count("/") == depth for name in pictures.names()):
+            return None, set()
         raise InvalidDataset.at(
-            location, f"expected the folders of one set's classes, got {names}; send one of them"
+            pictures.place(beside),
+            "expected a picture in the folder of its class, as others are; "
+            "move it there, or leave it out",
         )
-    return found
-
-
-def _beginning_of_both(one: list[str], other: list[str]) -> list[str]:
-    pairs = takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False))
-    return [folder for folder, _ in pairs]
+    empty = _empty_folders(pictures, "".join(f"{folder}/" for folder in common[:depth]))
+    found = empty | {name.split("/", depth + 1)[depth] for name in pictures.names()}
+    if found <= _SPLITS and not _names_all(found, reading):
+        names = ", ".join(shown(name) for name in sorted(found))
+        raise InvalidDataset.at(
+            pictures.location,
+            f"expected the folders of one set's classes, got {names}; send one of them",
+        )
+    return (name.split("/", depth + 1)[depth] for name in pictures.names()), empty
 
 
 def _names_all(names: Iterable[str], reading: Reading) -> bool:
@@ -83,9 +75,9 @@ def _names_all(names: Iterable[str], reading: Reading) -> bool:
 
 
 def _empty_folders(pictures: PictureFiles, prefix: str) -> set[str]:
-    """Return the folders beside those of the classes that nothing lies in.
+    """Return the empty folders beside those of the classes.
 
-    They were counted where the model was trained on such folders, and torchvision counts them.
+    A model that was trained on such folders counts them as classes, as torchvision does.
     """
     members = pictures.archive.names
     depth = prefix.count("/")
@@ -103,45 +95,30 @@ def _empty_folders(pictures: PictureFiles, prefix: str) -> set[str]:
     return beside
 
 
-CLASS_FILE = ".cls"
-JSON_FILE = ".json"
-
-_MAX_CLASS_BYTES = 1024
-_MAX_JSON_BYTES = 1024**2
-_KEYS = ("label", "cls", "class")
-_FIELDS = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_LABEL = msgspec.json.Decoder(int | str)
-
-
 def find_label_files(pictures: PictureFiles) -> str | None:
-    """Return how the files with labels end, if a picture has one: ``.cls``, else ``.json``.
+    """Return the ending of files with labels, if a picture has one: ``.cls``, else ``.json``.
 
     JSON beside a picture may be about anything: the first of it decides.
     """
     for ending in (CLASS_FILE, JSON_FILE):
-        if not any(name.endswith(ending) for name in pictures.archive.names.files):
-            continue
-        for name in pictures.names():
-            position = pictures.find(stem(name) + ending)
-            if position is None:
-                continue
-            if ending == CLASS_FILE or _is_label(pictures, position):
-                return ending
-            break
+        positions = (pictures.find(_stem(name) + ending) for name in pictures.names())
+        first = next((position for position in positions if position is not None), None)
+        if first is not None and (ending == CLASS_FILE or _is_label(pictures, first)):
+            return ending
     return None
 
 
-def labels_of_files(pictures: PictureFiles, ending: str, *, max_classes: int) -> NamedLabels:
-    """Return the class in the file beside each picture.
+def labels_of_files(pictures: PictureFiles, ending: str) -> Iterator[str]:
+    """Yield the class in the file beside each picture.
 
     Raises
     ------
     InvalidDataset
         If a picture has none, or it has no class in it.
     """
-    labels = NamedLabels(location=pictures.location, max_classes=max_classes)
+    read = _class_text if ending == CLASS_FILE else _class_field
     for name in pictures.names():
-        file = stem(name) + ending
+        file = _stem(name) + ending
         position = pictures.find(file)
         if position is None:
             raise InvalidDataset.at(
@@ -149,20 +126,16 @@ def labels_of_files(pictures: PictureFiles, ending: str, *, max_classes: int) ->
                 f"expected its label in {shown(file)}, got no such file; "
                 "leave the picture out or label it",
             )
-        if ending == CLASS_FILE:
-            labels.append(_class_text(pictures, position))
-        else:
-            labels.append(_class_field(pictures, position))
-    return labels
+        yield read(pictures, position)
+
+
+def _stem(name: str) -> str:
+    return name[: name.rindex(".")]
 
 
 def _class_text(pictures: PictureFiles, position: int) -> str:
-    content = pictures.archive.read(position, _MAX_CLASS_BYTES)
-    try:
-        text = content.decode("utf-8").strip()
-    except UnicodeDecodeError:
-        text = ""
-    if not text or not text.isprintable():
+    text = pictures.archive.read(position, _MAX_CLASS_BYTES).decode("utf-8", "replace").strip()
+    if not text or not text.isprintable() or "\ufffd" in text:
         raise InvalidDataset.at(
             pictures.place(pictures.archive.names.files[position]),
             "expected a class as an integer or its name in UTF-8, on one line",
@@ -203,24 +176,17 @@ def _fields(pictures: PictureFiles, position: int) -> dict[str, msgspec.Raw]:
         ) from error
 
 
-TABLES = ("labels.csv", "metadata.csv")
-
-_FILE_COLUMNS = ("file_name", "filename", "file", "image", "path")
-_CLASS_COLUMNS = ("label", "class")
-_NONE = -1
-
-
 def find_label_table(pictures: PictureFiles) -> str | None:
-    """Return the name of the table, which lies at or above the folder that all pictures are in.
+    """Return the name of the table, which lies in one of the folders that contain all pictures.
 
     Raises
     ------
     InvalidDataset
         If there are several.
     """
-    common = common_folders(pictures)
+    common = pictures.common_folders()
     prefixes = ["".join(f"{folder}/" for folder in common[:n]) for n in range(len(common) + 1)]
-    wanted = [prefix + table for prefix in prefixes for table in TABLES]
+    wanted = [prefix + table for prefix in prefixes for table in _TABLES]
     found = [name for name in wanted if pictures.find(name) is not None]
     if len(found) > 1:
         raise InvalidDataset.at(
@@ -230,9 +196,7 @@ def find_label_table(pictures: PictureFiles) -> str | None:
     return found[0] if found else None
 
 
-def labels_of_table(
-    pictures: PictureFiles, table: str, *, max_classes: int, required: bool
-) -> NamedLabels | None:
+def labels_of_table(pictures: PictureFiles, table: str, *, required: bool) -> Iterator[str] | None:
     """Return the class that the table has for each picture; None if it has no classes at all.
 
     Raises
@@ -262,32 +226,23 @@ def labels_of_table(
                 row_place, "expected a class, got an empty value; leave the picture out"
             )
         codes[position] = code_of.setdefault(name, len(code_of))
-    return _in_order(pictures, table, codes, list(code_of), max_classes)
-
-
-def _in_order(
-    pictures: PictureFiles, table: str, codes: "array[int]", names: Sequence[str], max_classes: int
-) -> NamedLabels:
-    labels = NamedLabels(location=pictures.location, max_classes=max_classes)
     for position in pictures.positions:
         if codes[position] == _NONE:
             raise InvalidDataset.at(
                 pictures.place(pictures.archive.names.files[position]),
                 f"expected a row in {shown(table)}, got none; leave the picture out or label it",
             )
-        labels.append(names[codes[position]])
-    return labels
+    names = list(code_of)
+    return (names[codes[position]] for position in pictures.positions)
 
 
 def _rows(pictures: PictureFiles, table: str, place: str) -> Iterator[list[str]]:
     position = pictures.find(table)
     assert position is not None  # noqa: S101 - it was found by this name
-    content = BytesIO(pictures.archive.read(position))
+    text = TextIOWrapper(BytesIO(pictures.archive.read(position)), "utf-8-sig", newline="")
     try:
         # A blank line is no row.
-        yield from filter(
-            None, csv.reader(TextIOWrapper(content, "utf-8-sig", newline=""), strict=True)
-        )
+        yield from filter(None, csv.reader(text, strict=True))
     except (UnicodeDecodeError, csv.Error) as error:
         raise InvalidDataset.at(
             place, "expected rows of UTF-8 text with a value for each column, between commas"

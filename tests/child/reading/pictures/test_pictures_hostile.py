@@ -22,8 +22,10 @@ from picture_sets import (
     write_zip,
 )
 
-from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.child.reading.open_set import open_dataset
 from service.errors import InvalidInput, TooLarge, UnsupportedFormat
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
 
 GOOD = class_folders()
 PICTURE = plain_png(200)

@@ -17,7 +17,7 @@ from picture_sets import (
     write_zip,
 )
 
-from service.child.reading.pictures.archives import ZIP
+from service.child.reading.pictures.archives import MAX_DIRECTORY_BYTES
 from service.errors import TooLarge
 
 GOOD = class_folders()
@@ -113,7 +113,7 @@ def test_a_directory_that_is_too_long_is_never_read(path: Path) -> None:
     """Its first member tells who refuses it, and what to do about it."""
     write_zip(path, GOOD)
     head = path.read_bytes()[:100]
-    size = ZIP.max_directory_bytes + 1
+    size = MAX_DIRECTORY_BYTES + 1
     end = struct.pack("<4s4H2LH", b"PK\x05\x06", 0, 0, 1, 1, size, len(head), 0)
     with path.open("wb") as file:
         file.write(head)

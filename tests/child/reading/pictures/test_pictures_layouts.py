@@ -17,9 +17,9 @@ from picture_sets import (
 )
 
 from service.child.pictures.decode import read_picture
-from service.child.reading.open_set import Reading
 from service.errors import InvalidDataset
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
+from service.runner.messages.reading import Reading
 
 ORDER = {"cat": 0, "dog": 1, "emu": 2}
 WITH = Preprocessing()

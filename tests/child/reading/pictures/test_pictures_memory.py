@@ -18,7 +18,9 @@ MIB = 2**20
 READ = """
 import sys
 from pathlib import Path
-from service.child.reading.open_set import DatasetLimits, Reading, open_dataset
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import Reading
+from service.child.reading.open_set import open_dataset
 from service.runner.messages.preprocessing import Preprocessing
 reading = Reading(preprocessing=Preprocessing(crop=(64, 64)))
 def peak():  # of this process alone: that of `resource` begins with its parent's
@@ -105,7 +107,7 @@ def test_no_more_is_made_ahead_than_there_is_room_for(kept_bytes: int, most: int
         begun.append(item)
         return item
 
-    for taken, made in enumerate(in_order(range(100), make, lambda _: kept_bytes)):
+    for taken, made in enumerate(in_order(range(100), make, item_bytes=kept_bytes, max_threads=4)):
         assert made == taken
         assert len(begun) - taken <= most
     assert sorted(begun) == list(range(100))
@@ -119,7 +121,7 @@ def test_the_first_item_at_fault_is_told_whichever_is_done_first() -> None:
             raise LookupError(item)
         return item
 
-    results = in_order(range(100), make, lambda _: 1)
+    results = in_order(range(100), make, item_bytes=1, max_threads=4)
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(LookupError, match="3"):
         next(results)
