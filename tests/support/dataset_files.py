@@ -129,3 +129,11 @@ def refusal(path: Path, **options: object) -> InvalidInput:
     assert refused.value.violations
     assert str(path.parent) not in refused.value.message
     return refused.value
+
+
+def read_to_its_end(path: Path, reading: Reading = AS_IT_IS) -> None:
+    """Read a set within limits like those of a small service."""
+    limits = DatasetLimits(max_samples=1_000_000, max_classes=10_000, max_inflated_bytes=2**28)
+    with open_dataset(path, location="calibration", limits=limits, reading=reading) as dataset:
+        for _ in dataset.batches(64):
+            pass
