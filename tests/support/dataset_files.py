@@ -1,5 +1,6 @@
 """Sets of samples as files: well-formed, and broken in every way a test asks for."""
 
+import csv
 import io
 import struct
 import zipfile
@@ -75,6 +76,36 @@ def write_parquet(path: Path, columns: Mapping[str, object], **options: object) 
     """Write columns as a Parquet file."""
     pa_parquet.write_table(pa.table(dict(columns)), path, **options)
     return path
+
+
+TABLE_FORMATS = ("csv", "parquet")
+COLUMN_FORMATS = ("npz", *TABLE_FORMATS)
+
+
+def write_columns(path: Path, file_format: str, columns: Mapping[str, object]) -> Path:
+    """Write a table as CSV or Parquet."""
+    if file_format == "parquet":
+        return write_parquet(path, columns, row_group_size=11)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        values = (np.asarray(column).tolist() for column in columns.values())
+        writer.writerows(zip(*values, strict=True))
+    return path
+
+
+def write_logits(
+    path: Path, file_format: str, logits: np.ndarray, labels: np.ndarray | None, **more: np.ndarray
+) -> Path:
+    """Write outputs; the columns ``more`` stand before, between and behind those of a table."""
+    named = {} if labels is None else {"labels": labels}
+    if file_format == "npz":
+        return write_npz(path, logits=logits, **named, **more)
+    names = list(more)
+    table = {name: more[name] for name in names[::2]}
+    table |= {} if labels is None else {"label": labels}
+    table |= {f"logit_{k}": logits[:, k] for k in range(logits.shape[1])}
+    return write_columns(path, file_format, table | more)
 
 
 def output_columns(

@@ -1,12 +1,11 @@
 """Tables of inputs: features side by side, lists as arrays, columns as the caller names them."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
+from dataset_files import LIMITS, read_all, refusal, write_columns, write_parquet, write_text
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
@@ -29,14 +28,6 @@ TOKENS = {
 }
 
 
-def written(path: Path, file_format: str, columns: Mapping[str, np.ndarray]) -> Path:
-    if file_format == "parquet":
-        return write_parquet(path, columns, row_group_size=11)
-    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-    return write_text(path, "\n".join(lines) + "\n")
-
-
 def info_of(path: Path, reading: Reading | None = None, **options: object) -> DatasetInfo:
     reading = reading or Reading()
     with open_dataset(
@@ -50,7 +41,7 @@ def info_of(path: Path, reading: Reading | None = None, **options: object) -> Da
 def test_features_are_side_by_side_in_the_order_of_the_file(
     tmp_path: Path, file_format: str, batch_size: int
 ) -> None:
-    path = written(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
+    path = write_columns(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
     found, labels = read_all(path, batch_size=batch_size)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     np.testing.assert_array_equal(labels, LABELS)
@@ -138,7 +129,7 @@ def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str) -> None:
-    path = written(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
+    path = write_columns(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
     found, labels = read_all(path, reading=Reading(columns={"label": ["target"]}))
     # Nor is the column `label`, which may be the same thing in other words.
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
@@ -146,14 +137,14 @@ def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str)
 
 
 def test_a_feature_may_be_called_like_an_output_where_it_is_asked_for(tmp_path: Path) -> None:
-    path = written(tmp_path / "set", "parquet", FEATURES | {"prob_0": INCOME})
+    path = write_columns(tmp_path / "set", "parquet", FEATURES | {"prob_0": INCOME})
     found, _ = read_all(path, reading=Reading(columns={"x": ["prob_0"]}))
     np.testing.assert_array_equal(found["x"], INCOME[:, None])
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
-    path = written(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
+    path = write_columns(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
     found, labels = read_all(path, labels_required=False)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     assert labels.tolist() == [0] * N
@@ -166,7 +157,7 @@ def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_inputs_are_held_to_limits(tmp_path: Path, file_format: str) -> None:
-    path = written(tmp_path / "set", file_format, FEATURES)
+    path = write_columns(tmp_path / "set", file_format, FEATURES)
     for limits in (
         DatasetLimits(max_samples=N - 1),
         DatasetLimits(max_row_bytes=15),
