@@ -1,26 +1,22 @@
 """What every hostile case has to leave as it was, in one place.
 
-To add a case, write a `HostileCase` into the table of the file it belongs to, under `data`, `json`,
-`models` or `http`::
+To add a case, write a `HostileCase`, or for a calibration set a `SetCase`, into the table of the
+file it belongs to::
 
     CASES = [
-        HostileCase(
-            "csv_of_nul_bytes",
-            lambda attacker: attacker.calibrate(bytes(1000)),
-            status=415,
-            code="unsupported-format",
-            says="calibration",
-        ),
+        SetCase("csv_of_nul_bytes", lambda: bytes(1000), UNREAD),
+        HostileCase("no_json", lambda attacker: attacker.predict(b"{"), *MALFORMED),
     ]
 
 
     @pytest.mark.parametrize("case", CASES, ids=str)
-    def test_it_is_refused(hostile, case: HostileCase) -> None:
+    def test_it_is_refused(hostile, case) -> None:
         hostile(case)
 
-``hostile`` sends it to a `howsure serve` that all cases of a test process share, which has two
-tenants with keys: the attacker, whose key the case has, and a neighbour. Meanwhile another thread
-keeps asking the neighbour's /predict. Then it checks that
+``hostile`` runs each case twice. *Plainly*: a set is read in this process, everything else is sent
+to a `howsure serve`, and the refusal must be the expected one. *Under attack* (in the long form;
+`make test` runs the first case of each module): the same service has two tenants with keys, the
+attacker, whose key the case has, and a neighbour whose /predict another thread keeps asking. Then
 
 - the answer is the expected one with the id of the request, never a 5xx (504 `deadline-exceeded` of
   /predict apart), and tells nothing but what is wrong with the request: no path, no traceback, no
@@ -39,13 +35,18 @@ the harness; nothing else is to be undone. Run one with ``pytest tests/hostile -
 
 import re
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import httpx
 import pytest
-from hostile_case import MEBIBYTE, HostileCase
+from dataset_files import read_to_its_end
+from hostile_case import MEBIBYTE, HostileCase, SetCase
 from hostile_service import GOOD_SECONDS, HostileService, Watch, hostile_service
 
+from service.errors import InvalidInput
+
 CREATED = httpx.codes.CREATED
+ATTACK = "under attack"
 # Of a refusal: what a caller sent is told in part, however long it was.
 MOST_CHARACTERS = 4000
 TOLD_CHARACTERS = 600
@@ -68,29 +69,70 @@ def hostile_process(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hostil
         assert service.neighbour.view() == service.expected
 
 
-@pytest.fixture
-def hostile(hostile_process: HostileService) -> Callable[[HostileCase], httpx.Response]:
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Leave all but the first attack of each module to the long form."""
+    seen: set[object] = set()
+    for item in items:
+        if getattr(item, "callspec", None) and item.callspec.params.get("hostile") == ATTACK:
+            if item.path in seen:
+                item.add_marker(pytest.mark.slow)
+            seen.add(item.path)
+
+
+@pytest.fixture(params=["plainly", ATTACK])
+def hostile(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> Callable[[HostileCase | SetCase], httpx.Response | None]:
     """Send a case, and check all that must hold of the answer and of everybody else."""
 
-    def run(case: HostileCase) -> httpx.Response:
-        service = hostile_process
-        built = () if case.build is None else (case.build(),)
-        assert service.is_alive(), "an earlier case ended the service"
-        before, logged = service.reset_peak(), len(service.log())
-        began = service.all_processor_seconds()
-        with Watch(service.neighbour, service.expected, service.processor_seconds) as watch:
-            answer = case.send(service.attacker, *built)
-        peak, computed = service.peak(), service.all_processor_seconds() - began
-        service.clear()
-        assert_answered(answer, case)
-        assert_undisturbed(service, watch)
-        assert computed <= case.seconds, f"it computed for {computed:.2f} s"
-        assert peak - before <= case.memory, f"it took {(peak - before) // MEBIBYTE} MiB"
-        assert_quiet(service.log()[logged:], service)
-        assert service.leftovers() == []
-        return answer
+    def run(case: HostileCase | SetCase) -> httpx.Response | None:
+        if request.param != ATTACK and isinstance(case, SetCase):
+            return assert_refused(case, tmp_path / "set")
+        service = request.getfixturevalue("hostile_process")
+        sent = case.sent() if isinstance(case, SetCase) else case
+        return (attack if request.param == ATTACK else send)(service, sent)
 
     return run
+
+
+def assert_refused(case: SetCase, path: Path) -> None:
+    """Read a set in this process, within the limits of the hostile service."""
+    path.write_bytes(case.build())
+    with pytest.raises(InvalidInput) as refused:
+        read_to_its_end(path, case.reading)
+    (violation,) = refused.value.violations
+    assert refused.value.code() == case.code, violation
+    assert case.says in f"{violation.location}: {violation.message}"
+    assert TELLTALE.search(violation.message) is None
+    assert len(violation.message) < TOLD_CHARACTERS
+
+
+def send(service: HostileService, case: HostileCase) -> httpx.Response:
+    """Send a case and look at the answer alone."""
+    built = () if case.build is None else (case.build(),)
+    answer = case.send(service.attacker, *built)
+    service.clear()
+    assert_answered(answer, case)
+    return answer
+
+
+def attack(service: HostileService, case: HostileCase) -> httpx.Response:
+    """Send a case beside a neighbour, and look at everything."""
+    built = () if case.build is None else (case.build(),)
+    assert service.is_alive(), "an earlier case ended the service"
+    before, logged = service.reset_peak(), len(service.log())
+    began = service.all_processor_seconds()
+    with Watch(service.neighbour, service.expected, service.processor_seconds) as watch:
+        answer = case.send(service.attacker, *built)
+    peak, computed = service.peak(), service.all_processor_seconds() - began
+    service.clear()
+    assert_answered(answer, case)
+    assert_undisturbed(service, watch)
+    assert computed <= case.seconds, f"it computed for {computed:.2f} s"
+    assert peak - before <= case.memory, f"it took {(peak - before) // MEBIBYTE} MiB"
+    assert_quiet(service.log()[logged:], service)
+    assert service.leftovers() == []
+    return answer
 
 
 def assert_answered(answer: httpx.Response, case: HostileCase) -> None:

@@ -10,6 +10,8 @@ from hostile_case import Attacker, HostileCase
 from hostile_service import HostileService
 from keyed_service import logits_of
 
+pytestmark = pytest.mark.parametrize("hostile", ["under attack"], indirect=True)
+
 NOT_FOUND = 404
 
 
@@ -40,7 +42,7 @@ def test_what_is_as_expected_passes(hostile) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 504])
-def test_no_case_expects_a_fault_of_the_service(status: int) -> None:
+def test_no_case_expects_a_fault_of_the_service(hostile, status: int) -> None:
     with pytest.raises(AssertionError):
         HostileCase("x", refused, status, "internal-error")
     HostileCase("x", refused, 504, "deadline-exceeded")

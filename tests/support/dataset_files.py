@@ -1,5 +1,6 @@
 """Sets of samples as files: well-formed, and broken in every way a test asks for."""
 
+import csv
 import io
 import struct
 import zipfile
@@ -77,6 +78,36 @@ def write_parquet(path: Path, columns: Mapping[str, object], **options: object) 
     return path
 
 
+TABLE_FORMATS = ("csv", "parquet")
+COLUMN_FORMATS = ("npz", *TABLE_FORMATS)
+
+
+def write_columns(path: Path, file_format: str, columns: Mapping[str, object]) -> Path:
+    """Write a table as CSV or Parquet."""
+    if file_format == "parquet":
+        return write_parquet(path, columns, row_group_size=11)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        values = (np.asarray(column).tolist() for column in columns.values())
+        writer.writerows(zip(*values, strict=True))
+    return path
+
+
+def write_logits(
+    path: Path, file_format: str, logits: np.ndarray, labels: np.ndarray | None, **more: np.ndarray
+) -> Path:
+    """Write outputs; the columns ``more`` stand before, between and behind those of a table."""
+    named = {} if labels is None else {"labels": labels}
+    if file_format == "npz":
+        return write_npz(path, logits=logits, **named, **more)
+    names = list(more)
+    table = {name: more[name] for name in names[::2]}
+    table |= {} if labels is None else {"label": labels}
+    table |= {f"logit_{k}": logits[:, k] for k in range(logits.shape[1])}
+    return write_columns(path, file_format, table | more)
+
+
 def output_columns(
     outputs: np.ndarray, labels: np.ndarray, prefix: str = "logit_"
 ) -> dict[str, np.ndarray]:
@@ -129,3 +160,11 @@ def refusal(path: Path, **options: object) -> InvalidInput:
     assert refused.value.violations
     assert str(path.parent) not in refused.value.message
     return refused.value
+
+
+def read_to_its_end(path: Path, reading: Reading = AS_IT_IS) -> None:
+    """Read a set within limits like those of a small service."""
+    limits = DatasetLimits(max_samples=1_000_000, max_classes=10_000, max_inflated_bytes=2**28)
+    with open_dataset(path, location="calibration", limits=limits, reading=reading) as dataset:
+        for _ in dataset.batches(64):
+            pass

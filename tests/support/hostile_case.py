@@ -7,6 +7,9 @@ from typing import Any
 import httpx
 from hot_fronts import Connection
 
+from service.runner.messages.preprocessing import PRESETS
+from service.runner.messages.reading import Reading
+
 MEBIBYTE = 1024**2
 GATEWAY_TIMEOUT = httpx.codes.GATEWAY_TIMEOUT
 # Longer than every deadline that the hostile service is given.
@@ -129,3 +132,44 @@ class HostileCase:
 
     def __str__(self) -> str:
         return self.name
+
+
+INVALID, TOO_LARGE, UNREAD = (
+    (422, "invalid-dataset"),
+    (413, "too-large"),
+    (415, "unsupported-format"),
+)
+
+
+@dataclass(frozen=True)
+class SetCase:
+    """A calibration set that is refused; ``says`` is part of the place and the message."""
+
+    name: str
+    build: Callable[[], bytes]
+    expected: tuple[int, str] = INVALID
+    says: str = "calibration"
+    preset: str = ""
+    seconds: float = 10.0
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def code(self) -> str:
+        return self.expected[1]
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(preprocessing=PRESETS[self.preset] if self.preset else None)
+
+    def sent(self) -> HostileCase:
+        config = f'{{"preprocessing": "{self.preset}"}}' if self.preset else "{}"
+        return HostileCase(
+            self.name,
+            lambda attacker, built: attacker.calibrate(built, model=b"none", config=config),
+            *self.expected,
+            says=self.says,
+            seconds=self.seconds,
+            build=self.build,
+        )

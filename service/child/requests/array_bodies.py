@@ -1,4 +1,4 @@
-"""``application/x-npy``: the model's only input as numpy.save writes it."""
+"""Bodies of arrays: ``application/x-npy`` is the only input, ``application/x-npz`` several."""
 
 from io import BytesIO
 from typing import BinaryIO, cast
@@ -11,7 +11,7 @@ from service.child.reading.numpy_files import MAX_DIRECTORY_BYTES, directory_too
 from service.child.reading.set_file import LimitedReader
 from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
 from service.child.reading.zip_archive import is_torch
-from service.child.requests.limits import BodyLimits, required
+from service.child.requests.limits import BodyLimits, require_calibration
 from service.child.requests.tensors import (
     ANY_INPUT,
     PLACE,
@@ -23,18 +23,18 @@ from service.errors import InvalidInput, MalformedRequest
 
 
 def read_npy_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -> PredictRequest:
-    """Return the array where it lies: nothing is copied, unless its bytes are in another order.
+    """Return the array without a copy, unless its byte order is another.
 
     Raises
     ------
     MalformedRequest
         If this is no .npy file.
     InvalidInput
-        If no calibration is named, or the array is of a kind that is not read.
+        If no calibration is named, or the array has a dtype that is not read.
     TooLarge
         If there are more rows than is allowed.
     """
-    reference = required(calibration)
+    reference = require_calibration(calibration)
     if not body.startswith(MAGIC):
         raise MalformedRequest.at(PLACE, "expected an .npy array, as numpy.save writes it")
     with as_input():
@@ -48,18 +48,18 @@ def read_npy_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -
 def read_npz_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -> PredictRequest:
     """Return the arrays; columns ``uncertainty_<name>`` are supplied uncertainties.
 
-    What all of them inflate to may be as long as a body may.
+    Together they may inflate to as many bytes as a body may have.
 
     Raises
     ------
     MalformedRequest
         If this is no .npz file.
     InvalidInput
-        If no calibration is named, there are no arrays, or one of a kind that is not read.
+        If no calibration is named, there are no arrays, or one has a dtype that is not read.
     TooLarge
         If there are more rows or bytes than is allowed.
     """
-    reference = required(calibration)
+    reference = require_calibration(calibration)
     if not body.startswith(ZIP_MAGIC) or is_torch(body):
         raise MalformedRequest.at(PLACE, "expected an .npz archive, as numpy.savez writes it")
     refusal = directory_too_long(PLACE)

@@ -1,4 +1,4 @@
-"""What the JSON before raw tensors says, for all bodies that begin with the same JSON."""
+"""Decoding of request bodies to the rows that a model takes."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -29,8 +29,8 @@ from service.runner.messages.preprocessing import PIXELS
 from service.storage.shards import batch_of
 
 
-class Layout:
-    """Where the rows of such a body lie.
+class RawBodyLayout:
+    """The offsets of the rows in a body of JSON and raw tensors, for all bodies with that JSON.
 
     Parameters
     ----------
@@ -39,9 +39,9 @@ class Layout:
     sent
         The arrays behind it, by name in the order of their bytes.
     rows
-        The same in the order of the model's inputs.
+        The same arrays in the order of the model's inputs.
     wanted
-        What such a request wants back.
+        The outputs that the request wants.
 
     Attributes
     ----------
@@ -62,7 +62,7 @@ class Layout:
             places[name] = end
             end += array.nbytes
         self.n_bytes = end
-        # Of each tensor its name, its place in a body, and the shape of one row.
+        # The name of each tensor, its field in a body, and the shape of one row.
         self._tensors = [(name, f"f{at}", a.shape[1:]) for at, (name, a) in enumerate(rows.items())]
         self._body = np.dtype(
             {
@@ -74,7 +74,7 @@ class Layout:
         )
 
     def begins_all(self, bodies: Buffer) -> bool:
-        """Whether the bodies after the first begin with the same JSON, too."""
+        """Tell whether the bodies after the first begin with the same JSON."""
         head, size = self.head, len(self.head)
         for start in range(self.n_bytes, len(bodies), self.n_bytes):
             if bytes(bodies[start : start + size]) != head:
@@ -82,11 +82,11 @@ class Layout:
         return True
 
     def read(self, bodies: Buffer) -> dict[str, Array]:
-        """Return the rows of whole bodies, one after the other."""
+        """Return the rows of consecutive bodies."""
         found = np.frombuffer(bodies, self._body)
         rows = {}
         for name, field, shape in self._tensors:
-            # A copy: where the bytes lie numbers may not lie as the runtime wants them.
+            # A copy: the runtime needs aligned numbers.
             rows[name] = found[field].copy().reshape(-1, *shape)
         return rows
 
@@ -100,14 +100,14 @@ NO_PICTURES = (
 MOST_LAYOUTS = 256
 LONGEST_LAYOUT_BYTES = 2048
 MOST_DIGITS = 9
-# Numbers of shorter bodies are not worth counting.
+# The numbers of shorter bodies are not counted.
 LARGE_BYTES = 1024**2
 
 
 class Decoded(msgspec.Struct, frozen=True, eq=False):
-    """The rows of a request as the model takes them, and what came beside them.
+    """The rows of a request as the model takes them, and the rest of the request.
 
-    Unless ``is_checked``, numbers may not be finite: `BodyDecoder.check` tells.
+    Unless ``is_checked``, `BodyDecoder.check` must still refuse numbers that are not finite.
     """
 
     rows: dict[str, Array]
@@ -118,7 +118,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
 
 
 class BodyDecoder:
-    """Reads bodies and holds them against a model's inputs."""
+    """Reads bodies and checks them against a model's inputs."""
 
     def __init__(self, inputs: ModelInputs) -> None:
         self._inputs = inputs
@@ -127,9 +127,9 @@ class BodyDecoder:
         self._json_rows = None
         if len(specs) == 1:
             self._json_rows = JsonRows.of(specs[0].dtype, specs[0].shape)
-        # Pixels are given in any number, and made what the model takes.
+        # Pixels may come in any size; they are resized for the model.
         self._numbers_a_row = None if inputs.preprocessing else _numbers_a_row(specs)
-        self._layouts: OrderedDict[tuple[bytes, int], Layout] = OrderedDict()
+        self._layouts: OrderedDict[tuple[bytes, int], RawBodyLayout] = OrderedDict()
 
     def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
         """Read a body.
@@ -156,10 +156,10 @@ class BodyDecoder:
     def decode_alike(
         self, sent: Sent, bodies: Buffer, *, max_rows: int, run_rows: int
     ) -> Decoded | None:
-        """Read several bodies at once, if all begin with the same JSON, which is known.
+        """Read several bodies at once if all begin with the same JSON, of known layout.
 
-        Return None where they do not, or where they hold more rows than go into a run. The rows
-        are of all of them, ``n_rows`` those of each.
+        Return None if they do not, or hold more rows than fit into a run. ``rows`` are those of
+        all bodies, ``n_rows`` is the number of rows of each.
         """
         head = _json_before_tensors(sent, bodies)
         layout = None if head is None else self._layouts.get((head, max_rows))
@@ -183,7 +183,7 @@ class BodyDecoder:
                 return
 
     def _plain(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded | None:
-        """Read what most JSON is; None of all else, also of what is wrong."""
+        """Read JSON of plain rows; None for all other bodies, invalid ones included."""
         if self._json_rows is None or sent.media_type != JSON:
             return None
         found = self._json_rows.read(
@@ -225,13 +225,13 @@ class BodyDecoder:
         preprocessing = self._inputs.preprocessing
         if preprocessing is None:
             raise InvalidInput.at(pictures[0].place, f"this calibration takes {NO_PICTURES}")
-        # Few models take pictures, and no other is to wait for what reads them.
+        # Imported on use: few models take pictures.
         from service.child.requests.picture_rows import picture_rows  # noqa: PLC0415
 
         return picture_rows(pictures, preprocessing, most_bytes=limits.max_bytes)
 
     def _metadata(self) -> list[TensorMetadata]:
-        """Return what the protocol calls the model's inputs; of no shape is known but the rows."""
+        """Return the model's inputs in the words of the protocol; -1 is a free size."""
         found = []
         for spec in self._specs:
             sizes = (spec.shape or (None,))[1:]
@@ -242,12 +242,12 @@ class BodyDecoder:
     def _remember(
         self, key: tuple[bytes, int], decoded: Decoded, request: PredictRequest, n_bytes: int
     ) -> None:
-        """Keep what a head says, if the arrays behind it are the rows as they lie there."""
+        """Keep the layout of a body if its arrays are the model's rows unchanged."""
         arrays = request.arrays
         as_sent = all(decoded.rows.get(name) is array for name, array in arrays.items())
         if not as_sent or request.supplied or decoded.wanted is None:
             return
-        layout = Layout(key[0], arrays, decoded.rows, decoded.wanted)
+        layout = RawBodyLayout(key[0], arrays, decoded.rows, decoded.wanted)
         if layout.n_bytes != n_bytes:
             return  # some of the numbers are in the JSON
         self._layouts[key] = layout
@@ -262,7 +262,7 @@ def read_request(
     *,
     inputs: Callable[[], Sequence[TensorMetadata]],
 ) -> tuple[PredictRequest, Wanted | None]:
-    """Return a request and what it wants back; ``inputs`` are those of the protocol.
+    """Return a request and the outputs it wants; ``inputs`` are those of the protocol.
 
     Raises
     ------
@@ -279,13 +279,13 @@ def read_request(
     parameter = None if sent.media_type == JSON else sent.reference
     request = BODIES[sent.media_type](body, calibration=parameter, limits=limits)
     if request.calibration != sent.reference:
-        # Who reads the name first and who reads the body must not take it for two.
+        # The API process reads the first name only; a body with two is refused.
         raise InvalidInput.at("calibration", "expected one name, at the top of the body")
     return request, None
 
 
 def _numbers_a_row(specs: Sequence[TensorSpec]) -> int | None:
-    """Return how many numbers a row of all inputs has; None if one has any number of them."""
+    """Return how many numbers a row of all inputs has; None if that is free."""
     sizes = [(spec.shape or (None, None))[1:] for spec in specs]
     if any(size is None for row in sizes for size in row):
         return None
@@ -293,7 +293,7 @@ def _numbers_a_row(specs: Sequence[TensorSpec]) -> int | None:
 
 
 def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
-    """Return the JSON of a request whose tensors follow it; None of any other."""
+    """Return the JSON of a request whose raw tensors follow it; None for other requests."""
     length = sent.header_length
     if length is None or not length.isascii() or not length.isdigit():
         return None
@@ -305,7 +305,7 @@ def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
     return bytes(body[:n_bytes])
 
 
-def _by_layout(layout: Layout, bodies: Buffer) -> Decoded:
+def _by_layout(layout: RawBodyLayout, bodies: Buffer) -> Decoded:
     return Decoded(
         rows=layout.read(bodies),
         n_rows=layout.n_rows,
@@ -316,7 +316,7 @@ def _by_layout(layout: Layout, bodies: Buffer) -> Decoded:
 
 
 def supplied_column(name: str, array: Array, n_rows: int) -> SuppliedColumn:
-    """Return an uncertainty that came with a request, as the service is told of it.
+    """Return an uncertainty of a request as it is sent to the service.
 
     Raises
     ------

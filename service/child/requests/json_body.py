@@ -1,4 +1,4 @@
-"""``application/json``: the rows as nested lists, or as base64 of their bytes."""
+"""``application/json`` bodies: rows as nested lists, or as base64 of their bytes."""
 
 import math
 import re
@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.child.requests.limits import BodyLimits, refuse
+from service.child.requests.limits import BodyLimits, reject_calibration
 from service.child.requests.tensors import (
     ANY_INPUT,
     SCORE_KINDS,
@@ -53,7 +53,7 @@ _decoder = msgspec.json.Decoder(EncodedTensor)
 
 
 def is_encoded(parts: Mapping[str, msgspec.Raw]) -> bool:
-    """Tell whether an object is an encoded array; of a model's inputs none is a string."""
+    """Tell whether an object is an encoded array; a model's inputs are never strings."""
     return "b64" in parts and bytes(parts["b64"]).startswith(b'"')
 
 
@@ -92,7 +92,7 @@ MAX_RANK = 8
 class JsonRows:
     """Reads rows of one shape straight to float32.
 
-    What is anything else, or breaks a rule, it leaves to `read_json_body`, which tells.
+    Everything else, invalid bodies included, is left to `read_json_body`.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ class JsonRows:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self._sizes = tuple(sizes)
-        # A number that is too large for float32 cannot be packed, nor more or fewer of them.
+        # Packing fails for numbers beyond float32, and for more or fewer numbers.
         self._line = Struct(f"{sizes[-1]}f")
         self._lists_in_row = sum(prod(sizes[:rank]) for rank in range(len(sizes)))
         inputs: Any = tuple[float, ...]
@@ -114,7 +114,7 @@ class JsonRows:
 
     @classmethod
     def of(cls, dtype: str, shape: Sequence[int | None] | None) -> "JsonRows | None":
-        """Return the reader for an input, None where its rows are not known to be alike."""
+        """Return the reader for an input, None if the shape of its rows is not fixed."""
         sizes = [size for size in (shape or ())[1:] if size]
         if (
             dtype != "float32"
@@ -126,7 +126,7 @@ class JsonRows:
 
     def read(self, body: bytes, *, calibration: str, max_rows: int) -> NDArray[np.float32] | None:
         """Return the rows of a body that names this calibration."""
-        # No list is made before it is known that there are not too many.
+        # The lists are counted before any is made.
         if body.count(b"[") > 1 + max_rows * self._lists_in_row:
             return None
         try:
@@ -143,11 +143,11 @@ class JsonRows:
         if found.calibration != calibration or not 1 <= n_rows <= max_rows:
             return None
         rows = np.frombuffer(packed, np.float32).reshape(n_rows, *self._sizes)
-        # A number may round to the largest there is, which is for the other way to look at.
+        # A number may round to infinity; `read_json_body` judges it.
         return rows if is_surely_finite(rows) else None
 
 
-# As many as an ONNX model may be asked for at once.
+# As many inputs as an ONNX model may have.
 MAX_ARRAYS = 1024
 
 
@@ -179,14 +179,14 @@ _by_name = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 def named_calibration(body: bytes) -> str:
-    """Return the calibration that a body names, which is read no further than it must be.
+    """Return the calibration that a body names, reading no more of the body than necessary.
 
-    Where the name comes first it is believed to be the only one; who reads the whole body compares.
+    A name at the beginning is taken for the only one; the child reads the whole body and compares.
 
     Raises
     ------
     MalformedRequest, InvalidInput
-        If none is found there and the body is none of these.
+        If no name is found and the body is invalid.
     """
     found = _NAMED_FIRST.match(body)
     if found is not None:
@@ -209,7 +209,7 @@ def read_json_body(
     TooLarge
         If there are more rows than is allowed.
     """
-    refuse(calibration)
+    reject_calibration(calibration)
     limits.check_json(body)
     plain = _plain(body, limits.max_rows)
     if plain is not None:
@@ -230,11 +230,11 @@ def read_json_body(
 
 
 def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
-    """Read what most bodies are, rows of numbers for one input, in one pass.
+    """Read rows of numbers for one input, the most common body, in one pass.
 
-    Return None for all else, also for what is wrong: the other way says where.
+    Return None for all other bodies, invalid ones included.
     """
-    # No list is made before it is known that there are not too many.
+    # The lists are counted before any is made.
     if _PLAIN.match(body) is None or body.count(b"[") > max_rows + 1:
         return None
     try:
@@ -250,7 +250,7 @@ def _outer(body: bytes) -> JsonBody:
     try:
         return _body_decoder.decode(body)
     except msgspec.ValidationError as error:
-        # It quotes names of fields as they were sent.
+        # The message quotes field names as they were sent.
         raise InvalidInput.at("body", shown(str(error))[1:-1]) from error
     except RecursionError as error:
         raise MalformedRequest.at("body", "the lists are nested too deeply") from error

@@ -1,21 +1,21 @@
-"""What a request for predictions may ask of this machine."""
+"""Limits of a prediction request, and its `calibration` parameter."""
 
 from dataclasses import dataclass, replace
 from typing import Self
 
 from service.errors import InvalidInput, TooLarge
 
-# Supplied uncertainties, and all that is no number of a row.
+# Numbers beside those of a row, such as supplied uncertainties.
 _BESIDE_A_ROW = 16
 _BESIDE = 4096
 
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """Bytes of a body, also once it is inflated, and rows in it.
+    """The most bytes of a body, also once it is inflated, and the most rows.
 
-    ``max_numbers`` are those in JSON, where it is known how many a row has: to make objects of
-    millions takes seconds and a gigabyte, to count them no time.
+    ``max_numbers`` is the most numbers in JSON, if the length of a row is known: parsing millions
+    takes seconds and a gigabyte, counting them takes no time.
     """
 
     max_bytes: int
@@ -23,13 +23,13 @@ class BodyLimits:
     max_numbers: int | None = None
 
     def of_rows_of(self, n_numbers: int | None) -> Self:
-        """Return the limits for rows of so many numbers; None is any number."""
+        """Return the limits for rows of ``n_numbers`` numbers; None is any number."""
         if n_numbers is None:
             return self
         return replace(self, max_numbers=self.max_rows * (n_numbers + _BESIDE_A_ROW) + _BESIDE)
 
     def check_json(self, body: bytes) -> None:
-        """Refuse JSON of more numbers than that.
+        """Refuse JSON with more numbers.
 
         Raises
         ------
@@ -44,7 +44,7 @@ class BodyLimits:
 PLACE = "query.calibration"
 
 
-def required(calibration: str | None) -> str:
+def require_calibration(calibration: str | None) -> str:
     """Return the parameter.
 
     Raises
@@ -55,13 +55,13 @@ def required(calibration: str | None) -> str:
     if not calibration:
         raise InvalidInput.at(
             PLACE,
-            "such a body names no calibration; send ?calibration=, an id, name or name@version",
+            "this media type needs ?calibration=, which is an id, a name or name@version",
         )
     return calibration
 
 
-def refuse(calibration: str | None) -> None:
-    """Refuse the parameter beside a body that names the calibration itself.
+def reject_calibration(calibration: str | None) -> None:
+    """Refuse the parameter if the body names the calibration itself.
 
     Raises
     ------

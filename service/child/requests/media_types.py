@@ -1,4 +1,4 @@
-"""Bodies of POST /predict: one reader per media type, pure functions on bytes."""
+"""Media types of POST /predict, and the reader of each: pure functions on bytes."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -33,20 +33,20 @@ SETS = (
     "application/zip",
     "application/x-tar",
 )
-# Rows of a set that another process has read, as a shard. No caller may send them.
+# Rows of a set that a reader process has read, as a shard. Clients cannot send them.
 SET_ROWS = "rows of a set"
 
 
 class BodyReader(Protocol):
     """Reads a body whose length is within the limit.
 
-    ``calibration`` is the parameter of that name, which JSON, naming it itself, must not have.
+    ``calibration`` is the query parameter; it must be None for JSON, which names it itself.
     """
 
     def __call__(
         self, body: bytes, *, calibration: str | None, limits: BodyLimits
     ) -> PredictRequest:
-        """Return the request, its arrays not yet held against a model."""
+        """Return the request; its arrays are not yet checked against a model."""
 
 
 BODIES: Mapping[str, BodyReader] = {

@@ -1,4 +1,4 @@
-"""Requests that are nothing but one tensor: what is left out is what the model declares."""
+"""Bodies of the Open Inference Protocol: JSON, raw tensors behind it, or one raw tensor alone."""
 
 import re
 import zlib
@@ -27,9 +27,9 @@ from service.runner.messages.open_inference import (
 
 
 def raw_request(inputs: Sequence[TensorMetadata], n_bytes: int) -> InferRequest:
-    """Return the request for one row of the only input, whose answer is raw tensors.
+    """Return the request for a body that is one row of the only input, answered by raw tensors.
 
-    Of the sizes of the row one may be free: it follows from the number of bytes.
+    One size of the row may be free: it follows from the number of bytes.
 
     Raises
     ------
@@ -59,9 +59,7 @@ _WINDOW_BITS = {"gzip": 31, "deflate": 15}
 
 
 def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
-    """Return the body as it was before ``Content-Encoding``.
-
-    No more than ``max_bytes`` are made of it, however many it would give.
+    """Return the body without its ``Content-Encoding``, inflating at most ``max_bytes``.
 
     Raises
     ------
@@ -70,7 +68,7 @@ def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
     TooLarge
         If it gives more than ``max_bytes``.
     MalformedRequest
-        If it is not so encoded, or breaks off.
+        If the encoding is invalid or cut off.
     """
     if encoding == "identity":
         return body
@@ -90,12 +88,12 @@ def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
 
 
 def divide(body: bytes, header_length: str | None) -> tuple[memoryview, memoryview]:
-    """Return the JSON and the raw tensors behind it; without the header all is JSON.
+    """Return the JSON and the raw tensors behind it; without the header everything is JSON.
 
     Raises
     ------
     MalformedRequest
-        If the header is no number of bytes that the body has.
+        If the header is no number of bytes within the body.
     """
     view = memoryview(body)
     if header_length is None:
@@ -111,20 +109,20 @@ def divide(body: bytes, header_length: str | None) -> tuple[memoryview, memoryvi
 
 
 KNOWN = (*DATATYPES, BF16)
-# JSON numbers are read as float64, which holds every integer up to here.
+# JSON numbers are read as float64, which is exact for integers up to here.
 EXACT = 2**53
 
 
 def read_tensors(
     inputs: Sequence[InputTensor], raw: memoryview, *, max_rows: int
 ) -> dict[str, Array]:
-    """Return the arrays by name; ``raw`` holds, in their order, those that are not in the JSON.
+    """Return the arrays by name; ``raw`` holds those that are not in the JSON, in order.
 
     Raises
     ------
     InvalidInput
-        If a type is unknown, a shape is none, the numbers are more or fewer than it says, or one
-        does not fit its type; or if bytes are missing or left over.
+        If a datatype is unknown, a shape is invalid, there are more or fewer numbers than it says,
+        one does not fit its type, or bytes are missing or left over.
     TooLarge
         If there are more than ``max_rows`` rows.
     """
@@ -182,7 +180,7 @@ def _from_bytes(raw: memoryview, tensor: InputTensor) -> Array:
 
 def _from_json(tensor: InputTensor, place: str) -> Array:
     text, n_values = bytes(tensor.data), prod(tensor.shape)
-    # However the lists are nested; and it is known before any of them is made.
+    # Counted before any list is made, however they are nested.
     found = text.count(b",") + 1
     if found != n_values:
         raise InvalidInput.at(
@@ -223,15 +221,15 @@ def _as_datatype(values: Array, datatype: str, place: str) -> Array:
                 place + "".join(f"[{i}]" for i in index),
                 f"expected a whole number from {least} to {most}{more}",
             )
-    with np.errstate(over="ignore"):  # what float32 cannot hold is refused as not finite
+    with np.errstate(over="ignore"):  # infinities are refused later
         return values.astype(dtype, copy=False)
 
 
 @dataclass(frozen=True)
 class InferBody:
-    """A body as it arrived, with what its path and its headers say.
+    """A body as it arrived, with values of its path and headers.
 
-    ``header_length`` is how much of it, once inflated, is JSON; None where all of it is.
+    ``header_length`` is the length of the JSON in the inflated body; None if all of it is JSON.
     """
 
     reference: str

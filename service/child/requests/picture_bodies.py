@@ -1,9 +1,9 @@
-"""``image/jpeg``, ``image/png``, ``image/webp``: one picture, as its file is."""
+"""Bodies of pictures: ``image/jpeg``, ``image/png``, ``image/webp``, and forms of several."""
 
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from service.child.requests.limits import BodyLimits, required
+from service.child.requests.limits import BodyLimits, require_calibration
 from service.child.requests.tensors import PredictRequest, SentPicture
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 
@@ -14,16 +14,18 @@ def read_picture_body(
     body: bytes,
     *,
     calibration: str | None,
-    limits: BodyLimits,  # noqa: ARG001 - one row, and no longer than it came
+    limits: BodyLimits,  # noqa: ARG001 - one row
 ) -> PredictRequest:
-    """Return the picture, which nobody has looked at yet: its own bytes tell its format.
+    """Return the picture, not yet decoded; its own bytes tell its format.
 
     Raises
     ------
     InvalidInput
         If no calibration is named.
     """
-    return PredictRequest(required(calibration), {}, pictures=(SentPicture(PLACE, body),))
+    return PredictRequest(
+        require_calibration(calibration), {}, pictures=(SentPicture(PLACE, body),)
+    )
 
 
 NO_PICTURE = "expected at least one picture, got none"
@@ -35,7 +37,7 @@ _DASHES = b"--"
 def read_multipart_body(
     body: bytes, *, calibration: str | None, limits: BodyLimits
 ) -> PredictRequest:
-    """Return the pictures, which nobody has looked at yet; the names of the parts say nothing.
+    """Return the pictures, not yet decoded; the names of the parts mean nothing.
 
     Raises
     ------
@@ -46,7 +48,7 @@ def read_multipart_body(
     TooLarge
         If there are more rows than is allowed.
     """
-    reference = required(calibration)
+    reference = require_calibration(calibration)
     form = _Pictures(limits.max_rows)
     try:
         form.read(body, _boundary(body))
@@ -60,9 +62,9 @@ def read_multipart_body(
 
 
 def _boundary(body: bytes) -> bytes:
-    """Return what stands between the parts: a form begins with it.
+    """Return the boundary, with which a form begins.
 
-    So a body says all of itself, whatever was in the header beside it.
+    The body alone tells it, whatever the header says.
     """
     delimiter = body[: LONGEST_DELIMITER + 2].partition(b"\r\n")[0]
     if not delimiter.startswith(_DASHES) or len(delimiter) > LONGEST_DELIMITER:
@@ -76,7 +78,7 @@ def _boundary(body: bytes) -> bytes:
 
 
 class _Pictures:
-    """What the parser found."""
+    """The parts of a form, by the parser's callbacks."""
 
     def __init__(self, max_rows: int) -> None:
         self.pictures: list[SentPicture] = []
@@ -87,7 +89,7 @@ class _Pictures:
         self._headers: dict[bytes, bytes] = {}
 
     def read(self, body: bytes, boundary: bytes) -> None:
-        """Take a form apart."""
+        """Parse a form."""
         parser = MultipartParser(
             boundary,
             {

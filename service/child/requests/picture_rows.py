@@ -11,24 +11,23 @@ from service.child.requests.tensors import SentPicture
 from service.errors import InvalidInput, TooLarge
 from service.runner.messages.preprocessing import Preprocessing
 
-# Of one request: to decode them takes a few seconds, in which the model answers nobody else. As
-# photographs they would be longer than a body may be.
+# Of one request. Decoding them takes a few seconds, during which the model serves no other request.
 MOST_REQUEST_PIXELS = 4 * MOST_PIXELS
 
 
 def picture_rows(
     pictures: Sequence[SentPicture], preprocessing: Preprocessing, *, most_bytes: int
 ) -> NDArray[np.uint8]:
-    """Return their pixels, uint8 of shape (n, height, width, channels).
+    """Return the pixels of all pictures, uint8 of shape (n, height, width, channels).
 
-    All of them together may take as many bytes as a body may, as arrays that are inflated.
+    Together they may take as many bytes as a body may have.
 
     Raises
     ------
     InvalidInput
         If one is no picture, or they differ in size; the violation names the part.
     TooLarge
-        If one is too large, or all of them are, as they came or as the model takes them.
+        If one picture is too large, or all of them together, before or after resizing.
     """
     left = MOST_REQUEST_PIXELS - _cost(pictures[0])
     first = read_picture(pictures[0].content, preprocessing, place=pictures[0].place)
@@ -61,5 +60,5 @@ def picture_rows(
 
 
 def _cost(picture: SentPicture) -> int:
-    """Return how many pixels are decoded at most: of more than that one picture is refused."""
+    """Return the most pixels that are decoded: a picture of more is refused."""
     return min(claimed_pixels(picture.content), MOST_PIXELS)

@@ -1,4 +1,4 @@
-"""Arrays of numbers: out of JSON, and what holds for them wherever they came from."""
+"""Arrays of prediction requests: read from JSON, and checked whatever their source."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ def read_list(text: bytes, *, location: str, max_rows: int | None = None) -> NDA
 
 
 def check_shape(shape: Sequence[int], *, location: str, max_rows: int | None = None) -> None:
-    """Refuse what is no array of rows, an empty one, and one with too many of them.
+    """Refuse an array without rows or values, of too many axes, or with too many rows.
 
     Raises
     ------
@@ -77,7 +77,7 @@ def check_shape(shape: Sequence[int], *, location: str, max_rows: int | None = N
 
 
 def check_numbers(array: NDArray[Any], *, location: str) -> None:
-    """Refuse what is no finite number of float32's range, which no answer could rest on.
+    """Refuse numbers that are not finite in float32, and booleans other than 0 and 1.
 
     Raises
     ------
@@ -101,11 +101,11 @@ def check_numbers(array: NDArray[Any], *, location: str) -> None:
 
 
 def is_surely_finite(array: NDArray[Any]) -> bool:
-    """Tell fast that all numbers are finite; where it says no, `check_numbers` looks at each."""
+    """Tell in one pass that all numbers are finite; False may be wrong, `check_numbers` decides."""
     if array.dtype.char != "f":
         return False
-    # One pass, no second array. What is no number stays so in a sum of squares; a sum that grows
-    # out of float32, for which this of all products gives no warning, is no proof of anything.
+    # A sum of squares keeps NaN and infinity and needs no second array. It may overflow itself,
+    # without a warning, so only a finite sum proves anything.
     return math.isfinite(np.vdot(array, array))
 
 
@@ -121,10 +121,10 @@ def _refuse_rows(n_rows: int, location: str, max_rows: int) -> None:
 
 
 def _count_rows(text: bytes, rank: int) -> int:
-    """Count the rows of a list of this rank, if it is rectangular; of others too few or none."""
+    """Count the rows of a rectangular list of this rank; too few for other lists."""
     if rank == 1:
         return text.count(b",") + 1
-    # Behind the outermost bracket each row begins with one bracket for every other axis.
+    # After the outermost bracket each row begins with one bracket for each other axis.
     return text.translate(None, _WHITESPACE).count(b"[" * (rank - 1), 1)
 
 
@@ -137,7 +137,7 @@ def _decoder(rank: int) -> "msgspec.json.Decoder[Any]":
 
 
 def _nesting(text: bytes) -> int:
-    """Count the brackets a tensor opens with, which is its rank if it is rectangular."""
+    """Count the opening brackets, which are the rank of a rectangular list."""
     rank = 0
     for byte in text:
         if byte == _OPENING:
@@ -158,7 +158,7 @@ def _explain(error: msgspec.DecodeError, location: str) -> tuple[str, str]:
 
 
 def _ragged(nested: list[Any]) -> str:
-    """Say where the nested lists stop being rectangular."""
+    """Return where the nested lists stop being rectangular."""
     lengths = [len(row) for row in nested if isinstance(row, list)]
     odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is None:
@@ -171,7 +171,7 @@ PLACE = "body"
 
 @contextmanager
 def as_input() -> Iterator[None]:
-    """Turn what the readers of sets say of a body into what is said of requests."""
+    """Turn errors about sets into errors about requests."""
     try:
         yield
     except InvalidDataset as error:
@@ -179,7 +179,7 @@ def as_input() -> Iterator[None]:
 
 
 def check_claims(header: NpyHeader, *, size: int, place: str, max_rows: int) -> None:
-    """Refuse too many rows, an empty array, and a size that is not that of the ``size`` bytes.
+    """Refuse too many rows, an empty array, and a header that does not fit the ``size`` bytes.
 
     Raises
     ------
@@ -198,7 +198,7 @@ def check_claims(header: NpyHeader, *, size: int, place: str, max_rows: int) -> 
 Array: TypeAlias = NDArray[Any]
 ScoreKind: TypeAlias = Literal["logits", "probabilities"]
 
-# The only input of a model may be called so, whatever its name.
+# A model's only input may have this name, whatever its own.
 ANY_INPUT = "inputs"
 SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
 SUM_TOLERANCE = 1e-3
@@ -206,7 +206,7 @@ SUM_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class SentPicture:
-    """A picture as its file is, not yet decoded, and what it is called in errors."""
+    """A picture that is not yet decoded, and its place in errors."""
 
     place: str
     content: bytes
@@ -214,19 +214,19 @@ class SentPicture:
 
 @dataclass(frozen=True, eq=False)
 class PredictRequest:
-    """One request. Nothing about its arrays is known but that they hold numbers or booleans.
+    """One request. Its arrays hold numbers or booleans; nothing else is checked yet.
 
     Attributes
     ----------
     calibration : str
         An id, a name, or ``name@version``.
     arrays : mapping of str to ndarray
-        A row a sample: the model's inputs by name, ``inputs`` being the only one whatever it is
-        called; or ``logits``, or ``probabilities``.
+        A row per sample: the model's inputs by name, where ``inputs`` may stand for the only one;
+        or ``logits``, or ``probabilities``.
     supplied : mapping of str to ndarray
-        The rows' own uncertainties, by name, where one of them answers.
+        Supplied uncertainties of the rows, by name.
     pictures : sequence of SentPicture
-        A row each, in the place of arrays.
+        A row each, in place of arrays.
     """
 
     calibration: str
@@ -240,7 +240,7 @@ def model_inputs(
 ) -> dict[str, Array]:
     """Return the model's inputs by name.
 
-    Whether their numbers are finite is left to `check_finite`.
+    `check_finite` checks their numbers.
 
     Raises
     ------
@@ -266,7 +266,7 @@ def model_inputs(
 
 
 def check_finite(arrays: Mapping[str, Array], names: Sequence[str]) -> None:
-    """Refuse inputs, of a model that has these, with what is no finite number of float32's range.
+    """Refuse inputs with numbers that are not finite in float32; ``names`` are the model's inputs.
 
     Raises
     ------
@@ -314,12 +314,12 @@ def class_scores(
 def supplied_columns(
     request: PredictRequest, names: Iterable[str], *, n_rows: int
 ) -> dict[str, NDArray[np.float32]]:
-    """Return the supplied uncertainties that are needed, by name, one a row.
+    """Return the supplied uncertainties that are needed, by name, one per row.
 
     Raises
     ------
     InvalidInput
-        If one is missing or unknown, holds what is no finite number, or has another length.
+        If one is missing or unknown, has another length, or a number that is not finite.
     """
     needed = list(names)
     for name in request.supplied:
@@ -341,7 +341,7 @@ def supplied_columns(
 
 
 def _place(name: str, names: Sequence[str]) -> str:
-    """Return what an input is called in messages: a lone one needs no name."""
+    """Return the place of an input in messages: the only one needs no name."""
     return ANY_INPUT if len(names) == 1 else f"{ANY_INPUT}.{name}"
 
 

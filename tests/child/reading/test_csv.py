@@ -31,55 +31,43 @@ def test_dialects_of_csv(tmp_path: Path, text: str) -> None:
 
 
 CSV_CASES = {
-    "header alone": (HEADER, "calibration", "at least one sample"),
-    "no label": ("logit_0,logit_1\n1,2\n", "calibration.label", "a column `label`"),
-    "labels for label": ("labels,logit_0,logit_1\n1,2,3\n", "calibration.label", "`labels`"),
-    "no outputs": (
-        "label\n1\n",
-        "calibration",
-        "`logit_1`, …, or `prob_0`, `prob_1`, …, got `label`",
-    ),
-    "gap": ("label,logit_0,logit_2\n0,1,2\n", "calibration.logit_1", "none for class 1"),
-    "counted from one": (
-        "label,logit_1,logit_2\n1,1,2\n",
-        "calibration.logit_0",
-        "none for class 0",
-    ),
-    "both kinds": ("label,logit_0,prob_1\n0,1,2\n", "calibration", "columns of both"),
-    "column twice": ("label,logit_0,logit_1,logit_1\n0,1,2,3\n", "calibration.logit_1", "twice"),
-    "padded number": ("label,logit_00,logit_1\n0,1,2\n", "calibration", "`logit_00`"),
-    "index column": (",label,logit_0,logit_1\n0,0,1,2\n", "calibration", "leave other columns out"),
-    "one class": ("label,prob_0\n0,1\n", "calibration", "at least 2 classes"),
-    "semicolons": (HEADER.replace(",", ";") + "0;1;2;3\n", "calibration", "by commas"),
-    "tabs": (HEADER.replace(",", "\t") + "0\t1\t2\t3\n", "calibration", "by commas"),
-    "text in numbers": (HEADER + ROWS + "0,1,x,3\n", "calibration.logit_1[3]", "got 'x'"),
-    "hexadecimal": (HEADER + "0,1,0x10,3\n", "calibration.logit_1[0]", "got '0x10'"),
-    "text after blank lines": (HEADER + "0,1,2,3\n\n\n0,1,x,3\n", "calibration.logit_1[1]", "'x'"),
-    "float label": (HEADER + ROWS + "1.0,1,2,3\n", "calibration.label[3]", "an integer, got '1.0'"),
-    "class name": (HEADER + "cat,1,2,3\n", "calibration.label[0]", "got 'cat'"),
-    "huge label": (HEADER + "9" * 30 + ",1,2,3\n", "calibration.label[0]", "an integer"),
-    "label out of range": (HEADER + ROWS + "3,1,2,3\n", "calibration.label[3]", "from 0 to 2"),
-    "negative label": (HEADER + ROWS + "-1,1,2,3\n", "calibration.label[3]", "without a label"),
-    "empty label": (HEADER + ROWS + ",1,2,3\n", "calibration.label[3]", "empty cell"),
-    "empty cell": (HEADER + ROWS + "0,1,,3\n", "calibration.logit_1[3]", "empty cell"),
-    "nan": (HEADER + ROWS + "0,1,nan,3\n", "calibration.logit_1[3]", "got nan"),
-    "NA": (HEADER + ROWS + "0,1,NA,3\n", "calibration.logit_1[3]", "got 'NA'"),
-    "overflow": (HEADER + ROWS + "0,1,1e999,3\n", "calibration.logit_1[3]", "got inf"),
-    "too few values": (HEADER + ROWS + "0,1,2\n", "calibration[3]", "expected 4 values, got 3"),
-    "too many values": (HEADER + "0,1,2,3,4\n", "calibration[0]", "expected 4 values, got 5"),
-    "newline in a cell": (HEADER + '0,"1\n",2,3\n', "calibration", "expected"),
-    "open quote": (HEADER + '0,"1,2,3\n', "calibration", "expected"),
-    "open quote in the header": ('label,"logit_0,logit_1\n0,1,2\n', "calibration", "header line"),
+    "header alone": (HEADER, "", "at least one sample"),
+    "no label": ("logit_0,logit_1\n1,2\n", ".label", "a column `label`"),
+    "labels for label": ("labels,logit_0,logit_1\n1,2,3\n", ".label", "`labels`"),
+    "no outputs": ("label\n1\n", "", "`logit_1`, …, or `prob_0`, `prob_1`, …, got `label`"),
+    "gap": ("label,logit_0,logit_2\n0,1,2\n", ".logit_1", "none for class 1"),
+    "counted from one": ("label,logit_1,logit_2\n1,1,2\n", ".logit_0", "none for class 0"),
+    "both kinds": ("label,logit_0,prob_1\n0,1,2\n", "", "columns of both"),
+    "column twice": ("label,logit_0,logit_1,logit_1\n0,1,2,3\n", ".logit_1", "twice"),
+    "padded number": ("label,logit_00,logit_1\n0,1,2\n", "", "`logit_00`"),
+    "index column": (",label,logit_0,logit_1\n0,0,1,2\n", "", "leave other columns out"),
+    "one class": ("label,prob_0\n0,1\n", "", "at least 2 classes"),
+    "semicolons": (HEADER.replace(",", ";") + "0;1;2;3\n", "", "by commas"),
+    "tabs": (HEADER.replace(",", "\t") + "0\t1\t2\t3\n", "", "by commas"),
+    "text in numbers": (HEADER + ROWS + "0,1,x,3\n", ".logit_1[3]", "got 'x'"),
+    "hexadecimal": (HEADER + "0,1,0x10,3\n", ".logit_1[0]", "got '0x10'"),
+    "text after blank lines": (HEADER + "0,1,2,3\n\n\n0,1,x,3\n", ".logit_1[1]", "'x'"),
+    "float label": (HEADER + ROWS + "1.0,1,2,3\n", ".label[3]", "an integer, got '1.0'"),
+    "class name": (HEADER + "cat,1,2,3\n", ".label[0]", "got 'cat'"),
+    "huge label": (HEADER + "9" * 30 + ",1,2,3\n", ".label[0]", "an integer"),
+    "label out of range": (HEADER + ROWS + "3,1,2,3\n", ".label[3]", "from 0 to 2"),
+    "negative label": (HEADER + ROWS + "-1,1,2,3\n", ".label[3]", "without a label"),
+    "empty label": (HEADER + ROWS + ",1,2,3\n", ".label[3]", "empty cell"),
+    "empty cell": (HEADER + ROWS + "0,1,,3\n", ".logit_1[3]", "empty cell"),
+    "nan": (HEADER + ROWS + "0,1,nan,3\n", ".logit_1[3]", "got nan"),
+    "NA": (HEADER + ROWS + "0,1,NA,3\n", ".logit_1[3]", "got 'NA'"),
+    "overflow": (HEADER + ROWS + "0,1,1e999,3\n", ".logit_1[3]", "got inf"),
+    "too few values": (HEADER + ROWS + "0,1,2\n", "[3]", "expected 4 values, got 3"),
+    "too many values": (HEADER + "0,1,2,3,4\n", "[0]", "expected 4 values, got 5"),
+    "newline in a cell": (HEADER + '0,"1\n",2,3\n', "", "expected"),
+    "open quote": (HEADER + '0,"1,2,3\n', "", "expected"),
+    "open quote in the header": ('label,"logit_0,logit_1\n0,1,2\n', "", "header line"),
     "prob above one": (
         "label,prob_0,prob_1\n0,0.5,0.5\n0,-1,2\n",
-        "calibration.prob_0[1]",
+        ".prob_0[1]",
         "from 0 to 1, got -1",
     ),
-    "prob sum": (
-        "label,prob_0,prob_1\n0,0.5,0.5\n0,0.5,0.6\n",
-        "calibration.prob_*[1]",
-        "got 1.1",
-    ),
+    "prob sum": ("label,prob_0,prob_1\n0,0.5,0.5\n0,0.5,0.6\n", ".prob_*[1]", "got 1.1"),
 }
 
 
@@ -88,7 +76,7 @@ def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str)
     text, location, message = CSV_CASES[case]
     error = refusal(write_text(tmp_path / "set.csv", text))
     assert type(error) is InvalidDataset
-    assert error.violations[0].location.startswith(location)
+    assert error.violations[0].location.startswith(f"calibration{location}")
     assert message in error.violations[0].message
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_npz, write_parquet, write_text
+from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_columns, write_npz, write_text
 from picture_sets import AS_THEY_ARE, WRITERS, plain_png
 
 from service.child.reading.open_set import FORMATS, format_of, open_dataset
@@ -28,14 +28,14 @@ def write(path: Path, file_format: str) -> Path:
     """Write two samples of labels 0 and 1: of logits, or of pictures."""
     if file_format in WRITERS:
         return WRITERS[file_format](path, PICTURES)
-    if file_format == "npz":
-        with path.open("wb") as file:
-            np.savez(file, logits=LOGITS, labels=TABLE["label"])
-        return path
     if file_format == "npy":
         path.write_bytes(npy_bytes(LOGITS))
         return path
-    return write_text(path, CSV) if file_format == "csv" else write_parquet(path, TABLE)
+    with path.open("wb") as file:  # numpy adds an ending to a name
+        if file_format == "npz":
+            np.savez(file, logits=LOGITS, labels=TABLE["label"])
+            return path
+    return write_columns(path, file_format, TABLE)
 
 
 def reading_of(path: Path, file_format: str) -> Reading:

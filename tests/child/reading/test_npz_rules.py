@@ -1,4 +1,4 @@
-"""Rules on the arrays of an .npz archive: each refusal names the array, the row and the fix."""
+"""Rules for the arrays of an .npz archive: a refusal names the array, the row and the fix."""
 
 from pathlib import Path
 
@@ -21,159 +21,82 @@ def changed(array: np.ndarray, index: tuple[int, ...], value: float) -> np.ndarr
     return array
 
 
+def of_inputs(inputs: np.ndarray = INPUTS, labels: np.ndarray = LABELS, **more: np.ndarray):
+    return {"inputs": inputs, "labels": labels} | more
+
+
+def of_logits(logits: np.ndarray = LOGITS, labels: np.ndarray = LABELS):
+    return {"logits": logits, "labels": labels}
+
+
+def of_probabilities(probabilities: np.ndarray):
+    return {"probabilities": probabilities, "labels": LABELS}
+
+
+def with_logit(row: int, column: int, value: float):
+    return of_logits(changed(LOGITS, (row, column), value))
+
+
+def with_probability(row: int, column: int, value: float):
+    return of_probabilities(changed(PROBABILITIES, (row, column), value))
+
+
+HUGE = changed(LABELS.astype(np.uint64), (17,), 2**64 - 1)
+# The arrays, and where and how they are refused.
 CASES = {
-    "no labels": ({"inputs": INPUTS}, "calibration.labels", "an array `labels`"),
-    "labels under another name": (
-        {"inputs": INPUTS, "y": LABELS},
-        "calibration.labels",
-        "got `inputs`, `y`",
-    ),
-    "labels alone": ({"labels": LABELS}, "calibration", "`logits`"),
-    "float labels": (
-        {"inputs": INPUTS, "labels": LABELS.astype(float)},
-        "calibration.labels",
-        "labels.astype('int64')",
-    ),
-    "boolean labels": (
-        {"inputs": INPUTS, "labels": LABELS > 1},
-        "calibration.labels",
-        "labels.astype('int64')",
-    ),
-    "one-hot labels": (
-        {"inputs": INPUTS, "labels": np.eye(4, dtype=int)[LABELS]},
-        "calibration.labels",
-        "labels.argmax(axis=1)",
-    ),
-    "labels in a column": (
-        {"inputs": INPUTS, "labels": LABELS[:, None]},
-        "calibration.labels",
-        "labels.ravel()",
-    ),
-    "negative label": (
-        {"inputs": INPUTS, "labels": changed(LABELS, (17,), -1)},
-        "calibration.labels[17]",
-        "got -1; leave out samples without a label",
-    ),
-    "huge label": (
-        {"inputs": INPUTS, "labels": changed(LABELS.astype(np.uint64), (17,), 2**64 - 1)},
-        "calibration.labels[17]",
-        "got 18446744073709551615",
-    ),
-    "label no class of the logits": (
-        {"logits": LOGITS, "labels": changed(LABELS, (3,), 4)},
-        "calibration.labels[3]",
-        "from 0 to 3, got 4",
-    ),
-    "fewer labels": (
-        {"inputs": INPUTS, "labels": LABELS[:19]},
-        "calibration.inputs",
-        "expected 19 rows, as many as `labels` has, got 20",
-    ),
-    "one label for all": (
-        {"inputs": INPUTS, "labels": LABELS[:1]},
-        "calibration.inputs",
-        "expected 1 rows",
-    ),
-    "no samples": (
-        {"inputs": INPUTS[:0], "labels": LABELS[:0]},
-        "calibration.labels",
-        "at least one sample",
-    ),
-    "inputs without values": (
-        {"inputs": np.ones((20, 0)), "labels": LABELS},
-        "calibration.inputs",
-        "shape (20, 0)",
-    ),
-    "inputs and logits": (
-        {"inputs": INPUTS, "logits": LOGITS, "labels": LABELS},
-        "calibration",
-        "got `inputs`, `logits`",
-    ),
-    "logits and probabilities": (
-        {"probabilities": PROBABILITIES, "logits": LOGITS, "labels": LABELS},
-        "calibration",
-        "one of them alone",
-    ),
-    "nan in inputs": (
-        {"inputs": changed(INPUTS, (11, 2), np.nan), "labels": LABELS},
-        "calibration.inputs[11]",
-        "got nan at [2]",
-    ),
-    "inf in half inputs": (
-        {"inputs": changed(INPUTS.astype(np.float16), (8, 0), -np.inf), "labels": LABELS},
-        "calibration.inputs[8]",
-        "got -inf",
-    ),
-    "nan in logits": (
-        {"logits": changed(LOGITS, (11, 2), np.nan), "labels": LABELS},
-        "calibration.logits[11][2]",
-        "got nan",
-    ),
-    "inf in logits": (
-        {"logits": changed(LOGITS, (19, 3), np.inf), "labels": LABELS},
-        "calibration.logits[19][3]",
-        "got inf",
-    ),
-    "class ruled out by -inf": (
-        {"logits": changed(LOGITS, (0, 0), -np.inf), "labels": LABELS},
-        "calibration.logits[0][0]",
-        "-10000",
-    ),
-    "nan in probabilities": (
-        {"probabilities": changed(PROBABILITIES, (4, 1), np.nan), "labels": LABELS},
-        "calibration.probabilities[4][1]",
-        "got nan",
-    ),
-    "negative probability": (
-        {"probabilities": changed(PROBABILITIES, (4, 1), -1e-9), "labels": LABELS},
-        "calibration.probabilities[4][1]",
-        "from 0 to 1",
-    ),
-    "probability above one": (
-        {"probabilities": LOGITS + 5, "labels": LABELS},
-        "calibration.probabilities[0][0]",
-        "from 0 to 1, got 2.0",
-    ),
-    "sum off by 0.002": (
-        {"probabilities": changed(PROBABILITIES, (13, 0), 0.252), "labels": LABELS},
-        "calibration.probabilities[13]",
-        "got 1.002",
-    ),
-    "one class": (
-        {"probabilities": np.ones((20, 1)), "labels": LABELS * 0},
-        "calibration.probabilities",
-        "at least 2 classes, got 1",
-    ),
-    "flat logits": (
-        {"logits": LOGITS[:, 0], "labels": LABELS},
-        "calibration.logits",
-        "shape (samples, classes)",
-    ),
-    "deep logits": (
-        {"logits": LOGITS[:, :, None], "labels": LABELS},
-        "calibration.logits",
-        "shape (samples, classes)",
-    ),
-    "integer logits": (
-        {"logits": LOGITS.astype(int), "labels": LABELS},
-        "calibration.logits",
-        ".astype('float32')",
-    ),
-    "supplied column of another length": (
-        {"inputs": INPUTS, "labels": LABELS, "uncertainty_human": np.ones(19)},
-        "calibration.uncertainty_human",
+    "no labels": ({"inputs": INPUTS}, ".labels", "an array `labels`"),
+    "no archive members": ({}, ".labels", "an array `labels`"),
+    "labels under another name": ({"inputs": INPUTS, "y": LABELS}, ".labels", "got `inputs`, `y`"),
+    "labels alone": ({"labels": LABELS}, "", "`logits`"),
+    "float labels": (of_inputs(labels=LABELS * 1.0), ".labels", "labels.astype('int64')"),
+    "boolean labels": (of_inputs(labels=LABELS > 1), ".labels", "labels.astype('int64')"),
+    "one-hot labels": (of_inputs(labels=np.eye(4, dtype=int)[LABELS]), ".labels", "argmax(axis=1)"),
+    "labels in a column": (of_inputs(labels=LABELS[:, None]), ".labels", "labels.ravel()"),
+    "negative label": (of_inputs(labels=changed(LABELS, (17,), -1)), ".labels[17]", "leave out"),
+    "huge label": (of_inputs(labels=HUGE), ".labels[17]", "got 18446744073709551615"),
+    "no class": (of_logits(labels=changed(LABELS, (3,), 4)), ".labels[3]", "from 0 to 3, got 4"),
+    "fewer labels": (of_inputs(labels=LABELS[:19]), ".inputs", "expected 19 rows"),
+    "one label for all": (of_inputs(labels=LABELS[:1]), ".inputs", "expected 1 rows"),
+    "no samples": (of_inputs(INPUTS[:0], LABELS[:0]), ".labels", "at least one sample"),
+    "no values": (of_inputs(np.ones((20, 0))), ".inputs", "shape (20, 0)"),
+    "inputs and logits": (of_inputs(logits=LOGITS), "", "got `inputs`, `logits`"),
+    "two kinds": (of_logits() | of_probabilities(PROBABILITIES), "", "one of them alone"),
+    "nan": (of_inputs(changed(INPUTS, (11, 2), np.nan)), ".inputs[11]", "got nan at [2]"),
+    "inf": (of_inputs(changed(INPUTS.astype("f2"), (8, 0), -np.inf)), ".inputs[8]", "got -inf"),
+    "nan in logits": (with_logit(11, 2, np.nan), ".logits[11][2]", "got nan"),
+    "inf in logits": (with_logit(19, 3, np.inf), ".logits[19][3]", "got inf"),
+    "class ruled out by -inf": (with_logit(0, 0, -np.inf), ".logits[0][0]", "-10000"),
+    "nan in probabilities": (with_probability(4, 1, np.nan), ".probabilities[4][1]", "got nan"),
+    "negative probability": (with_probability(4, 1, -1e-9), ".probabilities[4][1]", "from 0 to 1"),
+    "above one": (of_probabilities(LOGITS + 5), ".probabilities[0][0]", "from 0 to 1, got 2.0"),
+    "percentages": (of_probabilities(PROBABILITIES * 100), ".probabilities[0][0]", "divide by 100"),
+    "sum off by 0.002": (with_probability(13, 0, 0.252), ".probabilities[13]", "got 1.002"),
+    "one class": (of_logits(LOGITS[:, :1], LABELS * 0), ".logits", "at least 2 classes, got 1"),
+    "flat logits": (of_logits(LOGITS[:, 0]), ".logits", "shape (samples, classes)"),
+    "deep logits": (of_logits(LOGITS[:, :, None]), ".logits", "shape (samples, classes)"),
+    "integer logits": (of_logits(LOGITS.astype(int)), ".logits", ".astype('float32')"),
+    "supplied of another length": (
+        of_inputs(uncertainty_human=np.ones(19)),
+        ".uncertainty_human",
         "expected 20 rows",
     ),
     "supplied matrix": (
-        {"inputs": INPUTS, "labels": LABELS, "uncertainty_human": np.ones((20, 2))},
-        "calibration.uncertainty_human",
+        of_inputs(uncertainty_human=np.ones((20, 2))),
+        ".uncertainty_human",
         "one float per sample",
     ),
-    "supplied integers": (
-        {"inputs": INPUTS, "labels": LABELS, "uncertainty_human": LABELS},
-        "calibration.uncertainty_human",
-        "one float per sample",
-    ),
+    "supplied integers": (of_inputs(uncertainty_human=LABELS), ".uncertainty_human", "one float"),
+    "Fortran order": (of_inputs(np.asfortranarray(INPUTS)), ".inputs", "np.ascontiguousarray"),
+    "text": (of_inputs(INPUTS.astype(str)), ".inputs", "got text"),
+    "bytes": (of_inputs(INPUTS.astype(bytes)), ".inputs", "got text"),
+    "objects": (of_inputs(np.array([[object()] * 3] * 20)), ".inputs", "never unpickled"),
+    "complex": (of_inputs(INPUTS.astype(complex)), ".inputs", "got complex numbers"),
+    "records": (of_inputs(np.zeros(20, [("a", "f4"), ("b", "i4")])), ".inputs", "got records"),
+    "dates": (of_inputs(np.zeros((20, 1), "M8[s]")), ".inputs", "got dates"),
+    "durations": (of_inputs(np.zeros((20, 1), "m8[s]")), ".inputs", "got dates"),
+    "raw bytes": (of_inputs(np.zeros((20, 1), "V2")), ".inputs", ".astype('float32')"),
+    "long doubles": (of_inputs(INPUTS.astype(np.longdouble)), ".inputs", "got long doubles"),
+    "a scalar": (of_inputs(np.float32(1)), ".inputs", "got a scalar"),
 }
 
 
@@ -185,7 +108,7 @@ def test_a_broken_rule_is_named_with_its_place(
     arrays, location, message = CASES[case]
     error = refusal(write_npz(tmp_path / "set.npz", compressed=compressed, **arrays))
     assert type(error) is InvalidDataset
-    assert error.violations[0].location == location
+    assert error.violations[0].location == f"calibration{location}"
     assert message in error.violations[0].message
 
 

@@ -16,53 +16,33 @@ LABELS = np.arange(40) % 3
 LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
 TABLE = output_columns(LOGITS, LABELS)
 PARQUET_CASES = {
-    "no rows": (
-        {name: values[:0] for name, values in TABLE.items()},
-        "calibration",
-        "at least one sample",
-    ),
-    "float label": (
-        TABLE | {"label": LABELS.astype(float)},
-        "calibration.label",
-        "cast the column to int64",
-    ),
-    "text label": (TABLE | {"label": LABELS.astype(str)}, "calibration.label", "got string"),
-    "integer logits": (
-        TABLE | {"logit_1": LABELS},
-        "calibration.logit_1",
-        "cast the column to float32",
-    ),
-    "list of logits": (
-        TABLE | {"logit_1": [[1.0]] * 40},
-        "calibration.logit_1",
-        "expected floats",
-    ),
+    "no rows": ({name: values[:0] for name, values in TABLE.items()}, "", "at least one sample"),
+    "float label": (TABLE | {"label": LABELS.astype(float)}, ".label", "cast the column to int64"),
+    "text label": (TABLE | {"label": LABELS.astype(str)}, ".label", "got string"),
+    "integer logits": (TABLE | {"logit_1": LABELS}, ".logit_1", "cast the column to float32"),
+    "list of logits": (TABLE | {"logit_1": [[1.0]] * 40}, ".logit_1", "expected floats"),
     "missing label": (
         {name: values for name, values in TABLE.items() if name != "label"},
-        "calibration.label",
+        ".label",
         "a column `label`",
     ),
     "null label": (
         TABLE | {"label": pa.array([*LABELS[:-1].tolist(), None])},
-        "calibration.label[39]",
+        ".label[39]",
         "empty cell",
     ),
     "null logit": (
         TABLE | {"logit_2": pa.array([*LOGITS[:-2, 2].tolist(), None, None])},
-        "calibration.logit_2[38]",
+        ".logit_2[38]",
         "empty cell",
     ),
-    "nan": (
-        TABLE | {"logit_2": np.append(LOGITS[:-1, 2], np.nan)},
-        "calibration.logit_2[39]",
-        "got nan",
-    ),
+    "nan": (TABLE | {"logit_2": np.append(LOGITS[:-1, 2], np.nan)}, ".logit_2[39]", "got nan"),
     "label out of range": (
         TABLE | {"label": np.append(LABELS[:-1], 3).astype(np.uint64)},
-        "calibration.label[39]",
+        ".label[39]",
         "from 0 to 2, got 3",
     ),
-    "other columns": (TABLE | {"path": LABELS}, "calibration", "got also `path`"),
+    "other columns": (TABLE | {"path": LABELS}, "", "got also `path`"),
 }
 
 
@@ -71,7 +51,7 @@ def test_a_broken_rule_of_parquet_is_named_with_its_place(tmp_path: Path, case: 
     table, location, message = PARQUET_CASES[case]
     error = refusal(write_parquet(tmp_path / "set.parquet", table, row_group_size=16))
     assert type(error) is InvalidDataset
-    assert error.violations[0].location == location
+    assert error.violations[0].location == f"calibration{location}"
     assert message in error.violations[0].message
 
 

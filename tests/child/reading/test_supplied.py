@@ -1,17 +1,22 @@
 """Supplied uncertainties: read by name beside the samples, refused by row."""
 
-import csv
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import output_columns, read_supplied, refusal, write_npz, write_parquet
+from dataset_files import (
+    COLUMN_FORMATS,
+    output_columns,
+    read_supplied,
+    refusal,
+    write_logits,
+    write_parquet,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.child.reading.checks import MAX_SUPPLIED
-from service.child.reading.open_set import FORMATS
 from service.errors import InvalidDataset, TooLarge
 
 PLAIN_NAMES = st.from_regex(r"[A-Za-z0-9_]{1,50}", fullmatch=True)
@@ -22,21 +27,9 @@ FIRST_OVERFLOW = (2 - 2.0**-24) * 2.0**127
 
 def write(path: Path, file_format: str, supplied: dict[str, np.ndarray]) -> Path:
     n_samples = len(next(iter(supplied.values())))
-    logits, labels = np.ones((n_samples, 2)), np.arange(n_samples) % 2
     columns = {f"uncertainty_{name}": values for name, values in supplied.items()}
-    if file_format == "npz":
-        return write_npz(path, logits=logits, labels=labels, **columns)
-    # Read by name: the supplied columns stand before, between and behind the others.
-    names = list(columns)
-    table = {name: columns[name] for name in names[::2]} | output_columns(logits, labels)
-    table |= {name: columns[name] for name in names[1::2]}
-    if file_format == "parquet":
-        return write_parquet(path, table, row_group_size=5)
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        writer.writerow(table)
-        writer.writerows(zip(*(values.tolist() for values in table.values()), strict=True))
-    return path
+    labels = np.arange(n_samples) % 2
+    return write_logits(path, file_format, np.ones((n_samples, 2)), labels, **columns)
 
 
 @pytest.fixture
@@ -50,7 +43,7 @@ def path(tmp_path: Path) -> Path:
     names=st.lists(PLAIN_NAMES, min_size=1, max_size=4, unique=True),
     batch_size=st.integers(1, 40),
 )
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_columns_come_back_by_name(
     tmp_path_factory: pytest.TempPathFactory,
     data: st.DataObject,
@@ -70,25 +63,21 @@ def test_columns_come_back_by_name(
         assert found[name].dtype == np.float64
 
 
-@pytest.mark.parametrize("dtype", ["<f2", "<f4", ">f4", ">f8"])
-def test_columns_of_any_float_become_float64(path: Path, dtype: str) -> None:
+@pytest.mark.parametrize(
+    ("file_format", "dtype"),
+    [("npz", "<f2"), ("npz", "<f4"), ("npz", ">f4"), ("npz", ">f8")]
+    + [("parquet", f"f{width}") for width in (2, 4, 8)],
+)
+def test_columns_of_any_float_become_float64(path: Path, file_format: str, dtype: str) -> None:
     values = np.linspace(0, 4, 9)
-    found = read_supplied(write(path, "npz", {"human": values.astype(dtype)}))["human"]
+    found = read_supplied(write(path, file_format, {"human": values.astype(dtype)}))["human"]
     np.testing.assert_array_equal(found, values)
     assert found.dtype == np.float64
     assert found.dtype.isnative
 
 
-@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
-def test_columns_of_parquet_have_a_dtype_of_their_own(path: Path, dtype: str) -> None:
-    values = np.linspace(0, 4, 9)
-    found = read_supplied(write(path, "parquet", {"human": values.astype(dtype)}))["human"]
-    np.testing.assert_array_equal(found, values)
-    assert found.dtype == np.float64
-
-
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, FIRST_OVERFLOW, -1e300])
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_a_value_that_float32_cannot_hold_is_refused_by_row(
     path: Path, file_format: str, value: float
 ) -> None:
@@ -101,7 +90,7 @@ def test_a_value_that_float32_cannot_hold_is_refused_by_row(
     assert violation.message == f"expected a number that is finite in float32, got {value}"
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_the_largest_number_of_float32_is_one(path: Path, file_format: str) -> None:
     values = np.array([FLOAT32_MAX, -FLOAT32_MAX, np.nextafter(FIRST_OVERFLOW, 0)])
     found = read_supplied(write(path, file_format, {"human": values}))
@@ -111,7 +100,7 @@ def test_the_largest_number_of_float32_is_one(path: Path, file_format: str) -> N
 @pytest.mark.parametrize(
     "name", ["", "a b", "a-b", "a.b", "größe", "²", "a\u200bb", "x" * 51, "human\n", "a/b"]
 )
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_a_name_is_plain(path: Path, file_format: str, name: str) -> None:
     error = refusal(write(path, file_format, {name: np.ones(3)}))
     assert type(error) is InvalidDataset
@@ -121,7 +110,7 @@ def test_a_name_is_plain(path: Path, file_format: str, name: str) -> None:
     assert len(error.message) < 250
 
 
-@pytest.mark.parametrize("file_format", FORMATS)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_columns_are_counted(path: Path, file_format: str) -> None:
     supplied = {f"u{i}": np.ones(3) for i in range(MAX_SUPPLIED)}
     assert len(read_supplied(write(path, file_format, supplied))) == MAX_SUPPLIED

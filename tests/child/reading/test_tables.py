@@ -6,7 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
 import pytest
-from dataset_files import LIMITS, output_columns, read_all, refusal, write_parquet, write_text
+from dataset_files import (
+    LIMITS,
+    TABLE_FORMATS,
+    output_columns,
+    read_all,
+    refusal,
+    write_columns,
+    write_parquet,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -18,11 +26,6 @@ from service.runner.messages.limits import DatasetLimits
 LABELS = np.arange(40) % 3
 LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
 TABLE = output_columns(LOGITS, LABELS)
-
-
-def csv_text(table: dict[str, np.ndarray], order: list[str]) -> str:
-    rows = zip(*(table[name].tolist() for name in order), strict=True)
-    return "\n".join([",".join(order), *(",".join(map(repr, row)) for row in rows)]) + "\n"
 
 
 @settings(deadline=None, max_examples=40)
@@ -37,15 +40,9 @@ def test_columns_are_read_by_name(
     table = output_columns(outputs, labels, prefix) | {"uncertainty_human": rng.random(n_samples)}
     order = data.draw(st.permutations(list(table)))
     folder = tmp_path_factory.mktemp("tables")
-    paths = [
-        write_text(folder / "set.csv", csv_text(table, order)),
-        write_parquet(
-            folder / "set.parquet",
-            {name: table[name] for name in order},
-            row_group_size=data.draw(st.integers(1, 60)),
-        ),
-    ]
-    for path in paths:
+    ordered = {name: table[name] for name in order}
+    for file_format in TABLE_FORMATS:
+        path = write_columns(folder / f"set.{file_format}", file_format, ordered)
         found, found_labels = read_all(path, batch_size=batch_size)
         (values,) = found.values()
         np.testing.assert_array_equal(values, outputs)
@@ -60,18 +57,14 @@ def test_columns_are_read_by_name(
         assert info.supplied == ("human",)
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", TABLE_FORMATS)
 @pytest.mark.parametrize("limits", [DatasetLimits(max_samples=39), DatasetLimits(max_classes=2)])
 def test_limits_hold_for_tables(tmp_path: Path, suffix: str, limits: DatasetLimits) -> None:
-    path = tmp_path / f"set.{suffix}"
-    if suffix == "csv":
-        write_text(path, csv_text(TABLE, list(TABLE)))
-    else:
-        write_parquet(path, TABLE)
+    path = write_columns(tmp_path / "set", suffix, TABLE)
     assert type(refusal(path, limits=limits)) is TooLarge
 
 
-@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+@pytest.mark.parametrize("suffix", TABLE_FORMATS)
 def test_memory_does_not_grow_with_the_rows(tmp_path: Path, suffix: str) -> None:
     n_samples = 600_000
     rng = np.random.default_rng(0)

@@ -1,12 +1,11 @@
 """Tables of inputs: features side by side, lists as arrays, columns as the caller names them."""
 
-from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
+from dataset_files import LIMITS, read_all, refusal, write_columns, write_parquet, write_text
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
@@ -29,14 +28,6 @@ TOKENS = {
 }
 
 
-def written(path: Path, file_format: str, columns: Mapping[str, np.ndarray]) -> Path:
-    if file_format == "parquet":
-        return write_parquet(path, columns, row_group_size=11)
-    rows = zip(*(np.asarray(values).tolist() for values in columns.values()), strict=True)
-    lines = [",".join(columns), *(",".join(map(str, row)) for row in rows)]
-    return write_text(path, "\n".join(lines) + "\n")
-
-
 def info_of(path: Path, reading: Reading | None = None, **options: object) -> DatasetInfo:
     reading = reading or Reading()
     with open_dataset(
@@ -50,7 +41,7 @@ def info_of(path: Path, reading: Reading | None = None, **options: object) -> Da
 def test_features_are_side_by_side_in_the_order_of_the_file(
     tmp_path: Path, file_format: str, batch_size: int
 ) -> None:
-    path = written(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
+    path = write_columns(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
     found, labels = read_all(path, batch_size=batch_size)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     np.testing.assert_array_equal(labels, LABELS)
@@ -138,7 +129,7 @@ def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str) -> None:
-    path = written(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
+    path = write_columns(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
     found, labels = read_all(path, reading=Reading(columns={"label": ["target"]}))
     # Nor is the column `label`, which may be the same thing in other words.
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
@@ -146,14 +137,14 @@ def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str)
 
 
 def test_a_feature_may_be_called_like_an_output_where_it_is_asked_for(tmp_path: Path) -> None:
-    path = written(tmp_path / "set", "parquet", FEATURES | {"prob_0": INCOME})
+    path = write_columns(tmp_path / "set", "parquet", FEATURES | {"prob_0": INCOME})
     found, _ = read_all(path, reading=Reading(columns={"x": ["prob_0"]}))
     np.testing.assert_array_equal(found["x"], INCOME[:, None])
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
-    path = written(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
+    path = write_columns(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
     found, labels = read_all(path, labels_required=False)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     assert labels.tolist() == [0] * N
@@ -166,7 +157,7 @@ def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_inputs_are_held_to_limits(tmp_path: Path, file_format: str) -> None:
-    path = written(tmp_path / "set", file_format, FEATURES)
+    path = write_columns(tmp_path / "set", file_format, FEATURES)
     for limits in (
         DatasetLimits(max_samples=N - 1),
         DatasetLimits(max_row_bytes=15),
@@ -192,93 +183,73 @@ def replaced(column: str, row: int, value: object) -> dict[str, object]:
 TEXT = pa.array(["a", "b", "c"] * 10)
 DAYS = pa.array([0] * N, pa.date32())
 CASES = {
-    "nothing but the label": ({"label": LABELS}, "calibration", "got `label`"),
-    "no rows": (
-        {name: values[:0] for name, values in FEATURES.items()},
-        "calibration",
-        "at least one sample",
-    ),
-    "text alone": ({"text": TEXT, "label": LABELS}, "calibration.text", "tokenise text first"),
-    "lists of text": (
-        {"tokens": [["a"]] * N, "label": LABELS},
-        "calibration.tokens",
-        "tokenise text first",
-    ),
+    "nothing but the label": ({"label": LABELS}, "", "got `label`"),
+    "no rows": ({name: values[:0] for name, values in FEATURES.items()}, "", "at least one sample"),
+    "text alone": ({"text": TEXT, "label": LABELS}, ".text", "tokenise text first"),
+    "lists of text": ({"tokens": [["a"]] * N, "label": LABELS}, ".tokens", "tokenise text first"),
     "text and dates": (
         FEATURES | {"city": TEXT, "day": DAYS},
-        "calibration.city",
+        ".city",
         "got text in `city`, dates in `day`; encode them as numbers, or name the columns",
     ),
     "text as a dictionary": (
         FEATURES | {"city": TEXT.dictionary_encode()},
-        "calibration.city",
+        ".city",
         "got text in `city`",
     ),
-    "a struct": (
-        FEATURES | {"box": [{"x": 1}] * N},
-        "calibration.box",
-        "got struct<x: int64> in `box`",
-    ),
-    "index of pandas": (
-        FEATURES | {"__index_level_0__": AGE},
-        "calibration",
-        "(index=False)",
-    ),
+    "a struct": (FEATURES | {"box": [{"x": 1}] * N}, ".box", "got struct<x: int64> in `box`"),
+    "index of pandas": (FEATURES | {"__index_level_0__": AGE}, "", "(index=False)"),
     "null feature": (
         FEATURES | {"income": nulled(INCOME, 17)},
-        "calibration.income[17]",
+        ".income[17]",
         "expected a number, got an empty cell",
     ),
     "null flag": (
         FEATURES | {"flag": nulled(AGE > 40, 17)},
-        "calibration.flag[17]",
+        ".flag[17]",
         "expected a number, got an empty cell",
     ),
     "nan": (
         FEATURES | {"income": np.where(np.arange(N) == 17, np.nan, INCOME)},
-        "calibration.income[17]",
+        ".income[17]",
         "expected finite numbers, got nan",
     ),
-    "null label": (
-        FEATURES | {"label": nulled(LABELS, 17)},
-        "calibration.label[17]",
-        "got an empty cell",
-    ),
-    "negative label": (FEATURES | {"label": LABELS - 1}, "calibration.label[0]", "got -1"),
-    "float label": (FEATURES | {"label": INCOME}, "calibration.label", "cast the column to int64"),
-    "list label": (TOKENS | {"label": TOKENS["input_ids"]}, "calibration.label", "cast"),
+    "null label": (FEATURES | {"label": nulled(LABELS, 17)}, ".label[17]", "got an empty cell"),
+    "negative label": (FEATURES | {"label": LABELS - 1}, ".label[0]", "got -1"),
+    "float label": (FEATURES | {"label": INCOME}, ".label", "cast the column to int64"),
+    "list label": (TOKENS | {"label": TOKENS["input_ids"]}, ".label", "cast"),
     "integers for an uncertainty": (
         FEATURES | {"uncertainty_own": AGE},
-        "calibration.uncertainty_own",
+        ".uncertainty_own",
         "cast the column to float32",
     ),
     "ragged": (
         replaced("input_ids", 17, [1] * 9),
-        "calibration.input_ids[17]",
+        ".input_ids[17]",
         'of 8 values as in the rows before, got 9; pad them, with a tokenizer by padding="max',
     ),
-    "empty list": (replaced("input_ids", 17, []), "calibration.input_ids[17]", "got 0"),
-    "first list empty": (replaced("input_ids", 0, []), "calibration.input_ids[0]", "empty one"),
-    "null list": (replaced("input_ids", 17, None), "calibration.input_ids[17]", "a list, got an"),
-    "first list null": (replaced("input_ids", 0, None), "calibration.input_ids[0]", "empty cell"),
+    "empty list": (replaced("input_ids", 17, []), ".input_ids[17]", "got 0"),
+    "first list empty": (replaced("input_ids", 0, []), ".input_ids[0]", "empty one"),
+    "null list": (replaced("input_ids", 17, None), ".input_ids[17]", "a list, got an"),
+    "first list null": (replaced("input_ids", 0, None), ".input_ids[0]", "empty cell"),
     "null in a list": (
         replaced("input_ids", 17, [1] * 7 + [None]),
-        "calibration.input_ids[17]",
+        ".input_ids[17]",
         "a number, got an empty cell",
     ),
     "integer beyond 64 bits": (
         TOKENS | {"input_ids": pa.array([[0, 1]] * 29 + [[0, 2**63]], pa.list_(pa.uint64()))},
-        "calibration.input_ids[29]",
+        ".input_ids[29]",
         "got 9223372036854775808",
     ),
     "infinity in a list": (
         {"x": [[0.0, 1.0]] * 29 + [[0.0, np.inf]], "label": LABELS},
-        "calibration.x[29]",
+        ".x[29]",
         "got inf at [1]",
     ),
     "ragged inside": (
         {"x": [[[1.0, 2.0]] * 3] * 29 + [[[1.0, 2.0]] * 2 + [[1.0]]], "label": LABELS},
-        "calibration.x[29]",
+        ".x[29]",
         "expected a list of 2 values",
     ),
 }
@@ -289,7 +260,7 @@ def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> Non
     columns, location, message = CASES[case]
     error = refusal(write_parquet(tmp_path / "set", columns, row_group_size=7))
     assert type(error) is InvalidDataset
-    assert error.violations[0].location == location
+    assert error.violations[0].location == f"calibration{location}"
     assert message in error.violations[0].message
 
 
@@ -314,23 +285,23 @@ def test_columns_that_cannot_be_read_as_asked_are_refused(tmp_path: Path, case: 
 
 
 CSV_CASES = {
-    "text alone": ("text,label\ngood,1\n", "calibration.text", "tokenise text first"),
-    "text": ("age,city,label\n1,Oslo,1\n", "calibration.city", "got text in `city`; encode"),
-    "a date": ("day,label\n2024-01-31,1\n", "calibration.day", "got dates in `day`"),
-    "text further down": ("age,label\n1,0\nold,1\n", "calibration.age[1]", "got 'old'"),
-    "empty first cell": ("age,label\n,0\n2,1\n", "calibration.age[0]", "got an empty cell"),
-    "empty cell": ("a,age,label\n1,1,0\n2,,1\n", "calibration.age[1]", "got an empty cell"),
-    "nan": ("age,label\n1,0\nnan,1\n", "calibration.age[1]", "got nan"),
-    "index": (",age,label\n0,1,0\n", "calibration", "(index=False)"),
-    "index of an index": ("Unnamed: 0,age,label\n0,1,0\n", "calibration", "(index=False)"),
-    "twice": ("age,age,label\n0,1,0\n", "calibration.age", "got it twice"),
-    "no rows": ("age,label\n", "calibration", "at least one sample"),
-    "float label": ("age,label\n1,1.0\n", "calibration.label[0]", "an integer, got '1.0'"),
-    "name below indices": ("age,label\n1,1\n1,cat\n", "calibration.label[1]", "got 'cat'"),
-    "empty name": ("age,label\n1,cat\n1,\n", "calibration.label[1]", "got an empty cell"),
-    "empty label": ("age,label\n1,\n", "calibration.label[0]", "got an empty cell"),
-    "long name": (f"age,label\n1,{'c' * 201}\n", "calibration.label[0]", "got 201"),
-    "short row": ("age,b,label\n1,1,1\n1,1\n", "calibration[1]", "expected 3 values, got 2"),
+    "text alone": ("text,label\ngood,1\n", ".text", "tokenise text first"),
+    "text": ("age,city,label\n1,Oslo,1\n", ".city", "got text in `city`; encode"),
+    "a date": ("day,label\n2024-01-31,1\n", ".day", "got dates in `day`"),
+    "text further down": ("age,label\n1,0\nold,1\n", ".age[1]", "got 'old'"),
+    "empty first cell": ("age,label\n,0\n2,1\n", ".age[0]", "got an empty cell"),
+    "empty cell": ("a,age,label\n1,1,0\n2,,1\n", ".age[1]", "got an empty cell"),
+    "nan": ("age,label\n1,0\nnan,1\n", ".age[1]", "got nan"),
+    "index": (",age,label\n0,1,0\n", "", "(index=False)"),
+    "index of an index": ("Unnamed: 0,age,label\n0,1,0\n", "", "(index=False)"),
+    "twice": ("age,age,label\n0,1,0\n", ".age", "got it twice"),
+    "no rows": ("age,label\n", "", "at least one sample"),
+    "float label": ("age,label\n1,1.0\n", ".label[0]", "an integer, got '1.0'"),
+    "name below indices": ("age,label\n1,1\n1,cat\n", ".label[1]", "got 'cat'"),
+    "empty name": ("age,label\n1,cat\n1,\n", ".label[1]", "got an empty cell"),
+    "empty label": ("age,label\n1,\n", ".label[0]", "got an empty cell"),
+    "long name": (f"age,label\n1,{'c' * 201}\n", ".label[0]", "got 201"),
+    "short row": ("age,b,label\n1,1,1\n1,1\n", "[1]", "expected 3 values, got 2"),
 }
 
 
@@ -339,5 +310,5 @@ def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str)
     text, location, message = CSV_CASES[case]
     error = refusal(write_text(tmp_path / "set", text))
     assert type(error) is InvalidDataset
-    assert error.violations[0].location == location
+    assert error.violations[0].location == f"calibration{location}"
     assert message in error.violations[0].message

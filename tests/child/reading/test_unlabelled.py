@@ -5,14 +5,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dataset_files import (
+    COLUMN_FORMATS,
     LIMITS,
     output_columns,
     read_all,
     refusal,
-    write_members,
+    write_logits,
     write_npz,
     write_parquet,
-    write_text,
 )
 
 from service.child.reading.open_set import open_dataset
@@ -23,22 +23,14 @@ N_SAMPLES = 100
 LABELS = np.arange(N_SAMPLES) % 3
 LOGITS = np.random.default_rng(0).normal(size=(N_SAMPLES, 3))
 HUMAN = np.linspace(0, 1, N_SAMPLES)
-FIRST_COLUMN = {"npz": "calibration.logits", "csv": "calibration", "parquet": "calibration"}
 
 
 def write(path: Path, file_format: str, labels: np.ndarray | None, rows: int = N_SAMPLES) -> Path:
-    logits, human = LOGITS[:rows], HUMAN[:rows]
-    if file_format == "npz":
-        arrays = {"logits": logits, "uncertainty_human": human}
-        return write_npz(path, **arrays if labels is None else arrays | {"labels": labels})
-    table = output_columns(logits, labels) | {"uncertainty_human": human}
-    if labels is None:
-        del table["label"]
-    if file_format == "parquet":
-        return write_parquet(path, table)
-    rows = zip(*(column.tolist() for column in table.values()), strict=True)
-    lines = [",".join(map(repr, row)) for row in rows]
-    return write_text(path, "\n".join([",".join(table), *lines]) + "\n")
+    return write_logits(path, file_format, LOGITS[:rows], labels, uncertainty_human=HUMAN[:rows])
+
+
+def place_of(file_format: str) -> str:
+    return "calibration.labels" if file_format == "npz" else "calibration.label"
 
 
 @pytest.fixture
@@ -47,7 +39,7 @@ def path(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, N_SAMPLES, 1000])
-@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_a_set_without_labels_is_read_by_who_does_without(
     path: Path, file_format: str, batch_size: int
 ) -> None:
@@ -65,16 +57,15 @@ def test_a_set_without_labels_is_read_by_who_does_without(
     np.testing.assert_array_equal(human, HUMAN)
 
 
-@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_a_set_without_labels_is_refused_unless_told(path: Path, file_format: str) -> None:
     error = refusal(write(path, file_format, None))
     assert type(error) is InvalidDataset
-    name = "labels" if file_format == "npz" else "label"
-    assert error.violations[0].location == f"calibration.{name}"
+    assert error.violations[0].location == place_of(file_format)
 
 
 @pytest.mark.parametrize("labels_required", [False, True])
-@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_labels_that_are_there_are_read_and_checked(
     path: Path, file_format: str, *, labels_required: bool
 ) -> None:
@@ -84,25 +75,22 @@ def test_labels_that_are_there_are_read_and_checked(
     ) as dataset:
         assert dataset.info.labelled
         np.testing.assert_array_equal(dataset.labels(), LABELS)
-    name = "labels" if file_format == "npz" else "label"
     for wrong in (-1, 3):
         labels = LABELS.copy()
         labels[41] = wrong
         error = refusal(write(path, file_format, labels), labels_required=labels_required)
-        assert error.violations[0].location == f"calibration.{name}[41]"
+        assert error.violations[0].location == f"{place_of(file_format)}[41]"
 
 
-@pytest.mark.parametrize("file_format", FIRST_COLUMN)
+@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
     options = {"labels_required": False, "limits": DatasetLimits(max_samples=N_SAMPLES - 1)}
     read_all(write(path, file_format, None, rows=N_SAMPLES - 1), **options)
-    error = refusal(write(path, file_format, None), **options)
-    assert type(error) is TooLarge
-    assert error.violations[0].location == FIRST_COLUMN[file_format]
-    error = refusal(write(path, file_format, None, rows=0), **options)
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == FIRST_COLUMN[file_format]
-    assert "at least one sample" in error.message
+    for rows, refused in ((N_SAMPLES, TooLarge), (0, InvalidDataset)):
+        error = refusal(write(path, file_format, None, rows=rows), **options)
+        assert type(error) is refused
+        place = "calibration.logits" if file_format == "npz" else "calibration"
+        assert error.violations[0].location == place
 
 
 def test_inputs_need_no_labels(path: Path) -> None:
@@ -116,22 +104,11 @@ def test_inputs_need_no_labels(path: Path) -> None:
 @pytest.mark.parametrize(
     ("arrays", "location", "message"),
     [
-        (
-            {"image": np.ones((20, 2)), "mask": np.ones((19, 2))},
-            "calibration.mask",
-            "expected 20 rows, as many as `image` has, got 19",
-        ),
-        (
-            {"logits": LOGITS, "uncertainty_human": HUMAN[:-1]},
-            "calibration.uncertainty_human",
-            "as many as `logits` has",
-        ),
-        ({"uncertainty_human": HUMAN}, "calibration", "the model's inputs"),
-        (
-            {"logits": LOGITS, "label": LABELS},
-            "calibration",
-            "got `logits`, `label`",
-        ),
+        ({"image": HUMAN, "mask": HUMAN[:-1]}, ".mask", "expected 100 rows, as many as `image`"),
+        ({"logits": LOGITS, "uncertainty_a": HUMAN[:-1]}, ".uncertainty_a", "as `logits` has"),
+        ({"uncertainty_human": HUMAN}, "", "the model's inputs"),
+        ({"logits": LOGITS, "label": LABELS}, "", "got `logits`, `label`"),
+        ({}, "", "the model's inputs"),
     ],
 )
 def test_arrays_without_labels_agree_among_themselves(
@@ -139,13 +116,8 @@ def test_arrays_without_labels_agree_among_themselves(
 ) -> None:
     error = refusal(write_npz(path, **arrays), labels_required=False)
     assert type(error) is InvalidDataset
-    assert error.violations[0].location == location
+    assert error.violations[0].location == f"calibration{location}"
     assert message in error.message
-
-
-def test_an_archive_of_nothing_is_no_set(path: Path) -> None:
-    error = refusal(write_members(path, {}), labels_required=False)
-    assert error.violations[0].location == "calibration"
 
 
 @pytest.mark.parametrize("name", ["labels", "Label", "y"])

@@ -2,22 +2,16 @@
 
 import io
 import struct
-from collections.abc import Callable
 from functools import cache
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from hostile_case import HostileCase
+from hostile_case import TOO_LARGE, UNREAD, SetCase
 from keyed_service import logits_of
 from page_headers import varint
 
-INVALID, TOO_LARGE, UNREAD = (
-    (422, "invalid-dataset"),
-    (413, "too-large"),
-    (415, "unsupported-format"),
-)
 MEBIBYTE = 1024**2
 ROWS = 60
 MAGIC = b"PAR1"
@@ -136,58 +130,32 @@ def csv_table(n_rows: int = ROWS) -> bytes:
     return logits_of(n=n_rows)
 
 
-def as_set(
-    name: str, build: Callable[[], bytes], expected: tuple[int, str] = INVALID, **more
-) -> HostileCase:
-    config = more.pop("config", "{}")
-    return HostileCase(
-        name,
-        lambda attacker, built: attacker.calibrate(built, model=b"none", config=config),
-        *expected,
-        build=build,
-        **{"says": "calibration"} | more,
-    )
-
-
-def as_outputs(
-    name: str, build: Callable[[], bytes], expected: tuple[int, str] = INVALID, **more
-) -> HostileCase:
-    return HostileCase(
-        name,
-        lambda attacker, built: attacker.calibrate(built),
-        *expected,
-        build=build,
-        **{"says": "calibration"} | more,
-    )
-
-
-PICTURES = '{"preprocessing": "imagenet"}'
 PARQUET = [
-    as_outputs("parquet_of_200_million_rows", of_200_million_rows, TOO_LARGE, says="200000000"),
-    as_outputs("parquet_cut_off", lambda: honest()[:-100]),
-    as_outputs("parquet_of_magic_alone", lambda: MAGIC * 2, TOO_LARGE),
-    as_outputs(
+    SetCase("parquet_of_200_million_rows", of_200_million_rows, TOO_LARGE, says="200000000"),
+    SetCase("parquet_cut_off", lambda: honest()[:-100]),
+    SetCase("parquet_of_magic_alone", lambda: MAGIC * 2, TOO_LARGE),
+    SetCase(
         "parquet_footer_of_4_gib",
         lambda: with_footer(*footer_of(honest()), length=2**32 - 1),
         TOO_LARGE,
     ),
-    as_outputs(
+    SetCase(
         "parquet_footer_beyond_the_file",
         lambda: with_footer(*footer_of(honest()), length=len(honest()) + 100),
     ),
-    as_outputs("parquet_footer_of_nothing", lambda: with_footer(footer_of(honest())[0], b"")),
-    as_outputs(
+    SetCase("parquet_footer_of_nothing", lambda: with_footer(footer_of(honest())[0], b"")),
+    SetCase(
         "parquet_footer_of_noise",
         lambda: with_footer(footer_of(honest())[0], bytes(range(256)) * 4),
     ),
-    as_outputs("parquet_footer_of_zeros", lambda: with_footer(footer_of(honest())[0], bytes(1000))),
-    as_outputs("parquet_without_its_pages", lambda: with_footer(MAGIC, footer_of(honest())[1])),
-    as_outputs("parquet_pages_of_zeros", lambda: changed(honest(), 4, bytes(300))),
-    as_set("parquet_page_that_lies", lambda: page_of(1_000_000)),
-    as_set("parquet_of_100000_columns", lambda: wide(100_000), TOO_LARGE, says="columns"),
-    as_set("parquet_of_lists_100_deep", lambda: parquet({"label": labels(), "x": nested(100)})),
-    as_set("parquet_of_structs_100_deep", lambda: parquet({"label": labels(), "x": structs(100)})),
-    as_set(
+    SetCase("parquet_footer_of_zeros", lambda: with_footer(footer_of(honest())[0], bytes(1000))),
+    SetCase("parquet_without_its_pages", lambda: with_footer(MAGIC, footer_of(honest())[1])),
+    SetCase("parquet_pages_of_zeros", lambda: changed(honest(), 4, bytes(300))),
+    SetCase("parquet_page_that_lies", lambda: page_of(1_000_000)),
+    SetCase("parquet_of_100000_columns", lambda: wide(100_000), TOO_LARGE, says="columns"),
+    SetCase("parquet_of_lists_100_deep", lambda: parquet({"label": labels(), "x": nested(100)})),
+    SetCase("parquet_of_structs_100_deep", lambda: parquet({"label": labels(), "x": structs(100)})),
+    SetCase(
         "parquet_of_a_map",
         lambda: parquet(
             {
@@ -196,18 +164,18 @@ PARQUET = [
             }
         ),
     ),
-    as_set(
+    SetCase(
         "parquet_of_text", lambda: parquet({"label": labels(), "x": ["__import__('os')"] * ROWS})
     ),
-    as_set("parquet_of_nothing", lambda: parquet({"label": labels(), "x": pa.nulls(ROWS)})),
-    as_set(
+    SetCase("parquet_of_nothing", lambda: parquet({"label": labels(), "x": pa.nulls(ROWS)})),
+    SetCase(
         "parquet_column_twice",
         lambda: parquet(
             pa.table([labels(), labels() * 1.0, labels() * 1.0], names=["label", "x", "x"])
         ),
     ),
-    as_set("parquet_of_a_dictionary_bomb", dictionary_bomb, config=PICTURES),
-    as_set(
+    SetCase("parquet_of_a_dictionary_bomb", dictionary_bomb, preset="imagenet"),
+    SetCase(
         "parquet_of_paths",
         lambda: parquet(
             {
@@ -218,17 +186,17 @@ PARQUET = [
                 ),
             }
         ),
-        config=PICTURES,
+        preset="imagenet",
         says="paths are never opened",
     ),
-    as_set("parquet_encrypted", lambda: b"PARE" + honest()[4:-4] + b"PARE", UNREAD),
-    as_outputs(
+    SetCase("parquet_encrypted", lambda: b"PARE" + honest()[4:-4] + b"PARE", UNREAD),
+    SetCase(
         "parquet_of_no_rows",
         lambda: parquet(
             {"label": labels(0)} | {f"logit_{k}": np.zeros(0, np.float32) for k in range(3)}
         ),
     ),
-    as_outputs(
+    SetCase(
         "parquet_null_label",
         lambda: parquet(
             {"label": pa.array([None, *labels()[1:].tolist()], pa.int64())}
@@ -236,7 +204,7 @@ PARQUET = [
         ),
         says="calibration.label[0]",
     ),
-    as_outputs(
+    SetCase(
         "parquet_label_of_booleans",
         lambda: parquet(
             {"label": labels() > 0} | {f"logit_{k}": np.zeros(ROWS, np.float32) for k in range(3)}
@@ -246,41 +214,41 @@ PARQUET = [
 ]
 
 CSV = [
-    as_set(
+    SetCase(
         "csv_of_a_million_columns",
         lambda: b"label," + b",".join(b"f%d" % k for k in range(10**6)) + b"\n" + b"0," * 10**6,
         TOO_LARGE,
         says="header line",
     ),
-    as_set(
+    SetCase(
         "csv_of_100000_columns",
         lambda: b"label," + b",".join(b"%x" % k for k in range(40_000)) + b"\n" + b"0," * 40_000,
         TOO_LARGE,
     ),
-    as_set("csv_line_of_100_mb", lambda: b"label,x\n0," + b"1" * 100_000_000 + b"\n", seconds=20),
-    as_set("csv_header_of_24_mb", lambda: b"label," * 4_000_000, TOO_LARGE),
-    as_outputs("csv_quote_unclosed", lambda: csv_table().replace(b"\n0,", b'\n"0,', 1)),
-    as_outputs("csv_nul_bytes", lambda: csv_table().replace(b",0", b",\0", 1), UNREAD),
-    as_outputs(
+    SetCase("csv_line_of_100_mb", lambda: b"label,x\n0," + b"1" * 100_000_000 + b"\n", seconds=20),
+    SetCase("csv_header_of_24_mb", lambda: b"label," * 4_000_000, TOO_LARGE),
+    SetCase("csv_quote_unclosed", lambda: csv_table().replace(b"\n0,", b'\n"0,', 1)),
+    SetCase("csv_nul_bytes", lambda: csv_table().replace(b",0", b",\0", 1), UNREAD),
+    SetCase(
         "csv_nul_bytes_far_down",
         lambda: csv_table(2000) + b"\n0,1,\0,0\n",
         says="calibration.logit_1[2000]",
     ),
-    as_outputs("csv_in_utf_16", lambda: csv_table().decode().encode("utf-16"), UNREAD),
-    as_outputs("csv_in_latin_1", lambda: "label,größe\n1,2\n".encode("latin-1"), UNREAD),
-    as_outputs("csv_bad_utf_8_far_down", lambda: csv_table(2000) + b"\n0,1,\xff,0\n"),
-    as_outputs("csv_ragged", lambda: csv_table() + b"\n0,1,2\n"),
-    as_outputs("csv_of_semicolons", lambda: csv_table().replace(b",", b";")),
-    as_outputs("csv_of_zeros", lambda: bytes(MEBIBYTE), UNREAD),
-    as_outputs("csv_of_newlines", lambda: b"\n" * MEBIBYTE),
-    as_outputs("csv_of_commas", lambda: b"label" + b"," * 60_000, TOO_LARGE),
-    as_outputs("csv_without_rows", lambda: csv_table().partition(b"\n")[0]),
-    as_outputs("csv_of_nothing", lambda: b"", UNREAD),
-    as_outputs("csv_of_one_quote", lambda: b'"' + b"a" * MEBIBYTE, TOO_LARGE),
-    as_outputs("csv_of_html", lambda: b"<html><script>alert(1)</script></html>\n" * 50),
+    SetCase("csv_in_utf_16", lambda: csv_table().decode().encode("utf-16"), UNREAD),
+    SetCase("csv_in_latin_1", lambda: "label,größe\n1,2\n".encode("latin-1"), UNREAD),
+    SetCase("csv_bad_utf_8_far_down", lambda: csv_table(2000) + b"\n0,1,\xff,0\n"),
+    SetCase("csv_ragged", lambda: csv_table() + b"\n0,1,2\n"),
+    SetCase("csv_of_semicolons", lambda: csv_table().replace(b",", b";")),
+    SetCase("csv_of_zeros", lambda: bytes(MEBIBYTE), UNREAD),
+    SetCase("csv_of_newlines", lambda: b"\n" * MEBIBYTE),
+    SetCase("csv_of_commas", lambda: b"label" + b"," * 60_000, TOO_LARGE),
+    SetCase("csv_without_rows", lambda: csv_table().partition(b"\n")[0]),
+    SetCase("csv_of_nothing", lambda: b"", UNREAD),
+    SetCase("csv_of_one_quote", lambda: b'"' + b"a" * MEBIBYTE, TOO_LARGE),
+    SetCase("csv_of_html", lambda: b"<html><script>alert(1)</script></html>\n" * 50),
 ]
 
 
 @pytest.mark.parametrize("case", PARQUET + CSV, ids=str)
-def test_it_is_refused(hostile, case: HostileCase) -> None:
+def test_it_is_refused(hostile, case: SetCase) -> None:
     hostile(case)
