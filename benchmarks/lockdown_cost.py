@@ -23,13 +23,14 @@ import numpy as np
 from onnx import TensorProto, helper, numpy_helper
 
 from service.child import serve
+from service.runner.child_requests import ChildRequests
+from service.runner.launch import environment
 from service.runner.messages.channel import Channel
+from service.runner.messages.convert import to_fields
 from service.runner.messages.frames import Frame, Kind, Status, encode
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.messages.predict_batches import Batch, Sent, encode_batch
 from service.runner.pool import RunnerPool
-from service.runner.process import environment
-from service.runner.questions import Questions
 
 FEATURES, HIDDEN, CLASSES = 64, 256, 10
 ROWS = (1, 32)
@@ -111,10 +112,10 @@ def loading(folder: Path) -> dict[str, Any]:
     rows = np.random.default_rng(0).normal(size=(64, FEATURES)).astype(np.float32)
     with RunnerPool(device="cpu", threads=1) as pool:
         loaded = pool.inspect(files, top_k=(1,), trial={"x": rows})
-    questions = Questions(load_timeout=60.0, run_timeout=60.0, max_classes=100, threads=1)
+    questions = ChildRequests(load_timeout=60.0, run_timeout=60.0, max_classes=100, threads=1)
     resolved = {**loaded.resolved, "columns": ["entropy"]}
     question = questions.load(files, resolved, device="cpu")
-    return {**question.fields, "location": "model"}
+    return to_fields(question.message)
 
 
 def start(how: str, question: dict[str, Any]) -> Child:

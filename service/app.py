@@ -1,6 +1,7 @@
 """The composition root: settings in, a running service out."""
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -19,13 +20,13 @@ from service.http.connection_context import ConnectionContext
 from service.http.connection_limits import ConnectionLimits
 from service.http.job_events import JobWatch, look_at
 from service.http.request_record import RequestLog
-from service.http.upload_quota import UploadQuotas
+from service.http.services import Services
 from service.http.uploads import UploadLimits
 from service.http.worker_threads import Lane, Lanes
 from service.metrics.metrics import Metrics
 from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_app import PredictionApp
-from service.predictions.service import Predicting
+from service.predictions.service import PredictionService
 from service.reports.charts.drawing import Renderer
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
@@ -36,12 +37,13 @@ from service.settings import Settings
 from service.startup import start, stop
 from service.storage.database import Database
 from service.storage.tenants import default_tenant_id
-from service.web import routes as web_routes
 from service.web.report import saved_report
 from service.workspace import Workspace
 
+# Received uploads that are checked at a time, and those that may wait.
+UPLOAD_THREADS = 4
 UPLOAD_QUEUE = 256
-# Each of them holds a body.
+# Smaller, because each waiting request holds its body in memory.
 SETS_QUEUE = 64
 DESCRIPTION = """\
 Upload an ONNX classifier and a labelled calibration set; get back, with every prediction, the
@@ -56,19 +58,29 @@ def create_app(
     keyless: bool = False,
     start_child: StartChild = RunnerProcess.start,
 ) -> FastAPI:
-    """Build the service; nothing is opened before it starts.
+    """Build the service; it opens nothing before it starts.
 
     Parameters
     ----------
     settings : Settings
     on_ready : callable, optional
-        Called once the service can answer.
+        Called once the service accepts requests.
     keyless : bool
-        Whether no API key is asked for: whoever reaches it can reach the database.
+        Whether no API key is needed, because every caller can reach the database anyway.
     start_child : callable
-        Starts a process that runs ONNX models, as `RunnerPool` does.
+        Starts a process that runs ONNX models, as for `RunnerPool`.
     """
-    metrics = Metrics()
+    metrics, stopping = Metrics(), asyncio.Event()
+    request_log = RequestLog(settings.log_requests)
+    is_local = settings.is_loopback() and not keyless
+    allowed_origins = AllowedOrigins(settings.host_names(), local=settings.host if is_local else "")
+    predictions = PredictionApp(
+        metrics.requests,
+        request_log=request_log,
+        allowed_origins=allowed_origins,
+        max_body_bytes=settings.max_predict_bytes,
+        timeout_seconds=settings.predict_timeout_seconds,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
@@ -77,26 +89,21 @@ def create_app(
         )
         app.state.workspace = workspace
         authenticator = await run_in_threadpool(
-            _doorkeeper, settings, workspace.database, keyless=keyless
+            _authenticator, settings, workspace.database, keyless=keyless
         )
         authenticator.start()
-        app.state.authenticator = authenticator
-        predicting = _predicting(settings, app, workspace, metrics)
-        hot.open(predicting, authenticator)
-        watch = app.state.job_watch = JobWatch(
-            partial(look_at, workspace),
-            places=settings.max_event_streams,
-            stopping=app.state.stopping,
-        )
+        services = _services(settings, workspace, authenticator, predictions, stopping)
+        predicting = _open_predictions(services, workspace)
+        app.state.services = services
         if on_ready is not None:
             on_ready()
         try:
             yield
         finally:
-            await watch.close()
+            await services.job_watch.close()
             await predicting.close()
             await authenticator.close()
-            await run_in_threadpool(app.state.charts.close)
+            await run_in_threadpool(services.charts.close)
             await run_in_threadpool(stop, workspace, workers)
 
     app = FastAPI(
@@ -107,59 +114,65 @@ def create_app(
         docs_url=None,  # ours needs no network, FastAPI's two do
         redoc_url=None,
     )
-    app.state.upload_limits = UploadLimits(
-        max_model_bytes=settings.max_model_bytes,
-        max_model_data_bytes=settings.max_model_data_bytes,
-        max_dataset_bytes=settings.max_dataset_bytes,
-    )
-    app.state.upload_rooms = UploadQuotas()
-    app.state.max_wait_seconds = settings.max_wait_seconds
     app.state.metrics = metrics
-    app.state.request_log = RequestLog(settings.log_requests)
-    is_local = settings.is_loopback() and not keyless
-    app.state.allowed_origins = AllowedOrigins(
-        settings.host_names(), local=settings.host if is_local else ""
-    )
-    app.state.lanes = _lanes(settings, metrics)
-    app.state.charts = Renderer()
-    app.state.saved_report = partial(saved_report, app.state.charts)
-    app.state.oip_statistics = Statistics()
-    # Set by the server when it begins to shut down.
-    app.state.stopping = asyncio.Event()
-    hot = app.state.predictions = PredictionApp(
-        metrics.requests,
-        request_log=app.state.request_log,
-        allowed_origins=app.state.allowed_origins,
-        max_body_bytes=settings.max_predict_bytes,
-        timeout_seconds=settings.predict_timeout_seconds,
-    )
+    # The server sets it when it begins to shut down.
+    app.state.stopping = stopping
     app.state.front = ConnectionContext(
-        predictions=hot,
-        stopping=app.state.stopping,
-        request_log=app.state.request_log,
-        # One body of any size that is allowed is received, whatever may wait.
-        limits=ConnectionLimits(
-            max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes),
-            keep_alive_seconds=settings.keep_alive_seconds,
-            header_seconds=settings.receive_seconds,
-            window_seconds=settings.receive_seconds,
-            hot_body_seconds=settings.predict_timeout_seconds,
-            max_connections=settings.max_connections,
-        ),
+        predictions=predictions,
+        stopping=stopping,
+        request_log=request_log,
+        limits=_connection_limits(settings),
     )
-    web_routes.add_routes(app)
-    # Around what answers unexpected failures; the envelope of each answer comes around it.
-    web_routes.add_refusals(app)
-    routes.install(app)
+    routes.install(app, metrics=metrics, request_log=request_log, allowed_origins=allowed_origins)
     return app
 
 
-def _predicting(
-    settings: Settings, app: FastAPI, workspace: Workspace, metrics: Metrics
-) -> Predicting:
-    """Return what answers predictions, on the running event loop."""
-    lanes: Lanes = app.state.lanes
-    models = workspace.runners.serve(
+def _connection_limits(settings: Settings) -> ConnectionLimits:
+    return ConnectionLimits(
+        # One body of the maximum size is always accepted, whatever is waiting.
+        max_receiving_bytes=max(settings.predict_queue_bytes, settings.max_predict_bytes),
+        keep_alive_seconds=settings.keep_alive_seconds,
+        header_seconds=settings.receive_seconds,
+        window_seconds=settings.receive_seconds,
+        hot_body_seconds=settings.predict_timeout_seconds,
+        max_connections=settings.max_connections,
+    )
+
+
+def _services(
+    settings: Settings,
+    workspace: Workspace,
+    authenticator: Authenticator,
+    predictions: PredictionApp,
+    stopping: asyncio.Event,
+) -> Services:
+    """Return the shared objects of the service, on the running event loop."""
+    charts = Renderer()
+    return Services(
+        authenticator=authenticator,
+        predictions=predictions,
+        models=_models(settings, workspace),
+        oip_statistics=Statistics(),
+        lanes=_lanes(workspace.metrics),
+        job_watch=JobWatch(
+            partial(look_at, workspace),
+            places=settings.max_event_streams,
+            stopping=stopping,
+            max_wait_seconds=settings.max_wait_seconds,
+        ),
+        charts=charts,
+        saved_report=partial(saved_report, charts),
+        upload_limits=UploadLimits(
+            max_model_bytes=settings.max_model_bytes,
+            max_model_data_bytes=settings.max_model_data_bytes,
+            max_dataset_bytes=settings.max_dataset_bytes,
+        ),
+        uploading=Counter(),
+    )
+
+
+def _models(settings: Settings, workspace: Workspace) -> ServedModels:
+    return workspace.runners.serve(
         limits=BatchLimits(
             max_rows=settings.max_predict_rows,
             max_bytes=settings.max_predict_bytes,
@@ -172,37 +185,39 @@ def _predicting(
         bounds=QueueBounds(
             max_rows=settings.predict_queue_rows,
             max_bytes=settings.predict_queue_bytes,
-            waited=metrics.lanes.waited("predict"),
+            waited=workspace.metrics.lanes.waited("predict"),
         ),
     )
-    app.state.models = models
-    metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
-    metrics.lanes.watch("predict", _Predictions(lanes.sets, models))
-    return Predicting(
-        workspace,
-        models,
-        statistics=app.state.oip_statistics,
-        in_thread=lanes.sets.run,
-    )
 
 
-def _lanes(settings: Settings, metrics: Metrics) -> Lanes:
-    lanes = Lanes(
-        sets=Lane("sets to predict", threads=settings.upload_threads, queue=SETS_QUEUE),
+def _lanes(metrics: Metrics) -> Lanes:
+    return Lanes(
+        sets=Lane("sets to predict", threads=UPLOAD_THREADS, queue=SETS_QUEUE),
         upload=Lane(
             "uploads",
-            threads=settings.upload_threads,
+            threads=UPLOAD_THREADS,
             queue=UPLOAD_QUEUE,
             waited=metrics.lanes.waited("upload"),
         ),
     )
+
+
+def _open_predictions(services: Services, workspace: Workspace) -> PredictionService:
+    """Begin to answer predictions, and to measure their queues."""
+    metrics, models, lanes = workspace.metrics, services.models, services.lanes
+    metrics.runs.watch(lambda: workspace.runners.count_loaded() + models.count_loaded())
     metrics.lanes.watch("upload", lanes.upload)
-    return lanes
+    metrics.lanes.watch("predict", _Predictions(lanes.sets, models))
+    predicting = PredictionService(
+        workspace, models, statistics=services.oip_statistics, in_thread=lanes.sets.run
+    )
+    services.predictions.open(predicting, services.authenticator)
+    return predicting
 
 
 @dataclass(frozen=True)
 class _Predictions:
-    """Requests for predictions: sets that are read, and what waits for a model or is run."""
+    """Prediction requests: sets that are being read, and rows in the queues of models."""
 
     sets: Lane
     models: ServedModels
@@ -216,7 +231,7 @@ class _Predictions:
         return self.sets.running + self.models.running()
 
 
-def _doorkeeper(settings: Settings, database: Database, *, keyless: bool) -> Authenticator:
+def _authenticator(settings: Settings, database: Database, *, keyless: bool) -> Authenticator:
     with database.reading() as session:
         tenant_id = default_tenant_id(session)
     found = Authenticator(
@@ -233,7 +248,7 @@ def _doorkeeper(settings: Settings, database: Database, *, keyless: bool) -> Aut
 
 
 def tenant_limits(settings: Settings) -> TenantLimits:
-    """Return what a tenant with keys may use that has no limits of its own."""
+    """Return the limits of tenants with keys that have no limits of their own."""
     return TenantLimits(
         requests_per_second=settings.max_tenant_requests_per_second,
         rows_per_minute=settings.max_tenant_rows_per_minute,

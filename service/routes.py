@@ -1,20 +1,25 @@
-"""The HTTP interface: one resource a file, its router and its schemas together."""
+"""All routes of the service: pages and API, in the order in which they are matched."""
 
 from fastapi import FastAPI
 
 from service.access import routes as access_routes
 from service.access.guard import Guard
+from service.access.origins import AllowedOrigins
 from service.bins import routes as bins_routes
 from service.calibrations import routes as calibrations_routes
 from service.calibrations import upload_route
 from service.evaluations import routes as evaluations_routes
 from service.exports import routes as exports_routes
 from service.http import health, openapi, problems, request_record
+from service.http.request_record import RequestLog
 from service.metrics import route as metrics_route
+from service.metrics.metrics import Metrics
 from service.predictions import oip_routes
 from service.predictions import routes as predictions_routes
 from service.reports import operating_point_routes, samples_routes
 from service.reports import routes as reports_routes
+from service.web.html_errors import HtmlErrors
+from service.web.routes import ROUTES as PAGES
 
 ROUTERS = (
     upload_route.router,
@@ -40,11 +45,15 @@ SCHEMAS = (
 )
 
 
-def install(app: FastAPI) -> None:
-    """Add every route to ``app``, with its failures and its documents."""
+def install(
+    app: FastAPI, *, metrics: Metrics, request_log: RequestLog, allowed_origins: AllowedOrigins
+) -> None:
+    """Add every route to ``app``, with its failures, its documents and the layers around it."""
     problems.install(app)
-    app.add_middleware(Guard, allowed_origins=app.state.allowed_origins)
-    request_record.install(app, metrics=app.state.metrics, request_log=app.state.request_log)
+    app.add_middleware(Guard, allowed_origins=allowed_origins)
+    request_record.install(app, metrics=metrics, request_log=request_log, inside=HtmlErrors)
+    # Pages come first: one of them shares its path with a route of the API.
+    app.router.routes.extend(PAGES)
     for router in ROUTERS:
         app.include_router(router)
     openapi.add_documentation_page(app)

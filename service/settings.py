@@ -224,9 +224,6 @@ class Settings(BaseSettings):
         ge=1,
         description="Connections held by a server process; of more, idle ones are ended first.",
     )
-    upload_threads: int = Field(
-        4, ge=1, le=1024, description="Received uploads checked at a time; up to 256 more wait."
-    )
     max_wait_seconds: float = Field(
         600.0, ge=0, description="Longest time `Prefer: wait=N` is honoured."
     )

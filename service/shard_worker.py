@@ -2,8 +2,8 @@
 
 from functools import cache
 
-from service.jobs.cluster_worker import open_shard_tools
-from service.jobs.recording import ShardTask, ShardTools, record_shard
+from service.jobs.cluster_worker import open_recording_context
+from service.jobs.recording import RecordingContext, ShardTask, record_shard
 from service.metrics.metrics import Metrics
 from service.settings import Settings
 from service.storage.shards import StoredRecords
@@ -15,8 +15,8 @@ def record_shard_here(task: ShardTask) -> StoredRecords:
 
 
 @cache
-def _tools() -> ShardTools:
-    return open_shard_tools(Settings(), Metrics())
+def _tools() -> RecordingContext:
+    return open_recording_context(Settings(), Metrics())
 
 
 def _never() -> None:

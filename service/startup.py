@@ -11,8 +11,8 @@ import models
 from service.calibrations.run import run_calibration
 from service.child.requests.limits import BodyLimits
 from service.evaluations.run import run_evaluation
-from service.jobs.cluster_worker import open_shard_tools
-from service.jobs.recording import ShardTools
+from service.jobs.cluster_worker import open_recording_context
+from service.jobs.recording import RecordingContext
 from service.jobs.shards import DaskShards, ShardRunner, ThreadShards
 from service.jobs.worker import JobKind, Workers
 from service.metrics.metrics import Metrics
@@ -95,7 +95,7 @@ def start(
     database = open_database(url)
     owner_lock = OwnerLock.beside(database)
     spool = SpoolFolder.within(settings.data_dir / "spool")
-    tools = open_shard_tools(settings, metrics, copies=spool.path, start_child=start_child)
+    tools = open_recording_context(settings, metrics, copies=spool.path, start_child=start_child)
     workspace = Workspace(
         database=database,
         artifacts=tools.artifacts,
@@ -136,7 +136,7 @@ def stop(workspace: Workspace, workers: Workers) -> None:
     workspace.spool.remove()
 
 
-def _shards(settings: Settings, tools: ShardTools) -> ShardRunner:
+def _shards(settings: Settings, tools: RecordingContext) -> ShardRunner:
     """Return where the rows of jobs are run: here, or by the scheduler that was named."""
     if not settings.scheduler:
         return ThreadShards(tools)

@@ -14,6 +14,12 @@ from databases import (
     scratch_database,
     scratch_schema,
 )
+from digits_service import (  # noqa: F401 - fixtures of all rooms
+    calibrated_digits,
+    client,
+    digits_calibration,
+    service,
+)
 from forked_children import SERVER
 
 from service.storage.database import Database, open_database

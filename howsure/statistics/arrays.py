@@ -1,7 +1,7 @@
-"""Array types of the statistics, and the validators that hold them to their claims.
+"""Array types of the statistics, and their validators.
 
-An alias carries the dtype; the shape stands in the docstring of whoever uses it. Validators are
-called where data enters; inside, arrays are trusted.
+An alias states the dtype; docstrings state the shape. Validators are called where data enters;
+inner functions trust their arrays.
 """
 
 from typing import TypeAlias
@@ -75,9 +75,9 @@ def as_uncertainty(values: ArrayLike) -> Uncertainty:
         message names the first such row.
     """
     if isinstance(values, np.ndarray) and values.dtype == np.float32:
-        uncertainty = values  # as they are at each prediction: not a call too many
+        uncertainty = values  # the usual case in predictions: no copy
     else:
-        with np.errstate(over="ignore"):  # what float32 cannot hold is refused below
+        with np.errstate(over="ignore"):  # values beyond float32 are refused below
             uncertainty = np.asarray(values, dtype=np.float32)
     if uncertainty.ndim != 1:
         raise ValueError(f"uncertainty must have shape (n_samples,), not {uncertainty.shape}")

@@ -1,4 +1,4 @@
-"""The coarse table: the most samples whose hit rate reaches a target."""
+"""The coarse table: for each target, the largest cell whose hit rate reaches it."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -21,16 +21,16 @@ class CoarseCell:
     Attributes
     ----------
     target : float or None
-        Hit rate that the cell was made to reach; None for the rest of the samples.
+        Target hit rate of the cell; None for the remaining samples.
     lower, upper : float or None
-        None where there is no limit, and, for both, where no cell reaches the target.
+        None where there is no limit. Both are None if no cell reaches the target.
     count, hits : int
     weight : float
         Share of all samples.
     probability : float or None
         Plain ``hits / count``; None for an empty cell.
     interval : tuple of two floats, or None
-        Clopper-Pearson, as if the cell had been fixed before; None for an empty cell.
+        Clopper-Pearson interval for a cell fixed in advance; None for an empty cell.
     """
 
     target: float | None
@@ -45,19 +45,19 @@ class CoarseCell:
 
 @dataclass(frozen=True)
 class CoarseTable:
-    """Cells by falling target, then the rest.
+    """Cells by descending target, then the remaining samples.
 
     Attributes
     ----------
     targets : tuple of float
     edges : tuple of float or None
-        Upper end of the cell of each target; None where it cannot be met.
+        Upper end of the cell of each target; None if the target cannot be met.
     cells : tuple of CoarseCell
-        One per target and one for the rest.
+        One per target, and one for the remaining samples.
     level : float
         Of the intervals.
     note : str
-        What the intervals leave out.
+        A caveat about the intervals.
     """
 
     targets: tuple[float, ...]
@@ -77,15 +77,15 @@ def fit_coarse_table(
 
     The first edge is the largest ``a`` with ``P(X = 1 | U <= a) >= targets[0]``, the next the
     largest ``b`` with ``P(X = 1 | a < U <= b) >= targets[1]``, and so on, on the plain hit rates
-    of the samples. Cells are closed on the right and hold whole blocks of equal values; an edge
-    lies half-way to the next value. A target that cannot be met has no edge and an empty cell,
-    and the next starts where the one before it ended.
+    of the samples. Cells are closed on the right and hold whole blocks of equal values. An edge
+    lies half-way to the next value. A target that cannot be met has no edge and an empty cell; the
+    next cell then starts at the end of the previous one.
 
     Parameters
     ----------
     ranked : RankedSamples
     targets : sequence of float
-        Falling, in (0, 1).
+        Descending, in (0, 1).
     level : float
         Of the interval of each cell, in (0, 1).
     """
@@ -105,7 +105,7 @@ def fit_coarse_table(
 def _largest(ranked: RankedSamples, start: int, target: float) -> int | None:
     """Return the last threshold whose samples beyond ``start`` reach the target."""
     count, errors = _beyond(ranked, start)
-    # A rate of exactly the target meets it: 99 of 100 is 0.99, whatever float64 makes of it.
+    # A rate equal to the target meets it: 99 of 100 reaches 0.99 in spite of float64 rounding.
     enough = np.flatnonzero((count - errors) >= target * count * (1.0 - 1e-12))
     return None if enough.size == 0 else start + 1 + int(enough[-1])
 

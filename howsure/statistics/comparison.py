@@ -1,4 +1,4 @@
-"""Differences between two ways to a probability, judged on the same folds or samples."""
+"""Differences between the scores of two methods on the same folds or samples."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -16,17 +16,17 @@ Values: TypeAlias = Sequence[float | None] | Floats
 
 @dataclass(frozen=True)
 class PairedDifference:
-    """The mean of differences taken pair by pair, which shares out what both have in common.
+    """The mean of paired differences, from which variation common to both cancels out.
 
     Attributes
     ----------
     mean : float
-        Of one minus the other.
+        Mean of the first minus the second.
     standard_error : float or None
-        Sample standard deviation of the differences over the root of their number; None for a
-        single pair.
+        Sample standard deviation of the differences divided by the square root of their number;
+        None for a single pair.
     pairs : int
-        Folds, or samples, that define both.
+        Number of folds or samples with both values.
     """
 
     mean: float
@@ -42,8 +42,8 @@ class PairedDifference:
 def paired_differences(
     one: Mapping[str, Values], other: Mapping[str, Values]
 ) -> dict[str, PairedDifference]:
-    """Return the differences ``one - other`` by name, without those that have no finite mean."""
-    with np.errstate(invalid="ignore"):  # both infinite: no number, and left out
+    """Return the differences ``one - other`` by name, leaving out those without a finite mean."""
+    with np.errstate(invalid="ignore"):  # both infinite: undefined, and left out
         found = {name: paired_difference(one[name], other[name]) for name in one}
     return {
         name: difference
@@ -53,15 +53,13 @@ def paired_differences(
 
 
 def paired_difference(one: Values, other: Values) -> PairedDifference | None:
-    """Return the mean of ``one - other`` with its standard error; None where no pair has both.
+    """Return the mean of ``one - other`` with its standard error; None if no pair has both.
 
     Raises
     ------
     ValueError
-        If there is not one for each other.
+        If the lengths differ.
     """
-    if len(one) != len(other):
-        raise ValueError(f"pairs must be as many on both sides, not {len(one)} and {len(other)}")
     if not isinstance(one, np.ndarray) or not isinstance(other, np.ndarray):
         both = [(a, b) for a, b in zip(one, other, strict=True) if a is not None and b is not None]
         one, other = np.array(both, dtype=np.float64).reshape(-1, 2).T
@@ -79,17 +77,17 @@ COMPARED = ("nll", "brier")
 
 @dataclass(frozen=True)
 class Comparison:
-    """How the second of two calibrations does against the first, for one event.
+    """Scores of the second of two calibrations relative to the first, for one event.
 
     Attributes
     ----------
     k : int
     paired : bool
-        Whether the differences are sample by sample on the same samples; else they are between
-        means over folds, and what both share makes their standard errors too large.
+        Whether samples are paired. Otherwise means over folds are compared, whose standard errors
+        are too large if the calibrations share samples.
     differences : dict of str to PairedDifference
         ``nll`` and ``brier`` of the second minus those of the first, and ``accuracy`` where
-        paired. Negative losses and a positive accuracy speak for the second. What is infinite is
+        paired. Negative losses and a positive accuracy favour the second. Infinite differences are
         left out.
     """
 
@@ -100,7 +98,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """What one calibration serves for an event, and its records of the samples to compare on."""
+    """The served table of one calibration, and its records of the samples to compare on."""
 
     table: BinTable
     column: str
@@ -149,7 +147,7 @@ def _losses(k: int, served: Served) -> dict[str, Floats]:
     hits = served.records.hits(k)
     probability = served.table.look_up(served.records.uncertainty[served.column]).probability
     right = np.where(hits, probability, 1.0 - probability)
-    with np.errstate(divide="ignore"):  # the truth was given no chance: infinite
+    with np.errstate(divide="ignore"):  # a probability of 0 for the outcome: infinite loss
         nll = -np.log(right)
     return {
         "nll": nll,

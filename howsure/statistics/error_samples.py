@@ -1,4 +1,4 @@
-"""Errors worth a look: likely wrong labels, the most confident errors, and samples to keep."""
+"""Errors worth inspecting: likely wrong labels, the most confident errors, samples to keep."""
 
 from dataclasses import dataclass
 
@@ -13,9 +13,7 @@ from howsure.statistics.records.records import Records
 
 
 def most_confident_errors(records: Records, k: int, column: str, *, n: int) -> NDArray[np.int64]:
-    """Return the rows of at most ``n`` samples with ``X = 0``, the least uncertain first.
-
-    Of equals, by tie key.
+    """Return the rows of at most ``n`` errors, the least uncertain first, then by tie key.
 
     Parameters
     ----------
@@ -23,46 +21,26 @@ def most_confident_errors(records: Records, k: int, column: str, *, n: int) -> N
     k : int
         The Top-k event.
     column : str
-        The column of the records that they are ordered by.
+        The column of the records to sort by.
     n : int
-
-    Raises
-    ------
-    ValueError
-        If the records lack the column, or ``n`` is negative.
     """
-    missed = error_rows(records, k, column, n=n)
+    missed = np.flatnonzero(~records.hits(k))
     order = np.lexsort((records.tie_key[missed], records.uncertainty[column][missed]))
     return missed[order[:n]]
 
 
-def error_rows(records: Records, k: int, column: str, *, n: int) -> NDArray[np.int64]:
-    """Return the rows with ``X = 0``, for a list of at most ``n`` by ``column``.
-
-    Raises
-    ------
-    ValueError
-        If the records lack the column, or ``n`` is negative.
-    """
-    if column not in records.uncertainty:
-        raise ValueError(f"records must hold {column}")
-    if n < 0:
-        raise ValueError(f"n must not be negative, not {n}")
-    return np.flatnonzero(~records.hits(k))
-
-
 @dataclass(frozen=True)
 class MislabelledCandidate:
-    """A sample without a hit where one was to be expected.
+    """An error in a bin whose samples are mostly hits.
 
     Attributes
     ----------
     index : int
         Its row in the records.
     label, predicted : int
-        The class it was given, and the model's own.
+        Its label, and the class that the model predicts.
     posterior : float
-        Probability of a hit in its bin, from the bin's other samples.
+        Probability of a hit in its bin, from the other samples of the bin.
     uncertainty : float
     """
 
@@ -82,32 +60,27 @@ def mislabelled_candidates(
     n: int,
     leave_one_out: bool = True,
 ) -> tuple[MislabelledCandidate, ...]:
-    """Return samples with ``X = 0``, those that most surely should be hits first.
+    """Return the errors whose label is most likely wrong, the likeliest first.
 
-    By the posterior of their bin, then by uncertainty, the most certain first; of equals, by tie
-    key. Finlay & Oberman, section 7.2; Oberman et al., section 7.2.
+    Sorted by the posterior of their bin, then by uncertainty (ascending), then by tie key. Finlay &
+    Oberman, section 7.2; Oberman et al., section 7.2.
 
     Parameters
     ----------
     records : Records
-        In the order whose positions are to be reported.
+        ``index`` in the result is a position in these records.
     k : int
         The Top-k event.
     column : str
         The column of the records that ``table`` was fitted to.
     table : BinTable
     n : int
-        At most so many candidates.
+        Maximum number of candidates.
     leave_one_out : bool
-        Whether the table was fitted on these records, so that each sample is left out of its own
+        Whether the table was fitted on these records. Each sample is then left out of its own
         bin: ``(k_i + m p_A) / (n_i - 1 + m)``.
-
-    Raises
-    ------
-    ValueError
-        If the records lack the column, or ``n`` is negative.
     """
-    missed = error_rows(records, k, column, n=n)
+    missed = np.flatnonzero(~records.hits(k))
     uncertainty = records.uncertainty[column][missed]
     expected = posterior_of_others(uncertainty, table, leave_one_out=leave_one_out)
     order = np.lexsort((records.tie_key[missed], uncertainty, -expected))[:n]
@@ -126,21 +99,21 @@ def mislabelled_candidates(
 def posterior_of_others(
     uncertainty: Uncertainty, table: BinTable, *, leave_one_out: bool = True
 ) -> Rates:
-    """Return the posterior of the bin of each sample without a hit, from the bin's other samples.
+    """Return, for each error, the posterior of its bin from the bin's other samples.
 
     Parameters
     ----------
     uncertainty : ndarray of float32, shape (n_samples,)
-        Of samples with ``X = 0`` alone.
+        Of errors only.
     table : BinTable
     leave_one_out : bool
-        Whether the table was fitted on them, so that each is one of its bin's samples.
+        Whether the table was fitted on these samples.
 
     Returns
     -------
     ndarray of float64, shape (n_samples,)
     """
-    # A miss left out takes a sample from its bin and no hit; maximum() is for a foreign table.
+    # Leaving out an error removes a sample and no hit; maximum() is for a table of other samples.
     counts = np.maximum(table.counts - int(leave_one_out), table.hits)
     posterior = posterior_mean(table.hits, counts, table.prior)
     return posterior[assign_bins(uncertainty, table.edges)]
@@ -149,11 +122,11 @@ def posterior_of_others(
 def choose_rows_to_keep(
     records: Records, k: int, column: str, table: BinTable, *, n: int
 ) -> NDArray[np.int64]:
-    """Return the rows of at most ``n`` samples that a person or a test wants to see, ascending.
+    """Return the rows of at most ``n`` samples worth keeping for inspection, ascending.
 
-    A third of them those whose label is most likely wrong (`mislabelled_candidates`), a third the
-    most certain errors, and the rest by tie key, which is as good as at random; of fewer
-    candidates the rest has more.
+    One third are the samples whose label is most likely wrong (`mislabelled_candidates`), one third
+    the most confident errors. The rest, more if there are fewer of these, is chosen by tie key,
+    which is as good as random.
 
     Parameters
     ----------
@@ -165,11 +138,6 @@ def choose_rows_to_keep(
         The column of the records that ``table`` was fitted to.
     table : BinTable
     n : int
-
-    Raises
-    ------
-    ValueError
-        If the records lack the column, or ``n`` is negative.
     """
     suspects = mislabelled_candidates(records, k, column, table, n=n // 3)
     chosen = np.zeros(records.n_samples, np.bool_)

@@ -1,4 +1,4 @@
-"""Scores of the model itself, whatever is fitted to it."""
+"""Scores of the model itself, independent of any fit."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,7 +6,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from howsure.statistics.arrays import Hits, Uncertainty
-from howsure.statistics.measures import MULTI_PASS_MEASURES, MultiPassMeasure, prefix_column
+from howsure.statistics.measures import MULTI_PASS_MEASURES
+from howsure.statistics.measures.measure import MultiPassMeasure, prefix_column
 from howsure.statistics.ranking import rank_samples
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores.ranking import auroc
@@ -23,7 +24,7 @@ class PassesRow:
     passes : int
     accuracy : dict of int to float, optional
         Share of labels among the ``k`` top classes of their mean probability, by ``k``; None for
-        a measure whose passes have no mean.
+        measures without a mean prediction.
     nll : float or None
         Mean of ``-log p_y`` of their mean probability, nats; None where a label has probability 0,
         and where there is no mean.
@@ -40,9 +41,9 @@ class PassesRow:
 
 
 def pass_scores(records: Records, *, top_k: Sequence[int]) -> dict[str, tuple[PassesRow, ...]]:
-    """Return the scores of each measure whose passes the records hold, ascending in passes.
+    """Return the scores by number of passes, ascending, for each measure with recorded passes.
 
-    At least one sample; each event with ``k`` no larger than the classes the records keep.
+    There is at least one sample, and no ``k`` exceeds the number of recorded classes.
     """
     rows = {name: _rows(records, measure, top_k) for name, measure in MULTI_PASS_MEASURES.items()}
     return {name: found for name, found in rows.items() if found}
@@ -54,7 +55,7 @@ def _rows(
     held = records.mean_log_probability if measure.has_mean_prediction else records.uncertainty
     start = prefix_column(measure.name, 0).removesuffix("0")
     every = sorted(int(name.removeprefix(start)) for name in held if name.startswith(start))
-    # What all passes give goes by the measure's own name.
+    # The column of all passes has the measure's own name.
     columns = {n: measure.name if n == every[-1] else prefix_column(measure.name, n) for n in every}
     return tuple(
         _row(records, measure, n, uncertainty=records.uncertainty.get(column), top_k=top_k)
@@ -104,7 +105,7 @@ class ConfidenceRow:
     confidence : float
     count : int
     accuracy : float or None
-        Share of them that are predicted rightly; None where there are none.
+        Share of correct predictions among them; None if there are none.
     """
 
     confidence: float
@@ -130,8 +131,7 @@ class ModelScores:
     by_confidence : tuple of ConfidenceRow
         Accuracy and count above a confidence, ascending.
     passes : dict of str to tuple of PassesRow
-        By measure that runs the model more than once, what fewer of its passes would do; those
-        whose passes were recorded.
+        Scores of fewer passes, by multi-pass measure; only measures with recorded passes.
     """
 
     n_samples: int
@@ -146,8 +146,8 @@ class ModelScores:
 def model_scores(records: Records, *, top_k: tuple[int, ...]) -> ModelScores | None:
     """Return the scores of the model's own softmax; None without a sample.
 
-    Accuracies are those of ``top_k`` and of the Top-1 and Top-5 events, as far as the records
-    keep so many classes.
+    Accuracies are those of ``top_k`` and of the Top-1 and Top-5 events, if the records hold enough
+    classes.
     """
     if records.n_samples == 0:
         return None

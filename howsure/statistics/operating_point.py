@@ -1,11 +1,11 @@
-"""A threshold on the uncertainty: what it does to labelled samples, and how it is chosen."""
+"""Choose a threshold on the uncertainty, and report its effect on labelled samples."""
 
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from howsure.statistics.arrays import Hits, Uncertainty, as_hits, as_uncertainty
+from howsure.statistics.arrays import Hits, Uncertainty
 from howsure.statistics.bins.intervals import proportion_interval
 from howsure.statistics.ranking import RankedSamples, ranking_of
 from howsure.statistics.selective import SelectiveTarget, certifiable_risk, fit_selective
@@ -15,17 +15,17 @@ ShareInterval = tuple[float, float]
 
 @dataclass(frozen=True)
 class Consequences:
-    """What a threshold accepts of labelled samples, and how often that is wrong.
+    """How many labelled samples a threshold accepts, and how many of those are errors.
 
     Attributes
     ----------
     n_samples, n_accepted, n_errors : int
-        All samples, those of ``U <= threshold``, and those of them without a hit.
+        All samples, samples with ``U <= threshold``, and accepted samples without a hit.
     coverage, risk : float
-        Share that is accepted, and the error rate among that; the risk of nothing is None.
+        Share of accepted samples, and their error rate; the risk is None if none is accepted.
     coverage_interval, risk_interval : tuple of float
-        Exact binomial ones (Clopper & Pearson 1934) at the level; of a threshold that was chosen by
-        looking at the same samples they are optimistic, which `fit_selective` is not.
+        Exact binomial intervals (Clopper & Pearson 1934). If the threshold was chosen on the same
+        samples they are optimistic; the test of `fit_selective` is not.
     """
 
     n_samples: int
@@ -40,7 +40,7 @@ class Consequences:
 def consequences(
     uncertainty: Uncertainty, hits: Hits, threshold: float, *, level: float
 ) -> Consequences:
-    """Return what accepting ``U <= threshold`` does to labelled samples.
+    """Return the effect of accepting ``U <= threshold`` on labelled samples.
 
     Parameters
     ----------
@@ -51,45 +51,19 @@ def consequences(
         Compared as float32, as it is in service.
     level : float
         Of the intervals, in (0, 1).
-
-    Raises
-    ------
-    ValueError
-        If shapes differ, there is no sample, or a value is not finite.
     """
-    values = as_uncertainty(uncertainty)
-    hits = as_hits(hits, n_samples=values.size)
-    if values.size == 0:
-        raise ValueError("uncertainty must hold at least one sample")
-    if not np.isfinite(threshold):
-        raise ValueError(f"threshold must be finite, not {threshold}")
-    accepted = values <= np.float32(threshold)
-    n_accepted = int(np.count_nonzero(accepted))
+    accepted = uncertainty <= np.float32(threshold)
+    n_samples, n_accepted = uncertainty.size, int(np.count_nonzero(accepted))
     n_errors = int(np.count_nonzero(accepted & ~hits))
     return Consequences(
-        n_samples=values.size,
+        n_samples=n_samples,
         n_accepted=n_accepted,
         n_errors=n_errors,
-        coverage=n_accepted / values.size,
-        coverage_interval=proportion_interval(n_accepted, values.size, level),
+        coverage=n_accepted / n_samples,
+        coverage_interval=proportion_interval(n_accepted, n_samples, level),
         risk=n_errors / n_accepted if n_accepted else None,
         risk_interval=proportion_interval(n_errors, n_accepted, level) if n_accepted else None,
     )
-
-
-def threshold_of_coverage(ranked: RankedSamples, coverage: float) -> float:
-    """Return the smallest threshold that accepts at least this share of the samples.
-
-    Samples of equal uncertainty are accepted together: it may accept more.
-
-    Raises
-    ------
-    ValueError
-        If ``coverage`` is not in (0, 1].
-    """
-    if not 0.0 < coverage <= 1.0:
-        raise ValueError(f"coverage must lie in (0, 1], not {coverage}")
-    return float(ranked.thresholds_of_coverage(np.array([coverage]))[0])
 
 
 Amounts = tuple[float, float]
@@ -97,17 +71,16 @@ Amounts = tuple[float, float]
 
 @dataclass(frozen=True)
 class ExpectedVolume:
-    """What is to be expected of so many answers on data like the calibration set.
+    """Expected counts for a number of answers on data like the calibration set.
 
     Attributes
     ----------
     volume : int
     accepted, errors, reviewed : float
-        How many are accepted, how many of those are wrong, and how many are left to others; on
-        average, so that they may be parts of one.
+        Mean numbers of accepted answers, of errors among them, and of answers left for review.
     accepted_interval, errors_interval : tuple of float
-        ``volume`` times the exact interval of the share. Errors are held against all samples, so
-        that theirs allows for the coverage being uncertain as well.
+        ``volume`` times the exact interval of the share. Errors are a share of all samples, so
+        their interval includes the uncertainty of the coverage.
     """
 
     volume: int
@@ -119,15 +92,7 @@ class ExpectedVolume:
 
 
 def expected_volume(seen: Consequences, volume: int, *, level: float) -> ExpectedVolume:
-    """Return what follows for ``volume`` answers; ``level`` is of the intervals.
-
-    Raises
-    ------
-    ValueError
-        If ``volume`` is negative.
-    """
-    if volume < 0:
-        raise ValueError(f"volume must not be negative, not {volume}")
+    """Return the expected counts for ``volume`` answers, with intervals at ``level``."""
 
     def amounts(shares: tuple[float, float]) -> Amounts:
         return volume * shares[0], volume * shares[1]
@@ -145,10 +110,10 @@ def expected_volume(seen: Consequences, volume: int, *, level: float) -> Expecte
 
 @dataclass(frozen=True)
 class ThresholdChoice:
-    """What a threshold is chosen by: itself, the least share to accept, or the largest risk.
+    """The criterion of a threshold: a fixed value, a minimal coverage, or a maximal risk.
 
-    Exactly one of the first three is set; ``delta``, the probability that the bound on the risk
-    fails, goes with ``max_risk``.
+    Exactly one of the first three is set. ``delta``, the probability that the bound on the risk
+    fails, belongs to ``max_risk``.
     """
 
     threshold: float | None = None
@@ -157,7 +122,7 @@ class ThresholdChoice:
     delta: float = 0.05
 
     def as_dict(self) -> dict[str, Any]:
-        """Return what was asked for."""
+        """Return the criterion as plain data."""
         if self.max_risk is not None:
             return {"max_risk": self.max_risk, "delta": self.delta}
         if self.coverage is not None:
@@ -167,24 +132,23 @@ class ThresholdChoice:
 
 @dataclass(frozen=True)
 class ChosenThreshold:
-    """A threshold and what it does to the calibration set.
+    """A threshold and its effect on the calibration set.
 
     Attributes
     ----------
     threshold : float or None
-        Accept ``U <= threshold``; None where none keeps to the risk.
+        Accept ``U <= threshold``; None if no threshold meets the risk.
     consequences : Consequences or None
-        None without a threshold, and where no samples are kept to look at.
+        None without a threshold.
     certified : bool
-        Whether the risk is bounded with confidence ``1 - delta``: of a threshold that was chosen by
-        a risk, and of no other.
+        Whether the risk is bounded with confidence ``1 - delta``: only if chosen by a risk.
     labels_missing : int or None
-        Where none keeps to the risk, about how many more labelled samples would let one.
+        If no threshold meets the risk, about how many more labelled samples would allow one.
     max_risk : float or None
-        The risk that was asked for; of another choice the least one that could have been, to accept
-        as much: None where there is none, or nothing is accepted.
+        The requested risk. For other criteria, the smallest risk that could be certified at the
+        same coverage; None if there is none, or nothing is accepted.
     expected : ExpectedVolume or None
-        What follows for so many answers, where it was asked for.
+        Expected counts, if a volume was given.
     """
 
     threshold: float | None
@@ -202,9 +166,9 @@ def choose_threshold(
     level: float,
     volume: int | None = None,
 ) -> ChosenThreshold:
-    """Return the threshold that a choice means on these samples; ``level`` is of the intervals.
+    """Return the threshold that meets the criterion on these samples, with intervals at ``level``.
 
-    With ``volume``, also what follows for so many answers.
+    With ``volume``, also return the expected counts for this number of answers.
 
     Raises
     ------
@@ -218,7 +182,7 @@ def choose_threshold(
         found = fit_selective(ranked, SelectiveTarget(choice.max_risk, choice.delta))
         threshold, missing = found.threshold, found.labels_missing
     elif choice.coverage is not None:
-        threshold = threshold_of_coverage(ranked, choice.coverage)
+        threshold = float(ranked.thresholds_of_coverage(np.array([choice.coverage]))[0])
     else:
         threshold = choice.threshold
     if threshold is None:

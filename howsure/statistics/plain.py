@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 
-def to_plain(value: object) -> Any:  # noqa: ANN401 -- whatever JSON can hold
+def to_plain(value: object) -> Any:  # noqa: ANN401 -- any JSON value
     """Return dicts, lists, strings, numbers, booleans and None in place of ``value``.
 
     Dataclasses give a dict by field, arrays and sequences a list, and keys of mappings turn into
-    strings (``0.99`` into ``"0.99"``). Numbers that are not finite turn into None: JSON and
-    PostgreSQL have none.
+    strings (``0.99`` into ``"0.99"``). Non-finite numbers turn into None, because JSON and
+    PostgreSQL do not support them.
 
     Raises
     ------
     TypeError
-        If a part of it is none of these.
+        If a part has another type.
     """
     if isinstance(value, float) and not math.isfinite(value):
         return None

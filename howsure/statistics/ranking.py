@@ -1,4 +1,4 @@
-"""Samples ranked by a value, and the thresholds that tell them apart."""
+"""Samples ranked by a value, and the thresholds that separate them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,17 +13,15 @@ from howsure.statistics.arrays import (
     Hits,
     Rates,
     Uncertainty,
-    as_hits,
-    as_uncertainty,
 )
 from howsure.statistics.bins.edges import UNDERFLOW, midpoints
 
 
 @dataclass(frozen=True, eq=False)
 class RankedSamples:
-    """Samples by rising value; those of equal value form a block.
+    """Samples in ascending order of a value; samples of equal value form a block.
 
-    Equal values cannot be told apart, so whatever cuts the ranking cuts between blocks.
+    A threshold cannot separate equal values, so every cut lies between two blocks.
 
     Attributes
     ----------
@@ -32,7 +30,7 @@ class RankedSamples:
     hits : ndarray of bool, shape (n_samples,)
         In the same order.
     ends : ndarray of int64, shape (n_blocks,)
-        How many samples lie in each block and in those before it.
+        Number of samples up to and including each block.
     """
 
     values: Uncertainty | Floats
@@ -41,12 +39,12 @@ class RankedSamples:
 
     @property
     def n_samples(self) -> int:
-        """How many samples there are."""
+        """Number of samples."""
         return len(self.values)
 
     @property
     def n_errors(self) -> int:
-        """How many of all samples have no hit."""
+        """Number of samples without a hit."""
         return int(self.errors_before[-1])
 
     @property
@@ -76,10 +74,10 @@ class RankedSamples:
 
     @cached_property
     def thresholds(self) -> Edges:
-        """All float32 thresholds that tell samples apart; each accepts ``U <= threshold``.
+        """All float32 thresholds that separate samples; each accepts ``U <= threshold``.
 
-        One follows each block, half-way to the next value, as the edges of quantile bins do. The
-        last one is the greatest value itself: nothing is said of what lies beyond it.
+        One follows each block, half-way to the next value, like the edges of quantile bins. The
+        last one is the largest value itself, because no sample lies beyond it.
         """
         greatest = self.values[self.ends - 1].astype(np.float32, copy=False)
         return np.append(midpoints(greatest[:-1], greatest[1:]), greatest[-1:])
@@ -130,7 +128,7 @@ class RankedSamples:
 
 
 def rank_samples(values: Uncertainty | Floats, hits: Hits) -> RankedSamples:
-    """Sort samples by rising value.
+    """Sort samples by ascending value.
 
     Parameters
     ----------
@@ -146,15 +144,15 @@ def rank_samples(values: Uncertainty | Floats, hits: Hits) -> RankedSamples:
 
 
 def merge_underflow(uncertainty: Uncertainty) -> Uncertainty:
-    """Return the values with those below float32's normal range made one, as in quantile bins.
+    """Replace all values below float32's normal range by one value, as quantile bins do.
 
-    Some devices flush them to zero: told apart on one machine, they are equal on the next.
+    Some devices flush them to zero, so values that differ on one machine are equal on another.
     """
     return np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
 
 
 def ranking_of(uncertainty: Uncertainty, hits: Hits | None = None) -> RankedSamples:
-    """Sort samples by rising uncertainty, to find thresholds between them.
+    """Sort samples by ascending uncertainty, to find thresholds between them.
 
     Values below float32's normal range are one block, as in quantile bins.
 
@@ -163,30 +161,22 @@ def ranking_of(uncertainty: Uncertainty, hits: Hits | None = None) -> RankedSamp
     uncertainty : ndarray of float32, shape (n_samples,)
         Finite, at least one.
     hits : ndarray of bool, shape (n_samples,), optional
-        All samples are hits by default, for thresholds that do not depend on them.
-
-    Raises
-    ------
-    ValueError
-        If there is no sample, shapes differ or a value is not finite.
+        All true by default, for thresholds that do not depend on hits.
     """
-    values = as_uncertainty(uncertainty)
-    if values.size == 0:
-        raise ValueError("uncertainty must hold at least one sample")
-    given = np.ones(values.shape, np.bool_) if hits is None else hits
-    return rank_samples(merge_underflow(values), as_hits(given, n_samples=values.size))
+    given = np.ones(uncertainty.shape, np.bool_) if hits is None else hits
+    return rank_samples(merge_underflow(uncertainty), given)
 
 
 MOST_POINTS = 200
 
 
 def downsample(progress: Rates, most: int = MOST_POINTS) -> Counts:
-    """Return positions of at most ``most`` points, evenly far along, the two ends among them.
+    """Return positions of at most ``most`` points, evenly spaced, including both ends.
 
     Parameters
     ----------
     progress : ndarray of float64, shape (n_points,)
-        How far along the curve each point lies: never falling.
+        Position of each point along the curve, ascending.
     most : int
         At least 2.
     """
@@ -206,9 +196,9 @@ def ood_thresholds(
 ) -> dict[float, float]:
     """Return ``a`` with ``P(U <= a) = level`` over the calibration set, for each level.
 
-    What lies above, ``U > a``, is flagged. The smallest cut that keeps at least ``level`` of the
-    samples: after the ``ceil(level n)``-th value and all that equal it, half-way to the next
-    value; the greatest value where none is greater.
+    Samples with ``U > a`` are flagged. The threshold is the smallest that keeps at least ``level``
+    of the samples: half-way between the ``ceil(level n)``-th value, with all values equal to it,
+    and the next one; or the largest value if there is no next one.
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ GROWTH = np.geomspace(1.0, 1e4, 400)
 
 @dataclass(frozen=True)
 class SelectiveTarget:
-    """A bound on the risk of what is accepted.
+    """A bound on the risk of accepted samples.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class SelectiveTarget:
 
     @property
     def least_rank(self) -> int:
-        """``m0 = ceil(log(delta / 5) / log(1 - r))``: fewer samples pass no test, error or not."""
+        """``m0 = ceil(log(delta / 5) / log(1 - r))``: fewer samples cannot pass without errors."""
         return int(np.ceil(np.log(self.delta / N_STARTS) / np.log1p(-self.max_risk)))
 
 
@@ -52,14 +52,14 @@ class SelectiveResult:
     ----------
     target : SelectiveTarget
     threshold : float or None
-        Accept ``U <= threshold``; None where nothing passes.
+        Accept ``U <= threshold``; None if no rank passes.
     coverage : float or None
-        Share of the calibration set that is accepted.
+        Accepted share of the calibration set.
     n_accepted, n_errors : int
-        Of the calibration set; 0 where nothing passes.
+        Of the calibration set; 0 if no rank passes.
     labels_missing : int or None
-        Where nothing passes, about how many more samples would find a threshold; None where
-        10,000 times the samples would not, and where there is one.
+        If no rank passes, about how many more samples would give a threshold. None if 10,000 times
+        the samples would not, and if there is a threshold.
     """
 
     target: SelectiveTarget
@@ -79,9 +79,9 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
     Fixed-sequence testing (Angelopoulos et al. 2021, section 2.3) along ranks of the samples by
     uncertainty, from 5 starts fixed in advance, evenly from ``m0`` to ``n``; each shares the
     error probability and walks up a grid of 200 ranks until a test first fails. The largest rank
-    that passed is kept. A single start would be fragile: wrong labels sit among the most certain
-    samples. At each rank the exact binomial test of ``risk > r`` at level ``delta / 5``. A rank
-    inside a block of equal values means the whole block.
+    that passed is kept. A single start would be fragile, because wrong labels sit among the most
+    certain samples. Each rank is tested by the exact binomial test of ``risk > r`` at level
+    ``delta / 5``. A rank inside a block of equal values means the whole block.
 
     Parameters
     ----------
@@ -102,7 +102,7 @@ def fit_selective(ranked: RankedSamples, target: SelectiveTarget) -> SelectiveRe
 
 
 def risk_p_values(errors: Counts | Floats, counts: Counts | Floats, max_risk: float) -> Rates:
-    """Return ``P(Binomial(counts, max_risk) <= errors)``: evidence that the risk is not larger."""
+    """Return ``P(Binomial(counts, max_risk) <= errors)``, the p-value of a risk of ``max_risk``."""
     passed = np.asarray(counts - errors, dtype=np.float64)
     # Without a hit the sum is over all outcomes; maximum() keeps the parameter above 0.
     p_values = betainc(np.maximum(passed, 1.0), errors + 1.0, 1.0 - max_risk)
@@ -110,7 +110,7 @@ def risk_p_values(errors: Counts | Floats, counts: Counts | Floats, max_risk: fl
 
 
 def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
-    """Return which threshold `fit_selective` keeps, if any."""
+    """Return the index of the threshold that `fit_selective` keeps, if any."""
     least, n_samples = target.least_rank, ranked.n_samples
     if n_samples < least:
         return None
@@ -131,7 +131,7 @@ def largest_pass(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
 def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | None:
     """Return about how many more samples would let a start pass.
 
-    Supposing that the risk at each coverage is what it seems.
+    This assumes that the risk at each coverage stays as observed.
     """
     n_samples, least = ranked.n_samples, target.least_rank
     totals = np.unique(np.ceil(max(n_samples + 1, least) * GROWTH))
@@ -145,29 +145,29 @@ def _labels_missing(ranked: RankedSamples, target: SelectiveTarget) -> int | Non
     return int(totals[np.argmax(passes)]) - n_samples if passes.any() else None
 
 
-# Rates are looked for in hundredths of a percent: finer ones are of no use to who asks for one.
+# Rates are searched in steps of 0.01 %: a finer resolution is of no practical use.
 STEPS = 10_000
 
 
 def certifiable_risk(ranked: RankedSamples, n_accepted: int, *, delta: float) -> float | None:
-    """Return a least ``max_risk``, to a hundredth of a percent, that accepts so many samples.
+    """Return a minimal ``max_risk``, in steps of 0.01 %, that accepts this many samples.
 
-    What `fit_selective` accepts for it is as much or more, and for a hundredth of a percent less
-    is not. Where samples are few a larger rate may accept less, as other ranks are tested: then
-    there are several such rates, and this is one of them.
+    For this risk `fit_selective` accepts at least ``n_accepted`` samples, and for 0.01 % less it
+    does not. With few samples a larger risk may accept fewer, because other ranks are tested. Then
+    several such risks exist, and one of them is returned.
 
     Parameters
     ----------
     ranked : RankedSamples
     n_accepted : int
-        How many of the samples are to be accepted.
+        Number of samples to accept.
     delta : float
         Probability that the bound fails, in (0, 1).
 
     Returns
     -------
     float or None
-        None where no rate below 1 accepts as many.
+        None if no risk below 1 accepts as many.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The softmax of a block of scores, ranked by class; ties go to the lower class index."""
+"""The softmax of a block of scores, with ranked classes; ties go to the lower class index."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ from howsure.statistics.arrays import Classes, Floats, Labels, Logits
 def top_classes(scores: Floats, n_top: int) -> Classes:
     """Return the ``n_top`` classes of highest score, best first.
 
-    Equal scores rank by the lower class index, also at the boundary: a plain ``argpartition``
-    keeps an arbitrary one of the classes tied there, so the set is chosen by value and then, for
-    the surplus among the tied, by index.
+    Equal scores rank by class index, also at the boundary. A plain ``argpartition`` keeps arbitrary
+    classes among those tied there, so the set is chosen by value first and then, among tied
+    classes, by index.
 
     Parameters
     ----------
@@ -25,15 +25,8 @@ def top_classes(scores: Floats, n_top: int) -> Classes:
     Returns
     -------
     ndarray of int64, shape (n_samples, n_top)
-
-    Raises
-    ------
-    ValueError
-        If ``n_top`` is out of range.
     """
     n_samples, n_classes = scores.shape
-    if not 1 <= n_top <= n_classes:
-        raise ValueError(f"n_top must lie in [1, {n_classes}], not {n_top}")
     boundary = n_classes - n_top
     least = np.partition(scores, boundary, axis=1)[:, boundary, np.newaxis]
     chosen = scores >= least
@@ -43,14 +36,14 @@ def top_classes(scores: Floats, n_top: int) -> Classes:
         above = chosen[crowded] & ~tied
         places = n_top - above.sum(axis=1, keepdims=True)
         chosen[crowded] = above | (tied & (np.cumsum(tied, axis=1) <= places))
-    # nonzero walks a row by ascending class, so the stable sort leaves ties in class order.
+    # nonzero yields ascending classes, so the stable sort leaves ties in class order.
     candidates = np.nonzero(chosen)[1].reshape(n_samples, n_top)
     order = np.argsort(-np.take_along_axis(scores, candidates, axis=1), axis=1, kind="stable")
     return np.take_along_axis(candidates, order, axis=1).astype(np.int64, copy=False)
 
 
 def label_ranks(scores: Floats, labels: Labels) -> Labels:
-    """Return how many classes rank above the label: 0 where the label is the prediction.
+    """Return the number of classes ranked above the label: 0 if the label is the prediction.
 
     Parameters
     ----------
@@ -83,15 +76,15 @@ class RankedScores:
     top_classes : ndarray of int64, shape (n_samples, m)
         Classes of highest score, ties to the lower index.
     largest : ndarray of float64, shape (n_samples,)
-        ``z_(1)``; of ``log p``, which differs from the logits by a constant, it says nothing.
+        ``z_(1)``; meaningless for ``log p``, which differs from the logits by a constant.
     relative : ndarray of float64, shape (n_samples, n_classes)
-        ``z - z_(1)``: at most 0; ``-inf`` for a class that is ruled out.
+        ``z - z_(1)``: at most 0; ``-inf`` for an excluded class.
     weights : ndarray of float64, shape (n_samples, n_classes)
         ``e``: 1 for the top class.
     heads, tails : ndarray of float64, shape (n_samples, m)
         Column ``k - 1`` holds the sum of ``e`` over the ``k`` top classes, and over all others.
-        A tail is summed from its own terms, never as a difference: its relative error is that of
-        a sum of positive numbers, however small it is.
+        A tail is summed from its own terms, never as a difference, so its relative error is that of
+        a sum of positive numbers.
     """
 
     top_classes: Classes
@@ -113,13 +106,13 @@ class RankedScores:
 
 
 def n_recorded_classes(n_classes: int, top_k: Sequence[int]) -> int:
-    """Return ``m``, how many top classes are kept: five, or as many as the events need.
+    """Return ``m``, the number of top classes to keep: five, or as many as the events need.
 
     Raises
     ------
     ValueError
-        If ``top_k`` is empty, repeats itself, or holds a ``k`` outside ``1 <= k < n_classes``:
-        the label is always among all classes, and a certain event has nothing to calibrate.
+        If ``top_k`` is empty, repeats a value, or holds a ``k`` outside ``1 <= k < n_classes``.
+        With ``k = n_classes`` the event is certain.
     """
     if not top_k:
         raise ValueError("top_k must name at least one event")
@@ -140,13 +133,8 @@ def rank_scores(scores: Logits, *, n_top: int) -> RankedScores:
         As `howsure.statistics.arrays.as_scores` returns them.
     n_top : int
         Top classes to keep, ``1 <= n_top <= n_classes``.
-
-    Raises
-    ------
-    ValueError
-        If ``n_top`` is out of range.
     """
-    # C order, so that each row is summed in one order whatever the layout or size of the block.
+    # C order, so that sums do not depend on the layout or size of the block.
     scores = np.ascontiguousarray(scores)
     top = top_classes(scores, n_top)
     largest = np.take_along_axis(scores, top[:, :1], axis=1)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from models import AuditVia
 from service.access.api_keys import CALLER, Caller
 from service.access.audit_log import AuditEvent, evaluation_subject
-from service.access.authenticator import Authenticator, require_scope
+from service.access.authenticator import require_scope
 from service.access.credentials import PAGES, authorization, peer_of, signed_in
 from service.access.origins import AllowedOrigins
 from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_methods, declared_route
@@ -31,6 +31,7 @@ from service.http.bodies import encoding_refused, has_body, is_plain, received
 from service.http.prediction_exchange import Headers
 from service.http.problems import FAILURE, error_response
 from service.http.response_head import REQUEST_ID
+from service.http.services import Services
 from service.workspace import Workspace
 
 ACTION = "howsure.action"
@@ -184,9 +185,10 @@ def _caller(
     """
     app = scope["app"]
     assert isinstance(app, FastAPI)  # noqa: S101 - the service itself
-    authenticator: Authenticator | None = getattr(app.state, "authenticator", None)
-    if authenticator is None:
+    services: Services | None = getattr(app.state, "services", None)
+    if services is None:
         raise Overloaded("The service is starting.", retry_after=1)
+    authenticator = services.authenticator
     ring = authenticator.ring
     if ring.is_open:
         return ring.anonymous

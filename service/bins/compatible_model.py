@@ -1,4 +1,4 @@
-"""Find a stored ONNX model that a bins document can answer with: run as the document says."""
+"""Search for a stored ONNX model that is run as a bins document requires."""
 
 import uuid
 from collections.abc import Iterator
@@ -20,14 +20,14 @@ RECALIBRATE_HINT = "calibrate that model so once, then import again"
 def find_compatible_model(
     session: Session, tenant_id: uuid.UUID, document: BinsDocument
 ) -> models.Calibration | None:
-    """Return a calibration whose model answers as the document's did; None if that has no model.
+    """Return a calibration with the document's model, run alike; None for documents without one.
 
     Raises
     ------
     NotFound
         If no calibration has stored the model.
     InvalidInput
-        If those that have run it in another way.
+        If all of them run it in another way.
     """
     sha256 = document.model_sha256
     if sha256 is None:
@@ -49,7 +49,7 @@ def find_compatible_model(
 
 
 def _differences(row: models.Calibration, document: BinsDocument) -> Iterator[Violation]:
-    """Yield where the stored model would answer otherwise than the document's."""
+    """Yield the differences between the stored model's run and the document's."""
     served = [table for table in document.tables if table.served]
     ours, theirs = model_run(row, [table.measure for table in served]), document.model
     model = ModelDescription.of(row)
@@ -89,7 +89,7 @@ def _run_differences(ours: ModelRun, theirs: ModelRun) -> Iterator[Violation]:
 
 
 def _unavailable(measure: str, model: ModelDescription) -> str | None:
-    """Return why the stored model does not give a measure."""
+    """Return the reason why the stored model does not give a measure."""
     parsed = parse_measure(measure)
     if parsed.kind == "output" and parsed.name not in model.scalar_outputs:
         return "the model stored here is not asked for this output"

@@ -1,4 +1,4 @@
-"""The digest of a bins document's content: the same whoever wrote it, and in which JSON."""
+"""Digest of a bins document's content, independent of how its JSON is written."""
 
 import hashlib
 import json
@@ -7,7 +7,7 @@ from typing import Any
 
 from service.bins.schemas import BinsDocument
 
-# What a document is called, and what follows from its content, are no content.
+# Names and values that follow from others are not part of the content.
 _NO_CONTENT: dict[str, Any] = {
     "content_sha256": True,
     "calibration": True,
@@ -18,8 +18,8 @@ _NO_CONTENT: dict[str, Any] = {
 def content_sha256(document: BinsDocument) -> str:
     """Return the SHA-256 of the content, as JSON in UTF-8: keys sorted, no white space.
 
-    Programs write real numbers differently, ``1``, ``1.0`` and ``1e0``: each is taken as the text
-    of its bits, 16 hexadecimal digits of the big-endian binary64.
+    Programs write real numbers differently, such as ``1``, ``1.0`` and ``1e0``. Each is replaced
+    by the 16 hexadecimal digits of its big-endian binary64.
     """
     content = document.model_dump(mode="python", by_alias=True, exclude=_NO_CONTENT)
     text = json.dumps(_bits(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
@@ -28,7 +28,7 @@ def content_sha256(document: BinsDocument) -> str:
 
 def _bits(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds
     if isinstance(value, float):
-        # Some programs write -0 as 0; no comparison tells them apart.
+        # Some programs write -0 as 0, and the two compare equal.
         return struct.pack(">d", value + 0.0).hex()
     if isinstance(value, dict):
         return {key: _bits(part) for key, part in value.items()}

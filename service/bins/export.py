@@ -1,4 +1,4 @@
-"""A bins document as one flat table, a row a bin: its columns, and the same as CSV."""
+"""Export of a calibration's bin tables as a document, and of a document as CSV or Parquet."""
 
 import csv
 import io
@@ -35,7 +35,7 @@ from service.workspace import Workspace
 
 ColumnType: TypeAlias = Literal["string", "bool", "int64", "float32", "float64"]
 
-# The order is fixed: columns are added at the end alone.
+# The order is fixed: new columns go to the end.
 COLUMNS: dict[str, ColumnType] = {
     "event": "int64",
     "measure": "string",
@@ -71,35 +71,29 @@ def bin_rows(document: BinsDocument) -> Iterator[list[Any]]:
     """Yield every bin of every table, its values in the order of the columns."""
     digests = [document.model_sha256, document.data_sha256, document.content_sha256]
     for table in document.tables:
-        about = _about(table)
+        interval, prior = table.interval, table.prior
+        of_table = [
+            *(table.lookup, table.monotone, table.requested_bins, table.quantile_bins),
+            *(interval.method, interval.level, interval.simultaneous),
+            *(prior.accuracy, prior.strength, prior.degenerate),
+        ]
         for index, found in enumerate(table.bins):
-            head = [table.event, table.measure, table.served, index]
-            yield [*head, *_numbers(found), *about, *digests]
+            yield [
+                *(table.event, table.measure, table.served, index),
+                *(found.lower, found.upper, found.count, found.hits, found.weight),
+                *(found.probability, *found.interval, found.mean_uncertainty, found.odds_ratio),
+                *of_table,
+                *digests,
+            ]
 
 
 def bins_csv(document: BinsDocument) -> str:
-    """Return one bin a line; an edge without limit is empty."""
+    """Return one bin per line; an edge without limit is empty."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(COLUMNS)
     writer.writerows(bin_rows(document))
     return text.getvalue()
-
-
-def _numbers(found: Bin) -> list[Any]:
-    return [
-        *(found.lower, found.upper, found.count, found.hits, found.weight),
-        *(found.probability, *found.interval, found.mean_uncertainty, found.odds_ratio),
-    ]
-
-
-def _about(table: Table) -> list[Any]:
-    interval, prior = table.interval, table.prior
-    return [
-        *(table.lookup, table.monotone, table.requested_bins, table.quantile_bins),
-        *(interval.method, interval.level, interval.simultaneous),
-        *(prior.accuracy, prior.strength, prior.degenerate),
-    ]
 
 
 NEEDS = "to write Parquet the server needs `pip install howsure[tables]`"
@@ -111,10 +105,9 @@ def writes_parquet() -> bool:
 
 
 def bins_parquet(document: BinsDocument) -> bytes:
-    """Return one bin a row. What all rows share stands under ``howsure.document``, without tables.
+    """Return one bin per row; the metadata ``howsure.document`` holds what all rows share.
 
-    An edge without limit is null, and edges are float32: a reader compares the very bits that
-    answers are found by.
+    An edge without limit is null. Edges are float32, exactly as predictions compare them.
     """
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
     import pyarrow.parquet as pa_parquet  # noqa: PLC0415 - an optional extra
@@ -141,7 +134,7 @@ EMPTY_DIGEST = "0" * 64
 
 
 def export_bins(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> BinsDocument:
-    """Return all tables of a calibration, and all else that its answers depend on.
+    """Return all tables of a calibration and everything else that its answers depend on.
 
     Raises
     ------
@@ -172,7 +165,7 @@ def model_run(row: models.Calibration, measures: Sequence[str]) -> ModelRun | No
 
 
 def _preprocessing(resolved: Mapping[str, Any]) -> PreprocessingConfig | None:
-    # What was stored before there was any lacks the key.
+    # Models stored before preprocessing existed lack the key.
     found = resolved.get("preprocessing")
     return None if found is None else PreprocessingConfig.model_validate(found)
 
@@ -215,26 +208,12 @@ def _selective(target: Mapping[str, float], found: dict[str, Any] | None) -> Sel
 
 
 def _table(table: models.BinTable) -> Table:
-    return Table(
-        event=table.k,
-        measure=table.measure,
-        served=table.served,
-        lookup=table.lookup,
-        monotone=table.monotone,
-        requested_bins=table.requested_bins,
-        quantile_bins=table.quantile_bins,
-        interval=IntervalConfig(
-            method=table.interval_method,
-            level=table.interval_level,
-            simultaneous=table.interval_simultaneous,
-        ),
-        prior=Prior(
-            accuracy=table.prior_accuracy,
-            strength=table.prior_strength,
-            degenerate=table.prior_degenerate,
-        ),
-        bins=[_bin(found, table.n_samples) for found in table.bins],
-    )
+    same = ("measure", "served", "lookup", "monotone", "requested_bins", "quantile_bins")
+    values = {name: getattr(table, name) for name in same}
+    for part, kind in (("interval", IntervalConfig), ("prior", Prior)):
+        values[part] = {name: getattr(table, f"{part}_{name}") for name in kind.model_fields}
+    bins = [_bin(found, table.n_samples) for found in table.bins]
+    return Table(event=table.k, bins=bins, **values)
 
 
 def _bin(found: models.Bin, n_samples: int) -> Bin:

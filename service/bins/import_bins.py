@@ -1,11 +1,12 @@
-"""Import a bins document: a calibration that has succeeded at once, and answers as its tables say.
+"""Import of a bins document as a calibration that succeeds at once.
 
-Nothing is judged, for there are no samples: no scores, no curves, no guarantee.
+Without samples it has no scores, curves or guarantees.
 """
 
 import json
 import math
 import uuid
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,31 +16,22 @@ from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.measures import column, supplied_names
-from service.access.audit_log import AuditEvent, record_success
+from service.access.rate_limits import NO_LIMITS
 from service.bins.compatible_model import find_compatible_model
 from service.bins.rules import read_bins_document
 from service.bins.schemas import SCHEMA, BinsDocument, Selective, Table, bin_columns
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.manage import library_versions
 from service.errors import InvalidConfig, InvalidInput
+from service.jobs.acceptance import CallContext, accepted
 from service.storage.calibrations import add_imported
 from service.storage.fit_results import bin_table_row
-from service.storage.idempotency_keys import KeyedRequest, keep_key
-from service.workspace import Workspace
 
 
-def import_bins(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    body: bytes,
-    name: str | None,
-    request: KeyedRequest | None = None,
-    *,
-    act: AuditEvent | None = None,
-) -> uuid.UUID:
+def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
     """Make the next version of a name from a document; return the new calibration's id.
 
-    ``request`` is what `run_idempotent` was given.
+    Quotas do not apply: it shares the stored model's files and queues no job.
 
     Raises
     ------
@@ -51,24 +43,23 @@ def import_bins(
     document = read_bins_document(body)
     config = _config(document, document.calibration.name if name is None else _checked(name))
     calibration_id = uuid.uuid4()
-    with workspace.database.session() as session:
-        source = find_compatible_model(session, tenant_id, document)
-        row = models.Calibration(
-            id=calibration_id,
-            name=config["name"],
-            config=config,
-            data=_data(document),
-            versions=library_versions(),
-            warnings=[_warning(document)],
-            accuracy=_accuracy(document),
-            serve=document.serve,
-        )
-        tables = [
-            _table_row(document, table, tenant_id, calibration_id) for table in document.tables
-        ]
-        add_imported(session, tenant_id, row, source=source, tables=tables)
-        record_success(act, session, calibration_id)
-        keep_key(session, tenant_id, request, calibration_id)
+    row = models.Calibration(
+        id=calibration_id,
+        name=config["name"],
+        config=config,
+        data=_data(document),
+        versions=library_versions(),
+        warnings=[_warning(document)],
+        accuracy=_accuracy(document),
+        serve=document.serve,
+    )
+    tables = [
+        _table_row(document, table, ctx.tenant_id, calibration_id) for table in document.tables
+    ]
+    unlimited = replace(ctx, limits=NO_LIMITS)
+    with accepted(unlimited, calibration_id, invalidates_cache=True) as session:
+        source = find_compatible_model(session, ctx.tenant_id, document)
+        add_imported(session, ctx.tenant_id, row, source=source, tables=tables)
     return calibration_id
 
 
@@ -81,7 +72,7 @@ def _checked(name: str) -> str:
 
 
 def _config(document: BinsDocument, name: str) -> dict[str, Any]:
-    """Return the configuration that the tables tell of; all else is as if nothing was asked."""
+    """Return the configuration that follows from the tables, with defaults for the rest."""
     served = next(table for table in document.tables if table.served)
     requested = {table.requested_bins for table in document.tables}
     asked = {
@@ -132,7 +123,7 @@ def _warning(document: BinsDocument) -> str:
 
 
 def _accuracy(document: BinsDocument) -> dict[str, float]:
-    """Return how often each event holds."""
+    """Return the share of samples for which each event holds."""
     return {
         str(table.event): sum(found.hits for found in table.bins) / document.data.samples
         for table in document.tables
@@ -157,7 +148,7 @@ def _table_row(
 
 
 def core_table(table: Table) -> BinTable:
-    """Return the table that answers as the document's does, to the last bit."""
+    """Return the document's table, equal to the last bit."""
     bins, prior = bin_columns(table.bins), table.prior
     return BinTable(
         edges=np.array([-math.inf, *bins.upper[:-1], math.inf], np.float32),
@@ -176,7 +167,7 @@ def core_table(table: Table) -> BinTable:
 
 
 def _analysis(document: BinsDocument, table: Table) -> dict[str, Any]:
-    """Return what is known of a table beside its bins: thresholds, of the one that serves Top-1."""
+    """Return the thresholds for the table that serves Top-1; nothing for others."""
     if not (table.served and table.event == 1):
         return {}
     flag = document.out_of_distribution

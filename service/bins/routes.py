@@ -1,4 +1,4 @@
-"""``GET /calibrations/{id}/bins``: the bin tables, with all else that answers depend on."""
+"""Routes of bin tables: export, import and refit."""
 
 from functools import partial
 from http import HTTPStatus
@@ -6,37 +6,21 @@ from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.responses import JSONResponse
-from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 
 from service.bins.export import NEEDS, bins_csv, bins_parquet, export_bins, writes_parquet
 from service.bins.import_bins import import_bins
 from service.bins.refit import start_refit
 from service.bins.schemas import BinsDocument
-from service.calibrations import manage
 from service.calibrations.config import parse_config
 from service.calibrations.fit_config import FitConfig
-from service.calibrations.manage import get_calibration
-from service.calibrations.routes import Calibration, resource
+from service.calibrations.routes import calibration_response, start_once
+from service.calibrations.schemas import Calibration
 from service.errors import UnsupportedFormat
 from service.http.bodies import read_body
-from service.http.dependencies import (
-    ActDep,
-    CalibrationRef,
-    LanesDep,
-    LimitsDep,
-    TenantDep,
-    WorkspaceDep,
-)
-from service.http.idempotency import (
-    IDEMPOTENCY_KEY_HEADER,
-    digest_of,
-    idempotency_key,
-    keyed_request,
-    run_idempotent,
-    tell_replayed,
-)
-from service.http.job_events import PREFER_HEADER, is_finished, wait_seconds, wait_until_finished
+from service.http.dependencies import CalibrationRef, CallDep, ServicesDep, TenantDep, WorkspaceDep
+from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, digest_of
+from service.http.job_events import PREFER_HEADER
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 
@@ -85,7 +69,7 @@ def get_bins(
     if chosen == "parquet" and not writes_parquet():
         raise HTTPException(HTTPStatus.NOT_ACCEPTABLE, f"{NEEDS}; ask for JSON or CSV")
     document = export_bins(workspace, tenant_id, calibration_id)
-    # Weak, for the bytes of a strong one would have to be the same in each format.
+    # A weak validator, since the bytes differ between formats.
     headers = {"ETag": f'W/"{document.content_sha256}"', "Vary": "Accept"}
     if _is_known(request, document.content_sha256):
         return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
@@ -98,7 +82,7 @@ def get_bins(
 
 
 def _is_known(request: Request, digest: str) -> bool:
-    """Tell whether the caller has this content already."""
+    """Tell whether the caller already has this content."""
     tags = [tag.strip() for tag in request.headers.get("if-none-match", "").split(",")]
     return "*" in tags or digest in [tag.removeprefix("W/").strip('"') for tag in tags]
 
@@ -127,9 +111,8 @@ REQUEST_BODY: dict[str, Any] = {
 async def post_import(
     request: Request,
     response: Response,
-    workspace: WorkspaceDep,
-    act: ActDep,
-    lanes: LanesDep,
+    ctx: CallDep,
+    services: ServicesDep,
     name: Annotated[
         str | None, Query(description="What it is called; else as the document says.")
     ] = None,
@@ -139,19 +122,13 @@ async def post_import(
     The model is not part of it: it must have been calibrated here once. Nothing is judged, for
     there are no samples.
     """
-    tenant_id, key = act.tenant_id, idempotency_key(request)
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
         raise UnsupportedFormat.at("Content-Type", f"expected {JSON}, got {media_type!r}")
     body = await read_body(request, max_bytes=MAX_BODY_BYTES)
-    keyed = keyed_request(key, request, digest_of(body))
-    start = partial(import_bins, workspace, tenant_id, body, name, keyed, act=act)
-    started = await lanes.upload.run(run_idempotent, workspace, tenant_id, keyed, start)
-    made = str(started.calibration_id)
-    tell_replayed(response, started)
-    response.headers["Location"] = f"/calibrations/{made}"
-    row = await run_in_threadpool(get_calibration, workspace, tenant_id, made)
-    return await run_in_threadpool(resource, workspace, tenant_id, row)
+    start = partial(import_bins, body=body, name=name)
+    started = await start_once(request, ctx, digest_of(body), start, lane=services.lanes.upload)
+    return await calibration_response(request, response, ctx, services, started)
 
 
 REFIT_MAX_BODY_BYTES = 1024**2
@@ -184,9 +161,8 @@ REFIT_REQUEST_BODY: dict[str, Any] = {
 async def post_refit(
     request: Request,
     response: Response,
-    workspace: WorkspaceDep,
-    act: ActDep,
-    limits: LimitsDep,
+    ctx: CallDep,
+    services: ServicesDep,
     calibration_id: CalibrationRef,
 ) -> Calibration:
     """Queue the next version of its name, with these options changed and all others as they were.
@@ -194,34 +170,8 @@ async def post_refit(
     It works from the stored records of each sample: bins, intervals, measures, serving, targets
     and events that were recorded may change.
     """
-    tenant_id, key = act.tenant_id, idempotency_key(request)
     body = await read_body(request, max_bytes=REFIT_MAX_BODY_BYTES)
     changes = parse_config(body, FitConfig)
-    keyed = keyed_request(key, request, digest_of(body))
-    start = partial(
-        start_refit, workspace, tenant_id, calibration_id, changes, keyed, act=act, limits=limits
-    )
-    started = await run_in_threadpool(run_idempotent, workspace, tenant_id, keyed, start)
-    new_id = str(started.calibration_id)
-    seconds = wait_seconds(request)
-    row = await wait_until_finished(
-        request, lambda: manage.get_calibration(workspace, tenant_id, new_id), seconds
-    )
-    tell_replayed(response, started)
-    response.headers["Location"] = f"/calibrations/{new_id}"
-    if is_finished(row):
-        response.status_code = HTTPStatus.CREATED
-    return await run_in_threadpool(resource, workspace, tenant_id, row)
-
-
-@router.post(
-    "/calibrations/{calibration_id}/promote",
-    summary="Let the name mean this version",
-    responses=problems(404, 409),
-)
-def post_promote(
-    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
-) -> Calibration:
-    """From now on the name means this version, until another is promoted."""
-    row = manage.promote_calibration(workspace, act.tenant_id, calibration_id, act=act)
-    return resource(workspace, act.tenant_id, row)
+    start = partial(start_refit, reference=calibration_id, changes=changes)
+    started = await start_once(request, ctx, digest_of(body), start)
+    return await calibration_response(request, response, ctx, services, started)

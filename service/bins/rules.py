@@ -1,6 +1,8 @@
-"""What a bins document must keep to, beyond the types of its parts."""
+"""Rules of a bins document, beyond the types of its parts."""
 
 from collections import Counter
+from collections.abc import Iterator
+from typing import TypeAlias
 
 import msgspec
 import numpy as np
@@ -16,13 +18,16 @@ from service.errors import InvalidInput, MalformedRequest, shown
 PLACE = "document"
 MAX_VIOLATIONS = 10
 
+# A location within the document, and a message.
+Broken: TypeAlias = tuple[str, str]
+
 
 class _Versioned(msgspec.Struct):
     schema: object = None
 
 
 def read_bins_document(body: bytes) -> BinsDocument:
-    """Read a document that may be served: every rule of it holds.
+    """Read a document and check every rule of it.
 
     Raises
     ------
@@ -38,18 +43,13 @@ def read_bins_document(body: bytes) -> BinsDocument:
         violations = violations_of(error, BinsDocument, place=PLACE)[:MAX_VIOLATIONS]
         summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
         raise InvalidInput(summary, violations) from error
-    _check_model(document)
-    _check_events(document)
-    for i, table in enumerate(document.tables):
-        _check_table(table, f"{PLACE}.tables[{i}]", n_samples=document.data.samples)
-    _check_hits(document)
-    _check_thresholds(document)
-    _check_digest(document)
+    for location, message in _broken_rules(document):
+        raise InvalidInput.at(f"{PLACE}.{location}", message)
     return document
 
 
 def _check_schema(body: bytes) -> None:
-    """Refuse another schema for what it is: its parts would break rules of this one."""
+    """Refuse another schema before the rules of this one are applied."""
     try:
         found = msgspec.json.decode(body, type=_Versioned).schema
     except msgspec.ValidationError as error:
@@ -65,58 +65,70 @@ def _check_schema(body: bytes) -> None:
         )
 
 
-def _check_model(document: BinsDocument) -> None:
+def _broken_rules(document: BinsDocument) -> Iterator[Broken]:
+    """Yield the location and the message of broken rules; a rule may rely on those before it."""
+    yield from _broken_by_model(document)
+    yield from _broken_by_events(document)
+    for i, table in enumerate(document.tables):
+        yield from _broken_by_table(table, f"tables[{i}]", n_samples=document.data.samples)
+    yield from _broken_by_hits(document)
+    yield from _broken_by_thresholds(document)
+    computed = content_sha256(document)
+    if document.content_sha256 != computed:
+        yield (
+            "content_sha256",
+            (
+                f"expected {computed}, the digest of this content; it was changed after it was "
+                "exported: export it again"
+            ),
+        )
+
+
+def _broken_by_model(document: BinsDocument) -> Iterator[Broken]:
     without = document.model_sha256 is None
     if (document.model is None) != without:
-        raise InvalidInput.at(
-            f"{PLACE}.model", "expected null with a model_sha256 of null, an object otherwise"
-        )
+        yield "model", "expected null with a model_sha256 of null, an object otherwise"
     if (document.data.kind != "inputs") != without:
-        raise InvalidInput.at(
-            f"{PLACE}.data.kind",
+        yield (
+            "data.kind",
             "expected 'inputs' with a model, 'logits' or 'probabilities' without one",
         )
     for i, table in enumerate(document.tables):
         if without and parse_measure(table.measure).needs_model:
-            raise InvalidInput.at(
-                f"{PLACE}.tables[{i}].measure",
+            yield (
+                f"tables[{i}].measure",
                 f"{shown(table.measure)} needs an ONNX model, and model_sha256 is null",
             )
         if document.data.kind == "probabilities":
             try:
                 check_measures([table.measure], logits=False)
             except ValueError as error:
-                raise InvalidInput.at(f"{PLACE}.tables[{i}].measure", str(error)) from error
+                yield f"tables[{i}].measure", str(error)
 
 
-def _check_events(document: BinsDocument) -> None:
+def _broken_by_events(document: BinsDocument) -> Iterator[Broken]:
     events, n_classes = document.top_k, len(document.classes)
     if events != sorted(set(events)):
-        raise InvalidInput.at(f"{PLACE}.top_k", "expected rising values, each once")
+        yield "top_k", "expected rising values, each once"
     if events[-1] >= n_classes:
-        raise InvalidInput.at(
-            f"{PLACE}.top_k", f"Top-{events[-1]} is certain with {n_classes} classes"
-        )
+        yield "top_k", f"Top-{events[-1]} is certain with {n_classes} classes"
     seen = Counter((table.event, table.measure) for table in document.tables)
     for i, table in enumerate(document.tables):
-        place = f"{PLACE}.tables[{i}]"
         if table.event not in events:
-            raise InvalidInput.at(f"{place}.event", f"expected one of top_k, {events}")
+            yield f"tables[{i}].event", f"expected one of top_k, {events}"
         if seen[table.event, table.measure] > 1:
-            raise InvalidInput.at(
-                f"{place}.measure", f"Top-{table.event} has two tables of this measure"
-            )
+            yield f"tables[{i}].measure", f"Top-{table.event} has two tables of this measure"
     served = [(str(table.event), table.measure) for table in document.tables if table.served]
     if len(served) != len(events) or document.serve != dict(served):
-        raise InvalidInput.at(
-            f"{PLACE}.serve",
+        yield (
+            "serve",
             "expected the measure of the one served table of each event, and one for each event",
         )
 
 
-def _check_table(table: Table, place: str, *, n_samples: int) -> None:
+def _broken_by_table(table: Table, place: str, *, n_samples: int) -> Iterator[Broken]:
     if not table.requested_bins >= table.quantile_bins >= len(table.bins):
-        raise InvalidInput.at(
+        yield (
             f"{place}.quantile_bins",
             f"expected from {len(table.bins)}, the bins there are, to requested_bins",
         )
@@ -127,42 +139,31 @@ def _check_table(table: Table, place: str, *, n_samples: int) -> None:
         interpolated=table.lookup == "interpolated",
     )
     if broken is not None:
-        raise InvalidInput.at(f"{place}.{broken.path}", broken.message)
+        yield f"{place}.{broken.path}", broken.message
 
 
-def _check_hits(document: BinsDocument) -> None:
-    """Refuse tables of one event that disagree about how often it holds."""
+def _broken_by_hits(document: BinsDocument) -> Iterator[Broken]:
+    """Yield tables of one event that disagree about how often it holds."""
     known: dict[int, int] = {}
     for i, table in enumerate(document.tables):
         hits = sum(found.hits for found in table.bins)
         if known.setdefault(table.event, hits) != hits:
-            raise InvalidInput.at(
-                f"{PLACE}.tables[{i}].bins",
+            yield (
+                f"tables[{i}].bins",
                 f"hold {hits} hits; another table of Top-{table.event} holds {known[table.event]}",
             )
 
 
-def _check_thresholds(document: BinsDocument) -> None:
-    targets = document.selective
-    risks = [target.max_risk for target in targets]
+def _broken_by_thresholds(document: BinsDocument) -> Iterator[Broken]:
+    risks = [target.max_risk for target in document.selective]
     if len(set(risks)) != len(risks):
-        raise InvalidInput.at(f"{PLACE}.selective", "the same max_risk is named twice")
-    found = {f"{PLACE}.out_of_distribution": document.out_of_distribution.threshold}
-    found |= {f"{PLACE}.selective[{i}]": t.threshold for i, t in enumerate(targets)}
+        yield "selective", "the same max_risk is named twice"
+    found = {"out_of_distribution": document.out_of_distribution.threshold}
+    found |= {f"selective[{i}]": target.threshold for i, target in enumerate(document.selective)}
     for place, threshold in found.items():
         if threshold is None:
             continue
         if 1 not in document.top_k:
-            raise InvalidInput.at(f"{place}.threshold", "expected null: Top-1 is no event")
+            yield f"{place}.threshold", "expected null: Top-1 is no event"
         if not is_float32(np.array(threshold)):
-            raise InvalidInput.at(f"{place}.threshold", f"expected a float32, got {threshold!r}")
-
-
-def _check_digest(document: BinsDocument) -> None:
-    computed = content_sha256(document)
-    if document.content_sha256 != computed:
-        raise InvalidInput.at(
-            f"{PLACE}.content_sha256",
-            f"expected {computed}, the digest of this content; it was changed after it was "
-            "exported: export it again",
-        )
+            yield f"{place}.threshold", f"expected a float32, got {threshold!r}"

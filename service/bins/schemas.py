@@ -1,4 +1,4 @@
-"""Bin tables as one document: what answers, with what it answers about, under a versioned schema.
+"""Schema of the bins document: all tables of a calibration and everything its answers depend on.
 
 It is written by ``GET /calibrations/{id}/bins`` and read by ``POST /calibrations/import``.
 """
@@ -29,7 +29,8 @@ from service.calibrations.fit_config import (
 )
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import Kind, Precision
-from service.runner.messages.onnx_models import read_pass_plans
+from service.runner.messages.convert import to_json
+from service.runner.messages.passes import read_pass_plans
 
 SCHEMA: Final = "howsure.bins/1"
 MAX_COUNT = 2**63 - 1
@@ -40,59 +41,61 @@ Count = Annotated[int, Field(ge=0, le=MAX_COUNT)]
 
 
 def _plain_plans(plans: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return the plans with every number of the type it has, whatever JSON made of it."""
-    return [plan.as_dict() for plan in read_pass_plans(plans)]
+    """Return the plans with numbers of the proper type, whatever JSON made of them."""
+    return [to_json(plan) for plan in read_pass_plans(plans)]
 
 
 Plans = Annotated[list[dict[str, Any]], AfterValidator(_plain_plans)]
 
 
 class Part(Strict):
-    """A part of the document: nothing unknown in it, and no number that is not finite."""
+    """Base of the document's parts: refuses unknown keys and numbers that are not finite."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
 
 class Origin(Part):
-    """Which calibration the tables are of; no answer depends on it."""
+    """The calibration of the tables; no answer depends on it."""
 
-    id: uuid.UUID | None = Field(None, description="Where it was made.")
-    name: Name = Field(description="An import takes it, unless it is told another.")
-    version: int | None = Field(None, description="Of that name.")
+    id: uuid.UUID | None = Field(None, description="Its id on the service that made it.")
+    name: Name = Field(description="The name of an import unless another one is given.")
+    version: int | None = Field(None, description="Version of that name.")
 
 
 class ReadOutput(Part):
     """How class scores are read from one ONNX file."""
 
-    name: str = Field(description="The output that was chosen.")
-    kind: Kind = Field(description="What the tensor holds.")
-    tensor: str = Field(description="The tensor that is read for it.")
-    positive_column: int | None = Field(description="Of a binary model with one score.")
-    raw: bool = Field(description="Whether a classifier's own softmax is left out.")
-    precision: Precision = Field(description="What uncertainties are computed in.")
+    name: str = Field(description="The chosen output.")
+    kind: Kind = Field(description="Content of the tensor.")
+    tensor: str = Field(description="The tensor read for that output.")
+    positive_column: int | None = Field(
+        description="Column of the positive class, of a binary model with one score."
+    )
+    raw: bool = Field(description="Whether the model's own softmax is bypassed.")
+    precision: Precision = Field(description="Precision of the uncertainties.")
 
 
 class ModelRun(Part):
-    """How the ONNX model is run, beyond the digest of its file."""
+    """Options of running the ONNX model."""
 
     members: list[Digest] = Field(description="SHA-256 of an ensemble's further members.")
     companions: dict[str, Digest] = Field(
         description="SHA-256 of each file with external weights, by its name."
     )
     outputs: list[ReadOutput] = Field(
-        min_length=1, description="How class scores are read, one entry a member."
+        min_length=1, description="Output of the class scores, one entry per member."
     )
     averaged: bool = Field(description="Whether the prediction is a mean, of members or passes.")
     passes: Plans = Field(
-        description="How the measures that answer by running the model more than once do it."
+        description="Plans of the served measures that run the model several times."
     )
     preprocessing: PreprocessingConfig | None = Field(
-        None, description="What makes pictures the model's input; left out where nothing does."
+        None, description="Preprocessing of pictures; omitted if there is none."
     )
 
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Documents from before pictures have no such key, and their digests are to hold.
+        # Older documents have no such key, and their digests must stay valid.
         found: dict[str, Any] = write(self)
         if self.preprocessing is None:
             found.pop("preprocessing", None)
@@ -102,33 +105,33 @@ class ModelRun(Part):
 
 
 class Data(Part):
-    """The calibration set, beyond its digest."""
+    """The calibration set."""
 
-    samples: int = Field(ge=1, le=MAX_COUNT, description="How many it holds.")
-    kind: Literal["inputs", "logits", "probabilities"] = Field(description="Of what.")
+    samples: int = Field(ge=1, le=MAX_COUNT, description="Number of samples.")
+    kind: Literal["inputs", "logits", "probabilities"] = Field(description="Content of the set.")
 
 
 class OutOfDistribution(OodConfig, Part):
-    """When a sample is flagged, by the measure that serves Top-1."""
+    """Out-of-distribution flag, by the measure that serves Top-1."""
 
     threshold: float | None = Field(
-        description="Flagged above it; null where Top-1 was not calibrated. A float32."
+        description="Samples above it are flagged; null if Top-1 was not calibrated. A float32."
     )
 
 
 class Selective(SelectiveConfig, Part):
-    """What is accepted at a risk, by the measure that serves Top-1."""
+    """Accepted samples at a risk, by the measure that serves Top-1."""
 
     threshold: float | None = Field(
-        description="Accepted up to it; null where no threshold keeps to the risk. A float32."
+        description="Samples up to it are accepted; null if no threshold meets the risk. A float32."
     )
     coverage: Annotated[float, Field(ge=0, le=1)] | None = Field(
-        description="Share of the calibration set that is accepted."
+        description="Accepted share of the calibration set."
     )
-    n_accepted: Count = Field(description="Its samples that are accepted.")
-    n_errors: Count = Field(description="Those of them for which the event does not hold.")
+    n_accepted: Count = Field(description="Accepted samples of the calibration set.")
+    n_errors: Count = Field(description="Accepted samples for which the event does not hold.")
     labels_missing: Count | None = Field(
-        description="About how many more labels would find a threshold."
+        description="Approximate number of further labels needed for a threshold."
     )
 
 
@@ -136,7 +139,7 @@ class Prior(Part):
     """The prior that regularises each bin's hit rate."""
 
     accuracy: float = Field(gt=0, lt=1, description="Its mean.")
-    strength: float = Field(gt=0, le=1e6, description="Pseudo-samples it counts for.")
+    strength: float = Field(gt=0, le=1e6, description="Its weight in pseudo-samples.")
     degenerate: bool = Field(
         description="Whether the event always or never happened, and the mean is a stand-in."
     )
@@ -147,19 +150,21 @@ class Bin(Part):
 
     lower: float | None = Field(description="Null: no limit. A float32, exactly.")
     upper: float | None = Field(description="Null: no limit. A float32, exactly.")
-    count: Count = Field(description="Calibration samples in it.")
-    hits: Count = Field(description="Those for which the event holds.")
+    count: Count = Field(description="Number of calibration samples.")
+    hits: Count = Field(description="Samples for which the event holds.")
     weight: float | None = Field(
-        None, description="Its share of the samples. Follows from the rest; an import may lack it."
+        None, description="Its share of the samples. Derived; optional in an import."
     )
-    probability: float = Field(gt=0, lt=1, description="What is served: hits / count, regularised.")
+    probability: float = Field(
+        gt=0, lt=1, description="The served probability: hits / count, regularised."
+    )
     interval: tuple[Annotated[float, Field(ge=0, le=1)], Annotated[float, Field(ge=0, le=1)]] = (
-        Field(description="Of the probability, which it holds.")
+        Field(description="Interval of the probability.")
     )
-    mean_uncertainty: float | None = Field(description="Of its samples; null without any.")
+    mean_uncertainty: float | None = Field(description="Mean of its samples; null without samples.")
     odds_ratio: float | None = Field(
         None,
-        description="Its odds against the prior's. Follows from the rest; an import may lack it.",
+        description="Its odds relative to the prior's. Derived; optional in an import.",
     )
 
 
@@ -167,48 +172,48 @@ class Table(Part):
     """The bins of one measure for one event."""
 
     event: int = Field(ge=1, description="k of Top-k.")
-    measure: MeasureName = Field(description="The uncertainty measure whose values are binned.")
-    served: bool = Field(description="Whether this table answers for the event.")
-    lookup: Lookup = Field(description="How it is read between edges.")
-    monotone: bool = Field(description="Whether bins were pooled to make it fall.")
+    measure: MeasureName = Field(description="The uncertainty measure.")
+    served: bool = Field(description="Whether this table serves the event.")
+    lookup: Lookup = Field(description="Lookup between edges.")
+    monotone: bool = Field(description="Whether bins were pooled until the probability falls.")
     requested_bins: int = Field(
-        ge=1, le=MAX_BINS, description="Bins asked for, or chosen by `auto`."
+        ge=1, le=MAX_BINS, description="Requested number of bins, or that chosen by `auto`."
     )
     quantile_bins: int = Field(
-        ge=1, le=MAX_BINS, description="Bins before pooling; fewer than asked for by ties."
+        ge=1, le=MAX_BINS, description="Bins before pooling; ties make fewer than requested."
     )
-    interval: IntervalConfig = Field(description="How the intervals were made.")
-    prior: Prior = Field(description="What regularises its probabilities.")
+    interval: IntervalConfig = Field(description="Options of the intervals.")
+    prior: Prior = Field(description="Prior of its probabilities.")
     bins: list[Bin] = Field(
         min_length=1, max_length=MAX_BINS, description="From the most certain to the least."
     )
 
 
 class BinsDocument(Part):
-    """All bin tables of a calibration, and all else that its answers depend on."""
+    """All bin tables of a calibration and everything else that its answers depend on."""
 
     schema_: Literal["howsure.bins/1"] = Field(
-        alias="schema", description="Of this document; another number is read otherwise."
+        alias="schema", description="Schema of this document and its version."
     )
     content_sha256: Digest = Field(
-        description="SHA-256 of all content, in a form that does not depend on who writes it."
+        description="SHA-256 of the content, independent of how the JSON is written."
     )
-    calibration: Origin = Field(description="Whose tables they are.")
+    calibration: Origin = Field(description="The calibration of the tables.")
     model_sha256: Digest | None = Field(
-        description="Of the ONNX file, an ensemble's first; null when outputs were uploaded."
+        description="SHA-256 of the ONNX file, an ensemble's first; null if outputs were uploaded."
     )
-    model: ModelRun | None = Field(description="How that is run; null without one.")
-    data_sha256: Digest = Field(description="Of the calibration set.")
-    data: Data = Field(description="Of the calibration set.")
+    model: ModelRun | None = Field(description="Options of running the model; null without one.")
+    data_sha256: Digest = Field(description="SHA-256 of the calibration set.")
+    data: Data = Field(description="The calibration set.")
     classes: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
         min_length=2, description="Names of the classes, by index."
     )
     top_k: list[Annotated[int, Field(ge=1)]] = Field(
         min_length=1, max_length=20, description="The events, by ascending k."
     )
-    serve: dict[str, MeasureName] = Field(description="The measure that answers, by event.")
-    out_of_distribution: OutOfDistribution = Field(description="The flag of that name.")
-    selective: list[Selective] = Field(max_length=20, description="What `abstain` keeps to.")
+    serve: dict[str, MeasureName] = Field(description="The served measure, by event.")
+    out_of_distribution: OutOfDistribution = Field(description="Out-of-distribution flag.")
+    selective: list[Selective] = Field(max_length=20, description="Risk targets of `abstain`.")
     tables: list[Table] = Field(
         min_length=1, max_length=MAX_TABLES, description="One for each event and measure."
     )

@@ -1,4 +1,4 @@
-"""The bins that answers are looked up in, as the report has them."""
+"""The served bins of a calibration, in the report's format."""
 
 import uuid
 from typing import Any
@@ -11,7 +11,7 @@ from service.workspace import Workspace
 def served_bins(
     workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
 ) -> dict[str, Any]:
-    """Return that part of the report of a calibration: of each event the table that serves."""
+    """Return the part of the report with the served table of each event."""
     with workspace.database.reading() as session:
         tables = served_tables(session, tenant_id, calibration_id)
     return {

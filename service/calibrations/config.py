@@ -1,4 +1,4 @@
-"""The configuration of a calibration: what a caller may ask, and its defaults."""
+"""The configuration of a calibration and its defaults."""
 
 import re
 from typing import Annotated, Literal, Self, TypeVar
@@ -12,9 +12,9 @@ from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.selective import SelectiveTarget
 from service.calibrations.config_errors import violations_of
 from service.calibrations.fit_config import DEFAULT_TOP_K, FitConfig, Strict
-from service.calibrations.preprocessing_config import AskedPreprocessing
+from service.calibrations.preprocessing_config import PreprocessingInput
 from service.errors import InvalidConfig, shown
-from service.runner.messages.onnx_models import ENSEMBLE, GRADIENT, PassPlan
+from service.runner.messages.passes import ENSEMBLE, GRADIENT, PassPlan
 
 MAX_PASSES = 1000
 
@@ -22,40 +22,33 @@ MAX_PASSES = 1000
 class DropoutConfig(Strict):
     """Passes of ``dropout_variance`` and ``last_layer_dropout_variance``."""
 
-    passes: int = Field(20, ge=2, le=MAX_PASSES, description="Answers that are compared.")
+    passes: int = Field(20, ge=2, le=MAX_PASSES, description="Number of passes.")
     rate: float | None = Field(
         None,
         gt=0,
         lt=1,
-        description="Share of the values that is dropped; null: as the model says, and 0.1 before "
-        "a last layer without dropout.",
+        description="Share of values to drop; null: the model's own rate, or 0.1 before a last "
+        "layer without dropout.",
     )
 
 
 class EnsembleConfig(Strict):
-    """Passes of ``ensemble_variance`` over one model that draws at random.
+    """Passes of ``ensemble_variance`` over one random model; of several models each is a pass."""
 
-    Several models are a pass each.
-    """
-
-    passes: int = Field(
-        20, ge=2, le=MAX_PASSES, description="Runs of one model that draws at random."
-    )
+    passes: int = Field(20, ge=2, le=MAX_PASSES, description="Runs of one random model.")
 
 
 class GradientConfig(Strict):
     """Directions and steps of ``gradient_norm``."""
 
-    directions: int = Field(
-        16, ge=1, le=MAX_PASSES, description="Directions of each input that are stepped along."
-    )
+    directions: int = Field(16, ge=1, le=MAX_PASSES, description="Number of directions per input.")
     step: float = Field(
         1e-3, ge=1e-6, le=0.1, description="Size of a step, in units of the input's spread."
     )
 
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
-# As many as the most classes that a model may have.
+# The largest number of classes of a model.
 MAX_MAPPED = 100_000
 MAX_INPUTS = 1_000
 
@@ -81,7 +74,7 @@ FindingCode = Annotated[str, Field(json_schema_extra={"enum": list(FINDINGS)})]
 Name = Annotated[str, Field(pattern=NAME_PATTERN), AfterValidator(_not_an_id)]
 ClassName = Annotated[str, Field(min_length=1, max_length=200)]
 ColumnName = Annotated[str, Field(min_length=1, max_length=1000)]
-AskedColumns = Annotated[
+ColumnNames = Annotated[
     list[ColumnName],
     Field(min_length=1, max_length=MAX_MAPPED),
     BeforeValidator(
@@ -92,10 +85,12 @@ AskedColumns = Annotated[
 
 
 class OutputConfig(Strict):
-    """Which output of the ONNX model to read, and what it holds; inferred where absent."""
+    """Output of the ONNX model and its content; inferred if absent."""
 
-    name: str | None = Field(None, min_length=1, max_length=1000, description="Output's name.")
-    kind: Literal["logits", "probabilities"] | None = Field(None, description="What it holds.")
+    name: str | None = Field(None, min_length=1, max_length=1000, description="Name of the output.")
+    kind: Literal["logits", "probabilities"] | None = Field(
+        None, description="Content of the output."
+    )
 
 
 class CalibrationConfig(FitConfig):
@@ -103,32 +98,32 @@ class CalibrationConfig(FitConfig):
 
     name: Name | None = Field(None, description="Versions are counted per name.")
     seed: int = Field(0, ge=0, lt=2**63, description="Seed of folds, tie keys and noise.")
-    dropout: DropoutConfig = Field(DropoutConfig(), description="Of both dropout measures.")
-    ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Of ensemble_variance.")
-    gradient: GradientConfig = Field(GradientConfig(), description="Of gradient_norm.")
+    dropout: DropoutConfig = Field(DropoutConfig(), description="Options of both dropout measures.")
+    ensemble: EnsembleConfig = Field(EnsembleConfig(), description="Options of ensemble_variance.")
+    gradient: GradientConfig = Field(GradientConfig(), description="Options of gradient_norm.")
     output: OutputConfig = Field(OutputConfig(), description="Output of the ONNX model.")
     classes: list[ClassName] | None = Field(
         None, min_length=2, description="Names of the classes, by index."
     )
-    preprocessing: AskedPreprocessing | None = Field(
-        None, description="What makes pictures the model's input."
+    preprocessing: PreprocessingInput | None = Field(
+        None, description="Preprocessing of pictures for the model."
     )
     class_map: dict[ClassName, Annotated[int, Field(ge=0, lt=MAX_MAPPED)]] | None = Field(
         None,
         min_length=1,
         max_length=MAX_MAPPED,
-        description="Index of each class by the name of its folder, or other text in its place.",
+        description="Class index by folder name or other text label.",
     )
-    columns: dict[ColumnName, AskedColumns] | None = Field(
+    columns: dict[ColumnName, ColumnNames] | None = Field(
         None,
         min_length=1,
         max_length=MAX_INPUTS,
-        description="Columns of a table that make each input of the model, and `label`.",
+        description="Table columns of each input of the model, and of `label`.",
     )
 
     strict: Annotated[bool | list[FindingCode], AfterValidator(_known_findings)] = Field(
         default=False,
-        description="Findings that are errors: `true` for all warnings, or a list of their codes.",
+        description="Findings to treat as errors: `true` for all warnings, or a list of codes.",
     )
 
     @model_validator(mode="after")
@@ -142,10 +137,10 @@ class CalibrationConfig(FitConfig):
         return self
 
     def events(self, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
-        """Return the events to calibrate for this many classes, and what to tell the caller.
+        """Return the events to calibrate for this many classes, and notes for the caller.
 
-        An event Top-k is certain when k reaches the number of classes: left out of the default,
-        an error when it was asked for by name.
+        Top-k is certain if k reaches the number of classes: such events are left out of the
+        default, and are an error if requested.
         """
         asked = self.top_k
         if asked is None:
@@ -165,7 +160,7 @@ class CalibrationConfig(FitConfig):
         return tuple(sorted(asked)), []
 
     def fit_options(self, top_k: tuple[int, ...]) -> FitOptions:
-        """Return the options of the fit for the events that are kept."""
+        """Return the options of the fit for these events."""
         return FitOptions(
             top_k=top_k,
             measures=tuple(self.measures),
@@ -202,7 +197,7 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
 
 
 def pass_plans(config: CalibrationConfig) -> tuple[PassPlan, ...]:
-    """Return how each measure that runs the model more than once is made, in their order."""
+    """Return the plans of the measures that run the model several times, in their order."""
     return tuple(
         _plan(measure, config) for measure in config.measures if measure in MULTI_PASS_MEASURES
     )

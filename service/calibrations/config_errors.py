@@ -1,4 +1,4 @@
-"""What a configuration breaks, in the words of its schema and not of the library that checks it."""
+"""Violations of a configuration, worded by its JSON schema."""
 
 import json
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ PATTERNS = {
     ),
     r"^[0-9a-f]{64}$": "64 hexadecimal digits in lower case",
 }
-# Enough to mend a document by; a hostile one breaks a rule in each of a million places.
+# A hostile document may break a rule in a million places.
 MAX_VIOLATIONS = 20
 _BOUNDS = (
     ("minimum", "from {}"),
@@ -32,10 +32,7 @@ _BOUNDS = (
 def violations_of(
     error: ValidationError, kind: type[BaseModel], *, place: str = "config"
 ) -> list[Violation]:
-    """Return each broken rule once: where it is, below ``place``, and what is expected there.
-
-    Of many the first are told.
-    """
+    """Return the first violations, each once: its location below ``place`` and what is expected."""
     root = kind.model_json_schema()
     found: dict[Violation, None] = {}
     for fault in error.errors(include_url=False, include_context=False, include_input=False):
@@ -48,7 +45,7 @@ def violations_of(
 
 
 def _place(root: Schema, path: tuple[int | str, ...], location: str) -> tuple[str, Schema]:
-    """Follow a path as far as the schema goes: what lies beyond are names of the checker's own."""
+    """Follow a path as far as the schema goes; pydantic's own names may follow."""
     schema = root
     for part in path:
         below = _below(schema, part, root)
@@ -73,7 +70,7 @@ def _below(schema: Schema, part: int | str, root: Schema) -> Schema | None:
         known: Schema = schema["properties"][part]
         return known
     if "properties" in schema:
-        # A key that there is not: the place is right, and nothing is known of it.
+        # The key is unknown: its location is right, and it has no schema.
         return {}
     other = schema.get("additionalProperties")
     return other if isinstance(other, Mapping) else None
@@ -101,7 +98,7 @@ def _message(kind: str, message: str, schema: Schema, root: Schema) -> str:
 
 
 def _expected(schema: Schema, root: Schema) -> str:
-    """Say what a schema allows."""
+    """Describe what a schema allows."""
     schema = _resolved(schema, root)
     if "anyOf" in schema:
         options = [option for option in schema["anyOf"] if option.get("type") != "null"]

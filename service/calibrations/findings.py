@@ -1,84 +1,98 @@
-"""What looks wrong with an upload before its job is queued: its model and its first samples."""
+"""Findings: of an upload before its job is queued, and of the records of its samples."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
 import models
-from howsure.statistics.findings import (
-    FINDINGS,
-    RESCALED_FINDINGS,
+from howsure.statistics.findings import FINDINGS, RESCALED_FINDINGS, count_labels, run_checks
+from howsure.statistics.findings.evidence import (
     Finding,
     LabelCounts,
-    Level,
     RecordedSet,
     RescaledTrial,
-    count_labels,
-    rescaling_factor,
-    run_checks,
 )
+from howsure.statistics.findings.inputs_scale import rescaling_factor
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import Records
 from service.calibrations.upload import CheckedUpload
 from service.errors import FindingRefused, InferenceFailed, InvalidInput, Violation
 from service.jobs.recording import scores_recorder
 from service.runner.messages.dataset import Batch
-from service.runner.model_description import runs_of
 from service.workspace import Workspace
 
 MOST_ROWS = 256
-MOST_RUNS = 4096  # rows times passes: a look is no calibration
+MOST_RUNS = 4096  # rows times passes
 LEAST_ROWS = 32
 
 
 def findings_at_start(workspace: Workspace, checked: CheckedUpload) -> list[Finding]:
-    """Return what the labels and the model itself show, and its answers to other inputs."""
-    rows = checked.trial.rows(slice(0, looked_at_rows(checked)))
-    rescaled = rescaled_rows(workspace, checked, rows)
-    labelled = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
-    known = [*checked.found.findings, *count_labels(labelled)]
-    found = {finding.code: finding for finding in known}
+    """Return the findings of the labels, of the model and of its answers to rescaled inputs."""
+    rows = checked.trial.rows(slice(0, examined_rows(checked)))
+    rescaled = _rescaled_rows(workspace, checked, rows)
+    counts = LabelCounts(class_counts=checked.class_counts, bins=checked.config["bins"])
+    found: list[Finding] = []
     if rescaled is not None:
-        evidence = evidence_of(checked, rescaled.as_sent, rescaled)
+        evidence = _evidence(checked, rescaled.as_sent, rescaled)
         seen = (FINDINGS[code](evidence) for code in RESCALED_FINDINGS)
-        found = {finding.code: finding for finding in seen if finding is not None} | found
+        found += [finding for finding in seen if finding is not None]
+    return _merged_by_code(found, checked.found.findings, count_labels(counts))
+
+
+def findings_of_sample(
+    workspace: Workspace, checked: CheckedUpload, rows: Batch
+) -> tuple[list[Finding], Records]:
+    """Return the findings of all checks on some samples, and the records of the samples."""
+    rescaled = _rescaled_rows(workspace, checked, rows)
+    if rescaled is None:
+        records = _records_of_rows(workspace, checked, rows, location=SPREAD)
+    else:
+        records = rescaled.as_sent
+    looked = run_checks(_evidence(checked, records, rescaled))
+    return _merged_by_code(checked.found.findings, looked), records
+
+
+def _merged_by_code(*sources: Iterable[Finding]) -> list[Finding]:
+    """Return one finding per code, in the order of the registry; later sources take precedence."""
+    found = {finding.code: finding for source in sources for finding in source}
     return [found[code] for code in FINDINGS if code in found]
 
 
-def evidence_of(
+def _evidence(
     checked: CheckedUpload, records: Records, rescaled: RescaledTrial | None
 ) -> RecordedSet:
-    """Return what is known of an upload, with the records of some of its samples."""
-    info, onnx_model = checked.sets.calibration.info, checked.onnx_model
-    kind = info.kind if onnx_model is None else onnx_model["resolved"]["output"]["kind"]
+    """Return the evidence of an upload with the records of some of its samples."""
     return RecordedSet(
         records=records,
         class_counts=checked.class_counts,
-        source=info.kind,
-        probabilities=kind == "probabilities",
+        source=checked.data["kind"],
+        probabilities=_output_kind(checked.data, checked.onnx_model) == "probabilities",
         bins=checked.config["bins"],
         rescaled=rescaled,
     )
 
 
-def looked_at_rows(checked: CheckedUpload) -> int:
-    """Return how many samples a look is taken at: 256, or fewer where each takes many passes."""
-    if checked.onnx_model is None:
+def _output_kind(data: Mapping[str, Any], onnx_model: Mapping[str, Any] | None) -> str:
+    """Return ``logits`` or ``probabilities``, whichever the model or the set gives."""
+    return str(data["kind"] if onnx_model is None else onnx_model["resolved"]["output"]["kind"])
+
+
+def examined_rows(checked: CheckedUpload) -> int:
+    """Return how many samples to examine: 256, or fewer where each takes many passes."""
+    if checked.model is None:
         return MOST_ROWS
-    measures = [plan["measure"] for plan in checked.onnx_model["resolved"].get("passes", [])]
-    passes = runs_of(checked.onnx_model, measures).passes
-    return max(LEAST_ROWS, min(MOST_ROWS, MOST_RUNS // passes))
+    return max(LEAST_ROWS, min(MOST_ROWS, MOST_RUNS // checked.model.all_runs.passes))
 
 
-def rescaled_rows(
+def _rescaled_rows(
     workspace: Workspace, checked: CheckedUpload, rows: Batch
 ) -> RescaledTrial | None:
-    """Run the model on samples as they are and on another scale, if they look like it.
+    """Run the model on samples as they are and on another scale, if their values suggest one.
 
-    Pictures have a scale of their own, and several inputs may have several: both are left alone, as
-    is a model that does not answer to the other scale.
+    Return None for pictures, whose scale is configured, for models with several inputs, and for
+    models that fail on the other scale.
     """
     if checked.onnx_model is None or checked.config["preprocessing"] or len(rows.arrays) != 1:
         return None
@@ -86,19 +100,19 @@ def rescaled_rows(
     factor = rescaling_factor(inputs)
     if factor is None:
         return None
-    # In float64: what divides or multiplies exactly gives the whole numbers that some models take.
+    # In float64, exact factors give the whole numbers that some models expect.
     other = replace(rows, arrays={name: (inputs.astype(np.float64) * factor).astype(np.float32)})
     try:
-        as_sent = records_of_rows(workspace, checked, rows)
-        return RescaledTrial(factor, as_sent, records_of_rows(workspace, checked, other))
+        as_sent = _records_of_rows(workspace, checked, rows)
+        return RescaledTrial(factor, as_sent, _records_of_rows(workspace, checked, other))
     except (InvalidInput, InferenceFailed):
         return None
 
 
-def records_of_rows(
+def _records_of_rows(
     workspace: Workspace, checked: CheckedUpload, rows: Batch, *, location: str = "calibration"
 ) -> Records:
-    """Return the records of some samples, which are called ``location`` in errors."""
+    """Return the records of some samples; errors call them ``location``."""
     config, files = checked.config, checked.found.files
     if checked.onnx_model is None or files is None:
         return scores_recorder(top_k=config["top_k"], seed=config["seed"])(rows)
@@ -114,51 +128,31 @@ def records_of_rows(
 
 
 DOCS = "docs/findings.md"
+SPREAD = "calibration, of samples spread over it"  # their row numbers are unknown
 
 
 def findings_of_records(
     row: models.Calibration, records: Records, evaluation: Records | None
 ) -> list[Finding]:
-    """Return what the records show beside what was found when the calibration was accepted.
-
-    What both tell is told by the records.
-    """
-    data, config = row.data, row.config
-    onnx_model = row.onnx_model
-    kind = data["kind"] if onnx_model is None else onnx_model["resolved"]["output"]["kind"]
+    """Return the findings of the records, and of those made at the start the other ones."""
     evidence = RecordedSet(
         records=records,
-        class_counts=np.asarray(data["class_counts"], dtype=np.int64),
-        source=data["kind"],
-        probabilities=kind == "probabilities",
-        bins=config["bins"],
+        class_counts=np.asarray(row.data["class_counts"], dtype=np.int64),
+        source=row.data["kind"],
+        probabilities=_output_kind(row.data, row.onnx_model) == "probabilities",
+        bins=row.config["bins"],
         evaluation=evaluation,
     )
-    found = {finding.code: finding for finding in stored_findings(row)}
-    found |= {finding.code: finding for finding in run_checks(evidence)}
-    return [found[code] for code in FINDINGS if code in found]
-
-
-def stored_findings(row: models.Calibration) -> list[Finding]:
-    """Return the findings that a row has."""
-    return [
-        Finding(
-            code=str(found["code"]),
-            level=cast("Level", found["level"]),
-            message=str(found["message"]),
-            figures=found["figures"],
-        )
-        for found in row.findings
-    ]
+    return _merged_by_code((Finding(**found) for found in row.findings), run_checks(evidence))
 
 
 def plain_findings(findings: list[Finding]) -> list[dict[str, Any]]:
-    """Return findings as a row has them."""
+    """Return findings as the database stores them."""
     return [to_plain(finding) for finding in findings]
 
 
 def with_docs(found: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a row's finding with where it is explained."""
+    """Return a stored finding with a link to its documentation."""
     return {**found, "docs": f"{DOCS}#{found['code']}"}
 
 

@@ -1,4 +1,4 @@
-"""How a calibration is to be fitted: what may be changed later without running the model."""
+"""Options of the fit: a refit may change them without running the model."""
 
 import re
 from typing import Annotated, Literal, Self
@@ -49,7 +49,7 @@ def _known_interval(name: str) -> str:
     return name
 
 
-# For readers of the schema: the validator says more.
+# For the JSON schema only: the validator gives better messages.
 _OUTPUT_PATTERN = f"{OUTPUT}.{{1,{MAX_OUTPUT_NAME}}}"
 _MEASURE_PATTERN = f"^({'|'.join((*MEASURE_NAMES, _SUPPLIED.pattern, _OUTPUT_PATTERN))})$"
 _EACH_ONCE: dict[str, JsonValue] = {"uniqueItems": True}
@@ -61,13 +61,13 @@ MeasureName = Annotated[
 
 
 class Strict(BaseModel):
-    """Unknown keys and values of another type are refused."""
+    """Base of configurations: refuses unknown keys and values of other types."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
 class IntervalConfig(Strict):
-    """How the interval of a bin's probability is made."""
+    """Interval of a bin's probability."""
 
     method: Annotated[str, AfterValidator(_known_interval)] = Field(
         "clopper_pearson",
@@ -83,14 +83,14 @@ class IntervalConfig(Strict):
 
 
 class SelectiveConfig(Strict):
-    """A bound on the error rate of what is accepted; `abstain` in /predict keeps to it."""
+    """A bound on the error rate of accepted samples, kept by `abstain` in /predict."""
 
     max_risk: float = Field(ge=TINY, lt=1, description="Error rate among accepted samples.")
     delta: float = Field(0.05, ge=TINY, lt=1, description="Probability that the bound fails.")
 
 
 class OodConfig(Strict):
-    """When a sample is flagged as unlike the calibration set."""
+    """Flag of samples unlike the calibration set."""
 
     level: float = Field(
         0.99, gt=0, lt=1, description="Share of the calibration set that is not flagged."
@@ -100,8 +100,7 @@ class OodConfig(Strict):
 class FitConfig(Strict):
     """The options of the fit; every key is optional.
 
-    Whether ``serve`` suits the other options is left to what has all of them: a refit brings the
-    changed ones alone.
+    ``serve`` is checked where all options are known: a refit holds only the changed ones.
     """
 
     top_k: list[Annotated[int, Field(ge=1)]] | None = Field(

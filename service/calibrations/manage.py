@@ -1,26 +1,30 @@
-"""Versions of what made a number, for the record."""
+"""Reading, listing, cancelling, promoting and deleting of calibrations."""
 
 import platform
-import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import PackageNotFoundError, version
+from typing import TypeVar
+from uuid import UUID
 
 import models
-from service.access.audit_log import AuditEvent, record_success
+from service.access.audit_log import record_success
+from service.jobs.acceptance import CallContext
 from service.jobs.cleanup import delete_unnamed_files
 from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.overview import JobRow, NameRow, job_rows, name_rows
 from service.workspace import Workspace
 
+Result = TypeVar("Result")
+
 LIBRARIES = ("howsure", "numpy", "scipy", "onnx", "onnxruntime-gpu", "onnxruntime")
 
 
 @lru_cache(maxsize=1)
 def library_versions() -> dict[str, str]:
-    """Return the versions of the interpreter and of the libraries that make numbers."""
+    """Return the versions of Python and of the numeric libraries."""
     found = {"python": platform.python_version()}
     for library in LIBRARIES:
         try:
@@ -43,23 +47,21 @@ class Overview:
     is_cut: bool
 
 
-def overview(workspace: Workspace, tenant_id: uuid.UUID) -> Overview:
-    """Return one row a name, those changed last first, and the jobs under way."""
+def overview(workspace: Workspace, tenant_id: UUID) -> Overview:
+    """Return one row per name, last changed first, and the unfinished jobs."""
     with workspace.database.reading() as session:
         names = name_rows(session, tenant_id, limit=MOST_NAMES + 1)
         jobs = job_rows(session, tenant_id, limit=MOST_JOBS)
     return Overview(names[:MOST_NAMES], jobs, is_cut=len(names) > MOST_NAMES)
 
 
-def jobs_under_way(workspace: Workspace, tenant_id: uuid.UUID) -> list[JobRow]:
-    """Return the jobs that wait or run, the oldest first."""
+def jobs_under_way(workspace: Workspace, tenant_id: UUID) -> list[JobRow]:
+    """Return the unfinished jobs, oldest first."""
     with workspace.database.reading() as session:
         return job_rows(session, tenant_id, limit=MOST_JOBS)
 
 
-def get_calibration(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
-) -> models.Calibration:
+def get_calibration(workspace: Workspace, tenant_id: UUID, reference: str) -> models.Calibration:
     """Return the calibration that an id, a name or ``name@version`` means."""
     with workspace.database.reading() as session:
         return CalibrationRepository(session, tenant_id).find(reference, with_files=False)
@@ -67,7 +69,7 @@ def get_calibration(
 
 def list_calibrations(
     workspace: Workspace,
-    tenant_id: uuid.UUID,
+    tenant_id: UUID,
     *,
     limit: int,
     cursor: str | None,
@@ -81,51 +83,45 @@ def list_calibrations(
         )
 
 
-def cancel_calibration(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: AuditEvent | None = None
-) -> models.Calibration:
+def cancel_calibration(ctx: CallContext, reference: str) -> models.Calibration:
     """Ask a queued or running calibration to stop."""
-    with workspace.database.session() as session:
-        repository = CalibrationRepository(session, tenant_id)
-        row = repository.request_cancel(repository.find(reference, with_files=False).id)
-        record_success(act, session, row.id)
+    calibration_id, row = _change(ctx, reference, CalibrationRepository.request_cancel)
     if row.status == "cancelled":
-        delete_unnamed_files(workspace, tenant_id, JobFiles.of(row.id))
+        delete_unnamed_files(ctx.workspace, ctx.tenant_id, JobFiles.of(calibration_id))
     return row
 
 
-def promote_calibration(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: AuditEvent | None = None
-) -> models.Calibration:
-    """Let the name of a calibration mean this version of it."""
-    with workspace.database.session() as session:
-        repository = CalibrationRepository(session, tenant_id)
-        row = repository.promote(repository.find(reference, with_files=False).id)
-        record_success(act, session, row.id)
-    return row
+def promote_calibration(ctx: CallContext, reference: str) -> models.Calibration:
+    """Let the name of a calibration mean this version."""
+    return _change(ctx, reference, CalibrationRepository.promote)[1]
+
+
+def _change(
+    ctx: CallContext, reference: str, change: Callable[[CalibrationRepository, UUID], Result]
+) -> tuple[UUID, Result]:
+    """Change the calibration that a reference means; return its id and the result."""
+    with ctx.workspace.database.session() as session:
+        repository = CalibrationRepository(session, ctx.tenant_id)
+        calibration_id = repository.find(reference, with_files=False).id
+        result = change(repository, calibration_id)
+        record_success(ctx.event, session, calibration_id)
+    return calibration_id, result
 
 
 def promoted_versions(
-    workspace: Workspace, tenant_id: uuid.UUID, names: Iterable[str]
+    workspace: Workspace, tenant_id: UUID, names: Iterable[str]
 ) -> dict[str, int]:
-    """Return which version each name was promoted to; names without a promotion are left out."""
+    """Return the promoted version of each name that has one."""
     with workspace.database.reading() as session:
         return CalibrationRepository(session, tenant_id).promoted_versions(names)
 
 
-def delete_calibration(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, *, act: AuditEvent | None = None
-) -> None:
+def delete_calibration(ctx: CallContext, reference: str) -> None:
     """Delete a finished calibration, then the files that nothing else refers to.
 
     The row goes first: a crash in between leaves files without a row, which the sweeper removes,
     and never a row without its files.
     """
-    with workspace.database.session() as session:
-        repository = CalibrationRepository(session, tenant_id)
-        row = repository.find(reference, with_files=False)
-        calibration_id = row.id
-        keys = repository.delete(calibration_id)
-        record_success(act, session, calibration_id)
-    workspace.served.pop(calibration_id)
-    workspace.artifacts.delete(keys)
+    calibration_id, keys = _change(ctx, reference, CalibrationRepository.delete)
+    ctx.workspace.served.pop(calibration_id)
+    ctx.workspace.artifacts.delete(keys)

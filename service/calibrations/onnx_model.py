@@ -1,21 +1,22 @@
-"""What an upload's ONNX model turns out to be, before anything is kept of it."""
+"""Inspection of an uploaded ONNX model."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from typing import Any
+from uuid import UUID
 
-from howsure.statistics.findings import Finding, said_to_be_logits
+from howsure.statistics.findings.evidence import Finding
+from howsure.statistics.findings.outputs import said_to_be_logits
 from service.calibrations.config import CalibrationConfig, pass_plans
 from service.calibrations.fit_config import DEFAULT_TOP_K
-from service.calibrations.set_checks import asked_outputs
+from service.calibrations.set_checks import requested_outputs
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import DeadlineExceeded, InvalidOnnxModel, ModelRule, OnnxModelCrashed
 from service.graph.description import LIKE_PROBABILITIES, quote_all
 from service.runner.messages.dataset import Batch
 from service.runner.messages.onnx_models import (
     LoadedOnnxModel,
-    OnnxMember,
     OnnxModelFiles,
     with_table_columns,
 )
@@ -26,9 +27,9 @@ from service.workspace import Workspace
 
 @dataclass(frozen=True)
 class InspectedOnnxModel:
-    """The model as the resource shows it, its number of classes, their names, and doubts.
+    """The model as the resource shows it, its classes, warnings and findings.
 
-    There are no description and no files where the model's outputs were uploaded.
+    ``description`` and ``files`` are None where the model's outputs were uploaded.
     """
 
     description: dict[str, Any] | None
@@ -41,11 +42,14 @@ class InspectedOnnxModel:
 
 def inspect_onnx_model(
     workspace: Workspace,
+    tenant_id: UUID,
     upload: CalibrationUpload,
     config: CalibrationConfig,
     trial: Batch,
-) -> InspectedOnnxModel:
+) -> InspectedOnnxModel | None:
     """Load the model, or the members of an ensemble, in a child process; run the first samples.
+
+    Return None where no model was uploaded.
 
     Raises
     ------
@@ -55,13 +59,15 @@ def inspect_onnx_model(
     InferenceFailed, Overloaded
         If models cannot be run here, or not now.
     """
-    files = _files(upload)
-    with _the_model_s_own_fault():
+    files = upload.model_files(str(tenant_id))
+    if files is None:
+        return None
+    with _model_failures_as_invalid():
         loaded = workspace.runners.inspect(
             files,
             output=config.output.model_dump(exclude_none=True),
             top_k=config.top_k or DEFAULT_TOP_K,
-            scalar_outputs=asked_outputs(config),
+            scalar_outputs=requested_outputs(config),
             passes=pass_plans(config),
             preprocessing=None if config.preprocessing is None else config.preprocessing.resolved(),
             trial=trial.arrays,
@@ -81,8 +87,8 @@ def inspect_onnx_model(
 
 
 @contextmanager
-def _the_model_s_own_fault() -> Iterator[None]:
-    """Refuse a model that hangs or ends its process, rather than to ask for another attempt."""
+def _model_failures_as_invalid() -> Iterator[None]:
+    """Answer that the model is invalid if it hangs or crashes: another attempt would not help."""
     try:
         yield
     except DeadlineExceeded as error:
@@ -101,22 +107,10 @@ def _the_model_s_own_fault() -> Iterator[None]:
         ) from error
 
 
-def _files(upload: CalibrationUpload) -> OnnxModelFiles:
-    model, *members = upload.onnx_models
-    return OnnxModelFiles(
-        path=model.path,
-        companions={c.label: c.path for c in upload.companions},
-        sha256=model.sha256,
-        companion_sha256={c.label: c.sha256 for c in upload.companions},
-        members=tuple(OnnxMember(member.path, member.sha256) for member in members),
-        tenant=upload.tenant,
-    )
-
-
 def _description(
     loaded: LoadedOnnxModel, upload: CalibrationUpload, config: CalibrationConfig, device: str
 ) -> dict[str, Any]:
-    """Return what is kept of the model; of an ensemble, what its first member is like."""
+    """Return the stored description of the model, of an ensemble that of its first member."""
     found, first = loaded.description, upload.onnx_models[0]
     members = [{"label": m.label, "sha256": m.sha256} for m in upload.onnx_models]
     return {
@@ -142,9 +136,9 @@ def _description(
 
 
 def _warnings(loaded: LoadedOnnxModel, upload: CalibrationUpload) -> list[str]:
-    warnings = _twins(upload)
+    warnings = _duplicate_warnings(upload)
     unused = {found.label for found in upload.companions} - {*loaded.description.external_files}
-    # Of an ensemble it is known for the first member alone.
+    # An ensemble's external files are known for the first member only.
     if unused and len(upload.onnx_models) == 1:
         warnings.append(
             f"model_data: the model refers to no file named {quote_all(sorted(unused))}."
@@ -158,8 +152,8 @@ def _findings(loaded: LoadedOnnxModel, trial: Batch) -> list[Finding]:
     return []
 
 
-def _twins(upload: CalibrationUpload) -> list[str]:
-    """Return a warning where a file is there twice."""
+def _duplicate_warnings(upload: CalibrationUpload) -> list[str]:
+    """Return a warning if a file was sent twice."""
     digests = [model.sha256 for model in upload.onnx_models]
     twins = [str(i) for i, digest in enumerate(digests) if digest in digests[:i]]
     if not twins:

@@ -1,94 +1,68 @@
-"""Whether the rows that a set sends through the model are no more than a service allows."""
+"""Limit on the rows that a set sends through a model which runs several times for each sample."""
 
 from dataclasses import dataclass
 
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import DROPOUT, ENSEMBLE, GRADIENT, read_pass_plans
-from service.runner.model_description import OnnxModel, runs_of
+from service.runner.messages.passes import DROPOUT, ENSEMBLE, GRADIENT
+from service.runner.model_description import ModelDescription
 
-LEAST_SPREAD = 2  # passes that have a variance
+MIN_VARIANCE_RUNS = 2
 MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-LEAST_SECONDS = 1.5  # what rounds to more than one
+MIN_PLURAL_SECONDS = 1.5  # rounds to 2
 
 
 @dataclass(frozen=True)
-class _Knob:
-    """What a caller may turn down, and by how much."""
+class _Adjustable:
+    """A part of the request that may be reduced, the number that fits and the smallest one."""
 
     location: str
     noun: str
     fits: int
-    least: int
+    least: int = MIN_VARIANCE_RUNS
 
 
-def check_calibration_budget(onnx_model: OnnxModel, n_samples: int, *, limit: int) -> None:
-    """Refuse a calibration whose passes are too many for its samples, the evaluation's included.
+def check_rows(
+    model: ModelDescription, n_samples: int, *, limit: int, location: str = "calibration"
+) -> None:
+    """Refuse a set that sends too many rows through the model; one run per sample always fits.
+
+    ``n_samples`` of a calibration include its evaluation set. Of a calibration the passes may be
+    reduced, of an ``evaluation`` only the samples.
 
     Raises
     ------
     TooLarge
-        At what costs most; it says what would fit.
+        At the part that costs most, with the number that would fit.
     """
-    said = _over_budget(onnx_model, n_samples, limit)
-    if said is None:
+    cost = model.all_runs
+    rows = n_samples * cost.passes
+    if cost.passes == 1 or rows <= limit:
         return
-    knob = _knob(onnx_model, limit // n_samples)
-    if knob is None or knob.fits < knob.least:
-        raise TooLarge.at("calibration", said + _samples(onnx_model, limit))
-    raise TooLarge.at(
-        knob.location, f"{said}, which {knob.fits} {knob.noun} keep to, or fewer samples"
+    time = "" if cost.ms_per_row is None else f", {_duration(n_samples * cost.ms_per_row / 1e3)}"
+    message = (
+        f"{n_samples:,} samples times {cost.passes:,} model runs = {rows:,} rows{time}; "
+        f"the limit is {limit:,} rows. Use at most"
     )
+    option = _adjustable(model, limit // n_samples) if location == "calibration" else None
+    if option is None or option.fits < option.least:
+        raise TooLarge.at(location, f"{message} {limit // cost.passes:,} samples.")
+    raise TooLarge.at(option.location, f"{message} {option.fits} {option.noun}, or fewer samples.")
 
 
-def check_further_budget(onnx_model: OnnxModel, n_samples: int, *, limit: int) -> None:
-    """Refuse a further set that is too large for the passes of the calibration's measures.
-
-    Raises
-    ------
-    TooLarge
-        It says how many samples would fit.
-    """
-    said = _over_budget(onnx_model, n_samples, limit)
-    if said is not None:
-        raise TooLarge.at("evaluation", said + _samples(onnx_model, limit))
-
-
-def _over_budget(onnx_model: OnnxModel, n_samples: int, limit: int) -> str | None:
-    """Return the numbers in words where they are too large; one run a row always may be."""
-    total = runs_of(onnx_model, _measures(onnx_model))
-    rows = n_samples * total.passes
-    if total.passes == 1 or rows <= limit:
-        return None
-    time = "" if total.ms_per_row is None else f", {_duration(n_samples * total.ms_per_row / 1e3)}"
-    return (
-        f"{n_samples:,} samples, each {total.passes:,} times through the model, are {rows:,} rows"
-        f"{time}; expected at most {limit:,}"
-    )
-
-
-def _samples(onnx_model: OnnxModel, limit: int) -> str:
-    total = runs_of(onnx_model, _measures(onnx_model))
-    return f", which {limit // total.passes:,} samples keep to"
-
-
-def _measures(onnx_model: OnnxModel) -> list[str]:
-    return [plan["measure"] for plan in onnx_model["resolved"].get("passes", [])]
-
-
-def _knob(onnx_model: OnnxModel, runs: int) -> _Knob | None:
-    """Return what to turn down for so many runs of each row."""
-    if onnx_model.get("members"):
-        return _Knob("model", "models", runs, LEAST_SPREAD)
-    plans = {plan.measure: plan for plan in read_pass_plans(onnx_model["resolved"]["passes"])}
+def _adjustable(model: ModelDescription, runs: int) -> _Adjustable | None:
+    """Return the part to reduce if each row may be run so many times."""
+    if model.stored.get("members"):
+        return _Adjustable("model", "models", runs)
+    plans = {plan.measure: plan for plan in model.passes}
     if ENSEMBLE in plans:
-        return _Knob("config.ensemble.passes", "passes", runs, LEAST_SPREAD)
+        return _Adjustable("config.ensemble.passes", "passes", runs)
     dearest = max(plans.values(), key=lambda plan: plan.runs)
     others = 1 + sum(plan.runs for plan in plans.values() if plan is not dearest)
     if dearest.measure == DROPOUT:
-        return _Knob("config.dropout.passes", "passes", runs - others, LEAST_SPREAD)
+        return _Adjustable("config.dropout.passes", "passes", runs - others)
     if dearest.measure == GRADIENT:
-        each = (runs - others) // (2 * len(onnx_model["inputs"]))
-        return _Knob("config.gradient.directions", "directions", each, 1)
+        directions = (runs - others) // (2 * len(model.stored["inputs"]))
+        return _Adjustable("config.gradient.directions", "directions", directions, least=1)
     return None
 
 
@@ -96,4 +70,4 @@ def _duration(seconds: float) -> str:
     for unit, name in ((DAY, "days"), (HOUR, "hours"), (MINUTE, "minutes")):
         if seconds >= 2 * unit:
             return f"about {seconds / unit:.0f} {name}"
-    return "about 1 second" if seconds < LEAST_SECONDS else f"about {seconds:.0f} seconds"
+    return "about 1 second" if seconds < MIN_PLURAL_SECONDS else f"about {seconds:.0f} seconds"

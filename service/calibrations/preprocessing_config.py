@@ -1,4 +1,4 @@
-"""How pictures are made a model's input: the key ``preprocessing`` of a calibration's config."""
+"""Preprocessing of pictures: the key ``preprocessing`` of the configuration."""
 
 from typing import Annotated, Literal, Self, TypeAlias
 
@@ -17,7 +17,7 @@ MAX_SIDE = 16_384
 
 Preset: TypeAlias = Literal["imagenet", "clip", "none"]
 Side = Annotated[int, Field(ge=1, le=MAX_SIDE)]
-# Of JSON, which has no tuples: a strict model would take none.
+# A list, since JSON has no tuples and a strict model converts nothing.
 Size = Annotated[list[Side], Field(min_length=2, max_length=2)]
 Channels = Annotated[
     list[Annotated[float, Field(allow_inf_nan=False)]], Field(min_length=1, max_length=3)
@@ -25,23 +25,23 @@ Channels = Annotated[
 
 
 class PreprocessingConfig(Strict):
-    """What differs from a preset: ``none``, pixels as they are, if no other is named."""
+    """Changes to a preset; the default ``none`` keeps pixels as they are."""
 
-    preset: Preset = Field("none", description="What the keys that are left out come from.")
+    preset: Preset = Field("none", description="Source of omitted keys.")
     resize: Side | Size | None = Field(
         None,
-        description="Length of the shorter side, or height and width; null: as they are.",
+        description="Length of the shorter side, or height and width; null: no resizing.",
     )
     crop: Side | Size | None = Field(
-        None, description="The middle: height and width, or one number for both; null: all."
+        None, description="Size of the centre crop: height and width, or one number; null: no crop."
     )
-    interpolation: Interpolation | None = Field(None, description="Of resizing.")
-    colour: Colour | None = Field(None, description="Channels, in the order of the model.")
+    interpolation: Interpolation | None = Field(None, description="Interpolation of resizing.")
+    colour: Colour | None = Field(None, description="Order of the channels.")
     scale: float | None = Field(
-        None, gt=0, le=1e6, description="What pixels, 0 to 255, are multiplied with first."
+        None, gt=0, le=1e6, description="Factor of pixels, 0 to 255, applied first."
     )
-    mean: Channels | None = Field(None, description="Subtracted then, one a channel.")
-    std: Channels | None = Field(None, description="Divided by last, one a channel; above 0.")
+    mean: Channels | None = Field(None, description="Mean per channel, subtracted second.")
+    std: Channels | None = Field(None, description="Divisor per channel, applied last; above 0.")
     layout: Layout | None = Field(None, description="Axes of the model's input.")
 
     @model_validator(mode="after")
@@ -63,12 +63,12 @@ class PreprocessingConfig(Strict):
         return self
 
     def resolved(self) -> Preprocessing:
-        """Return the whole description."""
+        """Return the complete preprocessing."""
         base = PRESETS[self.preset].as_dict()
         given = self.model_dump(exclude_unset=True, exclude={"preset"})
         colour = given.get("colour") or base["colour"]
         if colour == "grey":
-            # Nothing is subtracted from grey unless it is given: see `_check_channels`.
+            # Presets have no mean for grey pictures: see `_check_channels`.
             base |= {"mean": [0.0], "std": [1.0]}
         if isinstance(given.get("crop"), int):
             given["crop"] = [given["crop"]] * 2
@@ -78,7 +78,7 @@ class PreprocessingConfig(Strict):
 
 
 def _check_channels(given: PreprocessingConfig) -> None:
-    """Refuse numbers of other channels than the model's, a preset's own ones included."""
+    """Refuse means and deviations for another number of channels, also those of a preset."""
     preset = PRESETS[given.preset]
     colour = given.colour or preset.colour
     expected = 1 if colour == "grey" else 3
@@ -96,7 +96,7 @@ def _numbers(count: int) -> str:
     return "1 number" if count == 1 else f"{count} numbers"
 
 
-AskedPreprocessing = Annotated[
+PreprocessingInput = Annotated[
     PreprocessingConfig,
     BeforeValidator(
         lambda asked: {"preset": asked} if isinstance(asked, str) else asked,

@@ -1,115 +1,53 @@
-"""``/calibrations``: the resource that POST /calibrate makes."""
+"""``/calibrations``: reading, following, cancelling and deleting."""
 
 import uuid
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
 from http import HTTPStatus
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Query
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel
 from starlette.concurrency import run_in_threadpool
 
 import models
-from howsure.statistics.findings import Level
 from service.calibrations import manage
-from service.calibrations.findings import with_docs
-from service.evaluations import evaluations, routes
+from service.calibrations.schemas import Calibration, CalibrationPage, rendered_findings
 from service.http.dependencies import (
-    ActDep,
     CalibrationRef,
-    EvaluationName,
-    JobWatchDep,
+    CallDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
+)
+from service.http.idempotency import (
+    Started,
+    idempotency_key,
+    keyed_request,
+    run_idempotent,
+    tell_replayed,
 )
 from service.http.job_events import (
     EventStream,
     FollowedJob,
     JobSubscription,
-    Progress,
-    evaluation_of_id,
-    progress_of,
+    JobWatch,
+    answer_job,
+    job_resource,
 )
 from service.http.problems import problems
+from service.http.services import Services
+from service.http.worker_threads import Lane
+from service.jobs.acceptance import CallContext
 from service.storage.overview import view_of
 from service.workspace import Workspace
 
 router = APIRouter(tags=["calibrations"])
 
-Status = models.JobStatus
-
-
-class MeasureCost(BaseModel):
-    """Runs of the whole model for one row, and their time on the first rows."""
-
-    passes: int = Field(description="Runs of the whole model.")
-    ms_per_row: float = Field(description="Milliseconds.")
-
-
-class Finding(BaseModel):
-    """What looks wrong with a set or its model, and the figures behind it."""
-
-    code: str = Field(examples=["labels-shifted"], description="Stable; for programs.")
-    level: Level = Field(description="A warning: of no use as it is. A notice: worth a look.")
-    message: str = Field(description="What was seen, in words, and what to do.")
-    figures: dict[str, int | float] = Field(description="The numbers of the message.")
-    docs: str = Field(
-        examples=["docs/findings.md#labels-shifted"], description="Where it is explained."
-    )
-
-
-class Calibration(BaseModel):
-    """One calibration: the job, and what it made."""
-
-    model_config = ConfigDict(from_attributes=True)
-
-    id: uuid.UUID = Field(description="Of this version, for good.")
-    name: str = Field(examples=["digits"], description="Shared by the versions.")
-    version: int = Field(examples=[1], description="Counted per name, never reused.")
-    status: Status = Field(description="Where the job stands.")
-    promoted: bool = Field(description="Whether the name was told to mean this version.")
-    refit_of: uuid.UUID | None = Field(description="Whose records it was fitted to.")
-    progress: Progress | None = Field(description="While it runs; null else.")
-    created_at: datetime = Field(description="When it was accepted, in UTC.")
-    finished_at: datetime | None = Field(description="When it ended, in UTC.")
-    config: dict[str, Any] = Field(description="The configuration as resolved.")
-    model: dict[str, Any] | None = Field(
-        description="The ONNX model as found; null when its outputs were uploaded."
-    )
-    costs: dict[str, MeasureCost] | None = Field(
-        description="What one row costs: `plain`, one run of the model, and what each measure "
-        "that runs it again adds; null without a model."
-    )
-    data: dict[str, Any] = Field(description="Digest, samples and class counts.")
-    versions: dict[str, str] = Field(description="Versions of the runtime and the libraries.")
-    accuracy: dict[str, float] | None = Field(
-        examples=[{"1": 0.95, "5": 0.998}],
-        description="Share of the calibration set for which each event holds.",
-    )
-    serve: dict[str, str] | None = Field(
-        examples=[{"1": "neg_log_pmax", "5": "entropy"}],
-        description="The uncertainty measure that serves each event.",
-    )
-    warnings: list[str] = Field(description="Sentences worth reading.")
-    findings: list[Finding] = Field(description="What looks wrong with it.")
-    error: dict[str, Any] | None = Field(description="Why it failed, as a problem.")
-
-
-class CalibrationPage(BaseModel):
-    """A page of calibrations, newest first."""
-
-    calibrations: list[Calibration] = Field(description="Of this page, newest first.")
-    next_cursor: str | None = Field(description="Give it as `cursor` to read on; null at the end.")
-
-
-def rendered_findings(found: Sequence[Mapping[str, Any]]) -> list[Finding]:
-    """Render a row's findings."""
-    return [Finding.model_validate(with_docs(finding)) for finding in found]
-
 
 def resource(workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration) -> Calibration:
-    """Render a row; asks the database which version its name was promoted to."""
+    """Return the resource of a row; read from the database whether it is promoted."""
     return _render(row, manage.promoted_versions(workspace, tenant_id, [row.name]))
 
 
@@ -117,27 +55,44 @@ def _render(row: models.Calibration, promoted: Mapping[str, int]) -> Calibration
     # Calibrations stored before anything was timed lack the costs.
     onnx_model = None if row.onnx_model is None else {"costs": {}, **row.onnx_model}
     costs = None if onnx_model is None else onnx_model.pop("costs")
-    return Calibration(
-        id=row.id,
-        name=row.name,
-        version=row.version,
-        status=row.status,
+    return job_resource(
+        Calibration,
+        row,
         promoted=promoted.get(row.name) == row.version,
-        progress=progress_of(row),
-        refit_of=row.refit_of,
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-        config=row.config,
         model=onnx_model,
         costs=costs,
-        data=row.data,
-        versions=row.versions,
-        accuracy=row.accuracy,
-        serve=row.serve,
-        warnings=row.warnings,
         findings=rendered_findings(row.findings),
-        error=row.error,
     )
+
+
+async def start_once(
+    request: Request,
+    ctx: CallContext,
+    content: object,
+    start: Callable[[CallContext], uuid.UUID],
+    *,
+    lane: Lane | None = None,
+) -> Started:
+    """Start a calibration, once per idempotency key, in a lane or an ordinary thread.
+
+    ``content`` tells requests with the same key apart: digests in the place of files.
+    """
+    keyed = keyed_request(idempotency_key(request), request, content)
+    run = run_in_threadpool if lane is None else lane.run
+    call = partial(start, replace(ctx, request=keyed))
+    return await run(run_idempotent, ctx.workspace, ctx.tenant_id, keyed, call)
+
+
+async def calibration_response(
+    request: Request, response: Response, ctx: CallContext, services: Services, started: Started
+) -> Calibration:
+    """Return the resource of a started calibration, after the wait that the caller prefers."""
+    tell_replayed(response, started)
+    started_id = str(started.calibration_id)
+    read = partial(manage.get_calibration, ctx.workspace, ctx.tenant_id, started_id)
+    location = f"/calibrations/{started_id}"
+    row = await answer_job(request, response, services.job_watch, location, read)
+    return await run_in_threadpool(resource, ctx.workspace, ctx.tenant_id, row)
 
 
 @router.get("/calibrations", summary="List calibrations", responses=problems(422))
@@ -147,7 +102,9 @@ def list_calibrations(
     limit: Annotated[int, Query(ge=1, le=200, description="Most of a page.")] = 50,
     cursor: Annotated[str | None, Query(description="`next_cursor` of the page before.")] = None,
     name: Annotated[str | None, Query(description="Only versions of this name.")] = None,
-    status: Annotated[Status | None, Query(description="Only those in this state.")] = None,
+    status: Annotated[
+        models.JobStatus | None, Query(description="Only those with this status.")
+    ] = None,
 ) -> CalibrationPage:
     """List calibrations, newest first, filtered by name and status."""
     rows, next_cursor = manage.list_calibrations(
@@ -176,12 +133,21 @@ def get_calibration(
     status_code=HTTPStatus.ACCEPTED,
     responses=problems(404, 409),
 )
-def cancel_calibration(
-    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
-) -> Calibration:
+def cancel_calibration(ctx: CallDep, calibration_id: CalibrationRef) -> Calibration:
     """Ask a calibration to stop; it does so within a batch."""
-    row = manage.cancel_calibration(workspace, act.tenant_id, calibration_id, act=act)
-    return resource(workspace, act.tenant_id, row)
+    row = manage.cancel_calibration(ctx, calibration_id)
+    return resource(ctx.workspace, ctx.tenant_id, row)
+
+
+@router.post(
+    "/calibrations/{calibration_id}/promote",
+    summary="Let the name mean this version",
+    responses=problems(404, 409),
+)
+def post_promote(ctx: CallDep, calibration_id: CalibrationRef) -> Calibration:
+    """From now on the name means this version, until another is promoted."""
+    row = manage.promote_calibration(ctx, calibration_id)
+    return resource(ctx.workspace, ctx.tenant_id, row)
 
 
 @router.delete(
@@ -190,14 +156,10 @@ def cancel_calibration(
     status_code=HTTPStatus.NO_CONTENT,
     responses=problems(404, 409),
 )
-def delete_calibration(
-    workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef
-) -> None:
+def delete_calibration(ctx: CallDep, calibration_id: CalibrationRef) -> None:
     """Delete a finished calibration: its row, its tables and its files."""
-    manage.delete_calibration(workspace, act.tenant_id, calibration_id, act=act)
+    manage.delete_calibration(ctx, calibration_id)
 
-
-# Before that of evaluations, whose names may hold a slash.
 
 EXAMPLE = """\
 event: progress
@@ -212,7 +174,7 @@ data: {"id":"…","status":"succeeded", …}
 retry: 2000
 
 """
-# Of one event: OpenAPI 3.1 has no other way to describe a stream.
+# The schema of one event: OpenAPI 3.1 cannot describe a stream otherwise.
 EVENT = {
     "type": "object",
     "properties": {
@@ -221,27 +183,34 @@ EVENT = {
         "retry": {"type": "integer"},
     },
 }
-RESPONSES: dict[int | str, dict[str, Any]] = {
-    **problems(404),
-    200: {
-        "description": "Events `progress`, and at last one `end` with the whole resource.",
-        "content": {"text/event-stream": {"schema": EVENT, "example": EXAMPLE}},
+# Also used for the events of evaluations.
+EVENT_ROUTE: dict[str, Any] = {
+    "status_code": HTTPStatus.OK,
+    "response_class": EventStream,
+    "responses": {
+        **problems(404),
+        200: {
+            "description": "Events `progress`, and at last one `end` with the whole resource.",
+            "content": {"text/event-stream": {"schema": EVENT, "example": EXAMPLE}},
+        },
     },
 }
 
 
-@router.get(
-    "/calibrations/{calibration_id}/events",
-    summary="Follow a calibration",
-    status_code=HTTPStatus.OK,
-    response_class=EventStream,
-    responses=RESPONSES,
-)
+def event_stream(
+    row: models.Calibration | models.Evaluation, watch: JobWatch, read: Callable[[], BaseModel]
+) -> EventStream:
+    """Return the events of a job; ``read`` returns its resource once it has ended."""
+    subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
+    return EventStream(subscription, watch, read)
+
+
+@router.get("/calibrations/{calibration_id}/events", summary="Follow a calibration", **EVENT_ROUTE)
 async def follow_calibration(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
     calibration_id: CalibrationRef,
-    watch: JobWatchDep,
+    services: ServicesDep,
 ) -> EventStream:
     """Send an event `progress` whenever status or progress change, and `end` when it has ended.
 
@@ -255,32 +224,4 @@ async def follow_calibration(
         whole = manage.get_calibration(workspace, tenant_id, str(row.id))
         return resource(workspace, tenant_id, whole)
 
-    job = FollowedJob(models.Calibration, row.id)
-    return EventStream(JobSubscription(job, view_of(row)), watch, read)
-
-
-@router.get(
-    "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/events",
-    summary="Follow an evaluation",
-    tags=["evaluations"],
-    status_code=HTTPStatus.OK,
-    response_class=EventStream,
-    responses=RESPONSES,
-)
-async def follow_evaluation(
-    workspace: WorkspaceDep,
-    tenant_id: TenantDep,
-    calibration_id: CalibrationRef,
-    evaluation_name: EvaluationName,
-    watch: JobWatchDep,
-) -> EventStream:
-    """Send what `GET /calibrations/{calibration_id}/events` sends, of an evaluation."""
-    row = await run_in_threadpool(
-        evaluations.get_evaluation, workspace, tenant_id, calibration_id, evaluation_name
-    )
-
-    def read() -> routes.Evaluation:
-        return routes.resource(evaluation_of_id(workspace, tenant_id, row.id))
-
-    job = FollowedJob(models.Evaluation, row.id)
-    return EventStream(JobSubscription(job, view_of(row)), watch, read)
+    return event_stream(row, services.job_watch, read)

@@ -1,8 +1,8 @@
-"""A fit as it is kept: rows of tables and scores, and plain data of what else it found."""
+"""Run of a calibration: record its sets, fit them and publish the results."""
 
 import uuid
-from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Callable
+from dataclasses import asdict
 from typing import Any
 
 import models
@@ -16,14 +16,12 @@ from service.calibrations.config import CalibrationConfig
 from service.calibrations.findings import check_strict, findings_of_records, plain_findings
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
-from service.jobs.record_set import artifacts_of, load_records, record_set, shard_tasks
-from service.jobs.recording import ShardTask
+from service.jobs.record_set import SAMPLES, RecordedSet, load_records, record_set
 from service.jobs.samples import keep_samples, rows_to_keep
 from service.storage.artifact_keys import JobFiles
 from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import bin_table_row, score_rows
-from service.storage.shards import join_records
 from service.workspace import Workspace
 
 MISLABELLED_SHOWN = 50
@@ -61,7 +59,7 @@ def fitted_rows(fit: Fit, *, tenant_id: uuid.UUID, calibration_id: uuid.UUID) ->
 
 
 def fitted_values(fit: Fit, records: Records) -> dict[str, Any]:
-    """Return the columns of the calibration itself, as plain data by event or by set."""
+    """Return the columns of the calibration's row, as plain data by event or by set."""
     events = fit.events
     return {
         "accuracy": {str(k): event.accuracy for k, event in events.items()},
@@ -93,13 +91,13 @@ def _analysis(found: MeasureFit) -> dict[str, Any]:
 
 
 def _curves(found: MeasureFit) -> dict[str, Any]:
-    """Return what is long, and drawn."""
+    """Return the curves and the scatter plot, which are long."""
     curves: dict[str, Any] = to_plain(found.curves) or {}
     return curves | ({} if found.scatter is None else {"scatter": to_plain(found.scatter)})
 
 
 def _baselines(event: EventFit) -> dict[str, Any]:
-    """Return what a baseline has beside its scores, which are rows."""
+    """Return the results of the baselines but their scores, which are rows."""
 
     def plain(found: BaselineFit) -> dict[str, Any]:
         names = ("log_floor", "parameters", "ece_band", "evaluation_ece_band")
@@ -115,27 +113,10 @@ def _mislabelled(event: EventFit, records: Records) -> tuple[object, ...]:
     )
 
 
-RECORDS_OF: Mapping[models.ArtifactRole, models.ArtifactRole] = {
-    "calibration": "records",
-    "evaluation": "evaluation_records",
-}
-
-
-@dataclass(frozen=True)
-class _Recorded:
-    """The records of a calibration's sets, and what recording them left: nothing of a refit."""
-
-    records: Records
-    evaluation: Records | None
-    artifacts: list[NewArtifact]
-    tasks: list[ShardTask]
-    providers: list[str]
-
-
 def run_calibration(
     workspace: Workspace, queue: JobQueue, job: ClaimedJob, *, check: Callable[[], None]
 ) -> None:
-    """Run a claimed calibration to its end and publish what it found.
+    """Run a claimed calibration to its end and publish the results.
 
     ``check`` is called between batches and raises to stop the run.
 
@@ -153,36 +134,43 @@ def run_calibration(
     progress = Progress(queue, job, check)
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, job.tenant_id).get(job.calibration_id)
-    recorded = _stored(workspace, row) or _run(workspace, row, progress)
-    findings = findings_of_records(row, recorded.records, recorded.evaluation)
+    calibration = _records(workspace, row, "records", progress)
+    if calibration is None:
+        raise RuntimeError(f"calibration {row.id} has neither a set nor records")
+    records = calibration.records
+    further = _records(workspace, row, "evaluation_records", progress)
+    evaluation = None if further is None else further.records
+    findings = findings_of_records(row, records, evaluation)
     config = row.config
     asked = CalibrationConfig.model_validate(config)
     check_strict(findings, asked.strict)
     options = asked.fit_options(tuple(config["top_k"]))
     progress.report("fit", 0, len(options.top_k) * len(options.measures), now=True)
-    with moved_to_canonical_order(recorded.records):
+    with moved_to_canonical_order(records):
         fit = fit_calibration(
-            recorded.records,
+            records,
             options=options,
-            evaluation=recorded.evaluation,
+            evaluation=evaluation,
             on_progress=lambda done, total: progress.report("fit", done, total),
         )
-    kept = _samples(workspace, recorded, fit, progress)
+    kept = _samples(workspace, calibration, fit, progress)
+    sets = [calibration] if further is None else [calibration, further]
+    providers = sorted(set().union(*(found.providers for found in sets)))
     progress.report("publish", 0, 1, now=True)
     queue.publish(
         job,
         rows=fitted_rows(fit, tenant_id=row.tenant_id, calibration_id=row.id),
-        artifacts=[*recorded.artifacts, *kept],
+        artifacts=[*(file for found in sets for file in found.artifacts), *kept],
         keep_sets=workspace.keep_inputs == "all",
-        warnings=[*row.warnings, *_provider_warnings(recorded.providers), *fit.warnings],
+        warnings=[*row.warnings, *_provider_warnings(providers), *fit.warnings],
         findings=plain_findings(findings),
-        **fitted_values(fit, recorded.records),
-        **_ran_on(workspace, row, recorded.providers),
+        **fitted_values(fit, records),
+        **_ran_on(workspace, row, providers),
     )
 
 
 def _ran_on(workspace: Workspace, row: models.Calibration, providers: list[str]) -> dict[str, Any]:
-    """Return the model's column with what its records were made on, maybe not where it was sent."""
+    """Return the model's column with the device that its records were made on."""
     if row.onnx_model is None or not providers:
         return {}
     provider, here = providers[0], workspace.runners.device()
@@ -200,45 +188,28 @@ def _provider_warnings(providers: list[str]) -> list[str]:
     return [told]
 
 
-def _stored(workspace: Workspace, row: models.Calibration) -> _Recorded | None:
-    """Return the records that a refit shares with its source; None for another calibration."""
-    records = load_records(workspace, row, "records")
-    if records is None:
-        return None
-    return _Recorded(records, load_records(workspace, row, "evaluation_records"), [], [], [])
-
-
-def _run(workspace: Workspace, row: models.Calibration, progress: Progress) -> _Recorded:
-    """Record the calibration set and, if one was sent, the evaluation set."""
-    data = row.data
-    counts = {"calibration": data["samples"], "evaluation": data["evaluation_samples"]}
-    files = JobFiles.of(row.id)
-    artifacts: list[NewArtifact] = []
-    sets: dict[str, Records] = {}
-    tasks: dict[str, list[ShardTask]] = {}
-    providers: set[str] = set()
-    for location, role in RECORDS_OF.items():
-        shards = [found for found in row.artifacts if found.role == location]
-        if not shards:
-            continue
-        tasks[location] = shard_tasks(
-            row, shards, files=files, role=role, location=location, n_samples=counts[location]
-        )
-        stored = record_set(workspace, tasks[location], progress)
-        made = artifacts_of(tasks[location], stored)
-        sets[location] = join_records(workspace.artifacts, made, n_samples=counts[location])
-        artifacts += made
-        providers |= {found.provider for found in stored}
-    found = sorted(providers - {""})
-    return _Recorded(
-        sets["calibration"], sets.get("evaluation"), artifacts, tasks["calibration"], found
+def _records(
+    workspace: Workspace, row: models.Calibration, role: models.ArtifactRole, progress: Progress
+) -> RecordedSet | None:
+    """Return the records of a set: those that a refit shares with its source, or new ones."""
+    stored = load_records(workspace, row, role)
+    if stored is not None:
+        return RecordedSet(stored, [], [], set())
+    return record_set(
+        workspace,
+        row,
+        row.artifacts,
+        role,
+        files=JobFiles.of(row.id),
+        n_samples=row.data[SAMPLES[role]],
+        progress=progress,
     )
 
 
 def _samples(
-    workspace: Workspace, recorded: _Recorded, fit: Fit, progress: Progress
+    workspace: Workspace, recorded: RecordedSet, fit: Fit, progress: Progress
 ) -> list[NewArtifact]:
-    """Keep some samples of the set, if any are to be: those that its first event points at."""
+    """Store some samples of the set if configured: those that matter most for its first event."""
     if workspace.keep_inputs == "none" or not recorded.tasks:
         return []
     k, event = next(iter(fit.events.items()))

@@ -1,7 +1,6 @@
-"""Names of classes in a set against the classes of the model."""
+"""Checks of an uploaded set against the model, the configuration and the other set."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,23 +16,23 @@ from howsure.statistics.measures import (
     supplied_names,
 )
 from service.calibrations.config import CalibrationConfig
-from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidDataset, TooLarge, shown
 from service.graph.description import quote, quote_all
 from service.runner.messages.dataset import DatasetInfo
-from service.runner.messages.onnx_models import ENSEMBLE
+from service.runner.messages.passes import ENSEMBLE
+from service.runner.model_description import ModelDescription
 
 
 def check_class_map(info: DatasetInfo, config: CalibrationConfig, n_classes: int) -> None:
-    """Refuse a map with an index that is no class, and an order that leaves classes open.
+    """Refuse a class map with an index out of range, and a missing class in an order by name.
 
     Raises
     ------
     InvalidConfig
         Naming the first such key.
     InvalidDataset
-        If classes were numbered by the order of their names and there are others than the
-        model's number: which of its classes is missing cannot be known.
+        If classes are numbered by the order of their names and their number differs from the
+        model's: the missing class is unknown.
     """
     for name, index in (config.class_map or {}).items():
         if index >= n_classes:
@@ -51,7 +50,7 @@ def check_class_map(info: DatasetInfo, config: CalibrationConfig, n_classes: int
 
 
 def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> None:
-    """Refuse an evaluation set in which a name stands for another class.
+    """Refuse an evaluation set in which a class name has another index.
 
     Raises
     ------
@@ -69,7 +68,7 @@ def check_same_classes(calibration: DatasetInfo, evaluation: DatasetInfo) -> Non
 
 
 def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
-    """Return the names that a set gives the classes, if it names each once."""
+    """Return the class names of a set if it names each class once."""
     by_index = {index: name for name, index in (info.class_map or {}).items()}
     if len(by_index) != n_classes or len(info.class_map or {}) != n_classes:
         return None
@@ -77,7 +76,7 @@ def class_names(info: DatasetInfo, n_classes: int) -> list[str] | None:
 
 
 def check_label_range(labels: Labels, location: str, n_classes: int) -> None:
-    """Refuse a label that is no class of the model.
+    """Refuse labels that are no class of the model.
 
     Raises
     ------
@@ -130,15 +129,14 @@ def check_same_layout(ours: DatasetInfo, theirs: DatasetInfo) -> None:
 MAX_MODELS = 100
 
 
-def check_ensemble(upload: CalibrationUpload, config: CalibrationConfig) -> None:
-    """Refuse too many models, and measures that are of one model.
+def check_ensemble(n_models: int, config: CalibrationConfig) -> None:
+    """Refuse too many models, and measures of a single model for several.
 
     Raises
     ------
     TooLarge, InvalidConfig
         Naming the part or the measure.
     """
-    n_models = len(upload.onnx_models)
     if n_models > MAX_MODELS:
         raise TooLarge.at("model", f"expected at most {MAX_MODELS} ONNX files, got {n_models}")
     if n_models > 1:
@@ -158,24 +156,20 @@ def checked_options(
     config: CalibrationConfig,
     top_k: tuple[int, ...],
     *,
-    logits: bool,
+    kind: str,
     supplied: Sequence[str],
-    outputs: Sequence[str] | None,
-    passes: Sequence[str] | None,
+    model: ModelDescription | None,
 ) -> FitOptions:
-    """Return the options of the fit, every measure of which there is.
+    """Return the options of the fit, after a check that every measure is available.
 
     Parameters
     ----------
-    logits
-        Whether the scores of the classes are logits.
+    kind
+        What the calibration set holds: ``inputs``, ``logits`` or ``probabilities``.
     supplied
         Names of the columns ``uncertainty_<name>`` that come with every set.
-    outputs
-        Scalar outputs that the model's answers hold; None where there is no model.
-    passes
-        Measures that run the model more than once and that the records hold; None where there is
-        no model.
+    model
+        The model with the outputs and passes that the records hold; None where there is none.
 
     Raises
     ------
@@ -191,64 +185,44 @@ def checked_options(
                 f"{SUPPLIED}{name} needs a column uncertainty_{name} in every set; "
                 f"they hold {given}",
             )
-    for name in asked_outputs(config):
-        _check_output(name, outputs)
+    for name in requested_outputs(config):
+        _check_output(name, model)
     for measure in filter(MULTI_PASS_MEASURES.__contains__, config.measures):
-        _check_passes(measure, passes)
+        _check_passes(measure, model)
     try:
+        logits = kind == "logits" if model is None else model.predicts_logits
         check_measures(config.measures, logits=logits)
         return config.fit_options(top_k)
     except ValueError as error:
         raise InvalidConfig.at(PLACE, str(error)) from error
 
 
-def asked_outputs(config: CalibrationConfig) -> list[str]:
-    """Return the outputs of the model that are asked for as measures."""
+def requested_outputs(config: CalibrationConfig) -> list[str]:
+    """Return the outputs of the model that are requested as measures."""
     return list(output_names(config.measures))
 
 
-def kept_outputs(onnx_model: Mapping[str, Any] | None) -> list[str] | None:
-    """Return the scalar outputs that the records of a stored model hold; None without a model."""
-    if onnx_model is None:
-        return None
-    # Models stored before there were any lack the key.
-    return list(onnx_model["resolved"].get("scalar_outputs", []))
-
-
-def kept_passes(onnx_model: Mapping[str, Any] | None) -> list[str] | None:
-    """Return the measures that the records of a stored model hold passes of; None without one."""
-    if onnx_model is None:
-        return None
-    return [plan["measure"] for plan in onnx_model["resolved"].get("passes", [])]
-
-
-def gives_logits(onnx_model: Mapping[str, Any]) -> bool:
-    """Tell whether what predicts are logits; a mean is one of probabilities."""
-    resolved = onnx_model["resolved"]
-    return onnx_model["output"]["kind"] == "logits" and not resolved.get("averaged")
-
-
-def _check_output(name: str, outputs: Sequence[str] | None) -> None:
-    if outputs is None:
+def _check_output(name: str, model: ModelDescription | None) -> None:
+    if model is None:
         raise InvalidConfig.at(
             PLACE,
             f"{quote(OUTPUT + name)} needs an ONNX model; beside its uploaded outputs a measure "
             f"comes as a column uncertainty_<name>, and is called {SUPPLIED}<name>",
         )
-    if name not in outputs:
+    if name not in model.scalar_outputs:
         raise InvalidConfig.at(
             PLACE,
             f"the records hold no output {quote(name)} of the model, but "
-            f"{quote_all(list(outputs)) or 'none'}; calibrate anew",
+            f"{quote_all(model.scalar_outputs) or 'none'}; calibrate anew",
         )
 
 
-def _check_passes(measure: str, passes: Sequence[str] | None) -> None:
-    if passes is None:
+def _check_passes(measure: str, model: ModelDescription | None) -> None:
+    if model is None:
         raise InvalidConfig.at(
             PLACE,
             f"{measure} needs an ONNX model, which it runs more than once; beside its uploaded "
             f"outputs it comes as a column uncertainty_<name>, and is called {SUPPLIED}<name>",
         )
-    if measure not in passes:
+    if measure not in model.pass_measures:
         raise InvalidConfig.at(PLACE, f"the records hold no {measure}; calibrate anew")

@@ -1,16 +1,18 @@
-"""How a set is read, by the configuration that it came with or the calibration's own."""
+"""Check of an upload: its files, its sets, its model and its configuration."""
 
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
+import models
 from howsure.statistics.arrays import Counts, Labels
 from service.calibrations.config import CalibrationConfig, parse_config
 from service.calibrations.onnx_model import InspectedOnnxModel, inspect_onnx_model
-from service.calibrations.pass_limits import check_calibration_budget
+from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import (
     check_class_map,
     check_ensemble,
@@ -19,23 +21,25 @@ from service.calibrations.set_checks import (
     check_same_layout,
     checked_options,
     class_names,
-    gives_logits,
-    kept_outputs,
-    kept_passes,
 )
-from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
+from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import Batch, DatasetInfo, DatasetKind
 from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
+from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
 from service.workspace import Workspace
 
+MIN_SAMPLES = 20
+FALLBACK_NAME = "calibration"
 
-def asked_reading(
-    config: CalibrationConfig, labels: UploadedFile | None, *, kind: DatasetKind | None
+
+def reading_options(
+    config: CalibrationConfig, labels: SpooledFile | None, *, kind: DatasetKind | None
 ) -> Reading:
-    """Return how a set is read; ``kind`` is what an array without a name holds."""
+    """Return how to read a set; ``kind`` is the content of an array without a name."""
     asked = config.preprocessing
     return Reading(
         preprocessing=None if asked is None else asked.resolved(),
@@ -47,27 +51,16 @@ def asked_reading(
     )
 
 
-MIN_SAMPLES = 20
-FALLBACK_NAME = "calibration"
-
-
-@dataclass(frozen=True)
-class UploadedSets:
-    """The sets of an upload, open for reading."""
-
-    calibration: UploadedSet
-    evaluation: UploadedSet | None
-
-
 @dataclass(frozen=True)
 class CheckedUpload:
-    """An upload that breaks no rule, as far as its first rows and its labels tell.
+    """An upload that breaks no rule, as far as its first rows and its labels show.
 
-    ``config`` and ``data`` are as the resource shows them; ``trial`` are the first rows.
+    ``sets`` are open for reading, by the name of their part. ``config`` and ``data`` are as the
+    resource shows them; ``trial`` holds the first rows.
     """
 
     upload: CalibrationUpload
-    sets: UploadedSets
+    sets: Mapping[models.ArtifactRole, UploadedSet]
     config: Mapping[str, Any]
     data: Mapping[str, Any]
     found: InspectedOnnxModel
@@ -78,6 +71,11 @@ class CheckedUpload:
     def onnx_model(self) -> dict[str, Any] | None:
         """The model as the resource shows it; None where its outputs were uploaded."""
         return self.found.description
+
+    @property
+    def model(self) -> ModelDescription | None:
+        """The same as a typed view."""
+        return None if self.onnx_model is None else ModelDescription(self.onnx_model)
 
     @property
     def class_counts(self) -> Counts:
@@ -91,7 +89,7 @@ class CheckedUpload:
 
 
 def check_upload(
-    workspace: Workspace, upload: CalibrationUpload, stack: ExitStack
+    workspace: Workspace, tenant_id: UUID, upload: CalibrationUpload, stack: ExitStack
 ) -> CheckedUpload:
     """Check the parts of an upload; its sets stay open until ``stack`` closes.
 
@@ -105,67 +103,53 @@ def check_upload(
         If the model does not load, or does not answer in time.
     """
     config = parse_config(upload.config, CalibrationConfig)
-    check_ensemble(upload, config)
+    check_ensemble(len(upload.onnx_models), config)
     sets = _open_sets(workspace, upload, config, stack)
-    labels = sets.calibration.labels()
-    judged = None if sets.evaluation is None else sets.evaluation.labels()
-    trial = sets.calibration.trial
-    found = _classes(workspace, upload, config, sets.calibration.info, trial)
-    check_class_map(sets.calibration.info, config, found.n_classes)
-    check_label_range(labels, "calibration", found.n_classes)
-    if judged is not None:
-        check_label_range(judged, "evaluation", found.n_classes)
+    info, trial = sets["calibration"].info, sets["calibration"].trial
+    _check_parts(upload, config, info)
+    found = inspect_onnx_model(workspace, tenant_id, upload, config, trial)
+    if found is None:
+        found = _classes_of_outputs(info)
+    check_class_map(info, config, found.n_classes)
+    labels = {location: dataset.labels() for location, dataset in sets.items()}
+    for location, own in labels.items():
+        check_label_range(own, location, found.n_classes)
     top_k, notes = _events(config, found.n_classes)
-    onnx_model, info = found.description, sets.calibration.info
-    checked_options(
-        config,
-        top_k,
-        logits=info.kind == "logits" if onnx_model is None else gives_logits(onnx_model),
-        supplied=info.supplied,
-        outputs=kept_outputs(onnx_model),
-        passes=kept_passes(onnx_model),
-    )
     checked = CheckedUpload(
         upload=upload,
         sets=sets,
         config=_resolved(config, top_k, info, found),
-        data=_data(upload, info, labels, judged, found.n_classes),
+        data=_data(upload, info, labels, found.n_classes),
         found=found,
         trial=trial,
         warnings=[*info.notes, *found.warnings, *notes],
     )
-    if onnx_model is not None:
-        limit = workspace.limits.max_row_passes
-        check_calibration_budget(onnx_model, checked.n_samples, limit=limit)
+    model = checked.model
+    checked_options(config, top_k, kind=info.kind, supplied=info.supplied, model=model)
+    if model is not None:
+        check_rows(model, checked.n_samples, limit=workspace.limits.max_row_passes)
     return checked
 
 
 def _open_sets(
     workspace: Workspace, upload: CalibrationUpload, config: CalibrationConfig, stack: ExitStack
-) -> UploadedSets:
+) -> dict[models.ArtifactRole, UploadedSet]:
     kind = None if upload.onnx_models else config.output.kind
     asked = [
         SetToRead(
             file.path,
             location,
-            asked_reading(config, labels, kind=kind),
-            least_samples=least,
+            reading_options(config, labels, kind=kind),
+            least_samples=MIN_SAMPLES if location == "calibration" else 1,
         )
-        for file, labels, location, least in (
-            (upload.calibration, upload.labels, "calibration", MIN_SAMPLES),
-            (upload.evaluation, upload.evaluation_labels, "evaluation", 1),
-        )
-        if file is not None
+        for location, (file, labels) in upload.sets.items()
     ]
-    if upload.evaluation is None and upload.evaluation_labels is not None:
-        raise InvalidInput.at("evaluation_labels", "there is no evaluation set to label")
-    calibration, *others = stack.enter_context(
-        workspace.runners.read_sets(asked, workspace.limits.datasets)
-    )
-    for evaluation in others:
-        check_same_layout(calibration.info, evaluation.info)
-        check_same_classes(calibration.info, evaluation.info)
-    return UploadedSets(calibration, others[0] if others else None)
+    opened = stack.enter_context(workspace.runners.read_sets(asked, workspace.limits.datasets))
+    sets = dict(zip(upload.sets, opened, strict=True))
+    if "evaluation" in sets:
+        check_same_layout(sets["calibration"].info, sets["evaluation"].info)
+        check_same_classes(sets["calibration"].info, sets["evaluation"].info)
+    return sets
 
 
 def _resolved(
@@ -174,7 +158,7 @@ def _resolved(
     info: DatasetInfo,
     found: InspectedOnnxModel,
 ) -> dict[str, Any]:
-    """Return the configuration with what it left open."""
+    """Return the configuration with the values that it left open."""
     asked = config.preprocessing
     names = config.classes or class_names(info, found.n_classes) or found.class_names
     return config.model_dump(mode="json") | {
@@ -189,25 +173,25 @@ def _resolved(
 def _data(
     upload: CalibrationUpload,
     info: DatasetInfo,
-    labels: Labels,
-    judged: Labels | None,
+    labels: Mapping[models.ArtifactRole, Labels],
     n_classes: int,
 ) -> dict[str, Any]:
-    evaluation = upload.evaluation
+    own, further = labels["calibration"], labels.get("evaluation")
+    digests = {role: file.sha256 for role, (file, _) in upload.sets.items()}
     return {
         "kind": info.kind,
         "format": info.format,
-        "samples": int(labels.size),
+        "samples": int(own.size),
         "supplied": list(info.supplied),
-        "class_counts": np.bincount(labels, minlength=n_classes).tolist(),
-        "evaluation_samples": None if judged is None else int(judged.size),
-        "sha256": upload.calibration.sha256,
-        "evaluation_sha256": None if evaluation is None else evaluation.sha256,
+        "class_counts": np.bincount(own, minlength=n_classes).tolist(),
+        "evaluation_samples": None if further is None else int(further.size),
+        "sha256": digests["calibration"],
+        "evaluation_sha256": digests.get("evaluation"),
     }
 
 
 def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
-    """Return the events to calibrate and what to tell of them; the names must suit the classes."""
+    """Return the events to calibrate and notes for the caller; check the number of class names."""
     top_k, notes = config.events(n_classes)
     if not top_k:
         raise InvalidConfig.at("config.top_k", "no event is left to calibrate")
@@ -218,36 +202,31 @@ def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...],
     return top_k, notes
 
 
-def _classes(
-    workspace: Workspace,
-    upload: CalibrationUpload,
-    config: CalibrationConfig,
-    info: DatasetInfo,
-    trial: Batch,
-) -> InspectedOnnxModel:
-    """Return what is known of the model, or of the classes that its outputs tell apart."""
+def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: DatasetInfo) -> None:
+    """Refuse inputs without a model, and a model or preprocessing for a model's outputs."""
     kind = info.kind
-    if kind != "inputs":
-        if upload.onnx_models:
+    if kind == "inputs":
+        if not upload.onnx_models:
             raise InvalidInput.at(
-                "model", f"calibration already holds {kind}; send a model or its outputs, not both"
+                "model",
+                "calibration holds inputs, so an ONNX model is needed; "
+                "without one, upload its `logits` or `probabilities`, and say in "
+                "config.output.kind which of them an .npy array holds",
             )
-        if config.preprocessing is not None:
-            raise InvalidConfig.at(
-                "config.preprocessing",
-                f"calibration holds {kind}, and there is no model to prepare"
-                " pictures for; leave it out",
-            )
-        n_classes = info.n_classes
-        if n_classes is None:
-            raise InvalidDataset.at(f"calibration.{kind}", "its number of classes is unknown")
-        names = [str(i) for i in range(n_classes)]
-        return InspectedOnnxModel(None, n_classes, names, warnings=[])
-    if not upload.onnx_models:
+    elif upload.onnx_models:
         raise InvalidInput.at(
-            "model",
-            "calibration holds inputs, so an ONNX model is needed; "
-            "without one, upload its `logits` or `probabilities`, and say in config.output.kind "
-            "which of them an .npy array holds",
+            "model", f"calibration already holds {kind}; send a model or its outputs, not both"
         )
-    return inspect_onnx_model(workspace, upload, config, trial)
+    elif config.preprocessing is not None:
+        raise InvalidConfig.at(
+            "config.preprocessing",
+            f"calibration holds {kind}, and there is no model to prepare"
+            " pictures for; leave it out",
+        )
+
+
+def _classes_of_outputs(info: DatasetInfo) -> InspectedOnnxModel:
+    n_classes = info.n_classes
+    if n_classes is None:
+        raise InvalidDataset.at(f"calibration.{info.kind}", "its number of classes is unknown")
+    return InspectedOnnxModel(None, n_classes, [str(i) for i in range(n_classes)], warnings=[])

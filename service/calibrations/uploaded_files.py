@@ -1,40 +1,35 @@
-"""What a caller uploads."""
+"""The files of ``POST /calibrate``."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
-from service.access.audit_log import AuditEvent
-from service.access.rate_limits import NO_LIMITS, TenantLimits
-from service.storage.idempotency_keys import KeyedRequest
-
-
-@dataclass(frozen=True)
-class UploadedFile:
-    """A file of the caller's on our disk; ``label`` is the caller's name for it, never a path."""
-
-    path: Path
-    label: str
-    sha256: str
+import models
+from service.http.uploads import SpooledFile
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 
 
 @dataclass(frozen=True)
 class CalibrationUpload:
-    """The parts of POST /calibrate; ``request`` is what `run_idempotent` is given beside it.
+    """The parts of ``POST /calibrate``.
 
-    ``labels`` and ``evaluation_labels`` are those of sets whose files have none themselves,
-    ``tenant`` is who sends it, and ``limits`` what that one may use; ``act`` is written beside the
-    calibration that is made.
+    ``sets`` holds each set and its separate labels, if there are any, by the name of its part.
     """
 
-    calibration: UploadedFile
+    sets: Mapping[models.ArtifactRole, tuple[SpooledFile, SpooledFile | None]]
     config: str = "{}"
-    onnx_models: Sequence[UploadedFile] = ()
-    companions: Sequence[UploadedFile] = ()
-    evaluation: UploadedFile | None = None
-    labels: UploadedFile | None = None
-    evaluation_labels: UploadedFile | None = None
-    request: KeyedRequest | None = None
-    act: AuditEvent | None = None
-    limits: TenantLimits = NO_LIMITS
-    tenant: str = ""
+    onnx_models: Sequence[SpooledFile] = ()
+    companions: Sequence[SpooledFile] = ()
+
+    def model_files(self, tenant: str) -> OnnxModelFiles | None:
+        """Return the files of the model; None where there is none."""
+        if not self.onnx_models:
+            return None
+        model, *members = self.onnx_models
+        return OnnxModelFiles(
+            path=model.path,
+            companions={c.label: c.path for c in self.companions},
+            sha256=model.sha256,
+            companion_sha256={c.label: c.sha256 for c in self.companions},
+            members=tuple(OnnxMember(member.path, member.sha256) for member in members),
+            tenant=tenant,
+        )

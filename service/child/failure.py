@@ -1,4 +1,4 @@
-"""A failure as the child reports it."""
+"""The failures that a child reports."""
 
 from service.errors import ServiceError
 

@@ -1,4 +1,4 @@
-"""The child's loop: a request, an answer, a request."""
+"""The child's side of the protocol: it answers one request after the other."""
 
 import gc
 import socket
@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+import msgspec
 import numpy as np
-import onnx
-import onnxruntime as ort
 
 from service.child.failure import describe
 from service.child.lockdown.lock_down import lock_down
@@ -18,12 +17,12 @@ from service.child.onnx.loaded_model import LoadedModel
 from service.child.onnx.loading import Bytes, load, read_files
 from service.child.onnx.predict_queue import BatchQueue
 from service.child.onnx.scores_model import ScoresDecoder, ScoresModel
-from service.child.onnx.session import MORE_MEMORY, NOT_LOADED, probe_cuda
+from service.child.onnx.session import MORE_MEMORY, NOT_LOADED, VERSIONS, probe_cuda
 from service.child.onnx.watchdog import Watchdog
 from service.child.requests.body_decoder import BodyDecoder
 from service.errors import InferenceFailed, InvalidOnnxModel, ModelRule, ServiceError
-from service.graph.proto import PREFIX
 from service.runner.messages.channel import Channel, ChannelClosed, to_keep
+from service.runner.messages.convert import FieldError, convert, to_fields
 from service.runner.messages.frames import (
     LABELS,
     Array,
@@ -36,26 +35,32 @@ from service.runner.messages.frames import (
     encode,
     parse_body,
 )
-from service.runner.messages.onnx_models import FieldError, LoadedOnnxModel, LoadOptions
-from service.runner.messages.predict_batches import decode_batch, encode_report
-from service.runner.messages.sandbox_rules import SandboxRules
-from service.runner.messages.scores_model import ScoresModelSpec
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.predict_batches import decode_batch, encode_result
+from service.runner.messages.requests import (
+    ExportRequest,
+    LoadRequest,
+    LoadScoresRequest,
+    RowsRequest,
+)
+from service.runner.model_output import OUTPUT_ROWS
 
 if TYPE_CHECKING:
     from service.child.reading.read_sets import SetReading
 
 NAMES_TOO_LONG = (
-    "the names of its inputs, outputs or classes are too long, or no valid text; shorten them"
+    "the names of its inputs, outputs or classes are too long, or not valid text; shorten them"
 )
+
+ONE_MODEL = "A child process loads one ONNX model in its life."
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
 
 class Requests:
-    """One child's life: one model is loaded, then it is asked."""
+    """Answers the requests of one child's life. It loads one model, or reads one upload."""
 
-    def __init__(self, versions: Mapping[str, str]) -> None:
-        self._versions = versions
+    def __init__(self) -> None:
         self._watchdog = Watchdog()
         self._model: LoadedModel | None = None
         self._scores: ScoresModel | None = None
@@ -64,41 +69,44 @@ class Requests:
         self._has_read = False
 
     def answer(self, request: Frame) -> Answer:
-        """Do what a request asks, within its time.
+        """Answer a request within its time.
 
         Raises
         ------
         ServiceError
-            What the caller is to be told.
+            The error for the caller.
         """
-        with self._watchdog.request(request.budget_ms / 1000, request.fields.get("each_run")):
+        fields = request.fields
+        with self._watchdog.request(request.budget_ms / 1000, fields.get("each_run")):
             match request.kind:
-                case Kind.PROBE:
-                    return {"reason": probe_cuda(str(request.fields["device"]))}, {}
                 case Kind.LOAD:
-                    return self._load(request.fields, request.tensors)
+                    found = self._load(convert(fields, LoadRequest), request.tensors)
+                case Kind.LOAD_SCORES:
+                    found = self._load_scores(convert(fields, LoadScoresRequest))
                 case Kind.EXPORT:
-                    return self._export(request.fields, request.tensors)
+                    found = self._export(msgspec.convert(fields, ExportRequest), request.tensors)
                 case Kind.READ | Kind.ROWS:
-                    return self._read_sets(request)
+                    found = self._read_sets(request)
                 case Kind.RECORD:
-                    return self._record(request.fields, dict(request.tensors))
+                    found = self._record(convert(fields, RowsRequest), dict(request.tensors))
                 case Kind.PREDICT:
-                    return self._predict(request.fields, request.tensors)
-        raise InferenceFailed("The service asked its child process an unknown question.")
+                    found = self._predict(convert(fields, RowsRequest), request.tensors)
+                case Kind.PROBE:
+                    found = {"reason": probe_cuda(str(fields["device"]))}, {}
+                case _:
+                    raise InferenceFailed("The service sent its child process an unknown request.")
+        return found
 
     def work_ahead(self) -> None:
-        """Do what will be asked for next, if that is known."""
+        """Prepare the answer to the next request, if it is known."""
         if self._sets is not None:
             self._sets.work_ahead()
 
     def _read_sets(self, request: Frame) -> Answer:
         if request.kind is Kind.ROWS and self._sets is not None:
             return self._sets.rows(request.fields["set"], request.fields["start"])
-        if self._has_read:
-            raise InferenceFailed("A child process reads one upload in its life.")
-        self._has_read = True
-        # Few processes read sets, and none that runs a model is to wait for what does.
+        self._begin("A child process reads one upload in its life.")
+        # Imported here: it would delay the start of children that run models.
         from service.child.reading.read_sets import SetReading  # noqa: PLC0415
 
         self._sets = SetReading(request.fields)
@@ -114,15 +122,15 @@ class Requests:
         """
         if self._queue is None:
             self._queue = self._new_queue()
-            # What is there by now stays: it need not be looked through for garbage again.
+            # Objects that exist now live on: garbage collection need not look at them.
             gc.freeze()
         batch = decode_batch(fields)
         self._watchdog.allow(header.budget_ms / 1000, batch.each_run)
         try:
-            report, words = self._queue.exchange(batch, bodies)
+            result, words = self._queue.exchange(batch, bodies)
         finally:
             self._watchdog.rest()
-        return encode_report(report, words, sequence=header.sequence)
+        return encode_result(result, words, sequence=header.sequence)
 
     def _new_queue(self) -> BatchQueue:
         if self._scores is not None:
@@ -130,62 +138,56 @@ class Requests:
         model = self._loaded()
         return BatchQueue(model, BodyDecoder(model.inputs))
 
-    def _read(self, fields: Mapping[str, Any], options: LoadOptions) -> Bytes:
+    def _begin(self, already: str) -> None:
         if self._has_read:
-            raise InferenceFailed("A child process loads one ONNX model in its life.")
-        if options.preprocessing is not None:
-            import_module("service.child.requests.picture_rows")
-        # The order matters. Files are opened first, and CUDA's driver, which opens much; then this
-        # process gives up its rights; only then does anything look at a stranger's bytes.
-        files = read_files([fields["path"], *fields["members"]], fields["companions"])
+            raise InferenceFailed(already)
         self._has_read = True
-        uses_cuda = options.device != "cpu"
+
+    def _read(self, request: LoadRequest) -> Bytes:
+        self._begin(ONE_MODEL)
+        if request.preprocessing is not None:
+            import_module("service.child.requests.picture_rows")
+        # The order matters. Files are opened first, and CUDA's driver, which opens many more; then
+        # this process gives up its rights; only then does it look at uploaded bytes.
+        files = read_files(request.paths, request.companions)
+        uses_cuda = request.device != "cpu"
         if uses_cuda:
-            probe_cuda(options.device)
-        lock_down(SandboxRules.from_dict(fields["sandbox"]), uses_cuda=uses_cuda)
+            probe_cuda(request.device)
+        lock_down(request.sandbox, uses_cuda=uses_cuda)
         return files
 
-    def _export(self, fields: Mapping[str, Any], rows: Mapping[str, Array]) -> Answer:
-        options = LoadOptions.from_fields(fields, self._versions)
-        files = self._read(fields, options)
-        return {}, export_file(files, options, fields["spec"], rows, self._watchdog)
+    def _export(self, request: ExportRequest, rows: Mapping[str, Array]) -> Answer:
+        files = self._read(request.load)
+        return {}, export_file(files, request.load, request.spec, rows, self._watchdog)
 
-    def _load(self, fields: Mapping[str, Any], trial: Mapping[str, Array]) -> Answer:
-        if "scores" in fields:
-            return self._load_scores(fields)
-        options = LoadOptions.from_fields(fields, self._versions)
-        files = self._read(fields, options)
-        self._model = load(files, options, trial, self._watchdog)
-        loaded = self._model.found
-        fields = loaded.as_fields()
+    def _load(self, request: LoadRequest, trial: Mapping[str, Array]) -> Answer:
+        files = self._read(request)
+        self._model = load(files, request, trial, self._watchdog)
+        fields = to_fields(self._model.found)
         try:
-            LoadedOnnxModel.from_fields(fields)
+            convert(fields, LoadedOnnxModel)
         except FieldError as error:
-            # The parent would take it for a child gone mad.
+            # The parent would treat it as a protocol error and kill this process.
             raise InvalidOnnxModel.because(ModelRule.NAMES_TOO_LONG, NAMES_TOO_LONG) from error
         return fields, {}
 
-    def _load_scores(self, fields: Mapping[str, Any]) -> Answer:
-        """Lock this process in; it has no file to open."""
-        if self._has_read:
-            raise InferenceFailed("A child process loads one ONNX model in its life.")
-        self._has_read = True
-        lock_down(SandboxRules.from_dict(fields["sandbox"]), uses_cuda=False)
-        self._scores = ScoresModel(ScoresModelSpec.of(fields["scores"]), self._versions)
-        return self._scores.found.as_fields(), {}
+    def _load_scores(self, request: LoadScoresRequest) -> Answer:
+        """Sandbox this process; it has no file to open."""
+        self._begin(ONE_MODEL)
+        lock_down(request.sandbox, uses_cuda=False)
+        self._scores = ScoresModel(request.spec)
+        return to_fields(self._scores.found), {}
 
-    def _predict(self, fields: Mapping[str, Any], inputs: Mapping[str, Array]) -> Answer:
-        answer = self._loaded().answer(inputs, location=fields["location"], start=fields["start"])
-        return {}, {name.removeprefix(PREFIX): values for name, values in answer.items()}
+    def _predict(self, request: RowsRequest, inputs: Mapping[str, Array]) -> Answer:
+        model = self._loaded()
+        return {}, {
+            OUTPUT_ROWS: model.predict(inputs, location=request.location, start=request.start)
+        }
 
-    def _record(self, fields: Mapping[str, Any], tensors: dict[str, Array]) -> Answer:
+    def _record(self, request: RowsRequest, tensors: dict[str, Array]) -> Answer:
         labels = tensors.pop(LABELS).astype(np.int64, copy=False)
         records = self._loaded().record(
-            tensors,
-            labels,
-            seed=fields["seed"],
-            location=fields["location"],
-            start=fields["start"],
+            tensors, labels, seed=request.seed, location=request.location, start=request.start
         )
         return {}, records.to_arrays()
 
@@ -195,17 +197,10 @@ class Requests:
         return self._model
 
 
-VERSIONS = {
-    "numpy": np.__version__,
-    "onnx": onnx.__version__,
-    "onnxruntime": ort.__version__,
-}
-
-
 def serve(fd: int) -> None:
     """Answer requests on the socket until the other side closes it."""
     channel = Channel(socket.socket(fileno=fd))
-    requests = Requests(VERSIONS)
+    requests = Requests()
     try:
         channel.send(encode(Frame(Kind.READY, 0, {"versions": VERSIONS})))
         while True:
@@ -223,12 +218,12 @@ def _answer(requests: Requests, header: Header, fields: Buffer, payload: Buffer)
         request = parse_body(header, fields, to_keep(payload))
         found, tensors = requests.answer(request)
         return encode(Frame(request.kind, request.sequence, found, tensors))
-    except Exception as error:  # noqa: BLE001 - a stranger's model; the parent is told what it is
+    except Exception as error:  # noqa: BLE001 - an uploaded model; the parent gets the error
         return _failure(header, _told(error, header.kind))
 
 
 def _told(error: Exception, kind: Kind) -> ServiceError:
-    """Return what the parent is told of it, which never is a library's own text."""
+    """Return the error for the parent, which never has a library's own text."""
     if isinstance(error, ServiceError):
         return error
     if isinstance(error, MemoryError):

@@ -1,13 +1,13 @@
 """A connection to the service: one that runs elsewhere, or one started in this process."""
 
 import logging
-import shutil
 import socket
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,7 +15,7 @@ import httpx
 
 from howsure.client import Client
 from howsure.client.request import Answer, Request
-from howsure.client.transport import TIMEOUT_SECONDS, headers_of, run_blocking
+from howsure.client.transport import headers_of, run_blocking
 from service.cli.failure import CommandFailed
 from service.cli.local import load_settings, prepare
 from service.settings import Settings
@@ -28,15 +28,33 @@ START_SECONDS = 60.0
 
 
 class ServiceClient(Client):
-    """A client that also sends requests and saves bodies, for commands that show more of them."""
+    """A client that also sends any request and saves any response."""
 
     def send(self, request: Request) -> Answer:
         """Send a request and return its answer."""
         return run_blocking(self._methods.sender.send(request))
 
     def download(self, request: Request, to: Path | None) -> tuple[Path, Answer]:
-        """Write a body to a file, by default of the name that the service gives it."""
+        """Save a response body, by default under the file name that the service gives it."""
         return run_blocking(self._methods.sender.download(request, to))
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a service listens: at a URL, or on a Unix socket."""
+
+    url: str
+    uds: str | None = None
+
+    def client(self) -> httpx.Client:
+        """Return a new HTTP client."""
+        transport = None if self.uds is None else httpx.HTTPTransport(uds=self.uds)
+        return httpx.Client(base_url=self.url, headers=headers_of(None), transport=transport)
+
+    def async_client(self) -> httpx.AsyncClient:
+        """Return a new HTTP client for asyncio."""
+        transport = None if self.uds is None else httpx.AsyncHTTPTransport(uds=self.uds)
+        return httpx.AsyncClient(base_url=self.url, headers=headers_of(None), transport=transport)
 
 
 @contextmanager
@@ -46,9 +64,9 @@ def service_client(url: str | None) -> Iterator[ServiceClient]:
     Raises
     ------
     CommandFailed
-        If an argument is one that the client refuses, such as a folder without files.
+        If the client refuses an argument, such as a folder without files.
     """
-    with connect(url) as http:
+    with service_address(url) as address, address.client() as http:
         try:
             yield ServiceClient(http=http, retries=0)
         except ValueError as error:
@@ -56,38 +74,24 @@ def service_client(url: str | None) -> Iterator[ServiceClient]:
 
 
 @contextmanager
-def connect(url: str | None) -> Iterator[httpx.Client]:
-    """Yield a client of the service at ``url``, or of one embedded in this process.
+def service_address(url: str | None) -> Iterator[Address]:
+    """Yield the address of the service at ``url``, or of one embedded in this process.
 
-    The embedded one works on the same database and files as `howsure serve` would from here, and
-    speaks HTTP over a socket that only this user can reach: both ways take the same path.
+    The embedded service uses the same database and files as `howsure serve` would from here. It
+    speaks HTTP over a socket that only this user can reach, so both ways take the same path.
     """
     if url is not None:
-        with httpx.Client(
-            base_url=url, headers=headers_of(None), timeout=TIMEOUT_SECONDS
-        ) as client:
-            yield client
+        yield Address(url)
         return
     from service.startup import configure_logging
 
     settings = load_settings()
     prepare(settings)
     configure_logging(settings.log_format, level=logging.WARNING)
-    folder = Path(tempfile.mkdtemp(prefix="howsure-"))
-    try:
-        address = str(folder / "http.sock")
-        with (
-            running(settings, uds=address),
-            httpx.Client(
-                transport=httpx.HTTPTransport(uds=address),
-                base_url="http://howsure",
-                headers=headers_of(None),
-                timeout=TIMEOUT_SECONDS,
-            ) as client,
-        ):
-            yield client
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix="howsure-", ignore_cleanup_errors=True) as folder:
+        uds = str(Path(folder, "http.sock"))
+        with running(settings, uds=uds):
+            yield Address("http://howsure", uds)
 
 
 @contextmanager

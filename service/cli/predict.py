@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from howsure.client.request import json_request
-from service.cli.connection import connect, service_client
+from service.cli.connection import service_address, service_client
 from service.cli.console import UrlOption, add_row
 from service.cli.failure import CommandFailed
 
@@ -81,8 +81,8 @@ def predict(
         from service.cli.scoring.score_file import Scoring, score_file
 
         scoring = Scoring(calibration, rows, output, rows_per_part, requests, restart)
-        with connect(url) as client:
-            n_rows = score_file(client, scoring)
+        with service_address(url) as address:
+            n_rows = score_file(address, scoring)
         typer.echo(f"{n_rows} rows in {output}")
         return
     if rows.is_dir():

@@ -1,45 +1,46 @@
-"""Further sets on a finished calibration: accepted, read, cancelled, deleted."""
+"""Evaluations of a finished calibration on further sets: start, read, cancel and delete."""
 
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import TypeVar
 
 import models
-from service.access.audit_log import AuditEvent, evaluation_subject, record_success
-from service.access.quotas import enforce_quotas, enforce_storage_quota
-from service.access.rate_limits import NO_LIMITS, TenantLimits
+from service.access.audit_log import evaluation_subject, record_success
+from service.access.quotas import enforce_storage_quota
 from service.calibrations.config import CalibrationConfig
-from service.calibrations.pass_limits import check_further_budget
+from service.calibrations.pass_limits import check_rows
 from service.calibrations.set_checks import check_label_range
-from service.calibrations.start import keep_shards
-from service.calibrations.upload import asked_reading
-from service.calibrations.uploaded_files import UploadedFile
-from service.errors import InvalidDataset, OutcomeUnknown
+from service.calibrations.start import store_shards
+from service.calibrations.upload import reading_options
+from service.errors import InvalidDataset
+from service.http.uploads import SpooledFile
+from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
 from service.jobs.cleanup import delete_unnamed_files
 from service.jobs.record_set import require_records
 from service.predictions.load_calibration import load_served
-from service.runner.messages.reading import Reading
 from service.runner.messages.set_messages import SetToRead
+from service.runner.model_description import ModelDescription
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles
+from service.storage.artifact_rows import NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.workspace import Workspace
 
 LOCATION: models.ArtifactRole = "evaluation"
 
+Result = TypeVar("Result")
+
 
 def start_evaluation(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
+    ctx: CallContext,
     reference: str,
     *,
     name: str,
-    uploaded: UploadedFile,
-    labels: UploadedFile | None = None,
-    act: AuditEvent | None = None,
-    limits: TenantLimits = NO_LIMITS,
+    uploaded: SpooledFile,
+    labels: SpooledFile | None = None,
 ) -> models.Evaluation:
-    """Check a further set against a finished calibration, keep it and queue its evaluation.
+    """Check a further set against a finished calibration, store it and queue its evaluation.
 
     Raises
     ------
@@ -51,28 +52,29 @@ def start_evaluation(
     JobLimitReached, StorageLimitReached
         If the tenant may have no more of them.
     """
-    with workspace.database.reading() as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-        # Before the set is read; `create` looks again in its transaction.
+    with ctx.workspace.database.reading() as session:
+        row = CalibrationRepository(session, ctx.tenant_id).find_ready(reference)
+        # Before the set is read; `create` checks again in its transaction.
         title = f"Calibration {row.name}@{row.version}"
-        EvaluationRepository(session, tenant_id).require_free(row.id, name, title)
+        EvaluationRepository(session, ctx.tenant_id).require_free(row.id, name, title)
     require_records(row)
     evaluation_id = uuid.uuid4()
     files = JobFiles.of(row.id, evaluation_id)
-    try:
-        asked = SetToRead(uploaded.path, LOCATION, _reading(row, labels), labels_required=False)
-        with workspace.runners.read_sets([asked], workspace.limits.datasets) as (dataset,):
+    with deleted_on_failure(ctx.workspace.artifacts, files.prefix):
+        asked = SetToRead(
+            uploaded.path,
+            LOCATION,
+            reading_options(
+                CalibrationConfig.model_validate(row.config), labels, kind=row.data["kind"]
+            ),
+            labels_required=False,
+        )
+        with ctx.workspace.runners.read_sets([asked], ctx.workspace.limits.datasets) as (dataset,):
             info = dataset.info
-            _suits(workspace, tenant_id, row, dataset)
-            if info.labelled:
-                n_classes = len(row.config["classes"])
-                check_label_range(dataset.labels(), LOCATION, n_classes)
-            shards = keep_shards(
-                workspace.artifacts, files, dataset, role=LOCATION, label=uploaded.label
-            )
-            kept = list(enforce_storage_quota(workspace.database, tenant_id, limits, shards))
-        with workspace.database.session(invalidates_cache=False) as session:
-            evaluation = EvaluationRepository(session, tenant_id).create(
+            _check_compatible(ctx, row, dataset)
+            kept = _stored(ctx, files, dataset, uploaded.label)
+        with accepted(ctx, row.id, evaluation=name) as session:
+            return EvaluationRepository(session, ctx.tenant_id).create(
                 evaluation_id,
                 calibration_id=row.id,
                 name=name,
@@ -85,16 +87,40 @@ def start_evaluation(
                 },
                 artifacts=kept,
             )
-            record_success(act, session, evaluation_subject(row.id, name))
-            enforce_quotas(session, tenant_id, limits)
-    except OutcomeUnknown:
-        # There may be a row that refers to them; if there is none, they are swept.
-        raise
-    except BaseException:
-        workspace.artifacts.delete(workspace.artifacts.keys(files.prefix))
-        raise
-    workspace.job_available.release()
-    return evaluation
+
+
+def _stored(
+    ctx: CallContext, files: JobFiles, dataset: UploadedSet, label: str
+) -> list[NewArtifact]:
+    shards = store_shards(ctx.workspace.artifacts, files, dataset, role=LOCATION, label=label)
+    return list(enforce_storage_quota(ctx.workspace.database, ctx.tenant_id, ctx.limits, shards))
+
+
+def _check_compatible(ctx: CallContext, row: models.Calibration, dataset: UploadedSet) -> None:
+    """Refuse sets of another kind, rows that the model cannot take, and unknown labels."""
+    workspace, info, expected = ctx.workspace, dataset.info, row.data["kind"]
+    if info.kind != expected:
+        raise InvalidDataset.at(
+            LOCATION, f"holds {info.kind} where the calibration set held {expected}"
+        )
+    n_classes = len(row.config["classes"])
+    served = load_served(workspace, ctx.tenant_id, str(row.id))
+    if served.onnx_model is not None:
+        onnx_model = served.onnx_model
+        workspace.runners.predict(
+            onnx_model.files, onnx_model.resolved, dataset.trial.arrays, location=LOCATION
+        )
+    elif info.n_classes != n_classes:
+        raise InvalidDataset.at(
+            f"{LOCATION}.{expected}",
+            f"expected {n_classes} classes as in the calibration set, got {info.n_classes}",
+        )
+    model = ModelDescription.of(row)
+    if model is not None:
+        limit = workspace.limits.max_row_passes
+        check_rows(model, info.n_samples, limit=limit, location=LOCATION)
+    if info.labelled:
+        check_label_range(dataset.labels(), LOCATION, n_classes)
 
 
 def get_evaluation(
@@ -115,68 +141,29 @@ def list_evaluations(
         return EvaluationRepository(session, tenant_id).of_calibration(row.id)
 
 
-def cancel_evaluation(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    reference: str,
-    name: str,
-    *,
-    act: AuditEvent | None = None,
-) -> models.Evaluation:
+def cancel_evaluation(ctx: CallContext, reference: str, name: str) -> models.Evaluation:
     """Ask a queued or running evaluation to stop."""
-    with workspace.database.session() as session:
-        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
-        evaluation = EvaluationRepository(session, tenant_id).request_cancel(row.id, name)
-        record_success(act, session, evaluation_subject(row.id, name))
+    evaluation = _change(ctx, reference, name, EvaluationRepository.request_cancel)
     if evaluation.status == "cancelled":
-        delete_unnamed_files(workspace, tenant_id, JobFiles.of(row.id, evaluation.id))
+        files = JobFiles.of(evaluation.calibration_id, evaluation.id)
+        delete_unnamed_files(ctx.workspace, ctx.tenant_id, files)
     return evaluation
 
 
-def delete_evaluation(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
+def delete_evaluation(ctx: CallContext, reference: str, name: str) -> None:
+    """Delete a finished evaluation and its files."""
+    ctx.workspace.artifacts.delete(_change(ctx, reference, name, EvaluationRepository.delete))
+
+
+def _change(
+    ctx: CallContext,
     reference: str,
     name: str,
-    *,
-    act: AuditEvent | None = None,
-) -> None:
-    """Delete a finished evaluation and its files."""
-    with workspace.database.session() as session:
-        row = CalibrationRepository(session, tenant_id).find(reference, with_files=False)
-        keys = EvaluationRepository(session, tenant_id).delete(row.id, name)
-        record_success(act, session, evaluation_subject(row.id, name))
-    workspace.artifacts.delete(keys)
-
-
-def _reading(row: models.Calibration, labels: UploadedFile | None) -> Reading:
-    """Return how the set is read: as the calibration's own were."""
-    config, data = row.config, row.data
-    asked = CalibrationConfig.model_validate(config)
-    return asked_reading(asked, labels, kind=data["kind"])
-
-
-def _suits(
-    workspace: Workspace, tenant_id: uuid.UUID, row: models.Calibration, dataset: UploadedSet
-) -> None:
-    """Refuse a set of another kind, and one whose first rows the model cannot take."""
-    expected = row.data["kind"]
-    if dataset.info.kind != expected:
-        raise InvalidDataset.at(
-            LOCATION, f"holds {dataset.info.kind} where the calibration set held {expected}"
-        )
-    served = load_served(workspace, tenant_id, str(row.id))
-    if served.onnx_model is not None:
-        onnx_model = served.onnx_model
-        workspace.runners.predict(
-            onnx_model.files, onnx_model.resolved, dataset.trial.arrays, location=LOCATION
-        )
-    elif dataset.info.n_classes != len(served.class_names):
-        raise InvalidDataset.at(
-            f"{LOCATION}.{expected}",
-            f"expected {len(served.class_names)} classes as in the calibration set, "
-            f"got {dataset.info.n_classes}",
-        )
-    if row.onnx_model is not None:
-        limit = workspace.limits.max_row_passes
-        check_further_budget(row.onnx_model, dataset.info.n_samples, limit=limit)
+    change: Callable[[EvaluationRepository, uuid.UUID, str], Result],
+) -> Result:
+    """Change an evaluation of a calibration and record it in the audit log."""
+    with ctx.workspace.database.session() as session:
+        row = CalibrationRepository(session, ctx.tenant_id).find(reference, with_files=False)
+        result = change(EvaluationRepository(session, ctx.tenant_id), row.id, name)
+        record_success(ctx.event, session, evaluation_subject(row.id, name))
+    return result

@@ -8,73 +8,57 @@ from urllib.parse import quote
 
 from fastapi import APIRouter, Request, Response
 from pydantic import BaseModel, Field
+from starlette.concurrency import run_in_threadpool
 
 import models
-from service.calibrations.uploaded_files import UploadedFile
+from service.calibrations.routes import EVENT_ROUTE, event_stream
+from service.calibrations.upload_form import form_body, part_rules
 from service.errors import InvalidInput
 from service.evaluations import evaluations
 from service.http.dependencies import (
-    ActDep,
     CalibrationRef,
+    CallDep,
     EvaluationName,
-    LanesDep,
-    LimitsDep,
+    ServicesDep,
     TenantDep,
     WorkspaceDep,
 )
 from service.http.job_events import (
     PREFER_HEADER,
+    EventStream,
     Progress,
-    is_finished,
-    progress_of,
-    wait_seconds,
-    wait_until_finished,
+    answer_job,
+    evaluation_of_id,
+    job_resource,
 )
 from service.http.problems import problems
 from service.http.upload_quota import received_upload
-from service.http.uploads import PartRule, SpooledFile, UploadLimits
 from service.storage.evaluations import MAX_NAME_CHARACTERS
 
 MAX_NAME_BYTES = 1000
 
-# Names may hold a slash: servers decode paths before they are matched.
+# Names may contain a slash, since servers decode paths before routing.
 router = APIRouter(tags=["evaluations"])
 
-REQUEST_BODY: dict[str, Any] = {
-    "required": True,
-    "content": {
-        "multipart/form-data": {
-            "schema": {
-                "type": "object",
-                "required": ["evaluation", "name"],
-                "additionalProperties": False,
-                "properties": {
-                    "evaluation": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": "A set as for /calibrate; it may lack labels.",
-                    },
-                    "evaluation_labels": {
-                        "type": "string",
-                        "format": "binary",
-                        "description": "Labels of a set in .npy, as .npy.",
-                    },
-                    "name": {
-                        "type": "string",
-                        "minLength": 1,
-                        "maxLength": MAX_NAME_CHARACTERS,
-                        "examples": ["rotated by 30 degrees"],
-                        "description": "What the set is called, once per calibration.",
-                    },
-                },
-            }
-        }
-    },
+FILES = {
+    "evaluation": "A set as for /calibrate; it may lack labels.",
+    "evaluation_labels": "Labels of a set in .npy, as .npy.",
 }
+REQUEST_BODY = form_body(
+    FILES,
+    required=["evaluation", "name"],
+    name={
+        "type": "string",
+        "minLength": 1,
+        "maxLength": MAX_NAME_CHARACTERS,
+        "examples": ["rotated by 30 degrees"],
+        "description": "What the set is called, once per calibration.",
+    },
+)
 
 
 class Evaluation(BaseModel):
-    """A further set, and what the calibration's tables say of it."""
+    """A further set and its evaluation by the calibration's tables."""
 
     id: uuid.UUID = Field(description="Of this evaluation, for good.")
     name: str = Field(examples=["rotated by 30 degrees"], description="Once per calibration.")
@@ -97,19 +81,8 @@ class Evaluations(BaseModel):
 
 
 def resource(row: models.Evaluation) -> Evaluation:
-    """Render a row."""
-    return Evaluation(
-        id=row.id,
-        name=row.name,
-        labelled=row.labelled,
-        status=row.status,
-        progress=progress_of(row),
-        created_at=row.created_at,
-        finished_at=row.finished_at,
-        data=row.data,
-        result=row.result,
-        error=row.error,
-    )
+    """Return the resource of a row."""
+    return job_resource(Evaluation, row)
 
 
 @router.post(
@@ -125,56 +98,38 @@ def resource(row: models.Evaluation) -> Evaluation:
 async def post_evaluation(
     request: Request,
     response: Response,
-    workspace: WorkspaceDep,
-    act: ActDep,
-    limits: LimitsDep,
+    ctx: CallDep,
     calibration_id: CalibrationRef,
-    lanes: LanesDep,
+    services: ServicesDep,
 ) -> Evaluation:
     """Run the model over a further set, labelled or not, and judge it by the tables as they are."""
-    tenant_id = act.tenant_id
-    upload_limits: UploadLimits = request.app.state.upload_limits
-    a_set = PartRule(max_bytes=upload_limits.max_dataset_bytes, repeatable=False, is_file=True)
-    parts = {
-        "evaluation": a_set,
-        "evaluation_labels": a_set,
-        "name": PartRule(max_bytes=MAX_NAME_BYTES, repeatable=False, is_file=False),
-    }
-    async with received_upload(request, workspace, tenant_id, limits, parts=parts) as spooled:
+    parts = part_rules(services.upload_limits, FILES, {"name": MAX_NAME_BYTES})
+    async with received_upload(
+        request, ctx.workspace, ctx.tenant_id, ctx.limits, parts=parts
+    ) as spooled:
         name, files = spooled.text("name"), spooled.files("evaluation")
         if not files:
             raise InvalidInput.at("evaluation", "this part is required: a set to judge")
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
-        labels = spooled.files("evaluation_labels")
-        row = await lanes.upload.run(
+        row = await services.lanes.upload.run(
             evaluations.start_evaluation,
-            workspace,
-            tenant_id,
+            ctx,
             calibration_id,
-            act=act,
             name=name,
-            uploaded=_file(files[0]),
-            labels=_file(labels[0]) if labels else None,
-            limits=limits,
+            uploaded=files[0],
+            labels=next(iter(spooled.files("evaluation_labels")), None),
         )
-    seconds = wait_seconds(request)
     of_calibration = str(row.calibration_id)
-    row = await wait_until_finished(
-        request,
-        lambda: evaluations.get_evaluation(workspace, tenant_id, of_calibration, name),
-        seconds,
+    return resource(
+        await answer_job(
+            request,
+            response,
+            services.job_watch,
+            f"/calibrations/{of_calibration}/evaluations/{quote(name, safe='')}",
+            lambda: evaluations.get_evaluation(ctx.workspace, ctx.tenant_id, of_calibration, name),
+        )
     )
-    response.headers["Location"] = (
-        f"/calibrations/{of_calibration}/evaluations/{quote(name, safe='')}"
-    )
-    if is_finished(row):
-        response.status_code = HTTPStatus.CREATED
-    return resource(row)
-
-
-def _file(found: SpooledFile) -> UploadedFile:
-    return UploadedFile(found.path, found.label, found.sha256)
 
 
 @router.get(
@@ -188,6 +143,30 @@ def list_evaluations(
     """List the further sets of a calibration, oldest first."""
     rows = evaluations.list_evaluations(workspace, tenant_id, calibration_id)
     return Evaluations(evaluations=[resource(row) for row in rows])
+
+
+# Registered before the route of an evaluation, whose name may contain a slash.
+@router.get(
+    "/calibrations/{calibration_id}/evaluations/{evaluation_name:path}/events",
+    summary="Follow an evaluation",
+    **EVENT_ROUTE,
+)
+async def follow_evaluation(
+    workspace: WorkspaceDep,
+    tenant_id: TenantDep,
+    calibration_id: CalibrationRef,
+    evaluation_name: EvaluationName,
+    services: ServicesDep,
+) -> EventStream:
+    """Send what `GET /calibrations/{calibration_id}/events` sends, of an evaluation."""
+    row = await run_in_threadpool(
+        evaluations.get_evaluation, workspace, tenant_id, calibration_id, evaluation_name
+    )
+
+    def read() -> Evaluation:
+        return resource(evaluation_of_id(workspace, tenant_id, row.id))
+
+    return event_stream(row, services.job_watch, read)
 
 
 @router.get(
@@ -214,17 +193,10 @@ def get_evaluation(
     responses=problems(404, 409),
 )
 def cancel_evaluation(
-    workspace: WorkspaceDep,
-    act: ActDep,
-    calibration_id: CalibrationRef,
-    evaluation_name: EvaluationName,
+    ctx: CallDep, calibration_id: CalibrationRef, evaluation_name: EvaluationName
 ) -> Evaluation:
     """Ask an evaluation to stop; it does so within a batch."""
-    return resource(
-        evaluations.cancel_evaluation(
-            workspace, act.tenant_id, calibration_id, evaluation_name, act=act
-        )
-    )
+    return resource(evaluations.cancel_evaluation(ctx, calibration_id, evaluation_name))
 
 
 @router.delete(
@@ -234,12 +206,7 @@ def cancel_evaluation(
     responses=problems(404, 409),
 )
 def delete_evaluation(
-    workspace: WorkspaceDep,
-    act: ActDep,
-    calibration_id: CalibrationRef,
-    evaluation_name: EvaluationName,
+    ctx: CallDep, calibration_id: CalibrationRef, evaluation_name: EvaluationName
 ) -> None:
     """Delete a further set that has ended; its name may be used again."""
-    evaluations.delete_evaluation(
-        workspace, act.tenant_id, calibration_id, evaluation_name, act=act
-    )
+    evaluations.delete_evaluation(ctx, calibration_id, evaluation_name)

@@ -1,30 +1,29 @@
-"""Judge a claimed further set by the tables of its calibration, and publish what was found."""
+"""Run of an evaluation: record a further set and judge it by the calibration's tables."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import models
 from howsure.statistics.error_samples import mislabelled_candidates
 from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import OOD_LEVELS
+from howsure.statistics.records.records import Records
 from howsure.statistics.shift.evaluation import evaluate_set
 from service.calibrations.run import MISLABELLED_SHOWN
 from service.jobs.progress import Progress
 from service.jobs.queue import ClaimedJob, JobQueue
-from service.jobs.record_set import artifacts_of, load_records, record_set, shard_tasks
+from service.jobs.record_set import load_records, record_set
 from service.storage.artifact_keys import JobFiles
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 from service.storage.fit_results import core_table, tables_of
-from service.storage.shards import join_records
 from service.workspace import Workspace
-
-RECORDS: models.ArtifactRole = "evaluation_records"
 
 
 def run_evaluation(
     workspace: Workspace, queue: JobQueue, job: ClaimedJob, *, check: Callable[[], None]
 ) -> None:
-    """Judge a claimed further set by the tables of its calibration and publish what was found.
+    """Judge a claimed further set by the tables of its calibration and publish the results.
 
     Raises
     ------
@@ -39,50 +38,52 @@ def run_evaluation(
     known = load_records(workspace, calibration, "records")
     if known is None:
         raise RuntimeError(f"calibration {calibration.id} lacks its records")
-    n_samples = evaluation.data["samples"]
-    tasks = shard_tasks(
+    recorded = record_set(
+        workspace,
         calibration,
-        [found for found in evaluation.artifacts if found.role == "evaluation"],
+        evaluation.artifacts,
+        "evaluation_records",
         files=JobFiles.of(calibration.id, evaluation.id),
-        role=RECORDS,
-        location="evaluation",
-        n_samples=n_samples,
+        n_samples=evaluation.data["samples"],
+        progress=progress,
     )
-    artifacts = artifacts_of(tasks, record_set(workspace, tasks, progress))
-    further = join_records(workspace.artifacts, artifacts, n_samples=n_samples)
+    if recorded is None:
+        raise RuntimeError(f"evaluation {evaluation.id} lacks its set")
     progress.report("judge", 0, 1, now=True)
     config = calibration.config
     served = {int(k): measure for k, measure in (calibration.serve or {}).items()}
     result = evaluate_set(
         {k: {row.measure: core_table(row) for row in rows if row.k == k} for k in served},
         known,
-        further,
+        recorded.records,
         served=served,
         labelled=evaluation.labelled,
         n_classes=len(config["classes"]),
         levels=sorted({*OOD_LEVELS, config["ood"]["level"]}),
         seed=config["seed"],
     )
-    plain = to_plain(result)
-    if evaluation.labelled:
-        plain["mislabelled"] = {
-            str(row.k): to_plain(
-                mislabelled_candidates(
-                    further,
-                    row.k,
-                    row.column,
-                    core_table(row),
-                    n=MISLABELLED_SHOWN,
-                    leave_one_out=False,
-                )
-            )
-            for row in rows
-            if row.served
-        }
+    mislabelled = _mislabelled(recorded.records, rows) if evaluation.labelled else {}
     queue.publish(
         job,
         rows=[],
-        artifacts=artifacts,
+        artifacts=recorded.artifacts,
         keep_sets=workspace.keep_inputs == "all",
-        result=plain,
+        result=to_plain(result) | mislabelled,
     )
+
+
+def _mislabelled(records: Records, rows: Sequence[models.BinTable]) -> dict[str, Any]:
+    """Return the samples that are probably mislabelled, by event."""
+    found = {
+        str(row.k): mislabelled_candidates(
+            records,
+            row.k,
+            row.column,
+            core_table(row),
+            n=MISLABELLED_SHOWN,
+            leave_one_out=False,
+        )
+        for row in rows
+        if row.served
+    }
+    return {"mislabelled": to_plain(found)}

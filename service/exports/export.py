@@ -1,28 +1,171 @@
-"""What a calibration's file holds beside the model, and whether it can be one file at all."""
+"""Export of a calibration as one ONNX file, compared with the service before it is given out."""
 
 import json
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import models
 from howsure.statistics.measures import parse_measure
 from service.access.quotas import enforce_quotas
-from service.access.rate_limits import NO_LIMITS, TenantLimits
 from service.errors import ArtifactDamaged, Conflict, InferenceFailed, NotFound, OutcomeUnknown
 from service.exports.parity import Parity, compare_answers, require_parity
 from service.graph.export_spec import ExportEvent, ExportSpec
+from service.jobs.acceptance import CallContext
 from service.jobs.samples import KeptSamples
 from service.predictions.load_calibration import is_deleted, load_served
 from service.predictions.lookup import SHOWN_CLASSES, answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedOnnxModel
-from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import LAST_LAYER
+from service.runner.messages.passes import LAST_LAYER
 from service.storage.artifact_rows import ExportRepository, KeptExport, NewArtifact
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
+
+PARITY_ROWS = 1000
+PARITY_BYTES = 2**28  # sent to a child in one request, which holds them twice
+DELETED = "The calibration was deleted."
+
+
+@dataclass(frozen=True)
+class ExportedFile:
+    """An exported file on this machine, with its download name, digest and parity."""
+
+    path: Path
+    name: str
+    sha256: str
+    parity: Parity
+
+
+@contextmanager
+def exported_file(ctx: CallContext, reference: str) -> Iterator[ExportedFile]:
+    """Yield the exported file of a calibration; the first call makes, compares and stores it.
+
+    Raises
+    ------
+    NotFound
+        If there is no such calibration.
+    Conflict
+        If it has not succeeded, cannot be one file, or the file differs from the service.
+    StorageLimitReached
+        If the tenant may store no more, and the file is not stored yet.
+    ServiceError
+        If the model cannot be run.
+    """
+    served = load_served(ctx.workspace, ctx.tenant_id, reference)
+    with ExitStack() as opened:
+        with _deletion_as_not_found(ctx.workspace, ctx.tenant_id, served.ref.id):
+            kept = _find_or_make(ctx, served)
+            path = opened.enter_context(ctx.workspace.artifacts.local_path(kept.key, kept.sha256))
+        found = kept.parity
+        yield ExportedFile(
+            path=path,
+            name=f"{served.ref.name}-{served.ref.version}.onnx",
+            sha256=kept.sha256,
+            parity=Parity(found.samples, found.classes, found.bins, found.probability),
+        )
+
+
+@contextmanager
+def exported_companion(
+    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
+) -> Iterator[Path]:
+    """Yield a file of external weights, under the name the model knows it by.
+
+    Raises
+    ------
+    NotFound, Conflict
+        If there is no such calibration or file, or it has not succeeded.
+    """
+    with workspace.database.reading() as session:
+        row = CalibrationRepository(session, tenant_id).find_ready(reference)
+    companions = {file.label: file for file in row.artifacts if file.role == "model_data"}
+    if name not in companions:
+        raise NotFound(f"The model of calibration {row.id} has no file of this name.")
+    with ExitStack() as opened:
+        stored = companions[name]
+        with _deletion_as_not_found(workspace, tenant_id, row.id):
+            path = opened.enter_context(workspace.artifacts.local_path(stored.key, stored.sha256))
+        yield path
+
+
+@contextmanager
+def _deletion_as_not_found(
+    workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID
+) -> Iterator[None]:
+    """Raise `NotFound` if the calibration was deleted, with its files, during the block."""
+    try:
+        yield
+    except (ArtifactDamaged, InferenceFailed) as error:
+        if is_deleted(workspace, tenant_id, calibration_id):
+            raise NotFound(DELETED) from error
+        raise
+
+
+def _find_or_make(ctx: CallContext, served: ServedCalibration) -> KeptExport:
+    kept = _find(ctx, served)
+    if kept is None:
+        _make(ctx, served)
+        kept = _find(ctx, served)
+    if kept is None:
+        raise NotFound(DELETED)
+    return kept
+
+
+def _find(ctx: CallContext, served: ServedCalibration) -> KeptExport | None:
+    with ctx.workspace.database.reading() as session:
+        return ExportRepository(session, ctx.tenant_id).find(served.ref.id)
+
+
+def _make(ctx: CallContext, served: ServedCalibration) -> None:
+    """Make the file, run it and the service on the same rows, and store it if they agree."""
+    onnx_model, runners = exportable_model(served), ctx.workspace.runners
+    with ctx.workspace.database.reading() as session:
+        row = CalibrationRepository(session, ctx.tenant_id).get(served.ref.id)
+    samples = KeptSamples.of(ctx.workspace.artifacts, row)
+    if samples is None:
+        raise Conflict(
+            "No samples of this calibration are stored, so a file cannot be compared with the "
+            "service; export the calibration that its bins came from, or calibrate on a service "
+            "that keeps inputs."
+        )
+    first = samples.inputs(1)
+    rows = samples.inputs(parity_rows(sum(array.nbytes for array in first.values())))
+    spec = export_spec(served, onnx_model, row)
+    exported = runners.export(onnx_model.files, onnx_model.resolved, spec.as_dict(), rows)
+    ours = runners.predict(onnx_model.files, onnx_model.resolved, rows)
+    parity = compare_answers(answers_of(served, ours, ours.uncertainty), exported.outputs)
+    require_parity(parity)
+    _store(ctx, served, exported.content, parity)
+
+
+def parity_rows(row_bytes: int) -> int:
+    """Return the number of rows to compare a file on: fewer where a row is large."""
+    return max(1, min(PARITY_ROWS, PARITY_BYTES // max(row_bytes, 1)))
+
+
+def _store(ctx: CallContext, served: ServedCalibration, content: bytes, parity: Parity) -> None:
+    """Store the file, then the rows that refer to it; of two made at once the first stays."""
+    artifacts = ctx.workspace.artifacts
+    key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
+    stored = artifacts.put_bytes(key, content)
+    try:
+        with ctx.workspace.database.session(invalidates_cache=False) as session:
+            export = models.Export(
+                tenant_id=ctx.tenant_id, calibration_id=served.ref.id, **asdict(parity)
+            )
+            artifact = NewArtifact("export", 0, "model.onnx", key, stored.sha256, stored.size)
+            kept = ExportRepository(session, ctx.tenant_id).add(export, artifact)
+            enforce_quotas(session, ctx.tenant_id, replace(ctx.limits, jobs=0))
+    except OutcomeUnknown:
+        # A row may refer to the file; if none does, the sweeper deletes it.
+        raise
+    except BaseException:
+        artifacts.delete([key])
+        raise
+    if not kept:
+        artifacts.delete([key])
 
 
 def exportable_model(served: ServedCalibration) -> ServedOnnxModel:
@@ -36,8 +179,8 @@ def exportable_model(served: ServedCalibration) -> ServedOnnxModel:
     """
     if served.onnx_model is None:
         raise Conflict(
-            "This calibration has no ONNX model: it was made from uploaded outputs. Its bins can "
-            "be had from /bins."
+            "This calibration has no ONNX model: it was made from uploaded outputs. Its bins are "
+            "at /bins."
         )
     if served.onnx_model.files.members or served.onnx_model.resolved.get("averaged"):
         raise Conflict(
@@ -64,7 +207,7 @@ def export_spec(
         ood_threshold=served.ood_threshold,
         accept_thresholds=tuple(served.accept_thresholds.items()),
         metadata=_metadata(served, row),
-        # The events that the head is made for, of which a refit may serve fewer.
+        # The events of the model's head, of which a refit may serve fewer.
         top_k=tuple(onnx_model.resolved["top_k"]),
     )
 
@@ -91,170 +234,3 @@ def _metadata(served: ServedCalibration, row: models.Calibration) -> dict[str, s
         "versions": json.dumps(row.versions),
     }
     return {f"howsure.{name}": value for name, value in values.items()}
-
-
-PARITY_ROWS = 1000
-PARITY_BYTES = 2**28  # they go to a child in one request, and are there twice
-DELETED = "The calibration was deleted."
-
-
-@dataclass(frozen=True)
-class ExportedFile:
-    """The file on this machine, what it is called, its digest and its parity."""
-
-    path: Path
-    name: str
-    sha256: str
-    parity: Parity
-
-
-@contextmanager
-def exported_file(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    reference: str,
-    limits: TenantLimits = NO_LIMITS,
-) -> Iterator[ExportedFile]:
-    """Give the file of a calibration; the first time it is made, compared and kept.
-
-    Raises
-    ------
-    NotFound
-        If there is no such calibration.
-    Conflict
-        If it has not succeeded, cannot be one file, or the file answers otherwise.
-    StorageLimitReached
-        If the tenant may store no more, and it is not kept yet.
-    ServiceError
-        If the model cannot be run.
-    """
-    served = load_served(workspace, tenant_id, reference)
-    with ExitStack() as opened:
-        with _found(workspace, tenant_id, served.ref.id):
-            kept = _kept(workspace, tenant_id, served, limits)
-            path = opened.enter_context(workspace.artifacts.local_path(kept.key, kept.sha256))
-        found = kept.parity
-        yield ExportedFile(
-            path=path,
-            name=f"{served.ref.name}-{served.ref.version}.onnx",
-            sha256=kept.sha256,
-            parity=Parity(found.samples, found.classes, found.bins, found.probability),
-        )
-
-
-@contextmanager
-def _found(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> Iterator[None]:
-    """Say of a calibration that is deleted meanwhile, and its files with it, that there is none."""
-    try:
-        yield
-    except (ArtifactDamaged, InferenceFailed) as error:
-        if is_deleted(workspace, tenant_id, calibration_id):
-            raise NotFound(DELETED) from error
-        raise
-
-
-def _kept(
-    workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration, limits: TenantLimits
-) -> KeptExport:
-    """Return what is kept of the file, which is made first where there is none."""
-    with workspace.database.reading() as session:
-        kept = ExportRepository(session, tenant_id).find(served.ref.id)
-    if kept is None:
-        _make(workspace, tenant_id, served, limits)
-        with workspace.database.reading() as session:
-            kept = ExportRepository(session, tenant_id).find(served.ref.id)
-    if kept is None:
-        raise NotFound(DELETED)
-    return kept
-
-
-def _make(
-    workspace: Workspace, tenant_id: uuid.UUID, served: ServedCalibration, limits: TenantLimits
-) -> None:
-    """Write the file, run it and the service on the same rows, and keep it if they agree."""
-    onnx_model = exportable_model(served)
-    with workspace.database.reading() as session:
-        row = CalibrationRepository(session, tenant_id).get(served.ref.id)
-    rows = _stored_rows(workspace, row)
-    spec = export_spec(served, onnx_model, row)
-    exported = workspace.runners.export(onnx_model.files, onnx_model.resolved, spec.as_dict(), rows)
-    ours = workspace.runners.predict(onnx_model.files, onnx_model.resolved, rows)
-    parity = compare_answers(answers_of(served, ours, ours.uncertainty), exported.outputs)
-    require_parity(parity)
-    _keep(workspace, tenant_id, served, exported.content, parity, limits)
-
-
-def _stored_rows(workspace: Workspace, row: models.Calibration) -> Mapping[str, Array]:
-    samples = KeptSamples.of(workspace.artifacts, row)
-    if samples is None:
-        raise Conflict(
-            "No samples of this calibration are stored, so a file cannot be compared with the "
-            "service; export the calibration that its bins came from, or calibrate on a service "
-            "that keeps inputs."
-        )
-    first = samples.inputs(1)
-    return samples.inputs(parity_rows(sum(array.nbytes for array in first.values())))
-
-
-def parity_rows(row_bytes: int) -> int:
-    """Return on how many rows of this size a file is compared: fewer where one is large."""
-    return max(1, min(PARITY_ROWS, PARITY_BYTES // max(row_bytes, 1)))
-
-
-def _keep(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    served: ServedCalibration,
-    content: bytes,
-    parity: Parity,
-    limits: TenantLimits,
-) -> None:
-    """Store the file, then the rows that refer to it; of two made at once the first stays."""
-    key = f"calibrations/{served.ref.id}/export-{uuid.uuid4()}"
-    stored = workspace.artifacts.put_bytes(key, content)
-    try:
-        with workspace.database.session(invalidates_cache=False) as session:
-            kept = ExportRepository(session, tenant_id).add(
-                models.Export(
-                    tenant_id=tenant_id,
-                    calibration_id=served.ref.id,
-                    samples=parity.samples,
-                    classes=parity.classes,
-                    bins=parity.bins,
-                    probability=parity.probability,
-                ),
-                NewArtifact("export", 0, "model.onnx", key, stored.sha256, stored.size),
-            )
-            enforce_quotas(session, tenant_id, replace(limits, jobs=0))
-    except OutcomeUnknown:
-        # There may be a row that refers to them; if there is none, they are swept.
-        raise
-    except BaseException:
-        workspace.artifacts.delete([key])
-        raise
-    if not kept:
-        workspace.artifacts.delete([key])
-
-
-@contextmanager
-def exported_companion(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, name: str
-) -> Iterator[Path]:
-    """Give a file of external weights, under the name the model knows it by.
-
-    Raises
-    ------
-    NotFound, Conflict
-        If there is no such calibration or file, or it has not succeeded.
-    """
-    with workspace.database.reading() as session:
-        row = CalibrationRepository(session, tenant_id).find_ready(reference)
-    stored = next(
-        (file for file in row.artifacts if file.role == "model_data" and file.label == name), None
-    )
-    if stored is None:
-        raise NotFound(f"The model of calibration {row.id} has no file of this name.")
-    with ExitStack() as opened:
-        with _found(workspace, tenant_id, row.id):
-            path = opened.enter_context(workspace.artifacts.local_path(stored.key, stored.sha256))
-        yield path

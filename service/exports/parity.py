@@ -1,4 +1,4 @@
-"""An exported file beside the service: how far their answers to the same rows lie apart."""
+"""Comparison of an exported file's answers with the service's on the same rows."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ TOP_CLASSES = "topk_class"
 
 @dataclass(frozen=True)
 class Parity:
-    """How the calibrated file answered beside the service."""
+    """Differences between the exported file and the service."""
 
     samples: Annotated[int, Field(description="Rows of the calibration set that both answered.")]
     classes: Annotated[int, Field(description="Rows with another class.")]
@@ -27,7 +27,7 @@ class Parity:
     ]
 
     def __str__(self) -> str:
-        """Return it as it stands in a header."""
+        """Return the value of the header."""
         return (
             f"samples={self.samples}; classes={self.classes}; bins={self.bins}; "
             f"probability={self.probability:.2g}"
@@ -59,7 +59,7 @@ def compare_answers(ours: PredictionBatch, theirs: Mapping[str, Array]) -> Parit
         for part in ("probability", "lower", "upper"):
             own = getattr(answer.found, part)
             apart = np.abs(output(f"{name}_{part}").astype(np.float64) - own)
-            # NaN, of a row that is finite here, is as far apart as can be.
+            # NaN instead of a finite number counts as the largest difference.
             difference = max(difference, float(np.nan_to_num(apart, nan=1.0).max()))
     return Parity(
         samples=len(other_class),
@@ -70,13 +70,13 @@ def compare_answers(ours: PredictionBatch, theirs: Mapping[str, Array]) -> Parit
 
 
 def _prefix(outputs: Mapping[str, Array]) -> str:
-    """Return what stands before the names of a file whose model has some of them itself."""
+    """Return the prefix of the file's own outputs, used if the model has outputs of those names."""
     name = next((name for name in outputs if name.endswith(TOP_CLASSES)), TOP_CLASSES)
     return name.removesuffix(TOP_CLASSES)
 
 
 def require_parity(parity: Parity) -> None:
-    """Refuse a file that answers otherwise.
+    """Refuse a file whose answers differ.
 
     Raises
     ------

@@ -10,6 +10,7 @@ from starlette.background import BackgroundTask
 from service.exports.export import exported_companion, exported_file
 from service.http.dependencies import CalibrationRef, LimitsDep, TenantDep, WorkspaceDep
 from service.http.problems import problems
+from service.jobs.acceptance import CallContext
 
 MEDIA_TYPE = "application/octet-stream"
 FILE: dict[str, Any] = {"content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}}}
@@ -49,8 +50,9 @@ def get_export(
 
     It needs nothing of this service. Weights that came as `model_data` stay in their files.
     """
+    ctx = CallContext(workspace, tenant_id, limits)
     with ExitStack() as opened:
-        found = opened.enter_context(exported_file(workspace, tenant_id, calibration_id, limits))
+        found = opened.enter_context(exported_file(ctx, calibration_id))
         return FileResponse(
             found.path,
             media_type=MEDIA_TYPE,

@@ -1,4 +1,4 @@
-"""Surgery on the caller's ONNX model: what it is, which output counts, and the uncertainty head.
+"""Edit the caller's ONNX model: describe it, choose its output, and add the uncertainty head.
 
 In order, on one ``ModelProto`` that every step edits in place (weights are never copied)::
 
@@ -10,23 +10,22 @@ In order, on one ``ModelProto`` that every step edits in place (weights are neve
     choice = choose_output(plan, trial, n_samples=...)         # choose
     build_serving_graph(model, choice, top_k=...)              # serving
 
-Where the model is run more than once, with noise that is fed, ``plan.tensor`` is first made to
-depend on graph inputs, which are called sites (noise_site) and are fed with ``site.quiet`` for
-the model's own answer::
+For several runs with noise, ``plan.tensor`` is first made to depend on additional graph inputs,
+called sites (noise_site). Fed with ``site.quiet`` the model gives its own answer::
 
     sites = expose_dropout(model, plan.tensor, rate=...)       # dropout
     sites = expose_random(model, plan.tensor)                  # or random_operators
     build_serving_graph(model, choice, top_k=..., sites=sites)
 
-Dropout before the last layer alone stays inside the graph, with masks that are constants of it.
-Their shape is that of what a graph made for it gives for a row::
+Dropout before the last layer only stays inside the graph, with constant masks. Their shape is that
+of the features of one row::
 
     find_last_layer(model.graph, choice.tensor).rate           # last_layer
     expose_features(model, choice)                             # last_layer_dropout
     build_serving_graph(another, choice, top_k=..., last_layer_masks=masks)
 
-One file of all, for others to run, is made from a fresh model with a stored choice, as serving
-graphs are::
+The calibrated model as one file is made from a fresh model with a stored choice, like serving
+graphs::
 
     build_export_graph(model, choice, spec, scalars)           # export
 

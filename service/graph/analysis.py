@@ -1,5 +1,6 @@
 """Constants, tensors that vary between runs, and types of the tensors of a graph."""
 
+import math
 from collections.abc import Iterable, Iterator
 
 import numpy as np
@@ -16,7 +17,13 @@ from onnx import (
 )
 
 from service.graph.gate.versions import MAX_IR_VERSION
-from service.graph.proto import DEFAULT_DOMAINS, NOISE_PREFIX, producers_of, used_names
+from service.graph.proto import (
+    DEFAULT_DOMAINS,
+    NOISE_PREFIX,
+    attribute,
+    producers_of,
+    used_names,
+)
 
 HAND_ON = frozenset(("Identity", "Cast"))
 LARGEST_READ = 1024  # values; a ratio, a shape
@@ -37,7 +44,7 @@ class SmallConstants:
         self._producers = producers_of(graph)
 
     def read(self, name: str) -> NDArray[np.generic] | None:
-        """Return the values of a tensor, or None if it is no constant, or a long one."""
+        """Return the values of a tensor, or None if it is not a short constant."""
         value = self._find(name, HAND_ON)
         return None if value is None else _array(value)
 
@@ -94,7 +101,7 @@ def _array(value: object) -> NDArray[np.generic] | None:
         return array if array.dtype.kind in "fi" else None
     if value.data_location == TensorProto.EXTERNAL or value.data_type == TensorProto.STRING:
         return None
-    if np.prod([max(size, 0) for size in value.dims], dtype=object) > LARGEST_READ:
+    if _count(value) > LARGEST_READ:
         return None
     try:
         return numpy_helper.to_array(value)
@@ -102,13 +109,13 @@ def _array(value: object) -> NDArray[np.generic] | None:
         return None
 
 
-SMALL_VALUES = 64  # of a shape, say: what a Reshape gives depends on them
+SMALL_VALUES = 64  # e.g. of a shape, on which the output of a Reshape depends
 
 
 def tensor_types(graph: GraphProto, opset: int) -> dict[str, TypeProto]:
-    """Return the types that can be told: those behind operators of other domains may be missing.
+    """Return the types that can be inferred; those after operators of other domains may be missing.
 
-    Weights are left out of the copy that is looked at; their types and shapes stand for them.
+    Inference uses a copy without weights, which are replaced by their types and shapes.
     """
     model = ModelProto(ir_version=MAX_IR_VERSION)
     domains = {node.domain for node in graph.node if node.domain not in DEFAULT_DOMAINS}
@@ -117,7 +124,7 @@ def tensor_types(graph: GraphProto, opset: int) -> dict[str, TypeProto]:
     _copy_without_weights(graph, model.graph)
     try:
         seen = shape_inference.infer_shapes(model, data_prop=True).graph
-    except (RuntimeError, ValueError):  # whatever is wrong, ONNX Runtime will say it better
+    except (RuntimeError, ValueError):  # ONNX Runtime reports the problem better
         return {}
     values = (*seen.input, *seen.value_info, *seen.output)
     return {value.name: value.type for value in values if value.type.tensor_type.elem_type}
@@ -150,15 +157,12 @@ def _weights(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
 
 def _constant_value(node: NodeProto) -> TensorProto | None:
     if node.op_type == "Constant" and node.domain in DEFAULT_DOMAINS and len(node.output) == 1:
-        for attribute in node.attribute:
-            if attribute.name == "value" and attribute.HasField("t"):
-                value: TensorProto = attribute.t
-                return value
+        found = attribute(node, "value")
+        if found is not None and found.HasField("t"):
+            value: TensorProto = found.t
+            return value
     return None
 
 
 def _count(tensor: TensorProto) -> int:
-    count = 1
-    for size in tensor.dims:
-        count *= max(size, 0)
-    return count
+    return math.prod(max(size, 0) for size in tensor.dims)

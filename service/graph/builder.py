@@ -1,4 +1,4 @@
-"""Adding nodes to a graph at the caller's own opset."""
+"""Add nodes to a graph at its own opset."""
 
 from collections.abc import Sequence
 
@@ -9,7 +9,7 @@ from onnx import GraphProto, TensorProto, helper, numpy_helper
 from service.graph.description import OutputChoice, Precision
 from service.graph.proto import PREFIX
 
-# Axes are an attribute of an operator before, an input since.
+# Axes are an attribute before this opset, and an input since.
 SUM_AXES_INPUT_SINCE = 13
 MAX_AXES_INPUT_SINCE = 18
 
@@ -17,11 +17,11 @@ ELEMENT_TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
 
 class GraphBuilder:
-    """Appends nodes to a graph, in place; tensors are known by their names.
+    """Appends nodes to a graph, in place; tensors are identified by name.
 
-    Constants are nodes, for files of IR 3 want every initializer to be an input as well. Nodes
-    carry no name: ONNX Runtime refuses two of the same. ``stem`` keeps the tensors of several
-    builders apart.
+    Constants are nodes, because in IR 3 every initializer must also be an input. Nodes have no
+    names, because ONNX Runtime refuses duplicates. ``stem`` separates the tensor names of several
+    builders.
     """
 
     def __init__(
@@ -42,7 +42,7 @@ class GraphBuilder:
         output: str | None = None,
         **attributes: int | Sequence[int] | TensorProto,
     ) -> str:
-        """Append a node and return its output, under the name given or a new one."""
+        """Append a node and return its output, with the given name or a new one."""
         name = output or self.new_name()
         node = self._graph.node.add(op_type=operator, input=inputs, output=[name])
         node.attribute.extend(helper.make_attribute(key, attributes[key]) for key in attributes)
@@ -72,7 +72,7 @@ class GraphBuilder:
         return self.add("Slice", matrix, *bounds)
 
     def row_sums(self, matrix: str, *, keepdims: int = 1) -> str:
-        """Return the sum of each row, shape (n, 1), or (n,) where the axis is not kept."""
+        """Return the sum of each row, shape (n, 1), or (n,) without ``keepdims``."""
         return self._reduced(
             "ReduceSum",
             matrix,
@@ -82,19 +82,19 @@ class GraphBuilder:
         )
 
     def sums(self, values: str, axes: Sequence[int]) -> str:
-        """Return sums along these axes, which stay, of size 1."""
+        """Return sums along these axes, which are kept with size 1."""
         return self._reduced("ReduceSum", values, axes, axes_input_since=SUM_AXES_INPUT_SINCE)
 
     def largest(self, values: str, axes: Sequence[int]) -> str:
-        """Return the largest values along these axes, which stay, of size 1."""
+        """Return maxima along these axes, which are kept with size 1."""
         return self._reduced("ReduceMax", values, axes, axes_input_since=MAX_AXES_INPUT_SINCE)
 
     def constant(self, values: NDArray[np.generic]) -> str:
-        """Return an array as it is."""
+        """Return an array as a constant."""
         return self.add("Constant", value=numpy_helper.from_array(values))
 
     def new_name(self) -> str:
-        """Return a name that no tensor has."""
+        """Return a new tensor name."""
         self._count += 1
         return f"{PREFIX}{self._stem}{self._count}"
 
@@ -121,9 +121,9 @@ class GraphBuilder:
 def log1p(build: GraphBuilder, y: str) -> str:
     """Return log(1 + y) for y >= 0, exact to a few units in the last place.
 
-    ``u = 1 + y`` is rounded, and ``(y - (u - 1)) / u`` makes good for it, to first order: what it
-    leaves out is less than the square of the rounding. ``Softplus`` will not do in its place: on
-    CUDA it is ``log(exp(a) + 1)``, zero below 1e-7.
+    ``u = 1 + y`` is rounded, and ``(y - (u - 1)) / u`` corrects this to first order, with an error
+    below the square of the rounding. ``Softplus`` cannot be used: on CUDA it is
+    ``log(exp(a) + 1)``, which is zero below 1e-7.
     """
     one = build.number(1)
     u = build.add("Add", y, one)
@@ -134,8 +134,8 @@ def log1p(build: GraphBuilder, y: str) -> str:
 def class_scores(build: GraphBuilder, tensor: str, choice: OutputChoice) -> str:
     """Return the scores, shape (n, n_classes), in the head's precision.
 
-    Float16 goes up to float32 first. Flatten takes (n,), (n, 1), (n, K) and (n, K, 1, 1) alike.
-    Of a binary model's one column, a probability p becomes (1 - p, p) and a logit z (0, z).
+    Float16 is converted to float32. Flatten accepts (n,), (n, 1), (n, K) and (n, K, 1, 1). For a
+    binary model with one column, a probability p becomes (1 - p, p) and a logit z becomes (0, z).
     """
     scores = build.add("Flatten", build.add("Cast", tensor, to=build.element_type), axis=1)
     if choice.positive_column is None:

@@ -19,7 +19,7 @@ from service.graph.description import OnnxModelDescription, TensorSpec, quote
 from service.graph.gate.external_weights import external_files
 from service.graph.gate.versions import check_versions, default_opset
 from service.graph.output.logits import trace
-from service.graph.proto import Producers, operator, producers_of
+from service.graph.proto import Producers, attribute, operator, producers_of
 
 # ai.onnx.ml has two names for one thing.
 LABEL_ATTRIBUTES = {
@@ -30,13 +30,13 @@ LABEL_ATTRIBUTES = {
 }
 LABEL_TYPES = (TensorProto.INT32, TensorProto.INT64, TensorProto.STRING)
 
-ClassLabels = tuple[int, ...] | tuple[str, ...]
+ClassLabels = tuple[int | str, ...]
 
 
 def class_labels(graph: GraphProto) -> ClassLabels | None:
     """Return the labels in the order of the score columns, or None where the graph has none.
 
-    Only nodes that an output comes from directly are asked: classifiers further in, as in a
+    Only nodes that make an output directly are considered: inner classifiers, as in a
     one-against-the-rest model, have labels of their own.
     """
     producers = producers_of(graph)
@@ -57,16 +57,16 @@ def _last_nodes(output: str, producers: Producers) -> Iterator[NodeProto]:
 
 def _labels_of(node: NodeProto) -> ClassLabels | None:
     integers, strings = LABEL_ATTRIBUTES.get(operator(node), ("", ""))
-    for attribute in node.attribute:
-        if attribute.name == integers and attribute.ints:
-            return tuple(attribute.ints)
-        if attribute.name == strings and attribute.strings:
-            return tuple(text.decode("utf-8", "replace") for text in attribute.strings)
+    numbers, texts = attribute(node, integers), attribute(node, strings)
+    if numbers is not None and numbers.ints:
+        return tuple(numbers.ints)
+    if texts is not None and texts.strings:
+        return tuple(text.decode("utf-8", "replace") for text in texts.strings)
     return None
 
 
 def _looked_up(node: NodeProto, producers: Producers, graph: GraphProto) -> ClassLabels | None:
-    """Return the table from which the winning column's label is taken, as skl2onnx writes it."""
+    """Return the table that maps the winning column to its label, as skl2onnx writes it."""
     if operator(node) != "ai.onnx.ml.ArrayFeatureExtractor" or len(node.input) != 2:  # noqa: PLR2004 - table, index
         return None
     index = producers.get(trace(node.input[1], producers)[-1])
@@ -93,14 +93,14 @@ NOT_TENSORS = ("sequence", "map", "optional", "unknown")
 
 
 def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
-    """Describe the model, and refuse what cannot be a classifier of rows.
+    """Describe the model, and refuse models that cannot classify rows.
 
     Raises
     ------
     InvalidOnnxModel
-        If its versions cannot be served; it has no input or no output; an input is no tensor or
-        has no axis for the samples; inputs insist on different numbers of rows; or a weight lies
-        in a file that is not named plainly.
+        If its versions are not supported; it has no input or no output; an input is not a tensor or
+        has no axis for the samples; inputs have different fixed numbers of rows; or weights lie in
+        a file without a plain name.
     """
     check_versions(model)
     graph = model.graph
@@ -128,7 +128,7 @@ def describe_onnx_model(model: ModelProto) -> OnnxModelDescription:
 
 
 def output_specs(graph: GraphProto) -> tuple[TensorSpec, ...]:
-    """Return what the graph gives out."""
+    """Return the graph's outputs."""
     return tuple(tensor_spec(value) for value in graph.output)
 
 
@@ -164,8 +164,8 @@ def _check_names(values: Sequence[TensorSpec]) -> None:
         if len(spec.name) > MAX_NAME_LENGTH:
             raise InvalidOnnxModel.because(
                 ModelRule.NAMES_TOO_LONG,
-                f"{quote(spec.name)}: a name of an input or output has {len(spec.name)} "
-                f"characters, and may have {MAX_NAME_LENGTH}; shorten it",
+                f"{quote(spec.name)}: the name of an input or output has {len(spec.name)} "
+                f"characters; the maximum is {MAX_NAME_LENGTH}; shorten it",
             )
 
 
@@ -189,6 +189,6 @@ def _fixed_batch(inputs: Sequence[TensorSpec]) -> int | None:
     if len(sizes) > 1:
         raise InvalidOnnxModel.because(
             ModelRule.INPUT_SHAPE,
-            "the inputs insist on different numbers of rows: " + "; ".join(map(str, inputs[:10])),
+            "the inputs have different numbers of rows: " + "; ".join(map(str, inputs[:10])),
         )
     return sizes.pop() if sizes else None

@@ -1,10 +1,14 @@
-"""What the service knows of an ONNX model without importing onnx."""
+"""Descriptions of ONNX models that do not import onnx."""
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from msgspec import Meta
 
 MAX_LENGTH = 80
+
+NotNegative: TypeAlias = Annotated[int, Meta(ge=0)]
 
 
 def quote(name: str) -> str:
@@ -23,14 +27,14 @@ def quote_all(names: list[str], *, at_most: int = 10) -> str:
 class TensorSpec:
     """A graph input or output.
 
-    ``dtype`` is numpy's name of the type ("str" for text, "sequence", "map" and the like for what
-    is no tensor, "unknown" where the file does not say). ``shape`` has None for a free dimension,
-    and is itself None where the rank is not declared.
+    ``dtype`` is numpy's name of the type ("str" for text; "sequence", "map" and so on for other
+    values; "unknown" if not declared). ``shape`` has None for a free dimension, and is None if the
+    rank is not declared.
     """
 
     name: str
     dtype: str
-    shape: tuple[int | None, ...] | None
+    shape: tuple[NotNegative | None, ...] | None
 
     def __str__(self) -> str:
         """Return name, type and shape on one line, for messages."""
@@ -44,45 +48,18 @@ class TensorSpec:
 class OnnxModelDescription:
     """An ONNX model's interface and versions.
 
-    ``fixed_batch`` is the number of rows the graph insists on, None where any number will do.
-    ``class_labels`` are those a classifier node carries, in the order of the score columns.
-    ``external_files`` are the plain names of the files that hold weights beside the model.
+    ``fixed_batch`` is the fixed number of rows of the graph, None if any number is possible.
+    ``class_labels`` are those of a classifier node, in the order of the score columns.
+    ``external_files`` are the plain names of the files with external weights.
     """
 
     inputs: tuple[TensorSpec, ...]
     outputs: tuple[TensorSpec, ...]
-    opset: int
-    ir_version: int
-    class_labels: tuple[int, ...] | tuple[str, ...] | None
+    opset: NotNegative
+    ir_version: NotNegative
+    class_labels: tuple[int | str, ...] | None
     external_files: tuple[str, ...]
-    fixed_batch: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "OnnxModelDescription":
-        """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        labels = values["class_labels"]
-        return cls(
-            inputs=tuple(_tensor_spec(entry) for entry in values["inputs"]),
-            outputs=tuple(_tensor_spec(entry) for entry in values["outputs"]),
-            opset=values["opset"],
-            ir_version=values["ir_version"],
-            class_labels=None if labels is None else tuple(labels),
-            external_files=tuple(values["external_files"]),
-            fixed_batch=values["fixed_batch"],
-        )
-
-
-def _tensor_spec(values: Mapping[str, Any]) -> TensorSpec:
-    shape = values["shape"]
-    return TensorSpec(
-        name=values["name"],
-        dtype=values["dtype"],
-        shape=None if shape is None else tuple(shape),
-    )
+    fixed_batch: Annotated[int, Meta(ge=1)] | None
 
 
 Kind: TypeAlias = Literal["logits", "probabilities"]
@@ -98,32 +75,32 @@ class OutputChoice:
     Attributes
     ----------
     name : str
-        The graph output that was chosen, by the caller or by us.
+        The chosen graph output, by the caller or the service.
     kind : {"logits", "probabilities"}
-        What ``tensor`` holds; it may differ from what the output holds.
+        Content of ``tensor``, which may differ from that of the output.
     tensor : str
-        The tensor the head reads: the output itself, or the logits from which a proven softmax or
-        sigmoid makes that output, because their tails keep more digits.
+        The tensor the head reads: the output itself, or the logits of a confirmed softmax or
+        sigmoid, because their tails are more precise.
     inferred : str
-        One sentence: what was inferred and from what, or what the caller said.
+        One sentence: what was inferred and why, or what the caller declared.
     n_classes : int
         Number of classes, at least 2.
     positive_column : int or None
-        Where a binary model has one score, the column of ``tensor`` that holds the score of class
-        1: class 0 has the complement (probabilities) or the logit 0. None: a column per class.
+        For a binary model with one score, the column of ``tensor`` with the score of class 1; class
+        0 has the complement (probabilities) or the logit 0. None for one column per class.
     raw : bool
-        The classifier node that makes ``tensor`` (``ai.onnx.ml``) is to leave out its softmax or
-        logistic function.
+        Whether the classifier node that makes ``tensor`` (``ai.onnx.ml``) has to omit its softmax
+        or logistic function.
     precision : {"float32", "float64"}
-        What the head computes in: float64 for models in double precision.
+        Precision of the head: float64 for models in double precision.
     """
 
     name: str
     kind: Kind
     tensor: str
     inferred: str
-    n_classes: int
-    positive_column: int | None = None
+    n_classes: Annotated[int, Meta(ge=2)]
+    positive_column: NotNegative | None = None
     raw: bool = False
     precision: Precision = "float32"
 
@@ -142,23 +119,23 @@ NoiseKind: TypeAlias = Literal["keep", "normal", "uniform"]
 
 @dataclass(frozen=True)
 class NoiseSite:
-    """A graph input that stands in the place of what would be drawn at random.
+    """A graph input that replaces a random draw.
 
     Attributes
     ----------
     name : str
         The input, float32 of no declared shape: fed in a shape that broadcasts to the site's.
     kind : {"keep", "normal", "uniform"}
-        What belongs there: 0 or ``1 / (1 - rate)``, which activations are multiplied by; standard
-        normal numbers; numbers of [0, 1).
+        Its values: 0 or ``1 / (1 - rate)``, a factor of activations; standard normal numbers;
+        uniform numbers of [0, 1).
     rate : float
-        Chance of a 0, for "keep".
+        Probability of a 0, for "keep".
     shape_output : str
-        A graph output, int64 (rank,): the site's shape for the rows that are fed, whatever the
+        A graph output, int64 (rank,): the shape of the site for the given rows, independent of the
         shape of the noise.
     of_rows : bool
-        The shape comes from the rows that are fed; otherwise it is that of a weight, say, and the
-        same for all batches.
+        Whether the shape depends on the rows. Otherwise it is the same for all batches, such as
+        that of a weight.
     """
 
     name: str
@@ -169,5 +146,5 @@ class NoiseSite:
 
     @property
     def quiet(self) -> float:
-        """Return what, fed in shape (1,), leaves the model without noise."""
+        """Return the value that, fed in shape (1,), disables the noise."""
         return {"keep": 1.0, "normal": 0.0, "uniform": 0.5}[self.kind]

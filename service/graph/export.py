@@ -32,7 +32,7 @@ LARGEST = float(np.finfo(np.float32).max)
 
 @dataclass(frozen=True)
 class ExportOutput:
-    """A tensor to give out, a row a sample; ``columns`` is None for one number each."""
+    """An output tensor with a row per sample; ``columns`` is None for one number per sample."""
 
     tensor: str
     element_type: int
@@ -42,7 +42,7 @@ class ExportOutput:
 def add_answers(
     build: GraphBuilder, head: HeadTensors, columns: Mapping[str, str], spec: ExportSpec
 ) -> dict[str, ExportOutput]:
-    """Append the answers, and return them by name, in the order of the file.
+    """Append the outputs, and return them by name, in the order of the file.
 
     Parameters
     ----------
@@ -54,7 +54,7 @@ def add_answers(
     Raises
     ------
     ValueError
-        If an event has a column that there is not.
+        If an event has an unknown column.
     """
     used = list(dict.fromkeys(event.column for event in spec.events))
     missing = sorted(set(used) - columns.keys())
@@ -85,7 +85,7 @@ def add_answers(
 
 
 def _first(build: GraphBuilder, ranked: str, head: HeadTensors, spec: ExportSpec) -> str:
-    """Return the columns of the classes that are shown."""
+    """Return the columns of the first ``n_top`` classes."""
     return ranked if head.n_top == spec.n_top else build.columns(ranked, 0, spec.n_top)
 
 
@@ -107,12 +107,12 @@ def _classes(
 def _flags(
     build: GraphBuilder, column: str, is_finite: str, spec: ExportSpec
 ) -> dict[str, ExportOutput]:
-    """Return which rows lie beyond a threshold, which itself lies within; all where it is None."""
+    """Return which rows exceed a threshold; all rows if it is None."""
     endless = build.add("Where", is_finite, column, build.number(np.inf))
     uncertainty = build.add("Reshape", endless, build.integers([-1]))
 
     def beyond(threshold: float | None) -> ExportOutput:
-        # Below infinity, which stands for the rows that are not finite: they are beyond any.
+        # Finite, so that rows that are not finite (infinity here) exceed every threshold.
         limit = -np.inf if threshold is None else min(threshold, LARGEST)
         return ExportOutput(
             build.add("Greater", uncertainty, build.number(limit)), TensorProto.BOOL
@@ -128,7 +128,7 @@ def _flags(
 
 
 def _all_finite(build: GraphBuilder, columns: Sequence[str]) -> str:
-    """Return which rows are finite in all columns: no comparison with NaN is true."""
+    """Return which rows are finite in all columns; comparisons with NaN are false."""
     endless = build.number(np.inf)
     found = [build.add("Less", build.add("Abs", column), endless) for column in columns]
     both = found[0]
@@ -148,20 +148,20 @@ def build_export_graph(
     *,
     last_layer_masks: NDArray[np.float32] | None = None,
 ) -> ModelProto:
-    """Make the model, in place, answer with calibrated probabilities, and return it.
+    """Add calibrated probabilities to the outputs of the model, in place, and return it.
 
-    Its own inputs, outputs and references to external weights stay as they are. After them come
+    Its own inputs, outputs and references to external weights are unchanged. The added outputs are
     ``class`` int64 (n,), ``topk_class`` int64 (n, m) and ``topk_score`` float32 (n, m); for each
     event ``top{k}_probability``, ``_lower``, ``_upper`` and ``_uncertainty`` float32 (n,) and
     ``top{k}_bin`` int64 (n,); where Top-1 is among them ``out_of_distribution`` bool (n,), if it
     has a threshold, and for each risk ``abstain_{risk}`` bool (n,), the first also as ``abstain``.
-    A row that is not finite has NaN, -1 and true in them. Where the model has a value of one of
-    these names, all have a prefix, the metadata's ``howsure.prefix``.
+    For a row that is not finite they are NaN, -1 and true. If the model already uses one of these
+    names, all get a prefix, stored in the metadata as ``howsure.prefix``.
 
     Parameters
     ----------
     model
-        From `load_onnx_model`, and nothing else done to it.
+        From `load_onnx_model`, otherwise unchanged.
     scalars
         Outputs of the model with one number a sample, by column.
     last_layer_masks
@@ -172,7 +172,7 @@ def build_export_graph(
     InvalidConfig
         If there are masks, but no last layer.
     ValueError
-        If an event has a k out of range, or a column that there is not.
+        If an event has a k out of range, or an unknown column.
     """
     if last_layer_masks is not None:
         inline_functions(model)
@@ -181,7 +181,7 @@ def build_export_graph(
     sent = output_names_as_sent(graph)
     taken = {*value_names(graph), *sent.values()}
     build, scores, head = append_head(model, choice, spec.head_top_k)
-    # ONNX cannot tell the rank of what a tree ensemble gives; ours follow from it.
+    # ONNX cannot infer the rank of the output of a tree ensemble, on which ours depend.
     known = ExportOutput(scores, build.element_type, choice.n_classes)
     graph.value_info.append(_declared(scores, known, _rows(graph)))
     columns = {**head.measures, **_passed_through(build, scalars)}
@@ -199,7 +199,7 @@ def build_export_graph(
 
 
 def _passed_through(build: GraphBuilder, scalars: Mapping[str, str]) -> dict[str, str]:
-    """Append what makes measures of scalar outputs, shape (n, 1); return them by column."""
+    """Append measures from scalar outputs, shape (n, 1), and return them by column."""
     names = {column: build.new_name() for column in scalars}
     pass_through(build, {names[column]: tensor for column, tensor in scalars.items()})
     shape = build.integers([-1, 1])
@@ -207,7 +207,7 @@ def _passed_through(build: GraphBuilder, scalars: Mapping[str, str]) -> dict[str
 
 
 def _free_prefix(names: Mapping[str, ExportOutput], taken: set[str]) -> str:
-    """Return what to put before the names so that the model has none of them."""
+    """Return a prefix with which none of the names occurs in the model."""
     prefix, count = "", 1
     while any(prefix + name in taken for name in names):
         prefix = PREFIX if count == 1 else f"{PREFIX}{count}_"
@@ -216,9 +216,9 @@ def _free_prefix(names: Mapping[str, ExportOutput], taken: set[str]) -> str:
 
 
 def _give_out(graph: GraphProto, answers: Mapping[str, ExportOutput], *, since: int) -> None:
-    """Make outputs of the answers, in place, under their names; drop what none of them needs.
+    """Make the answers outputs of the graph, in place, and drop our nodes that none of them needs.
 
-    The nodes from ``since`` on are ours; the model's own stay, needed or not.
+    The nodes from ``since`` on are ours. All nodes of the model stay.
     """
     names: dict[str, str] = {}
     for name, answer in answers.items():
@@ -238,7 +238,7 @@ def _declared(name: str, answer: ExportOutput, rows: int | str) -> ValueInfoProt
 
 
 def _rows(graph: GraphProto) -> int | str:
-    """Return how the model calls the number of samples: by a number, if it insists on one."""
+    """Return the model's name of the number of samples, or the number itself if it is fixed."""
     initial = {tensor.name for tensor in graph.initializer}
     axes = [
         given.type.tensor_type.shape.dim[0]
@@ -258,7 +258,7 @@ def _restore_output_names(graph: GraphProto, names: Mapping[str, str]) -> None:
 
 
 def _set_metadata(model: ModelProto, entries: Mapping[str, str]) -> None:
-    """Leave the model's own entries, but none that an earlier calibration made."""
+    """Set metadata; keep the model's own entries, but not those of an earlier calibration."""
     kept = [entry for entry in model.metadata_props if not entry.key.startswith(METADATA)]
     own = {entry.key: entry.value for entry in kept}
     helper.set_model_props(model, {**own, **entries})

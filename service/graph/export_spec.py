@@ -1,4 +1,4 @@
-"""What goes into a calibrated file, as plain data that travels to the process that writes it."""
+"""The content of a calibrated file, as plain data for the process that writes it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from howsure.statistics.bins.lookup import LookupTable
 
 @dataclass(frozen=True, eq=False)
 class ExportEvent:
-    """One event's bin table, as it answers.
+    """One event with its bin table.
 
     Attributes
     ----------
@@ -26,28 +26,28 @@ class ExportEvent:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ExportSpec:
-    """All that a calibrated file holds beside the model.
+    """Everything a calibrated file holds besides the model.
 
     Attributes
     ----------
     events : tuple of ExportEvent
-        At least one; their k differ.
+        At least one, with distinct k.
     n_top : int
-        Classes shown of each row.
+        Number of top classes in the output.
     ood_threshold : float or None
-        Beyond this uncertainty of Top-1 a sample is flagged; None gives no such output.
+        Samples with a larger Top-1 uncertainty are flagged; None for no such output.
     accept_thresholds : tuple of (str, float or None)
-        By maximal risk, as text, the largest uncertainty of Top-1 to accept; None accepts nothing.
+        By maximal risk, as text, the largest accepted uncertainty of Top-1; None accepts nothing.
     metadata : mapping of str to str
         ``howsure.calibration`` and the like; ``howsure.prefix`` is added when the file is written.
     top_k : tuple of int
-        The k that the serving graph's head was made for, if those are not the events' alone: so
-        that both give the same bits.
+        All k of the serving graph's head, if there are others than those of the events, so that
+        both give the same bits.
 
     Raises
     ------
     ValueError
-        If there is no event, or a k or a risk stands twice.
+        If there is no event, or a k or a risk occurs twice.
     """
 
     events: tuple[ExportEvent, ...]
@@ -69,30 +69,23 @@ class ExportSpec:
 
     @property
     def head_top_k(self) -> tuple[int, ...]:
-        """The k that the head measures, ascending."""
+        """All k of the head, ascending."""
         return tuple(sorted({*self.top_k, *(event.k for event in self.events)}))
 
     def as_dict(self) -> dict[str, Any]:
-        """Return plain values, ready for JSON, which keeps every bit of the numbers."""
-        return {
-            **{name: getattr(self, name) for name in ("n_top", "ood_threshold")},
-            "events": [[event.k, event.column, event.table.to_dict()] for event in self.events],
-            "accept_thresholds": [list(pair) for pair in self.accept_thresholds],
-            "metadata": dict(self.metadata),
-            "top_k": list(self.top_k),
-        }
+        """Return plain values for JSON, which preserves every bit of the numbers."""
+        events = [[event.k, event.column, event.table.to_dict()] for event in self.events]
+        return {**vars(self), "events": events}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "ExportSpec":
-        """Rebuild what ``as_dict`` gave, also after a trip through JSON."""
-        return cls(
-            events=tuple(
+        """Rebuild the spec from ``as_dict``, also after JSON."""
+        changed = {
+            "events": tuple(
                 ExportEvent(k, column, LookupTable.from_dict(table))
                 for k, column, table in values["events"]
             ),
-            n_top=values["n_top"],
-            ood_threshold=values["ood_threshold"],
-            accept_thresholds=tuple((risk, at) for risk, at in values["accept_thresholds"]),
-            metadata=dict(values["metadata"]),
-            top_k=tuple(values["top_k"]),
-        )
+            "accept_thresholds": tuple((risk, at) for risk, at in values["accept_thresholds"]),
+            "top_k": tuple(values["top_k"]),
+        }
+        return cls(**{**values, **changed})

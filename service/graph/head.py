@@ -1,8 +1,9 @@
 """The uncertainty measures as nodes of the graph.
 
-All are made from ``e_i = p_i / p_(1)``, the classes' odds against the top one, so that what a
-confident row leaves to the other classes keeps its digits: with ``rest`` the sum of e outside the
-top, U_k = -log(top-k mass) = log1p(rest / top-k sum), never -log(1 - tiny).
+All are computed from ``e_i = p_i / p_(1)``, the odds of the classes against the top class. The
+small probabilities of the other classes in a confident row therefore stay precise: with ``rest``
+the sum of e outside the top, U_k = -log(top-k mass) = log1p(rest / top-k sum), never
+-log(1 - tiny).
 """
 
 from collections.abc import Sequence
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from service.graph.builder import GraphBuilder, log1p
 from service.graph.description import Kind
 
-# exp() of less is 0 in float32; a bound keeps e * log(e) from being 0 * inf at a logit of -inf.
+# exp() of less is 0 in float32. The bound avoids e * log(e) = 0 * inf for a logit of -inf.
 LEAST_LOG_RATIO = -200.0
 LEAST_RATIO = 1e-37
 
@@ -20,7 +21,7 @@ LEAST_RATIO = 1e-37
 class HeadTensors:
     """The tensors of a head: classes and probabilities of the top, measures by column, (n, 1).
 
-    All measures are NaN where the scores are not finite; ``n_top`` classes are the top.
+    All measures are NaN if the scores are not finite; ``n_top`` is the number of top classes.
     """
 
     top_classes: str
@@ -34,8 +35,8 @@ def add_head(
 ) -> HeadTensors:
     """Append the head.
 
-    NaN, +inf and rows of -inf alone give NaN in every float output, for the caller to see; finite
-    rows give neither NaN nor -0. Measures: entropy, -log p_(1) and -log of the top-k mass as in
+    NaN, +inf and rows of only -inf give NaN in every float output; finite rows give neither NaN nor
+    -0. Measures: entropy, -log p_(1) and -log of the top-k mass as in
     Finlay & Oberman, section 6.1, the margin 1 - (p_(1) - p_(2)) and, of logits alone, the energy
     -log sum exp(z) of Liu et al. 2020.
     """
@@ -86,12 +87,12 @@ def ratios_to_top(
 
 
 def without_minus_zero(build: GraphBuilder, values: str) -> str:
-    """Return 0 in place of -0, and of what would round to it in float32."""
+    """Replace -0, and values that round to it in float32, by 0."""
     is_tiny = build.add("Less", build.add("Abs", values), build.number(LEAST_RATIO))
     return build.add("Where", is_tiny, build.number(0), values)
 
 
 def _at_least(build: GraphBuilder, values: str, bound: float) -> str:
-    """Return max(values, bound), by Where: providers differ in what Max makes of NaN."""
+    """Return max(values, bound), by Where, because providers treat NaN in Max differently."""
     least = build.number(bound)
     return build.add("Where", build.add("Less", values, least), least, values)

@@ -18,7 +18,7 @@ from service.graph.proto import (
 def inline_functions(model: ModelProto, *, holding: Collection[str] | None = None) -> None:
     """Inline, in place, the functions that hold one of these standard operators, or all.
 
-    Weights of the main graph stay where they are: its constants are not handed to the inliner.
+    Weights of the main graph are not copied: its constants are not passed to the inliner.
 
     Raises
     ------
@@ -38,8 +38,8 @@ def inline_functions(model: ModelProto, *, holding: Collection[str] | None = Non
     except (RuntimeError, ValueError) as error:
         raise InvalidOnnxModel.because(
             ModelRule.FUNCTION_NOT_INLINED,
-            "its functions cannot be put in the place of their calls; export it without local "
-            "functions, or with the model's own opset in all of them",
+            "its functions cannot be inlined; export it without local functions, or with the "
+            "model's own opset in all of them",
         ) from error
     _free_reserved_names(inlined.graph, known=set(value_names(scratch.graph)))
     nodes = model.graph.node
@@ -59,7 +59,7 @@ def all_nodes(nodes: Iterable[NodeProto]) -> Iterator[NodeProto]:
 
 
 def functions_holding(model: ModelProto, operators: Collection[str]) -> set[tuple[str, str]]:
-    """Return the functions that hold an operator, themselves or in one that they call."""
+    """Return the functions that contain an operator, directly or in a function they call."""
     found: set[tuple[str, str]] = set()
     grown = True
     while grown:
@@ -79,14 +79,14 @@ def _is_one(node: NodeProto, operators: Collection[str]) -> bool:
 
 
 def _without_weights(model: ModelProto) -> ModelProto:
-    """Return a model of all nodes but constants; other values are its inputs, without a type."""
+    """Return a model of all nodes except constants; other values are its inputs, without types."""
     scratch = ModelProto(ir_version=model.ir_version)
     scratch.opset_import.extend(model.opset_import)
     scratch.functions.extend(model.functions)
     scratch.graph.node.extend(node for node in model.graph.node if not _is_constant(node))
     made = {name for node in scratch.graph.node for name in node.output}
     read = {name for node in scratch.graph.node for name in used_names(node)}
-    # The inliner invents names, and has to know those that are taken.
+    # The inliner creates names, so it has to know the existing ones.
     taken = sorted((set(value_names(model.graph)) | read) - made - {""})
     scratch.graph.input.extend(ValueInfoProto(name=name) for name in taken)
     scratch.graph.output.extend(model.graph.output)
@@ -98,7 +98,7 @@ def _is_constant(node: NodeProto) -> bool:
 
 
 def _free_reserved_names(graph: GraphProto, *, known: set[str]) -> None:
-    """Rename what a function calls as our own tensors are called."""
+    """Rename the values of functions that use our reserved prefix."""
     taken = sorted(name for name in value_names(graph) if name.startswith(PREFIX))
     rename_values(graph, {name: f"{PREFIX}inlined_{name}" for name in taken if name not in known})
 

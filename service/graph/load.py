@@ -12,15 +12,15 @@ from service.graph.proto import free_reserved_names
 
 
 def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:
-    """Parse an ONNX file, refuse what is not to be run, make it ready for every other step.
+    """Parse an ONNX file, check that it may be run, and normalise it for all other steps.
 
-    Names that start with ``howsure_`` are renamed, for the head's own outputs are called so; the
-    default opset is left once, and exactly raised to 11 where that changes nothing.
+    Names that start with ``howsure_`` are renamed, because the head uses this prefix. One entry of
+    the default opset is kept, and raised to 11 if that does not change the operators.
 
     Raises
     ------
     InvalidOnnxModel
-        If the bytes are no ONNX model, or one that breaks a rule of `service.graph.gate`.
+        If the bytes are not an ONNX model, or the model breaks a rule of `service.graph.gate`.
     """
     refuse_ort_format(data)
     check_parts(data, max_nodes=max_nodes)
@@ -29,7 +29,7 @@ def load_onnx_model(data: bytes, *, max_nodes: int = MAX_NODES) -> ModelProto:
         model.ParseFromString(data)
     except DecodeError as error:
         raise not_onnx(data) from error
-    # Protocol buffers take many a stray byte string, the empty one too, for an empty message.
+    # Protocol buffers parse many other byte strings, even the empty one, as an empty message.
     if not model.HasField("graph") or model.ir_version < 1:
         raise not_onnx(data)
     check_text(model)

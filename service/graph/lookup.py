@@ -1,7 +1,7 @@
 """The bin table as nodes of the graph: from an uncertainty to a bin, a probability, an interval.
 
-All tables begin with an entry for what is in no bin, NaN, at place 0; bins begin at 1. So a count
-of the edges below an uncertainty, -inf among them, is its place, for nothing lies below NaN.
+Entry 0 of all tables is for values without a bin (NaN); bins start at 1. The index of an
+uncertainty is then the number of edges below it, including -inf, because nothing is below NaN.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from service.graph.builder import GraphBuilder
 class LookupTensors:
     """Answers of a bin table, shape (n,): int64 and, in float32, ``lower <= probability <= upper``.
 
-    Where the uncertainty is NaN, the bin is -1 and so are the others NaN.
+    If the uncertainty is NaN, the bin is -1 and the others are NaN.
     """
 
     bin: str
@@ -30,7 +30,7 @@ class LookupTensors:
 def add_lookup(
     build: GraphBuilder, table: LookupTable, uncertainty: str, column: str
 ) -> LookupTensors:
-    """Append what `howsure.statistics.bins.lookup.LookupTable.look_up` does.
+    """Append the nodes of `howsure.statistics.bins.lookup.LookupTable.look_up`.
 
     Parameters
     ----------
@@ -70,9 +70,9 @@ def _look_up(
 
 
 def _interpolated(build: GraphBuilder, table: LookupTable, uncertainty: str, column: str) -> str:
-    """Return the line between the bins' means, in float64: steep ones need its digits.
+    """Interpolate between the means of the bins, in float64 for steep slopes.
 
-    Left of the first mean and right of the last the slope is 0.
+    The slope is 0 left of the first mean and right of the last.
     """
     knots, values = table.mean_uncertainty, table.probability
     slopes = np.concatenate([[0.0], np.diff(values) / np.diff(knots), [0.0]])
@@ -85,7 +85,7 @@ def _interpolated(build: GraphBuilder, table: LookupTable, uncertainty: str, col
 
 
 def _greatest_below(values: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Return the greatest float32 below each value: what is above it has reached the value."""
+    """Return the largest float32 below each value; a larger float32 has reached the value."""
     near = values.astype(np.float32)
     return np.where(near < values, near, np.nextafter(near, np.float32(-np.inf)))
 

@@ -1,4 +1,4 @@
-"""Scalar outputs of the graph, one number a sample, that the caller names as measures."""
+"""Scalar outputs of the graph, one number per sample, that the caller uses as measures."""
 
 from collections.abc import Mapping, Sequence
 
@@ -16,18 +16,18 @@ NUMBERS = frozenset(
     (
         *("float16", "bfloat16", "float32", "float64"),
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
-        "unknown",  # the values of the first rows will tell
+        "unknown",  # decided by the values of the first rows
     )
 )
 
 
 def check_declared(outputs: Sequence[TensorSpec], names: Sequence[str]) -> None:
-    """Refuse names of outputs that cannot be one number a sample, by what the file declares.
+    """Refuse outputs that cannot be one number per sample, by their declaration.
 
     Raises
     ------
     InvalidConfig
-        If there is no such output, or it is declared as something else.
+        If there is no such output, or it is declared differently.
     """
     by_name = {spec.name: spec for spec in outputs}
     for name in names:
@@ -43,21 +43,21 @@ def check_declared(outputs: Sequence[TensorSpec], names: Sequence[str]) -> None:
 
 
 def check_values(name: str, values: NDArray[np.floating], n_samples: int) -> None:
-    """Refuse an output that is not one number a sample, by its values on real rows.
+    """Refuse an output that is not one number per sample, by its values on real rows.
 
     Raises
     ------
     InvalidConfig
-        If its shape is not (samples,), (samples, 1) or more of these ones.
+        If its shape is not (samples,), (samples, 1) or the like.
     """
     if values.ndim == 0 or len(values) != n_samples or values.size != n_samples:
         raise _not_scalar(f"{quote(name)} of shape {values.shape} for {n_samples} samples")
 
 
 def pass_through(build: GraphBuilder, tensors: Mapping[str, str]) -> None:
-    """Append nodes that give tensors out as float32 of shape (n,), under these names.
+    """Append nodes that output tensors as float32 of shape (n,), with these names.
 
-    NaN and what float32 cannot hold stay visible as NaN and infinity.
+    NaN stays NaN, and values beyond float32 become infinite.
     """
     for output, tensor in tensors.items():
         wide = build.add("Cast", tensor, to=build.element_type)
@@ -72,6 +72,6 @@ def _can_be_scalar(shape: tuple[int | None, ...] | None) -> bool:
 def _not_scalar(found: str) -> InvalidConfig:
     return InvalidConfig.at(
         PLACE,
-        f"output {found} is no measure: one number a sample is needed, of shape (samples,) or "
+        f"output {found} is no measure: one number per sample is needed, of shape (samples,) or "
         "(samples, 1)",
     )

@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, TypeAlias
 
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 
 from service.errors import InvalidOnnxModel, ModelRule
@@ -14,12 +16,12 @@ Producers: TypeAlias = Mapping[str, NodeProto]
 
 
 def subgraphs(node: NodeProto) -> Iterator[GraphProto]:
-    """Yield the graphs a node holds as attributes: the branches of an If, the body of a Loop."""
+    """Yield the graphs in a node's attributes: the branches of an If, the body of a Loop."""
     yield from graphs_of(node.attribute)
 
 
 def graphs_of(attributes: Iterable[AttributeProto]) -> Iterator[GraphProto]:
-    """Yield the graphs among attributes, whatever they say of their type."""
+    """Yield the graphs among attributes, independent of their declared type."""
     for attribute in attributes:
         if attribute.HasField("g"):
             yield attribute.g
@@ -35,7 +37,7 @@ def all_graphs(graph: GraphProto) -> Iterator[GraphProto]:
 
 
 def used_names(node: NodeProto) -> Iterator[str]:
-    """Yield every name a node may read, those its subgraphs take from outside included."""
+    """Yield every name a node may read, including those its subgraphs read from outside."""
     yield from node.input
     for subgraph in subgraphs(node):
         for output in subgraph.output:
@@ -55,7 +57,7 @@ def operator(node: NodeProto) -> str:
 
 
 def upstream(graph: GraphProto, tensors: Iterable[str]) -> set[int]:
-    """Return the places of the nodes of the main graph that the tensors depend on."""
+    """Return the indices of the nodes of the main graph that the tensors depend on."""
     producers = {
         name: index for index, node in enumerate(graph.node) for name in node.output if name
     }
@@ -70,62 +72,44 @@ def upstream(graph: GraphProto, tensors: Iterable[str]) -> set[int]:
 
 
 def initial_tensors(graph: GraphProto) -> Iterator[TensorProto]:
-    """Yield the initializers of one graph, the parts of the sparse ones included."""
+    """Yield the initializers of one graph, including the parts of sparse ones."""
     yield from graph.initializer
     for sparse in graph.sparse_initializer:
         yield sparse.values
         yield sparse.indices
 
 
+def all_messages(message: Message) -> Iterator[Message]:
+    """Yield the message and all messages in it, but nothing inside tensors.
+
+    Listing the fields of a tensor would copy its weights.
+    """
+    yield message
+    if isinstance(message, TensorProto):
+        return
+    for field, value in message.ListFields():
+        if field.type == FieldDescriptor.TYPE_MESSAGE:
+            for inner in (value,) if isinstance(value, Message) else value:
+                yield from all_messages(inner)
+
+
 def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
     """Yield every tensor of the file except the dense initializers of the main graph."""
-    for sparse in model.graph.sparse_initializer:
-        yield sparse.values
-        yield sparse.indices
-    for node in model.graph.node:
-        yield from _tensors_of_node(node)
-    for function in model.functions:
-        for node in function.node:
-            yield from _tensors_of_node(node)
-        for attribute in function.attribute_proto:
-            yield from _tensors_of_attribute(attribute)
-    for training in model.training_info:
-        yield from _tensors_of_graph(training.initialization)
-        yield from _tensors_of_graph(training.algorithm)
+    graph = model.graph
+    for part in (*graph.node, *graph.sparse_initializer, *model.functions, *model.training_info):
+        yield from (found for found in all_messages(part) if isinstance(found, TensorProto))
 
 
-def _tensors_of_graph(graph: GraphProto) -> Iterator[TensorProto]:
-    yield from initial_tensors(graph)
-    for node in graph.node:
-        yield from _tensors_of_node(node)
-
-
-def _tensors_of_node(node: NodeProto) -> Iterator[TensorProto]:
-    for attribute in node.attribute:
-        yield from _tensors_of_attribute(attribute)
-
-
-def _tensors_of_attribute(attribute: AttributeProto) -> Iterator[TensorProto]:
-    if attribute.HasField("t"):
-        yield attribute.t
-    yield from attribute.tensors
-    sparse_tensors = list(attribute.sparse_tensors)
-    if attribute.HasField("sparse_tensor"):
-        sparse_tensors.append(attribute.sparse_tensor)
-    for sparse in sparse_tensors:
-        yield sparse.values
-        yield sparse.indices
-    if attribute.HasField("g"):
-        yield from _tensors_of_graph(attribute.g)
-    for graph in attribute.graphs:
-        yield from _tensors_of_graph(graph)
+def attribute(node: NodeProto, name: str) -> AttributeProto | None:
+    """Return the node's attribute of this name."""
+    return next((found for found in node.attribute if found.name == name), None)
 
 
 def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
-    """Make these the graph's outputs, in place, and drop all that nothing needs any more.
+    """Replace the graph's outputs, in place, and drop nodes and weights that are no longer needed.
 
-    ONNX Runtime runs dead nodes too: labels, ZipMaps, a softmax whose logits are read instead.
-    Inputs stay, used or not, for they are the interface.
+    ONNX Runtime would also run dead nodes: labels, ZipMaps, a softmax whose logits are read
+    instead. Inputs stay, because they are the interface.
     """
     del graph.output[:]
     graph.output.extend(outputs)
@@ -134,7 +118,7 @@ def keep_outputs(graph: GraphProto, outputs: Sequence[ValueInfoProto]) -> None:
 
 
 def drop_dead_nodes(graph: GraphProto, *, since: int = 0) -> None:
-    """Drop, in place, the nodes from this place on that no output needs."""
+    """Drop, in place, the nodes from index ``since`` on that no output needs."""
     alive = upstream(graph, [output.name for output in graph.output])
     for index in reversed(range(since, len(graph.node))):
         if index not in alive:
@@ -142,7 +126,7 @@ def drop_dead_nodes(graph: GraphProto, *, since: int = 0) -> None:
 
 
 def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> None:
-    """Put nodes in the place of one, in place: a file's nodes stand in the order they run in."""
+    """Replace one node by several, in place; nodes of a file are in execution order."""
     del graph.node[index]
     for offset, node in enumerate(nodes):
         graph.node.insert(index + offset, node)
@@ -151,7 +135,7 @@ def replace_node(graph: GraphProto, index: int, nodes: Sequence[NodeProto]) -> N
 def _drop_dead_initializers(graph: GraphProto) -> None:
     used = {name for node in graph.node for name in used_names(node)}
     used.update(output.name for output in graph.output)
-    # In old files an initializer is the default of an input of the same name.
+    # In old files an initializer is the default value of the input with the same name.
     used.update(given.name for given in graph.input)
     for index in reversed(range(len(graph.initializer))):
         if graph.initializer[index].name not in used:
@@ -171,10 +155,10 @@ class _Named(Protocol):
 
 
 def free_reserved_names(graph: GraphProto) -> None:
-    """Rename, in place, every value that starts with ``howsure_``: ``user.`` goes in front.
+    """Add the prefix ``user.``, in place, to every value whose name starts with ``howsure_``.
 
-    It happens when a calibrated model is uploaded again. A graph input is refused instead: its
-    name is what callers send.
+    Such names occur if a calibrated model is uploaded again. A graph input is refused instead,
+    because callers use its name.
     """
     for given in graph.input:
         if given.name.startswith(PREFIX):
@@ -193,7 +177,7 @@ def free_reserved_names(graph: GraphProto) -> None:
 
 
 def output_names_as_sent(graph: GraphProto) -> dict[str, str]:
-    """Return the names that outputs had before `free_reserved_names`, by those they have."""
+    """Return the names of outputs before `free_reserved_names`, by their present names."""
     names = (output.name for output in graph.output)
     return {
         name: name[name.index(PREFIX) :]
@@ -203,7 +187,7 @@ def output_names_as_sent(graph: GraphProto) -> dict[str, str]:
 
 
 def value_names(graph: GraphProto) -> Iterator[str]:
-    """Yield the name of every value that the graph or one nested in it defines."""
+    """Yield the name of every value defined in the graph or in nested graphs."""
     for inner in all_graphs(graph):
         yield from (value.name for value in inner.input)
         yield from (tensor.name for tensor in initial_tensors(inner))
@@ -212,7 +196,7 @@ def value_names(graph: GraphProto) -> Iterator[str]:
 
 
 def rename_values(graph: GraphProto, new_names: Mapping[str, str]) -> None:
-    """Give values other names, in place, in the graph and in those nested in it."""
+    """Rename values, in place, in the graph and in nested graphs."""
     for inner in all_graphs(graph):
         for node in inner.node:
             node.input[:] = [new_names.get(name, name) for name in node.input]
@@ -220,7 +204,9 @@ def rename_values(graph: GraphProto, new_names: Mapping[str, str]) -> None:
         for value in _named(inner):
             if value.name in new_names:
                 value.name = new_names[value.name]
-        del inner.quantization_annotation[:]  # runtimes ignore these notes, which repeat names
+        del inner.quantization_annotation[
+            :
+        ]  # runtimes ignore these annotations, which contain names
 
 
 def _named(graph: GraphProto) -> Iterator[_Named]:

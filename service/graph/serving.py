@@ -38,7 +38,7 @@ def build_serving_graph(
 ) -> ModelProto:
     """Put the uncertainty head on the model, in place, and return it.
 
-    The outputs become, and are nothing but, in this order: ``howsure_top_classes`` int64 (n, m)
+    The only outputs are then, in this order: ``howsure_top_classes`` int64 (n, m)
     and ``howsure_top_scores`` float32 (n, m), the softmax probabilities of the top classes,
     m = min(K, max(5, *top_k)); per measure ``howsure_<column>`` float32 (n,): entropy,
     neg_log_pmax, margin, energy (of logits alone) and neg_log_topk_mass_<k> for each k, and
@@ -54,14 +54,14 @@ def build_serving_graph(
     top_k
         Distinct, each ``1 <= k < choice.n_classes``.
     columns
-        The measures that are made; None for all.
+        The measures to compute; None for all.
     scalars
-        Outputs of the model with one number a sample, by column.
+        Outputs of the model with one number per sample, by column.
     sites
-        What `expose_dropout` or `expose_random` made of this model.
+        From `expose_dropout` or `expose_random` of this model.
     last_layer_masks
-        What each of M passes multiplies the last layer's features by, shape (M, *features), M of
-        at least 2.
+        Factors of the last layer's features in each of M passes, shape (M, *features), M at least
+        2.
 
     Raises
     ------
@@ -95,8 +95,8 @@ def build_packed_graph(
 ) -> ModelProto:
     """Put the head on the model, in place, as its only output: ``howsure_words``.
 
-    It is float32 (n, 2 m + columns): the top classes, their scores and the measures, in the order
-    in which ``columns`` names them. float32 counts classes up to 2**24 exactly.
+    It is float32 (n, 2 m + columns): the top classes, their scores and the measures in the order of
+    ``columns``. float32 is exact for class indices up to 2**24.
 
     Raises
     ------
@@ -166,5 +166,5 @@ def _measure_output(build: GraphBuilder, measure: str, name: str) -> ValueInfoPr
 
 
 def _output(name: str, element_type: int, rank: int) -> ValueInfoProto:
-    # No sizes: a model of fixed batch keeps its own, and a wrong one would only warn.
+    # No sizes: a model with a fixed batch keeps its own, and a wrong size would cause a warning.
     return helper.make_tensor_value_info(name, element_type, [None] * rank)

@@ -1,15 +1,16 @@
-"""How far a job is, as every resource that is one shows it."""
+"""Progress of jobs: as part of their resources, as event streams, and for `Prefer: wait`."""
 
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias, TypeVar
+from http import HTTPStatus
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 
 import structlog
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import format_sse_event
 from pydantic import BaseModel, Field
@@ -24,51 +25,30 @@ from service.storage.evaluations import EvaluationRepository
 from service.storage.overview import JobView, job_views, view_of
 from service.workspace import Workspace
 
+Job: TypeAlias = models.Calibration | models.Evaluation
+Row = TypeVar("Row", models.Calibration, models.Evaluation)
+
 
 class Progress(BaseModel):
-    """How far a running job has come: with the stage that it is at, not with all of them."""
+    """Progress of the current stage of a running job."""
 
-    stage: str = Field(examples=["calibration"], description="What it is at.")
-    done: int = Field(examples=[2560], description="How much of the stage is done.")
-    total: int = Field(examples=[5000], description="How much there is; 0 where not known.")
+    stage: str = Field(examples=["calibration"], description="The current stage.")
+    done: int = Field(examples=[2560], description="Amount of the stage that is done.")
+    total: int = Field(examples=[5000], description="Total amount; 0 if unknown.")
     rows_per_second: float | None = Field(
         examples=[1250.0],
-        description="Rows, or what else `done` counts, of the present stage in a second, over the "
-        "last half minute of this attempt; null while unknown.",
+        description="Rows (or other units of `done`) per second in the current stage, over the "
+        "last 30 seconds of this attempt; null while unknown.",
     )
     eta_seconds: float | None = Field(
         examples=[1.95],
-        description="Seconds to the end of the present stage at that rate, not to the end of the "
-        "job; null while unknown.",
+        description="Seconds until the end of the current stage at that rate, not until the end "
+        "of the job; null while unknown.",
     )
 
 
-class HasProgress(Protocol):
-    """A job, or what is known of one."""
-
-    @property
-    def status(self) -> models.JobStatus:
-        """Where it stands."""
-
-    @property
-    def progress_stage(self) -> str | None:
-        """What it is at."""
-
-    @property
-    def progress_done(self) -> int:
-        """How much of the stage is done."""
-
-    @property
-    def progress_total(self) -> int:
-        """How much there is."""
-
-    @property
-    def progress_rate(self) -> float | None:
-        """What is done in a second."""
-
-
-def progress_of(job: HasProgress) -> Progress | None:
-    """Return how far a running job has come."""
+def progress_of(job: Job | JobView) -> Progress | None:
+    """Return the progress of a job; None unless it is running."""
     if job.status != "running" or job.progress_stage is None:
         return None
     rate, left = job.progress_rate, job.progress_total - job.progress_done
@@ -84,14 +64,14 @@ def progress_of(job: HasProgress) -> Progress | None:
 
 @dataclass(frozen=True)
 class FollowedJob:
-    """Which job somebody follows."""
+    """The job of a subscription."""
 
     table: type[JobTable]
     id: UUID
 
 
 def look_at(workspace: Workspace, jobs: Collection[FollowedJob]) -> Mapping[FollowedJob, JobView]:
-    """Return where these jobs stand; those that are deleted lack."""
+    """Return the status and progress of jobs; deleted ones are missing."""
     found: dict[FollowedJob, JobView] = {}
     with workspace.database.reading() as session:
         for table in {job.table for job in jobs}:
@@ -104,156 +84,189 @@ def look_at(workspace: Workspace, jobs: Collection[FollowedJob]) -> Mapping[Foll
 def evaluation_of_id(
     workspace: Workspace, tenant_id: UUID, evaluation_id: UUID
 ) -> models.Evaluation:
-    """Return an evaluation by its id: its name may be another's by now."""
+    """Return an evaluation by its id; its name may have been given to another one."""
     with workspace.database.reading() as session:
         return EvaluationRepository(session, tenant_id).by_id(evaluation_id)
 
 
-# Many jobs are short: the first looks come sooner than those that follow.
+# Many jobs are short, so the first polls follow each other faster.
 FIRST_LOOK_SECONDS = 0.05
 LOOK_SECONDS = 0.25
 
 log = structlog.get_logger(__name__)
 
-
 Look: TypeAlias = Callable[[Collection[FollowedJob]], Mapping[FollowedJob, JobView]]
 
 
 class JobSubscription:
-    """One who follows a job: what was seen of it last, and whether waiting has an end."""
+    """A client that waits for changes of a job; ``view`` is the last known state of the job."""
 
     def __init__(self, job: FollowedJob, view: JobView) -> None:
         self.job = job
         # None once the job is deleted.
         self.view: JobView | None = view
-        self.is_over = False
-        self._news = asyncio.Event()
+        self.closed = False
+        self._changed = asyncio.Event()
 
     async def wait(self, seconds: float) -> None:
-        """Wait for news, or to be over, up to so many seconds."""
+        """Wait for a change or the end of the subscription, up to so many seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await self._news.wait()
-        self._news.clear()
+                await self._changed.wait()
+        self._changed.clear()
 
     def is_unfinished(self) -> bool:
-        """Tell whether the job is queued or running, as far as is known."""
+        """Tell whether the job was queued or running when last seen."""
         return self.view is not None and self.view.status in UNFINISHED
 
     def see(self, view: JobView | None) -> None:
-        """Take note of what the job is now."""
+        """Update the state of the job."""
         if view != self.view:
             self.view = view
-            self._news.set()
+            self._changed.set()
 
-    def end(self) -> None:
-        """Let nobody wait any more: the client has left, or the service is to."""
-        self.is_over = True
-        self._news.set()
+    def close(self) -> None:
+        """End the subscription: the client has left, or the service is stopping."""
+        self.closed = True
+        self._changed.set()
+
+    @contextmanager
+    def closed_by(self, receive: Receive) -> Iterator[None]:
+        """Close the subscription as soon as its client leaves, until the block ends."""
+        left = asyncio.ensure_future(client_leaves(receive))
+        left.add_done_callback(lambda _: self.close())
+        try:
+            yield
+        finally:
+            left.cancel()
 
 
 async def client_leaves(receive: Receive) -> None:
-    """Wait until the client of a request that was received whole has left."""
+    """Wait until the client of a completely received request disconnects."""
     while (await receive())["type"] != "http.disconnect":
         pass
 
 
 class JobWatch:
-    """Looks at the jobs that are followed, several times a second while any is.
+    """Polls the jobs of all subscriptions, several times a second while there are any.
 
-    All of it happens on one event loop, but ``look``, which runs in a thread.
+    It belongs to one event loop; only ``look`` runs in a thread.
 
     Parameters
     ----------
     look : callable
-        Reads what the jobs are now; those that it does not return are deleted.
+        Reads the jobs; those that it does not return are deleted.
     places : int
-        How many progress streams may be open at a time.
+        Maximum number of open progress streams.
     stopping : asyncio.Event
-        Set once the service is to end: nobody is followed then.
+        Set when the service stops: then all subscriptions end.
+    max_wait_seconds : float
+        Longest wait for `Prefer: wait`.
     """
 
-    def __init__(self, look: Look, *, places: int, stopping: asyncio.Event) -> None:
+    def __init__(
+        self,
+        look: Look,
+        *,
+        places: int,
+        stopping: asyncio.Event,
+        max_wait_seconds: float = 600.0,
+    ) -> None:
         self._look = look
         self._places = places
         self._stopping = stopping
-        self._followers: set[JobSubscription] = set()
+        self._max_wait_seconds = max_wait_seconds
+        self._subscriptions: set[JobSubscription] = set()
         self._n_streams = 0
-        self._looking: asyncio.Task[None] | None = None
+        self._polling: asyncio.Task[None] | None = None
 
     @property
     def open(self) -> int:
-        """How many progress streams are open."""
+        """Number of open progress streams."""
         return self._n_streams
 
     @contextmanager
-    def streaming(self, follower: JobSubscription) -> Iterator[None]:
-        """Let a progress stream follow a job until the block ends.
+    def streaming(self, subscription: JobSubscription) -> Iterator[None]:
+        """Poll the job of a progress stream until the block ends.
 
         Raises
         ------
         Overloaded
-            If as many are open already as may be.
+            If too many streams are open.
         """
         if self._n_streams >= self._places:
-            raise Overloaded("As many progress streams are open as may be; try again.")
+            raise Overloaded("Too many progress streams are open. Retry later.")
         self._n_streams += 1
         try:
-            with self._following(follower):
+            with self._polled(subscription):
                 yield
         finally:
             self._n_streams -= 1
 
-    async def finished(self, follower: JobSubscription, receive: Receive, seconds: float) -> None:
-        """Wait until a job has ended, up to so many seconds, or until its client has left."""
-        left = asyncio.ensure_future(client_leaves(receive))
-        left.add_done_callback(lambda _: follower.end())
-        try:
-            with self._following(follower), suppress(TimeoutError):
-                async with asyncio.timeout(seconds):
-                    while not follower.is_over and follower.is_unfinished():
-                        await follower.wait(seconds)
-        finally:
-            left.cancel()
+    def wait_seconds(self, request: Request) -> float:
+        """Return the number of seconds in `Prefer: wait=N`, up to the limit; 0 without it."""
+        prefer = request.headers.get("prefer", "")
+        found = re.search(r'(?:^|[\s,;])wait\s*=\s*"?(\d{1,6})', prefer, re.IGNORECASE)
+        return min(float(found[1]) if found else 0.0, self._max_wait_seconds)
+
+    async def wait_until_finished(self, request: Request, read: Callable[[], Row]) -> Row:
+        """Return a job's row; with `Prefer: wait`, once it has finished.
+
+        The wait ends early if its time is over, the client leaves or the service stops.
+        """
+        row = await run_in_threadpool(read)
+        seconds = self.wait_seconds(request)
+        if is_finished(row) or not seconds:
+            return row
+        subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
+        with (
+            subscription.closed_by(request.receive),
+            self._polled(subscription),
+            suppress(TimeoutError),
+        ):
+            async with asyncio.timeout(seconds):
+                while not subscription.closed and subscription.is_unfinished():
+                    await subscription.wait(seconds)
+        return await run_in_threadpool(read)
 
     @contextmanager
-    def _following(self, follower: JobSubscription) -> Iterator[None]:
-        self._followers.add(follower)
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look_while_followed())
-            self._looking.add_done_callback(_tell_failure)
+    def _polled(self, subscription: JobSubscription) -> Iterator[None]:
+        self._subscriptions.add(subscription)
+        if self._polling is None or self._polling.done():
+            self._polling = asyncio.create_task(self._poll())
+            self._polling.add_done_callback(_log_failure)
         try:
             yield
         finally:
-            self._followers.discard(follower)
+            self._subscriptions.discard(subscription)
 
     async def close(self) -> None:
-        """Let everybody go, and look no more."""
-        if self._looking is not None:
-            self._looking.cancel()
-            await asyncio.wait((self._looking,))
+        """Stop polling and end all subscriptions."""
+        if self._polling is not None:
+            self._polling.cancel()
+            await asyncio.wait((self._polling,))
 
-    async def _look_while_followed(self) -> None:
+    async def _poll(self) -> None:
         pause = FIRST_LOOK_SECONDS
         try:
-            while self._followers and not await self._stops_within(pause):
+            while self._subscriptions and not await self._stops_within(pause):
                 await self._look_once()
                 pause = min(1.5 * pause, LOOK_SECONDS)
         finally:
-            # Also after a failure: clients come again, and find a new look at it all.
-            for follower in self._followers:
-                follower.end()
+            # Also after a failure: clients reconnect, and that starts the polling again.
+            for subscription in self._subscriptions:
+                subscription.close()
 
     async def _look_once(self) -> None:
-        # Who comes during the look was not looked for.
-        asked = list(self._followers)
+        # Subscriptions that begin during the look are not part of it.
+        polled = list(self._subscriptions)
         try:
-            views = await run_in_threadpool(self._look, {follower.job for follower in asked})
+            views = await run_in_threadpool(self._look, {found.job for found in polled})
         except Overloaded as error:
             log.info("followers_wait", reason=error.message)
             return
-        for follower in asked:
-            follower.see(views.get(follower.job))
+        for subscription in polled:
+            subscription.see(views.get(subscription.job))
 
     async def _stops_within(self, seconds: float) -> bool:
         with suppress(TimeoutError):
@@ -262,68 +275,76 @@ class JobWatch:
         return self._stopping.is_set()
 
 
-def _tell_failure(looking: "asyncio.Task[None]") -> None:
-    if not looking.cancelled() and (error := looking.exception()) is not None:
+def _log_failure(polling: "asyncio.Task[None]") -> None:
+    if not polling.cancelled() and (error := polling.exception()) is not None:
         log.error("look_failed", exc_info=error)
 
 
+def is_finished(job: Job) -> bool:
+    """Tell whether a job has succeeded, failed or been cancelled."""
+    return job.status not in UNFINISHED
+
+
+PREFER_HEADER = {
+    "name": "Prefer",
+    "in": "header",
+    "schema": {"type": "string", "examples": ["wait=30"]},
+    "description": "`wait=N`: wait up to N seconds for it to finish.",
+}
 HEARTBEAT_SECONDS = 15.0
 HEARTBEAT = b": nothing new\n\n"
-# How long a browser that lost its connection is to wait.
+# Delay before a browser reconnects.
 RETRY_MILLISECONDS = 2000
 AGAIN_SECONDS = 1.0
 HEADERS = {
     "Cache-Control": "no-store",
-    # Some proxies keep an answer back until it is whole.
+    # Without it some proxies buffer the whole response.
     "X-Accel-Buffering": "no",
 }
 
-ReadWhole = Callable[[], BaseModel]
-
 
 class JobEvent(BaseModel):
-    """What an event `progress` says."""
+    """Data of a `progress` event."""
 
-    status: models.JobStatus = Field(description="Where the job stands.")
-    progress: Progress | None = Field(description="While it runs; null else.")
+    status: models.JobStatus = Field(description="Status of the job.")
+    progress: Progress | None = Field(description="Progress of a running job; null otherwise.")
 
 
 class DeletedJob(BaseModel):
-    """What the event `end` says of a job that is gone."""
+    """Data of the `end` event of a deleted job."""
 
-    id: UUID = Field(description="Of what was deleted.")
-    status: str = Field("deleted", description="No status that a job has.")
+    id: UUID = Field(description="Id of the deleted job.")
+    status: str = Field("deleted", description="Always `deleted`; no job has this status.")
 
 
 class EventStream(StreamingResponse):
-    """Tells one client how far a job is whenever that changes, and then of its end.
+    """Sends the progress of a job to one client whenever it changes, and then its end.
 
-    No thread is held, and its place is free as soon as the client has left. If the service is to
-    end, so does the stream, without a last event: who comes again goes on.
+    It holds no thread, and gives its place back as soon as the client leaves. If the service
+    stops, the stream ends without a last event, and the client can reconnect.
 
     Parameters
     ----------
-    followed : Following
-        The job, as it was a moment ago.
+    subscription : JobSubscription
     watch : JobWatch
-        Where it takes a place, unless the job has ended already.
+        Limits the number of streams; a finished job needs no place.
     read : callable
-        Returns the whole resource, by its id; called in a thread when the job has ended.
+        Returns the whole resource by its id; called in a thread once the job has finished.
     """
 
-    # Not FastAPI's own class, which routes take for the mark of a generator: that would hold its
-    # place until the next event, and could not refuse one any more.
+    # Not FastAPI's own class: routes take that as the mark of a generator, which would keep its
+    # place until the next event and could not be refused any more.
     media_type = "text/event-stream"
 
     def __init__(
         self,
-        followed: JobSubscription,
+        subscription: JobSubscription,
         watch: JobWatch,
-        read: ReadWhole,
+        read: Callable[[], BaseModel],
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
-        self._followed = followed
+        self._subscription = subscription
         self._watch = watch
         self._read = read
         self._heartbeat_seconds = heartbeat_seconds
@@ -335,42 +356,36 @@ class EventStream(StreamingResponse):
         receive: Receive,
         send: Send,
     ) -> None:
-        """Send the events; too many clients are refused before anything is sent."""
-        with self._place():
-            left = asyncio.ensure_future(client_leaves(receive))
-            left.add_done_callback(lambda _: self._followed.end())
-            try:
-                # Some servers tell here that the client has left.
-                with suppress(OSError):
-                    await self.stream_response(send)
-            finally:
-                left.cancel()
+        """Send the events; one stream too many is refused before anything is sent."""
+        # Some servers raise OSError once the client has left.
+        with self._place(), self._subscription.closed_by(receive), suppress(OSError):
+            await self.stream_response(send)
 
     def _place(self) -> AbstractContextManager[None]:
-        is_unfinished = self._followed.is_unfinished()
-        return self._watch.streaming(self._followed) if is_unfinished else nullcontext()
+        is_unfinished = self._subscription.is_unfinished()
+        return self._watch.streaming(self._subscription) if is_unfinished else nullcontext()
 
     async def _events(self) -> AsyncIterator[bytes]:
-        followed, shown = self._followed, None
-        while (view := followed.view) is not None and followed.is_unfinished():
-            yield HEARTBEAT if view == shown else _progress(view)
-            shown = view
-            await followed.wait(self._heartbeat_seconds)
-            if followed.is_over:
+        subscription, sent = self._subscription, None
+        while (view := subscription.view) is not None and subscription.is_unfinished():
+            yield HEARTBEAT if view == sent else _progress(view)
+            sent = view
+            await subscription.wait(self._heartbeat_seconds)
+            if subscription.closed:
                 return
-        if (whole := await self._whole()) is not None:
-            yield _event("end", whole)
+        if (resource := await self._resource()) is not None:
+            yield _event("end", resource)
 
-    async def _whole(self) -> BaseModel | None:
-        """Return the resource of a job that has ended; None if there is no use any more."""
-        while not self._followed.is_over:
+    async def _resource(self) -> BaseModel | None:
+        """Return the resource of a finished job; None if the subscription has been closed."""
+        while not self._subscription.closed:
             try:
                 return await run_in_threadpool(self._read)
             except NotFound:
-                return DeletedJob(id=self._followed.job.id)
+                return DeletedJob(id=self._subscription.job.id)
             except Overloaded:
-                # The database is away, though it was there a moment ago.
-                await self._followed.wait(AGAIN_SECONDS)
+                # The database has become unavailable.
+                await self._subscription.wait(AGAIN_SECONDS)
         return None
 
 
@@ -383,44 +398,27 @@ def _event(name: str, content: BaseModel) -> bytes:
     return format_sse_event(event=name, data_str=data, retry=RETRY_MILLISECONDS)
 
 
-PREFER_HEADER = {
-    "name": "Prefer",
-    "in": "header",
-    "schema": {"type": "string", "examples": ["wait=30"]},
-    "description": "`wait=N`: wait up to N seconds for it to finish.",
-}
+Resource = TypeVar("Resource", bound=BaseModel)
 
 
-Row = TypeVar("Row", models.Calibration, models.Evaluation)
+async def answer_job(
+    request: Request, response: Response, watch: JobWatch, location: str, read: Callable[[], Row]
+) -> Row:
+    """Return the row of a job that was just accepted; set the status and the headers.
+
+    With `Prefer: wait` it waits for the end of the job.
+    """
+    row = await watch.wait_until_finished(request, read)
+    response.headers["Location"] = location
+    if seconds := watch.wait_seconds(request):
+        response.headers["Preference-Applied"] = f"wait={seconds:g}"
+    if is_finished(row):
+        response.status_code = HTTPStatus.CREATED
+    return row
 
 
-class HasStatus(Protocol):
-    """A job, or what is known of one."""
-
-    @property
-    def status(self) -> models.JobStatus:
-        """Where the job stands."""
-
-
-def wait_seconds(request: Request) -> float:
-    """Return how long the caller prefers to wait, up to the service's limit."""
-    prefer = request.headers.get("prefer", "")
-    found = re.search(r'(?:^|[\s,;])wait\s*=\s*"?(\d{1,6})', prefer, re.IGNORECASE)
-    asked = float(found[1]) if found else 0.0
-    return min(asked, float(request.app.state.max_wait_seconds))
-
-
-def is_finished(row: HasStatus) -> bool:
-    """Tell whether the job has ended, however it did."""
-    return row.status not in models.UNFINISHED
-
-
-async def wait_until_finished(request: Request, read: Callable[[], Row], seconds: float) -> Row:
-    """Return the row once its job has ended, the time is up, the client or the service leaves."""
-    row = await run_in_threadpool(read)
-    if is_finished(row) or not seconds:
-        return row
-    watch: JobWatch = request.app.state.job_watch
-    followed = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
-    await watch.finished(followed, request.receive, seconds)
-    return await run_in_threadpool(read)
+def job_resource(kind: type[Resource], row: Row, **derived: object) -> Resource:
+    """Return the resource of a job: its columns, its progress and what is derived from them."""
+    derived["progress"] = progress_of(row)
+    columns = {name: getattr(row, name) for name in kind.model_fields if name not in derived}
+    return kind(**columns, **derived)

@@ -1,6 +1,6 @@
-"""Which of the formats on offer the caller accepts."""
+"""Content negotiation by the Accept header."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 from starlette.types import Scope
@@ -41,7 +41,7 @@ def _quality(accept: str, media_type: str) -> float:
     return found[1]
 
 
-def _weight(parameters: list[str]) -> float:
+def _weight(parameters: Sequence[str]) -> float:
     for parameter in parameters:
         if parameter.startswith("q="):
             try:
@@ -56,24 +56,14 @@ _PROGRAMS = ("application/json", "application/problem+json")
 
 
 def prefers_html(scope: Scope) -> bool:
-    """Tell whether pages are asked for by name, and nothing that programs read before them.
+    """Tell whether `Accept` names HTML, and no format for programs with a higher quality.
 
-    What takes anything, as `curl` says, is no browser.
+    A client that accepts anything, such as `curl`, is not a browser.
     """
     sent = b",".join(value for name, value in scope["headers"] if name == b"accept")
     qualities: dict[str, float] = {}
     for entry in sent.decode("latin-1").split(","):
         kind, *parameters = (part.strip().lower() for part in entry.split(";"))
-        qualities[kind] = _weight_of(parameters)
+        qualities[kind] = _weight(parameters)
     html = qualities.get(HTML, 0.0)
     return html > 0 and all(qualities.get(kind, 0.0) <= html for kind in _PROGRAMS)
-
-
-def _weight_of(parameters: list[str]) -> float:
-    for parameter in parameters:
-        if parameter.startswith("q="):
-            try:
-                return float(parameter[2:])
-            except ValueError:
-                return 0.0
-    return 1.0

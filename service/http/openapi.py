@@ -10,10 +10,10 @@ from starlette.responses import HTMLResponse, Response
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
-from service.access.authenticator import Authenticator
 from service.access.route_table import OPEN, ROUTES
 from service.http.problems import MEDIA_TYPE, PREFIX
 from service.http.response_head import CACHE, CONTENT_SECURITY
+from service.http.services import Services
 
 FOLDER = Path(__file__).parent / "examples"
 JSON = "application/json"
@@ -114,8 +114,9 @@ def complete_document(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
             _drop_what_never_happens(document)
             _ask_for_keys(document)
             add_examples(document["paths"])
-        authenticator: Authenticator | None = getattr(app.state, "authenticator", None)
-        return _as_it_is(generate(), is_open=authenticator is None or authenticator.ring.is_open)
+        services: Services | None = getattr(app.state, "services", None)
+        is_open = services is None or services.authenticator.ring.is_open
+        return _as_it_is(generate(), is_open=is_open)
 
     app.openapi = openapi  # type: ignore[method-assign]  # FastAPI's documented way
 

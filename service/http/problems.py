@@ -168,6 +168,14 @@ def failure_of(error: Exception) -> str:
     return str(_status_and_problem(error)[1]["type"]).rpartition(":")[2]
 
 
+def problem_on_page(scope: Scope, error: Exception) -> tuple[int, dict[str, object]]:
+    """Return the status and the problem of an error that a page shows among other things."""
+    status, found = _status_and_problem(error)
+    state = scope.setdefault("state", {})
+    state[FAILURE] = failure_of(error)
+    return int(status), found | {"request_id": state.get(REQUEST_ID, "")}
+
+
 def error_response(scope: Scope, error: Exception) -> Response:
     """Return the failure of a request to an ASGI app, and let the metrics know which it is."""
     state = scope.setdefault("state", {})

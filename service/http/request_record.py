@@ -1,6 +1,7 @@
 """One record of each request: its name, the headers of its answer, its count and its log line."""
 
 import time
+from collections.abc import Callable
 from http import HTTPMethod, HTTPStatus
 from typing import Literal, TypeAlias
 
@@ -137,11 +138,20 @@ class RequestRecord:
         )
 
 
-def install(app: FastAPI, *, metrics: Metrics, request_log: RequestLog) -> None:
-    """Put it around ``app``, outside what answers its unexpected failures as well."""
+def install(
+    app: FastAPI,
+    *,
+    metrics: Metrics,
+    request_log: RequestLog,
+    inside: Callable[[ASGIApp], ASGIApp] = lambda app: app,
+) -> None:
+    """Wrap ``app`` in a layer ``inside`` and in a `RequestRecord`.
+
+    Both are outside of the handler of unexpected failures, where FastAPI puts no middleware.
+    """
     build = app.build_middleware_stack
-    app.build_middleware_stack = lambda: RequestRecord(  # type: ignore[method-assign]  # no middleware goes there
-        build(), metrics=metrics, request_log=request_log
+    app.build_middleware_stack = lambda: RequestRecord(  # type: ignore[method-assign]  # see above
+        inside(build()), metrics=metrics, request_log=request_log
     )
 
 

@@ -1,4 +1,4 @@
-"""How much tenants are uploading to this process, beside what they have stored."""
+"""Storage quotas of tenants while their uploads are being received."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
@@ -11,57 +11,51 @@ from starlette.concurrency import run_in_threadpool
 
 from service.access.quotas import before_upload, check_bytes
 from service.access.rate_limits import TenantLimits
-from service.http.uploads import PartRule, SpooledUpload, UploadLimits, spool_multipart
+from service.http.services import services_of
+from service.http.uploads import PartRule, SpooledUpload, spool_multipart
 from service.workspace import Workspace
 
 
-class UploadQuotas:
-    """Counts bytes by tenant; for one event loop."""
-
-    def __init__(self) -> None:
-        self.uploading: Counter[UUID] = Counter()
-
-
 class UploadQuota:
-    """An upload of a tenant, counted at the length it claims, or what has come if that is more.
+    """One upload of a tenant; it counts with its declared length, or more if more has come.
 
     Parameters
     ----------
-    rooms : UploadRooms
-        Of all uploads to this process.
+    uploading : Counter
+        Bytes that each tenant is uploading to this process; for one event loop.
     tenant_id, limits
-        Whose it is, and what that may use.
+        The tenant and its limits.
     stored : int
-        Bytes that the tenant has stored before.
-    claimed : int
-        How long the body is said to be.
+        Bytes that the tenant had stored before.
+    declared : int
+        The declared length of the body.
     """
 
     def __init__(
         self,
-        rooms: UploadQuotas,
+        uploading: Counter[UUID],
         tenant_id: UUID,
         limits: TenantLimits,
         *,
         stored: int,
-        claimed: int,
+        declared: int,
     ) -> None:
-        self._uploading = rooms.uploading
+        self._uploading = uploading
         self._tenant_id = tenant_id
         self._limits = limits
         self._stored = stored
-        self._claimed = claimed
+        self._declared = declared
         self._counted = 0
 
     def __enter__(self) -> Self:
-        """Count what is claimed.
+        """Count the declared length.
 
         Raises
         ------
         StorageLimitReached
-            If that is more than may be stored.
+            If it exceeds the storage quota.
         """
-        self._count(self._claimed)
+        self._count(self._declared)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -70,12 +64,12 @@ class UploadQuota:
             del self._uploading[self._tenant_id]
 
     async def counted(self, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-        """Pass a body on.
+        """Pass a body on and count it.
 
         Raises
         ------
         StorageLimitReached
-            Once more has come than may be stored.
+            Once the body exceeds the storage quota.
         """
         received = 0
         async for chunk in stream:
@@ -102,32 +96,32 @@ async def received_upload(
     key: str | None = None,
     queues: bool = True,
 ) -> AsyncIterator[SpooledUpload]:
-    """Receive a form, and remove it from disk at the end.
+    """Receive a form, and remove it from disk when the block ends.
 
-    ``key`` is the request's idempotency key; ``queues`` tells whether a job is to come of it.
+    ``key`` is the request's idempotency key; ``queues`` tells whether the upload starts a job.
 
     Raises
     ------
     JobLimitReached, StorageLimitReached
-        Before anything of the body is read, if the tenant may not have it; for a body that does
-        not say how long it is, once too much has come.
+        Before the body is read if a quota is used up; for a body without a declared length, once
+        it exceeds the quota.
     ServiceError
-        If it cannot be received; see `spool_multipart`.
+        If the form is invalid; see `spool_multipart`.
     """
-    upload_limits: UploadLimits = request.app.state.upload_limits
-    rooms: UploadQuotas = request.app.state.upload_rooms
+    services = services_of(request.scope)
     stored = await run_in_threadpool(
         before_upload, workspace.database, tenant_id, limits, queues=queues, key=key
     )
-    claimed = request.headers.get("content-length", "0")
+    length = request.headers.get("content-length", "0")
+    declared = int(length) if length.isdecimal() else 0
     with UploadQuota(
-        rooms, tenant_id, limits, stored=stored, claimed=int(claimed) if claimed.isdecimal() else 0
-    ) as room:
+        services.uploading, tenant_id, limits, stored=stored, declared=declared
+    ) as quota:
         spooled = await spool_multipart(
             request.headers.get("content-type", ""),
-            room.counted(request.stream()),
+            quota.counted(request.stream()),
             folder=workspace.spool.path,
-            limits=upload_limits,
+            limits=services.upload_limits,
             parts=parts,
         )
         try:

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from service.jobs.recording import ShardTools
+from service.jobs.recording import RecordingContext
 from service.metrics.metrics import Metrics
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.sandbox_rules import SandboxRules
@@ -14,13 +14,13 @@ from service.settings import Settings
 from service.storage.artifact_store import open_artifact_store
 
 
-def open_shard_tools(
+def open_recording_context(
     settings: Settings,
     metrics: Metrics,
     *,
     copies: Path | None = None,
     start_child: StartChild = RunnerProcess.start,
-) -> ShardTools:
+) -> RecordingContext:
     """Open the artifact store and the runner pool; no process is started yet.
 
     Parameters
@@ -56,4 +56,4 @@ def open_shard_tools(
         max_classes=settings.max_classes,
         max_inflated_bytes=settings.max_inflated_bytes,
     )
-    return ShardTools(artifacts, runners, OpenModels(artifacts), limits)
+    return RecordingContext(artifacts, runners, OpenModels(artifacts), limits)

@@ -153,8 +153,8 @@ class JobQueue:
     def release(self, job: ClaimedJob) -> bool:
         """Queue the unfinished job again; False if this owner lost it.
 
-        The attempt does not count: attempts count deaths, and this owner is alive. Its number is
-        given out again, to nobody's harm: a stale owner's number is always one that was passed.
+        The attempt does not count: attempts count deaths, and this owner is alive. Reusing its
+        number is safe, because the number of a stale owner is always lower.
         """
         with self._database.session() as session:
             if self._held(session, job) is None:
@@ -200,7 +200,7 @@ class JobQueue:
             return True
 
     def _held(self, session: Session, job: ClaimedJob) -> bool | None:
-        """Lock the job and return whether its end is wanted; None if it is not this owner's."""
+        """Lock the job and return whether it should be cancelled; None if this owner lost it."""
         return session.scalars(
             select(self._table.cancel_requested)
             .where(

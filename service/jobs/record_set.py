@@ -1,6 +1,7 @@
 """Records of the samples of a stored set: reused where stored already, otherwise made now."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import models
 from howsure.statistics.records.records import Records
@@ -13,18 +14,66 @@ from service.storage.shards import StoredRecords, join_records, usable
 from service.workspace import Workspace
 
 MODEL_ROLES = ("model", "model_data")
+# For the records of each set: the role of its shards and the key of its size in a calibration.
+SHARDS: dict[models.ArtifactRole, models.ArtifactRole] = {
+    "records": "calibration",
+    "evaluation_records": "evaluation",
+}
+SAMPLES = {"records": "samples", "evaluation_records": "evaluation_samples"}
+
+
+@dataclass(frozen=True)
+class RecordedSet:
+    """The records of a set, their artifacts, its shards and the execution providers that ran."""
+
+    records: Records
+    artifacts: list[NewArtifact]
+    tasks: list[ShardTask]
+    providers: set[str]
 
 
 def record_set(
-    workspace: Workspace, tasks: Sequence[ShardTask], progress: Progress
-) -> list[StoredRecords]:
-    """Return the records of all shards of a set in order; make the missing ones.
+    workspace: Workspace,
+    calibration: models.Calibration,
+    stored: Sequence[models.Artifact],
+    role: models.ArtifactRole,
+    *,
+    files: JobFiles,
+    n_samples: int,
+    progress: Progress,
+) -> RecordedSet | None:
+    """Record the samples of a set whose shards are among the stored files; None if there are none.
+
+    Parameters
+    ----------
+    role
+        The role of the records: ``records`` or ``evaluation_records``.
+    files
+        The keys of the job.
 
     Raises
     ------
     ServiceError
         If a row breaks a rule, or the ONNX model does not answer.
     """
+    shards = [found for found in stored if found.role == SHARDS[role]]
+    if not shards:
+        return None
+    tasks = _tasks(calibration, shards, role, files=files, n_samples=n_samples)
+    made = _record(workspace, tasks, progress)
+    artifacts = [found.artifact(role, position) for position, found in enumerate(made)]
+    return RecordedSet(
+        records=join_records(workspace.artifacts, artifacts, n_samples=n_samples),
+        artifacts=artifacts,
+        tasks=tasks,
+        providers={found.provider for found in made} - {""},
+    )
+
+
+def _record(
+    workspace: Workspace, tasks: Sequence[ShardTask], progress: Progress
+) -> list[StoredRecords]:
+    """Return the records of all shards of a set in order; make the missing ones."""
     found = _found(workspace, tasks)
     missing = [task for task in tasks if task.start not in found]
     n_samples = sum(task.n_rows for task in tasks)
@@ -35,14 +84,6 @@ def record_set(
     ):
         found[stored.start] = stored
     return [found[task.start] for task in tasks]
-
-
-def artifacts_of(tasks: Sequence[ShardTask], stored: Sequence[StoredRecords]) -> list[NewArtifact]:
-    """Return the artifact rows of a set's records."""
-    return [
-        found.artifact(task.role, position)
-        for position, (task, found) in enumerate(zip(tasks, stored, strict=True))
-    ]
 
 
 def _found(workspace: Workspace, tasks: Sequence[ShardTask]) -> dict[int, StoredRecords]:
@@ -57,18 +98,16 @@ def _found(workspace: Workspace, tasks: Sequence[ShardTask]) -> dict[int, Stored
     return {start: stored for start, stored in found.items() if stored is not None}
 
 
-def shard_tasks(
+def _tasks(
     calibration: models.Calibration,
     shards: Sequence[models.Artifact],
+    role: models.ArtifactRole,
     *,
     files: JobFiles,
-    role: models.ArtifactRole,
-    location: str,
     n_samples: int,
 ) -> list[ShardTask]:
     """Return a task for each shard of a set, in order."""
-    config = calibration.config
-    onnx_model = calibration.onnx_model
+    config, onnx_model = calibration.config, calibration.onnx_model
     model_files = tuple(
         NewArtifact.of(row) for row in calibration.artifacts if row.role in MODEL_ROLES
     )
@@ -81,7 +120,7 @@ def shard_tasks(
             shard=NewArtifact.of(shard),
             start=start,
             n_rows=end - start,
-            location=location,
+            location=SHARDS[role],
             role=role,
             model_files=model_files,
             resolved=None if onnx_model is None else onnx_model["resolved"],
@@ -91,10 +130,6 @@ def shard_tasks(
         )
         for shard, start, end in zip(ordered, starts, ends, strict=True)
     ]
-
-
-# Which entry of a calibration's data tells how many samples a set has.
-_SAMPLES = {"records": "samples", "evaluation_records": "evaluation_samples"}
 
 
 def load_records(
@@ -111,7 +146,7 @@ def load_records(
     if not parts:
         return None
     parts.sort(key=lambda part: part.position)
-    n_samples = row.data[_SAMPLES[role]]
+    n_samples = row.data[SAMPLES[role]]
     return join_records(workspace.artifacts, parts, n_samples=n_samples)
 
 

@@ -1,4 +1,4 @@
-"""Trying again what the service has no room for at the moment."""
+"""Recording of shards: the uncertainties and outcomes of their samples."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -34,13 +34,13 @@ Result = TypeVar("Result")
 log = structlog.get_logger(__name__)
 
 
-def until_possible(
+def retry_while_overloaded(
     call: Callable[Given, Result], while_waiting: Callable[[], None]
 ) -> Callable[Given, Result]:
-    """Return ``call``, tried again while it raises `Overloaded`.
+    """Return ``call`` with retries while it raises `Overloaded`.
 
     ``while_waiting`` is called before each attempt but the first and during the pauses; it raises
-    to give up. A disk that is full is not waited for.
+    to give up. A full disk is not retried.
     """
 
     def patient(*args: Given.args, **kwargs: Given.kwargs) -> Result:
@@ -72,8 +72,8 @@ Recorder: TypeAlias = Callable[[Batch], Records]
 
 
 @dataclass(frozen=True)
-class ShardTools:
-    """What shards are recorded with: of a process of the service, or of a cluster's worker."""
+class RecordingContext:
+    """The store, runners and limits that recording needs, in the service or a cluster worker."""
 
     artifacts: ArtifactStore
     runners: RunnerPool
@@ -83,11 +83,11 @@ class ShardTools:
 
 @dataclass(frozen=True)
 class ShardTask:
-    """A shard to record, and all that is needed to know for it: plain data, which can travel.
+    """A shard to record and everything needed for it, as plain data that can be sent to a worker.
 
-    ``start`` is the number of its first row in the set, which is called ``location`` in errors.
-    ``model_files`` are those of the ONNX model and ``resolved`` is how it is run: without one the
-    set has its outputs; ``tenant`` is whose it is.
+    ``start`` is the number of its first row in the set, which errors call ``location``.
+    ``model_files`` are the files of the ONNX model and ``resolved`` the options to run it with,
+    None if the set holds outputs. ``tenant`` is the owner.
     """
 
     files: JobFiles
@@ -104,30 +104,30 @@ class ShardTask:
 
 
 def record_shard(
-    tools: ShardTools,
+    tools: RecordingContext,
     task: ShardTask,
     *,
     device: Device | None = None,
     check: Callable[[], None],
     done: Callable[[int], None] = lambda _rows: None,
 ) -> StoredRecords:
-    """Store the records of a shard; the same bytes whoever does it, on one kind of device.
+    """Store the records of a shard: the same bytes in every process, on one kind of device.
 
     Parameters
     ----------
     device
-        Which of the process's devices the model runs on; the first if none is named.
+        The device that the model runs on; by default the first.
     check
-        Called between batches and while a model is waited for; raises to stop.
+        Called between batches and while waiting for a model; raises to stop.
     done
-        Told of each batch how many rows it had.
+        Called with the number of rows of each batch.
 
     Raises
     ------
     ServiceError
         If a row breaks a rule, the ONNX model does not answer, or there is no space.
     """
-    record = until_possible(_recorder(tools, task, device, check), check)
+    record = retry_while_overloaded(_recorder(tools, task, device, check), check)
     parts = []
     with tools.artifacts.local_path(task.shard.key, task.shard.sha256) as path:
         shard = replace(read_shard(path), start=task.start)
@@ -148,7 +148,7 @@ def record_shard(
 
 
 def _recorder(
-    tools: ShardTools, task: ShardTask, device: Device | None, check: Callable[[], None]
+    tools: RecordingContext, task: ShardTask, device: Device | None, check: Callable[[], None]
 ) -> Recorder:
     if task.resolved is None:
         return scores_recorder(top_k=task.top_k, seed=task.seed)
@@ -156,13 +156,13 @@ def _recorder(
 
 
 def _model_recorder(
-    tools: ShardTools,
+    tools: RecordingContext,
     task: ShardTask,
     resolved: Mapping[str, Any],
     device: Device | None,
     check: Callable[[], None],
 ) -> Recorder:
-    """Return what makes records by running an ONNX model in a child process."""
+    """Return a function that makes records by running an ONNX model in a child process."""
     model = tools.open_models.open(task.model_files, tenant=task.tenant)
 
     def record(batch: Batch) -> Records:
@@ -183,7 +183,7 @@ def _model_recorder(
 
 
 def scores_recorder(*, top_k: Sequence[int], seed: int) -> Recorder:
-    """Return what makes records from logits or probabilities."""
+    """Return a function that makes records from logits or probabilities."""
 
     def record(batch: Batch) -> Records:
         ((kind, values),) = batch.arrays.items()

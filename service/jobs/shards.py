@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 import structlog
 
 from service.errors import OnnxModelCrashed, Overloaded
-from service.jobs.recording import ShardTask, ShardTools, record_shard
+from service.jobs.recording import RecordingContext, ShardTask, record_shard
 from service.runner.devices import Device
 from service.storage.shards import StoredRecords
 
@@ -52,7 +52,7 @@ class ShardRunner(Protocol):
 class ThreadShards:
     """Records shards on threads of this process; each device has its own child process."""
 
-    def __init__(self, tools: ShardTools) -> None:
+    def __init__(self, tools: RecordingContext) -> None:
         self._tools = tools
 
     def run(

@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 import structlog
 
@@ -69,48 +69,48 @@ AGAIN_SECONDS = 1.0
 PAUSE_SECONDS = 5.0
 
 
+@dataclass(frozen=True)
 class JobEnding:
     """Records the end of one job that was not published: cancelled, failed or queued again."""
 
-    def __init__(
-        self, workspace: Workspace, queue: JobQueue, job: ClaimedJob, stopping: threading.Event
-    ) -> None:
-        self._workspace = workspace
-        self._queue = queue
-        self._job = job
-        self._stopping = stopping
-        self._log = log.bind(id=str(job.id), attempt=job.attempt)
+    workspace: Workspace
+    queue: JobQueue
+    job: ClaimedJob
+    stopping: threading.Event
+
+    def _log(self) -> Any:  # noqa: ANN401 - structlog's
+        return log.bind(id=str(self.job.id), attempt=self.job.attempt)
 
     def after(self, error: Exception) -> None:
         """End the job according to the exception that its run raised."""
         if isinstance(error, LeaseLost):
-            self._log.warning("lease_lost")
+            self._log().warning("lease_lost")
         elif isinstance(error, JobCancelled):
-            self._end("job_cancelled", lambda: self._queue.cancel(self._job))
-        elif isinstance(error, JobInterrupted) or self._stopping.is_set():
+            self._end("job_cancelled", lambda: self.queue.cancel(self.job))
+        elif isinstance(error, JobInterrupted) or self.stopping.is_set():
             # A stopping service takes the model away: that is not the job's failure.
             self.requeue()
         elif isinstance(error, Overloaded) and not isinstance(error, StorageFull):
-            self._log.warning("job_overloaded", reason=error.message)
+            self._log().warning("job_overloaded", reason=error.message)
             self.requeue()
-            self._stopping.wait(PAUSE_SECONDS)
+            self.stopping.wait(PAUSE_SECONDS)
         else:
             self._fail(error)
 
     def requeue(self) -> None:
         """Queue the job again; the attempt does not count."""
-        self._write("job_requeued", lambda: self._queue.release(self._job))
+        self._write("job_requeued", lambda: self.queue.release(self.job))
 
     def _fail(self, error: Exception) -> None:
         if isinstance(error, ServiceError):
-            self._log.info("job_fails", reason=error.message)
+            self._log().info("job_fails", reason=error.message)
         else:
-            self._log.error("job_fails_unexpectedly", exc_info=error)
-        self._end("job_failed", lambda: self._queue.fail(self._job, problem_of(error)))
+            self._log().error("job_fails_unexpectedly", exc_info=error)
+        self._end("job_failed", lambda: self.queue.fail(self.job, problem_of(error)))
 
     def _end(self, event: str, write: Callable[[], bool]) -> None:
         if self._write(event, write):
-            delete_temporary_artifacts(self._workspace, self._job)
+            delete_temporary_artifacts(self.workspace, self.job)
 
     def _write(self, event: str, write: Callable[[], bool]) -> bool:
         """Record the end and return whether this owner still held the job.
@@ -118,19 +118,19 @@ class JobEnding:
         While the database is unreachable, retry for as long as the lease lasts; after that the
         expired lease frees the job.
         """
-        until = time.monotonic() + self._queue.lease_seconds
+        until = time.monotonic() + self.queue.lease_seconds
         while True:
             try:
                 held = write()
             except Exception as error:  # noqa: BLE001 - the worker must survive any error
                 unexpected = None if isinstance(error, ServiceError) else error
-                self._log.warning(
+                self._log().warning(
                     "end_not_written", end=event, reason=str(error), exc_info=unexpected
                 )
             else:
-                self._log.info(event if held else "lease_lost")
+                self._log().info(event if held else "lease_lost")
                 return held
-            if time.monotonic() >= until or self._stopping.wait(AGAIN_SECONDS):
+            if time.monotonic() >= until or self.stopping.wait(AGAIN_SECONDS):
                 return False
 
 

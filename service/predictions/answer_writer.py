@@ -1,4 +1,4 @@
-"""From what one run of a model answered to the answer of each request that took part."""
+"""Writing of responses from the answers of a model's run."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -33,9 +33,9 @@ ALL_OUTPUTS = Wanted()
 
 
 class BatchAnswers:
-    """Rows of any number of requests of one calibration, in whichever form each asks for.
+    """The answers of one run, written in the format that each request asks for.
 
-    A form is made once for all rows, when the first request asks for it.
+    All rows are prepared in a format when the first request asks for it.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ class BatchAnswers:
         Raises
         ------
         InvalidInput
-            If an output is asked for that there is not.
+            If the request names an unknown output.
         """
         ref = self._served.ref
         if form == "json":
@@ -74,7 +74,7 @@ class BatchAnswers:
         return PredictionAnswer(ref, body, header_length)
 
     def record_metrics(self, counts: AnswerCounts, start: int, stop: int) -> None:
-        """Count the rows from ``start`` to before ``stop`` by where they fell."""
+        """Count the rows from ``start`` to before ``stop`` by bin and flag."""
         answers = self._json if "_json" in self.__dict__ else self._batch
         answers.record_metrics(counts, slice(start, stop))
 
@@ -97,7 +97,7 @@ class BatchAnswers:
         return TensorAnswers(self._served, self._arrays)
 
 
-# More rows are written in a thread, so that the event loop is not held up.
+# More rows are written in a thread: they would block the event loop.
 MOST_ROWS_AT_ONCE = 256
 
 Written: TypeAlias = "list[PredictionAnswer | ServiceError]"
@@ -106,9 +106,9 @@ log = structlog.get_logger(__name__)
 
 
 class AnswerWriter:
-    """Looks up bins and writes answers, once for all requests of a run that may be together.
+    """Looks up bins and writes responses, once for all requests of a run where possible.
 
-    ``fail`` is called for a request that cannot be answered so.
+    ``fail`` is called for each request that cannot be answered.
     """
 
     def __init__(
@@ -125,7 +125,7 @@ class AnswerWriter:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="answers")
 
     def write(self, answers: Sequence[Answer]) -> None:
-        """Tell each request its answer, at once or a moment later."""
+        """Answer each request, at once or from a thread."""
         try:
             if not self._write_together(answers):
                 for answer in answers:
@@ -136,11 +136,11 @@ class AnswerWriter:
             self._fail_all(answers, error)
 
     def close(self) -> None:
-        """Wait for what is being written."""
+        """Wait for responses that are being written."""
         self._thread.shutdown()
 
     def _write_together(self, answers: Sequence[Answer]) -> bool:
-        """Answer requests of one calibration if all rows of one matrix are theirs."""
+        """Answer requests of one calibration together if they have all rows of one matrix."""
         matrix = answers[0].matrix
         served: ServedCalibration = answers[0].request.served
         n_rows = 0
@@ -152,7 +152,7 @@ class AnswerWriter:
             ):
                 return False
             n_rows += answer.stop - answer.start
-        # Rows whose requests nobody waits for any more are not to be counted.
+        # Rows of requests that were dropped must not be counted.
         if n_rows != matrix.n_rows:
             return False
         if served.supplied:
@@ -192,7 +192,7 @@ class AnswerWriter:
         n_answered = 0
         for answer in answers:
             try:
-                form = answer.request.terms.form
+                form = answer.request.options.form
                 body = rows.write(form, answer.start, answer.stop, answer.wanted)
             except ServiceError as error:
                 written.append(error)
@@ -211,18 +211,18 @@ class AnswerWriter:
         now = self._loop.time()
         requests, rows, waited, ran = 0, 0, 0.0, 0.0
         for answer, found in zip(answers, written, strict=True):
-            asked: PredictionRequest = answer.request
-            if asked.is_told:
+            request: PredictionRequest = answer.request
+            if request.is_settled:
                 continue
             if isinstance(found, ServiceError):
-                self._fail(asked, found)
+                self._fail(request, found)
                 continue
-            asked.answer(found)
-            if asked.terms.form == "oip":
+            request.answer(found)
+            if request.options.form == "oip":
                 requests += 1
                 rows += answer.stop - answer.start
-                waited += asked.began - asked.arrived
-                ran += now - asked.began
+                waited += request.began - request.arrived
+                ran += now - request.began
         if requests:
             ref = answers[0].request.served.ref
             self._statistics.succeeded(ref, requests=requests, rows=rows, waited=waited, ran=ran)
@@ -238,7 +238,7 @@ def _supplied(served: ServedCalibration, answer: Answer) -> dict[str, Array]:
     Raises
     ------
     ServiceError
-        If they are not those that are needed.
+        If they are not the required ones.
     """
     columns = served.supplied
     sent = {name: _array(column) for name, column in answer.supplied.items()}

@@ -1,4 +1,4 @@
-"""The JSON of ``POST /predict``, made of Python's numbers."""
+"""JSON responses of ``POST /predict``, made from Python numbers."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from service.runner.model_output import HeadMatrix
 
 
 class ScoredClass(msgspec.Struct, gc=False):
-    """A class that was shown; ``score`` is the model's own softmax."""
+    """One of the most probable classes; ``score`` is the model's own softmax."""
 
     index: int = msgspec.field(name="class")
     label: str
@@ -23,7 +23,7 @@ class ScoredClass(msgspec.Struct, gc=False):
 
 @dataclass(frozen=True)
 class JsonAnswers:
-    """Answers to all rows of a run; ``classes`` and ``scores`` are those that are shown."""
+    """Answers to all rows of a run; ``classes`` and ``scores`` hold the most probable classes."""
 
     served: ServedCalibration
     classes: list[list[int]]
@@ -68,13 +68,13 @@ class JsonAnswers:
         )
 
     def encode(self, start: int, stop: int) -> bytes:
-        """Return the response to the request of the rows from ``start`` to before ``stop``."""
+        """Return the response body for the rows from ``start`` to before ``stop``."""
         return msgspec.json.encode(
             {"calibration": self.served.json_ref, "predictions": self._rows[start:stop]}
         )
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
-        """Count some of the rows by the bins and flags they have."""
+        """Count some of the rows by bin and flag."""
         ref, flagged = self.served.ref, self.out_of_distribution
         counts.count(
             ref.name,

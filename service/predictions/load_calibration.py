@@ -1,4 +1,4 @@
-"""Bring a finished calibration into memory, ready to answer."""
+"""Loading of finished calibrations into memory for predictions."""
 
 import uuid
 import weakref
@@ -35,16 +35,16 @@ from service.storage.fit_results import core_table, served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
-# Of one output, which is a float32 where it comes as bytes.
+# Bytes of a score, a float32 in binary bodies.
 SCORE_BYTES = 4
 
 
 def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
-    """Return the calibration that the reference means, from memory where it is held.
+    """Return the calibration that a reference means, from memory if it is loaded.
 
-    What a name means, and which operating point is in force, is asked of the database each time,
-    so that a new version, a promotion, a decision or a deletion takes effect at once; what was
-    fitted never changes. One that is deleted while it is loaded is as one that was deleted before.
+    The database is asked each time for the meaning of a name and the active operating point, so
+    that a new version, promotion, decision or deletion takes effect at once. A fit never changes.
+    A calibration that is deleted while it is loaded counts as deleted before.
 
     Raises
     ------
@@ -68,7 +68,7 @@ def load_served(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> S
 
 
 def is_deleted(workspace: Workspace, tenant_id: uuid.UUID, calibration_id: uuid.UUID) -> bool:
-    """Tell whether a calibration that there was is there no more; no id is given out again."""
+    """Tell whether an existing calibration was deleted; ids are never reused."""
     with workspace.database.reading() as session:
         try:
             CalibrationRepository(session, tenant_id).get(calibration_id)
@@ -106,7 +106,7 @@ def _load(workspace: Workspace, tenant_id: uuid.UUID, ref: CalibrationRef) -> Se
             events=events,
         )
         if served.onnx_model is not None:
-            # The files stay at hand for as long as somebody may still load the model from them.
+            # The files stay open as long as the model may still be loaded from them.
             weakref.finalize(served.onnx_model, opened.pop_all().close)
     return served
 
@@ -117,7 +117,7 @@ def _onnx_model(
     events: Sequence[ServedEvent],
     opened: ExitStack,
 ) -> ServedOnnxModel | None:
-    """Return the model, which is run for no other uncertainties than those of these tables."""
+    """Return the model, configured to compute only the uncertainties of these tables."""
     if row.onnx_model is None:
         return None
     found = row.onnx_model
@@ -135,7 +135,7 @@ def _onnx_model(
 
 
 def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> ServedModel:
-    """Return what answers where the model runs elsewhere and its outputs are sent."""
+    """Return the model of a calibration that takes logits or probabilities."""
     config = row.config
     own = [event for event in events if parse_measure(event.measure).kind != "supplied"]
     spec = ScoresModelSpec(

@@ -1,4 +1,4 @@
-"""Answer samples with a class and the calibrated probability that it is right."""
+"""Lookup of classes and calibrated probabilities for the rows of a run."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from howsure.statistics.arrays import BinIndex, Classes
 from howsure.statistics.bins.lookup import BinLookup
 from service.metrics.answers import AnswerCounts
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
+from service.runner.model_output import HeadOutputs
 
 SHOWN_CLASSES = 5
 
@@ -29,7 +29,7 @@ class EventAnswer:
 
     @cached_property
     def found(self) -> BinLookup:
-        """What the table says, in full precision."""
+        """The bins, probabilities and intervals of the table, in float64."""
         return self.event.table.look_up(self.uncertainty)
 
     def float32(self) -> NDArray[np.float32]:
@@ -45,8 +45,8 @@ class EventAnswer:
 class PredictionBatch:
     """Answers to the rows of a run: classes of shape (n_samples, n_shown), events by ascending k.
 
-    The flags are by the measure that serves Top-1: None where Top-1 was not calibrated, and for a
-    risk that no threshold could be found for.
+    The flags use the measure that serves Top-1. They are None where Top-1 was not calibrated and
+    for a risk without a threshold.
     """
 
     calibration: ServedCalibration
@@ -57,7 +57,7 @@ class PredictionBatch:
     abstain: Mapping[str, FlaggedRows | None]
 
     def record_metrics(self, counts: AnswerCounts, rows: slice) -> None:
-        """Count some of the rows by the bins and flags they have."""
+        """Count some of the rows by bin and flag."""
         ref, flagged = self.calibration.ref, self.out_of_distribution
         counts.count(
             ref.name,
@@ -81,7 +81,7 @@ def answers_of(
     outputs: HeadOutputs,
     columns: Mapping[str, NDArray[np.float32]],
 ) -> PredictionBatch:
-    """Return what the tables make of a head's outputs, ``columns`` being all uncertainties."""
+    """Look up a head's outputs in the tables; ``columns`` holds all uncertainties."""
     events = [_answer(event, columns[event.column]) for event in served.events]
     uncertainty = None if served.top1 is None else events[served.top1].uncertainty
     flags = served.flags
@@ -96,13 +96,13 @@ def answers_of(
 
 
 def _above(uncertainty: NDArray[np.float32] | None, threshold: float | None) -> FlaggedRows | None:
-    """Return which samples lie beyond a threshold, which itself lies within."""
+    """Return which samples lie above a threshold."""
     if uncertainty is None or threshold is None:
         return None
     return uncertainty > threshold
 
 
 def _answer(event: ServedEvent, uncertainty: NDArray[np.float32]) -> EventAnswer:
-    # Finite numbers only: the runner and the request reader refuse all else.
+    # Uncertainties are finite: the runner and the request reader refuse all others.
     bins = event.table.edges[1:-1].searchsorted(uncertainty)
     return EventAnswer(event, uncertainty, bins)

@@ -1,4 +1,4 @@
-"""What names mean, remembered for a moment: asking the database each time costs more than a run."""
+"""Cache of the calibrations that names mean: a database query costs more than a model's run."""
 
 import asyncio
 import uuid
@@ -14,28 +14,27 @@ from service.predictions.load_calibration import load_served
 from service.predictions.served_calibration import ServedCalibration
 from service.workspace import Workspace
 
-# A tenant, and what it calls a calibration.
-_Asked: TypeAlias = tuple[uuid.UUID, str]
+# A tenant and its reference to a calibration.
+_Key: TypeAlias = tuple[uuid.UUID, str]
 
-# For so long what was written by another process may go unseen. What this process writes is seen
-# at once.
+# Writes of other processes are seen within this time, those of this process at once.
 FRESH_SECONDS = 1.0
-# From this age on it is asked again while the answer in hand still serves.
+# Older answers are renewed in the background.
 AGEING_SECONDS = 0.5
-# A database that does not answer for so long is away, as is one that says so.
+# A database that does not answer within this time counts as unavailable.
 PATIENCE_SECONDS = 0.5
-# While the database is away, what was known before it went away serves for so long.
+# Cached answers serve this long while the database is unavailable.
 STALE_SECONDS = 300.0
 MOST_NAMES = 1024
-# Some may hang at a database that is away, some may read the files of large models.
+# Some may hang on the database while others read the files of large models.
 THREADS = 8
 
 
 @dataclass(slots=True)
-class _Known:
-    """An answer of the database.
+class _Entry:
+    """A cached answer of the database.
 
-    ``asked`` is when it was asked for, ``tried`` when it was last tried to get a newer one.
+    ``key`` is the time of the query, ``tried`` the time of the last attempt to renew it.
     """
 
     served: ServedCalibration
@@ -45,110 +44,113 @@ class _Known:
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """A question under way; what was written since, if anything was, it may not have seen."""
+class _Lookup:
+    """A query in progress; it may not see writes of a later generation."""
 
     generation: int
     task: "asyncio.Task[ServedCalibration]"
 
 
 class NameCache:
-    """References of tenants and the calibrations they mean; for one event loop."""
+    """Caches calibrations by tenant and reference; for one event loop.
+
+    A write of this process makes all answers stale: see `Database.generation`.
+    """
 
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self._database = workspace.database
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(THREADS, thread_name_prefix="names")
-        self._known: OrderedDict[_Asked, _Known] = OrderedDict()
-        self._asking: dict[_Asked, _Asking] = {}
+        self._entries: OrderedDict[_Key, _Entry] = OrderedDict()
+        self._lookups: dict[_Key, _Lookup] = {}
 
     def get(self, tenant_id: uuid.UUID, reference: str) -> ServedCalibration | None:
-        """Return what a reference means if that is known well enough."""
-        asked = (tenant_id, reference)
-        known = self._known.get(asked)
-        if known is None or known.generation != self._database.generation:
+        """Return the calibration that a reference means if a fresh answer is cached."""
+        key = (tenant_id, reference)
+        entry = self._entries.get(key)
+        if entry is None or entry.generation != self._database.generation:
             return None
-        age = self._loop.time() - known.tried
+        age = self._loop.time() - entry.tried
         if age >= FRESH_SECONDS:
             return None
         if age >= AGEING_SECONDS:
-            self._ask(asked)
-        return known.served
+            self._look_up(key)
+        return entry.served
 
     async def find(self, tenant_id: uuid.UUID, reference: str) -> ServedCalibration:
-        """Ask what a reference means; those who ask at the same time ask once.
+        """Look up a reference in the database; simultaneous callers share one query.
 
         Raises
         ------
         NotFound, Conflict
             If there is no such calibration, or it has not succeeded.
         Overloaded
-            If the database is away, and was not asked lately.
+            If the database is unavailable and no answer is cached.
         """
-        asked = (tenant_id, reference)
-        asking = asyncio.shield(self._ask(asked))
-        if self._still_known(asked) is None:
-            return await asking
+        key = (tenant_id, reference)
+        lookup = asyncio.shield(self._look_up(key))
+        if self._usable_entry(key) is None:
+            return await lookup
         try:
-            return await asyncio.wait_for(asking, PATIENCE_SECONDS)
+            return await asyncio.wait_for(lookup, PATIENCE_SECONDS)
         except TimeoutError:
-            # It may have become known otherwise meanwhile.
-            return self._keep(asked) or await self._ask(asked)
+            # Another query may have cached it in the meantime.
+            return self._keep_stale(key) or await self._look_up(key)
 
     def close(self) -> None:
-        """Ask nothing more; who hangs at the database is not waited for."""
+        """Stop without waiting for queries that hang."""
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, asked: _Asked) -> "asyncio.Task[ServedCalibration]":
+    def _look_up(self, key: _Key) -> "asyncio.Task[ServedCalibration]":
         generation = self._database.generation
-        asking = self._asking.get(asked)
-        if asking is None or asking.generation != generation:
-            task = self._loop.create_task(self._answer(asked, generation))
-            asking = self._asking[asked] = _Asking(generation, task)
-            task.add_done_callback(lambda _: self._asked(asked, asking))
-        return asking.task
+        lookup = self._lookups.get(key)
+        if lookup is None or lookup.generation != generation:
+            task = self._loop.create_task(self._query(key, generation))
+            lookup = self._lookups[key] = _Lookup(generation, task)
+            task.add_done_callback(lambda _: self._looked_up(key, lookup))
+        return lookup.task
 
-    def _asked(self, asked: _Asked, asking: _Asking) -> None:
-        if self._asking.get(asked) is asking:
-            del self._asking[asked]
-        if not asking.task.cancelled():
-            # Looked at here: nobody may wait for it. The next one who does asks again.
-            asking.task.exception()
+    def _looked_up(self, key: _Key, lookup: _Lookup) -> None:
+        if self._lookups.get(key) is lookup:
+            del self._lookups[key]
+        if not lookup.task.cancelled():
+            # Retrieve the exception: no caller may be waiting, and the next one queries again.
+            lookup.task.exception()
 
-    async def _answer(self, asked: _Asked, generation: int) -> ServedCalibration:
+    async def _query(self, key: _Key, generation: int) -> ServedCalibration:
         began = self._loop.time()
         try:
             served = await self._loop.run_in_executor(
-                self._threads, load_served, self._workspace, *asked
+                self._threads, load_served, self._workspace, *key
             )
         except (NotFound, Conflict):
-            self._known.pop(asked, None)
+            self._entries.pop(key, None)
             raise
         except (Overloaded, OperationalError) as error:
-            kept = self._keep(asked)
+            kept = self._keep_stale(key)
             if kept is not None:
                 return kept
             if isinstance(error, Overloaded):
                 raise
             raise Overloaded("The database does not answer; try again.") from error
         if generation == self._database.generation:
-            self._known[asked] = _Known(served, generation, began, began)
-            self._known.move_to_end(asked)
-            while len(self._known) > MOST_NAMES:
-                self._known.popitem(last=False)
+            self._entries[key] = _Entry(served, generation, began, began)
+            self._entries.move_to_end(key)
+            while len(self._entries) > MOST_NAMES:
+                self._entries.popitem(last=False)
         return served
 
-    def _keep(self, asked: _Asked) -> ServedCalibration | None:
-        """Go on for a moment with what was known before the database went away."""
-        known = self._still_known(asked)
-        if known is None:
+    def _keep_stale(self, key: _Key) -> ServedCalibration | None:
+        """Keep using the cached answer while the database is unavailable."""
+        entry = self._usable_entry(key)
+        if entry is None:
             return None
-        known.tried = self._loop.time()
-        return known.served
+        entry.tried = self._loop.time()
+        return entry.served
 
-    def _still_known(self, asked: _Asked) -> _Known | None:
-        known = self._known.get(asked)
-        if known is None or known.generation != self._database.generation:
+    def _usable_entry(self, key: _Key) -> _Entry | None:
+        entry = self._entries.get(key)
+        if entry is None or entry.generation != self._database.generation:
             return None
-        return known if self._loop.time() - known.asked <= STALE_SECONDS else None
+        return entry if self._loop.time() - entry.asked <= STALE_SECONDS else None

@@ -1,4 +1,4 @@
-"""Paths of models below ``/v2``: each is there for a name, and for one of its versions."""
+"""Routes of the Open Inference Protocol, below ``/v2``."""
 
 from collections.abc import Callable, Sequence
 from http import HTTPStatus
@@ -11,7 +11,7 @@ from starlette.exceptions import HTTPException
 from service.calibrations.manage import library_versions
 from service.errors import InvalidInput
 from service.http.bodies import read_body
-from service.http.dependencies import CallerDep, PredictionsDep, TenantDep, WorkspaceDep
+from service.http.dependencies import CallerDep, ServicesDep, TenantDep, WorkspaceDep
 from service.http.health import readiness
 from service.http.problems import PREFIX, protocol_failures
 from service.predictions.oip_models import (
@@ -34,7 +34,6 @@ from service.predictions.oip_schemas import (
     OipServer,
     OipStatistics,
 )
-from service.predictions.oip_statistics import Statistics
 from service.predictions.over_asgi import answer_prediction
 from service.predictions.routes import TIMEOUT_HEADER
 
@@ -57,7 +56,7 @@ _PATHS = {
 
 
 def model_reference(request: Request) -> str:
-    """Return what the path refers to, as other routes have it."""
+    """Return the reference that the path names."""
     given = request.path_params
     return reference_of(given["model_name"], given.get("model_version"))
 
@@ -74,7 +73,7 @@ def on_models(
     parameters: Sequence[dict[str, Any]] = (),
     **options: Any,  # noqa: ANN401 - those of FastAPI
 ) -> Callable[[Route], Route]:
-    """Register a route of a model and, beside it, that of one of its versions."""
+    """Register a route for a model and for a version of it."""
 
     def register(route: Route) -> Route:
         for path, of_path in _PATHS.items():
@@ -110,18 +109,9 @@ _BODY = {
 }
 
 
-def _statistics(request: Request) -> Statistics:
-    statistics = request.app.state.oip_statistics
-    assert isinstance(statistics, Statistics)  # noqa: S101 - set by `install`
-    return statistics
-
-
-StatisticsDep = Annotated[Statistics, Depends(_statistics)]
-
-
 @router.get("", summary="OIP: the server", responses=protocol_failures())
 def get_server() -> OipServer:
-    """Say what answers here, and what it has beside the protocol's core."""
+    """Return the name, version and supported extensions of the server."""
     return OipServer(
         name="howsure", version=library_versions()["howsure"], extensions=list(EXTENSIONS)
     )
@@ -147,19 +137,19 @@ def get_ready(request: Request, workspace: WorkspaceDep) -> OipReadiness:
 
 @router.get("/models/stats", summary="OIP: counts of all models", responses=protocol_failures())
 def get_all_statistics(
-    workspace: WorkspaceDep, tenant_id: TenantDep, statistics: StatisticsDep
+    workspace: WorkspaceDep, tenant_id: TenantDep, services: ServicesDep
 ) -> OipStatistics:
-    """Count what every calibration that succeeded was asked by this protocol."""
+    """Return the counts of every succeeded calibration."""
     refs = ready_models(workspace, tenant_id)
-    return OipStatistics.model_validate({"model_stats": [statistics.of(ref) for ref in refs]})
+    return OipStatistics(model_stats=[services.oip_statistics.of(ref) for ref in refs])
 
 
 @on_models(
     router, "GET", "", responses=protocol_failures(404), summary="OIP: a model's inputs and outputs"
 )
 def get_model(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipModel:
-    """Give the names, types and shapes of a model's tensors."""
-    return OipModel.model_validate(model_metadata(workspace, tenant_id, reference))
+    """Return the names, types and shapes of a model's tensors."""
+    return model_metadata(workspace, tenant_id, reference)
 
 
 @on_models(
@@ -181,8 +171,8 @@ def get_model_ready(
     summary="OIP: a model's configuration",
 )
 def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRef) -> OipConfig:
-    """Give the metadata in the words of Triton's model configuration."""
-    return OipConfig.model_validate(model_config(workspace, tenant_id, reference))
+    """Return the metadata in the format of Triton's model configuration."""
+    return model_config(workspace, tenant_id, reference)
 
 
 @on_models(
@@ -191,12 +181,12 @@ def get_config(workspace: WorkspaceDep, tenant_id: TenantDep, reference: ModelRe
 def get_statistics(
     workspace: WorkspaceDep,
     tenant_id: TenantDep,
-    statistics: StatisticsDep,
+    services: ServicesDep,
     reference: ModelRef,
 ) -> OipStatistics:
-    """Count what a version was asked by this protocol."""
+    """Return the counts of a version."""
     ref = ready_model(workspace, tenant_id, reference)
-    return OipStatistics.model_validate({"model_stats": [statistics.of(ref)]})
+    return OipStatistics(model_stats=[services.oip_statistics.of(ref)])
 
 
 @on_models(
@@ -213,9 +203,9 @@ def get_statistics(
     response_model=OipAnswer,
     response_model_exclude_none=True,
 )
-async def post_infer(request: Request, predictions: PredictionsDep, caller: CallerDep) -> Response:
+async def post_infer(request: Request, services: ServicesDep, caller: CallerDep) -> Response:
     """Answer rows with classes, calibrated probabilities and flags, as tensors."""
-    return await answer_prediction(request, predictions, caller)
+    return await answer_prediction(request, services.predictions, caller)
 
 
 @router.post(
@@ -237,10 +227,7 @@ async def post_index(
         asked = OipIndexRequest.model_validate_json(body or b"{}", strict=True)
     except ValueError as error:
         raise InvalidInput.at("body", 'expected {} or {"ready": true}') from error
-    entries = await run_in_threadpool(
-        repository_index, workspace, tenant_id, ready_only=asked.ready
-    )
-    return [OipIndexEntry.model_validate(entry) for entry in entries]
+    return await run_in_threadpool(repository_index, workspace, tenant_id, ready_only=asked.ready)
 
 
 SCHEMAS = {

@@ -8,7 +8,7 @@ Parameters = dict[str, str | int | float | bool]
 
 
 class OipError(BaseModel):
-    """What every failed request below `/v2` is answered with."""
+    """The body of every failed request below `/v2`."""
 
     error: str = Field(
         examples=["calibration: there is no calibration 'digits'"],
@@ -21,13 +21,15 @@ class OipServer(BaseModel):
 
     name: str = Field(examples=["howsure"], description="Always `howsure`.")
     version: str = Field(description="Of the service.")
-    extensions: list[str] = Field(description="What it has beside the protocol's core.")
+    extensions: list[str] = Field(description="Supported extensions of the protocol.")
 
 
 class OipReadiness(BaseModel):
     """The server, or a model, can answer."""
 
-    ready: bool = Field(description="Always true: what is not ready is answered with an error.")
+    ready: bool = Field(
+        description="Always true: a server or model that is not ready responds with an error."
+    )
 
 
 class OipLiveness(BaseModel):
@@ -37,7 +39,7 @@ class OipLiveness(BaseModel):
 
 
 class OipTensor(BaseModel):
-    """A tensor that a model takes or gives."""
+    """An input or output tensor of a model."""
 
     name: str = Field(examples=["top1_probability"], description="Its name.")
     datatype: str = Field(examples=["FP32"], description="`BOOL`, `INT64`, `FP32`, …")
@@ -48,13 +50,13 @@ class OipModel(BaseModel):
     """A calibration, as a model."""
 
     name: str = Field(examples=["digits"], description="The calibration's name.")
-    versions: list[str] = Field(examples=[["1"]], description="Those that can answer.")
+    versions: list[str] = Field(examples=[["1"]], description="Versions that can answer.")
     platform: str = Field(
         examples=["onnxruntime_onnx"],
-        description="`howsure` where the model runs elsewhere and its outputs are sent.",
+        description="`howsure` if the model runs elsewhere and requests hold its outputs.",
     )
-    inputs: list[OipTensor] = Field(description="What the model takes.")
-    outputs: list[OipTensor] = Field(description="What an answer has.")
+    inputs: list[OipTensor] = Field(description="Inputs of the model.")
+    outputs: list[OipTensor] = Field(description="Outputs of the model.")
 
 
 class OipConfigTensor(BaseModel):
@@ -62,23 +64,25 @@ class OipConfigTensor(BaseModel):
 
     name: str = Field(examples=["topk_class"], description="Its name.")
     data_type: str = Field(examples=["TYPE_INT64"], description="`TYPE_` and the datatype.")
-    dims: list[int] = Field(examples=[[5]], description="Of one row.")
+    dims: list[int] = Field(examples=[[5]], description="Sizes of one row.")
 
 
 class OipConfig(BaseModel):
-    """The same in the words of Triton's model configuration."""
+    """A model in the format of Triton's model configuration."""
 
     name: str = Field(description="The calibration's name.")
     platform: str = Field(description="As in the metadata.")
-    backend: str = Field(examples=["onnxruntime"], description="What runs the model.")
-    version_policy: dict[str, Any] = Field(description="The version that this is.")
-    max_batch_size: int = Field(examples=[10000], description="Most rows of a request.")
-    input: list[OipConfigTensor] = Field(description="What the model takes.")
-    output: list[OipConfigTensor] = Field(description="What an answer has.")
+    backend: str = Field(examples=["onnxruntime"], description="Runtime of the model.")
+    version_policy: dict[str, Any] = Field(description="The version described.")
+    max_batch_size: int = Field(
+        examples=[10000], description="Maximum number of rows in a request."
+    )
+    input: list[OipConfigTensor] = Field(description="Inputs of the model.")
+    output: list[OipConfigTensor] = Field(description="Outputs of the model.")
 
 
 class OipModelStatistics(BaseModel):
-    """What one version of a model has been asked by this protocol."""
+    """Counts of requests to one version of a model by this protocol."""
 
     name: str = Field(description="The calibration's name.")
     version: str = Field(description="Its version.")
@@ -93,7 +97,7 @@ class OipModelStatistics(BaseModel):
 
 
 class OipStatistics(BaseModel):
-    """Counts of this process, since it started."""
+    """Counts of this process since its start."""
 
     model_stats: list[OipModelStatistics] = Field(description="One entry a version.")
 
@@ -110,57 +114,61 @@ class OipIndexEntry(BaseModel):
 
 
 class OipIndexRequest(BaseModel):
-    """Which models are asked for."""
+    """Filter of the index."""
 
     ready: bool = Field(False, description="Only those that can answer.")
 
 
 class OipInputTensor(BaseModel):
-    """A tensor of a request: `data`, or bytes behind the JSON."""
+    """An input tensor of a request: `data`, or bytes after the JSON."""
 
-    name: str = Field(examples=["inputs"], description="As the metadata have it.")
+    name: str = Field(examples=["inputs"], description="Its name in the metadata.")
     shape: list[int] = Field(examples=[[1, 64]], description="Rows first.")
-    datatype: str = Field(examples=["FP32"], description="Of what is sent.")
+    datatype: str = Field(examples=["FP32"], description="Its datatype.")
     parameters: Parameters | None = Field(
-        None, description="`binary_data_size`, its bytes, where there is no `data`."
+        None, description="`binary_data_size`, its size in bytes, if there is no `data`."
     )
-    data: list[Any] | None = Field(None, description="Row by row, flat or nested as the shape is.")
+    data: list[Any] | None = Field(
+        None, description="Values row by row, flat or nested as its shape."
+    )
 
 
 class OipRequestedOutput(BaseModel):
-    """An output that is asked for."""
+    """A requested output."""
 
-    name: str = Field(examples=["top1_probability"], description="As the metadata have it.")
+    name: str = Field(examples=["top1_probability"], description="Its name in the metadata.")
     parameters: Parameters | None = Field(None, description="`binary_data`: true for raw bytes.")
 
 
 class OipRequest(BaseModel):
-    """What is asked of a model."""
+    """A request to a model."""
 
-    id: str | None = Field(None, description="Given back in the answer.")
+    id: str | None = Field(None, description="Returned in the response.")
     parameters: Parameters | None = Field(
         None, description="`binary_data_output`, and `timeout` in microseconds; others are ignored."
     )
-    inputs: list[OipInputTensor] = Field(description="All that the model takes.")
-    outputs: list[OipRequestedOutput] | None = Field(None, description="All of them by default.")
+    inputs: list[OipInputTensor] = Field(description="All inputs of the model.")
+    outputs: list[OipRequestedOutput] | None = Field(
+        None, description="Requested outputs; all by default."
+    )
 
 
 class OipOutputTensor(BaseModel):
-    """A tensor of an answer."""
+    """An output tensor of a response."""
 
     name: str = Field(examples=["top1_probability"], description="Its name.")
     datatype: str = Field(examples=["FP32"], description="Its type.")
     shape: list[int] = Field(examples=[[1]], description="Rows first.")
     parameters: Parameters | None = Field(
-        None, description="`binary_data_size` where it follows the JSON."
+        None, description="`binary_data_size` if it follows the JSON."
     )
-    data: list[Any] | None = Field(None, description="Row by row, flat.")
+    data: list[Any] | None = Field(None, description="Values row by row, flat.")
 
 
 class OipAnswer(BaseModel):
-    """What a model answers."""
+    """The response of a model."""
 
     model_name: str = Field(description="The calibration's name.")
-    model_version: str = Field(description="Its version, also where none was asked for.")
-    id: str | None = Field(None, description="That of the request, if it had one.")
-    outputs: list[OipOutputTensor] = Field(description="In the order asked for.")
+    model_version: str = Field(description="The version that answered.")
+    id: str | None = Field(None, description="The id of the request, if it had one.")
+    outputs: list[OipOutputTensor] = Field(description="Outputs in the requested order.")

@@ -1,4 +1,4 @@
-"""Predictions as ordinary routes: for pages, and for other servers than our own."""
+"""Predictions as ordinary routes, for pages and for other ASGI servers."""
 
 import asyncio
 
@@ -34,7 +34,7 @@ class _AwaitedPrediction(PredictionRequest, eq=False, kw_only=True):
 
 
 async def answer_prediction(request: Request, app: PredictionApp, caller: Caller) -> Response:
-    """Answer a prediction that came by the router, from a caller that the guard knows."""
+    """Answer a prediction that the router received from an authenticated caller."""
     loop = asyncio.get_running_loop()
     arrived = loop.time()
     scope, predicting = request.scope, app.predicting
@@ -42,7 +42,7 @@ async def answer_prediction(request: Request, app: PredictionApp, caller: Caller
     head = RequestHead(
         scope["route"].path, request.path_params, scope.get("query_string", b""), headers
     )
-    # A page that anybody may read asks this route as well.
+    # Public pages call this route as well.
     require_scope(caller, SCOPE)
     check_encoding(head)
     options = prediction_options(head, app.timeout_seconds)
@@ -51,7 +51,7 @@ async def answer_prediction(request: Request, app: PredictionApp, caller: Caller
         tenant_id=caller.tenant_id,
         body=await read_body(request, max_bytes=app.max_body_bytes),
         arrived=arrived,
-        terms=options,
+        options=options,
         timeout=options.timeout,
         rows=caller.meter.rows,
         share=caller.meter.share,
@@ -61,7 +61,7 @@ async def answer_prediction(request: Request, app: PredictionApp, caller: Caller
     try:
         answer = await _unless_client_leaves(prediction.answered, request.receive)
     finally:
-        if not prediction.is_told:
+        if not prediction.is_settled:
             prediction.drop()
     response = Response(answer.body)
     response.raw_headers += answer_headers(answer, options)

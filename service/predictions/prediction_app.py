@@ -1,4 +1,4 @@
-"""Predictions of connections: from their heads to the operation, and from there to answers."""
+"""Prediction requests of connections, without the web framework."""
 
 import asyncio
 from urllib.parse import parse_qs
@@ -43,11 +43,11 @@ from service.predictions.prediction_request import (
     PredictionOptions,
     PredictionRequest,
 )
-from service.predictions.service import IDENTITY, OIP, Predicting
+from service.predictions.service import IDENTITY, OIP, PredictionService
 
 ANSWERS: dict[AnswerForm, str] = {"json": JSON, "npz": NPZ}
 BINARY = "application/octet-stream"
-# Numbers: to look at a member of HTTPStatus takes longer.
+# An int: access to members of HTTPStatus is slower.
 OK = 200
 LEFT = "client-left"
 INTERNAL = "internal-error"
@@ -58,7 +58,7 @@ _OF_JSON = ((b"content-type", JSON.encode()),)
 
 
 class PredictionApp:
-    """Answers predictions; see `PredictionHandler`."""
+    """Answers prediction requests; implements `PredictionHandler`."""
 
     def __init__(
         self,
@@ -69,41 +69,41 @@ class PredictionApp:
         max_body_bytes: int,
         timeout_seconds: float,
     ) -> None:
-        self._predicting: Predicting | None = None
-        self._doorkeeper: Authenticator | None = None
+        self._service: PredictionService | None = None
+        self._authenticator: Authenticator | None = None
         self._metrics = metrics
         self._allowed_origins = allowed_origins
         self._log = request_log
         self.max_body_bytes = max_body_bytes
         self.timeout_seconds = timeout_seconds
 
-    def open(self, predicting: Predicting, authenticator: Authenticator) -> None:
-        """Begin to answer; until then requests are refused."""
-        self._predicting = predicting
-        self._doorkeeper = authenticator
+    def open(self, predicting: PredictionService, authenticator: Authenticator) -> None:
+        """Start answering; before this call requests are refused."""
+        self._service = predicting
+        self._authenticator = authenticator
 
     @property
-    def predicting(self) -> Predicting:
-        """The operation behind all predictions."""
-        if self._predicting is None:
+    def predicting(self) -> PredictionService:
+        """The service that answers all predictions."""
+        if self._service is None:
             raise Overloaded("The service is starting.", retry_after=1)
-        return self._predicting
+        return self._service
 
     def authenticate(self, head: RequestHead) -> TenantLimiter:
-        """Find out who asks; once is enough for as long as the same keys are good."""
+        """Authenticate the caller; the result holds as long as the active keys do not change."""
         return self._known(head).meter
 
     def begin(self, request: ReceivedRequest) -> GiveUp:
-        """Answer a request by calling its ``reply`` once, unless it is given up before."""
+        """Answer a request by calling its ``reply`` once, unless it is dropped before."""
         head = request.head
         try:
             known, predicting = self._known(head), self.predicting
             meter = known.meter
             if meter.requests is not None:
                 meter.requests.take()
-            terms = known.terms
-            if terms is None:
-                terms = known.terms = prediction_options(head, self.timeout_seconds)
+            options = known.options
+            if options is None:
+                options = known.options = prediction_options(head, self.timeout_seconds)
         except ServiceError as error:
             answer = self.refuse(
                 head, error, arrived=request.arrived, request_id=request.request_id
@@ -115,8 +115,8 @@ class PredictionApp:
             tenant_id=known.caller.tenant_id,
             body=request.body,
             arrived=request.arrived,
-            terms=terms,
-            timeout=terms.timeout,
+            options=options,
+            timeout=options.timeout,
             rows=meter.rows,
             share=meter.share,
             app=self,
@@ -126,7 +126,7 @@ class PredictionApp:
         return prediction.give_up
 
     def _known(self, head: RequestHead) -> "_Known":
-        authenticator = self._doorkeeper
+        authenticator = self._authenticator
         if authenticator is None:
             raise Overloaded("The service is starting.", retry_after=1)
         known: _Known | None = head.memo
@@ -135,8 +135,8 @@ class PredictionApp:
             caller = authenticator.admit(authorization(head.headers), SCOPE, head.peer)
             self._allowed_origins.check("POST", head.headers, is_open=caller.key_id is None)
             check_encoding(head)
-            terms = None if known is None else known.terms
-            known = head.memo = _Known(ring, caller, terms, caller.meter)
+            options = None if known is None else known.options
+            known = head.memo = _Known(ring, caller, options, caller.meter)
         else:
             known.caller.is_used = True
         return known
@@ -178,16 +178,16 @@ class PredictionApp:
 
 
 class _Known(msgspec.Struct, eq=False):
-    """What a head was found to say, and by which keys."""
+    """The caller and the options of a request head, valid for one set of active keys."""
 
     ring: ActiveKeys
     caller: Caller
-    terms: PredictionOptions | None
+    options: PredictionOptions | None
     meter: TenantLimiter
 
 
 def prediction_options(head: RequestHead, longest: float) -> PredictionOptions:
-    """Return what the head of a request asks for; ``longest``: seconds until its answer."""
+    """Return the options of a request head; ``longest`` limits its timeout."""
     headers = dict(head.headers)
     timeout = _seconds(headers.get(b"timeout"), longest)
     encoding = headers.get(b"content-encoding", IDENTITY.encode()).decode("latin-1")
@@ -213,7 +213,7 @@ def prediction_options(head: RequestHead, longest: float) -> PredictionOptions:
 
 
 class _Prediction(PredictionRequest, eq=False, kw_only=True):
-    """One request of a connection, from the operation's answer to the client's."""
+    """One request of a connection."""
 
     app: PredictionApp
     request: ReceivedRequest
@@ -222,7 +222,9 @@ class _Prediction(PredictionRequest, eq=False, kw_only=True):
         request = self.request
         request_id = request.request_id or new_id()
         self.app.count(request.head, OK, self.arrived, None, request_id)
-        request.reply(HttpResponse(OK, answer.body, answer_headers(answer, self.terms), request_id))
+        request.reply(
+            HttpResponse(OK, answer.body, answer_headers(answer, self.options), request_id)
+        )
 
     def failed(self, error: Exception) -> None:
         request = self.request
@@ -232,7 +234,7 @@ class _Prediction(PredictionRequest, eq=False, kw_only=True):
         request.reply(answer)
 
     def give_up(self) -> None:
-        if not self.is_told:
+        if not self.is_settled:
             self.drop()
             request = self.request
             self.app.client_disconnected(
@@ -240,14 +242,14 @@ class _Prediction(PredictionRequest, eq=False, kw_only=True):
             )
 
 
-def answer_headers(answer: PredictionAnswer, terms: PredictionOptions) -> Headers:
-    """Return the headers of an answer, but for those of every answer."""
+def answer_headers(answer: PredictionAnswer, options: PredictionOptions) -> Headers:
+    """Return the headers that depend on the answer."""
     if answer.header_length is not None:
         return (
             (b"content-type", BINARY.encode()),
             (_LENGTH, b"%d" % answer.header_length),
         )
-    if terms.form != "npz":
+    if options.form != "npz":
         return _OF_JSON
     ref = answer.ref
     named = f"id={ref.id}; name={ref.name}; version={ref.version}"
@@ -266,12 +268,12 @@ def _media_type(content_type: bytes | None) -> str:
 
 
 def check_encoding(head: RequestHead) -> None:
-    """Refuse a compressed body, but those of the Open Inference Protocol.
+    """Refuse compressed bodies, except those of the Open Inference Protocol.
 
     Raises
     ------
     UnsupportedFormat
-        If the body is compressed otherwise than its route takes.
+        If the route does not accept the body's encoding.
     """
     known = (IDENTITY,) if head.route == PREDICT else ENCODINGS
     for name, value in head.headers:
@@ -293,7 +295,7 @@ def _seconds(timeout: bytes | None, default: float) -> float:
     if timeout is None:
         return default
     try:
-        # Python takes what has underscores for a number.
+        # Python accepts underscores in numbers.
         seconds = 0.0 if b"_" in timeout else float(timeout)
     except ValueError:
         seconds = 0.0

@@ -1,4 +1,4 @@
-"""How many rows a body holds, guessed from its length before anybody reads it."""
+"""A prediction request, its options, its answer and an estimate of its rows."""
 
 import asyncio
 import uuid
@@ -13,14 +13,14 @@ from service.runner.batcher import Batcher
 from service.runner.predict_requests import BatchRequest
 from service.storage.calibration_queries import CalibrationRef
 
-# Of a guess, how much the last answer counts.
+# Weight of the last request in the estimate.
 SHARE = 0.2
-# JSON takes at least so many bytes for each that the number takes itself.
+# Bytes of JSON per byte of a number, at least.
 JSON_FACTOR = 2
 
 
 def estimate_rows(model: ServedModel, media_type: str, n_bytes: int) -> int:
-    """Return a number of rows, at least 1."""
+    """Estimate the rows of a body from its length; at least 1."""
     known = model.bytes_a_row.get(media_type)
     if known is None:
         known = float(model.row_bytes * (JSON_FACTOR if media_type == JSON else 1))
@@ -28,7 +28,7 @@ def estimate_rows(model: ServedModel, media_type: str, n_bytes: int) -> int:
 
 
 def learn_rows(model: ServedModel, media_type: str, n_bytes: int, n_rows: int) -> None:
-    """Take what a body turned out to hold."""
+    """Improve the estimate with the actual rows of a body."""
     found = n_bytes / n_rows
     known = model.bytes_a_row.get(media_type, found)
     model.bytes_a_row[media_type] = known + SHARE * (found - known)
@@ -38,18 +38,18 @@ AnswerForm: TypeAlias = Literal["json", "npz", "oip"]
 
 
 class PredictionOptions(msgspec.Struct, eq=False, frozen=True):
-    """What is said beside a body, the same for all requests that say the same.
+    """The options of a request beside its body; requests with equal heads share one object.
 
     Attributes
     ----------
     media_type
         One of `service.child.requests.media_types.BODIES`, or ``oip``.
     reference
-        The calibration; None where the body names it.
+        The calibration; None if the body names it.
     form
-        How the answer is written.
+        The format of the answer.
     timeout
-        Seconds until there must be an answer.
+        Seconds until the deadline.
     """
 
     media_type: str
@@ -61,7 +61,7 @@ class PredictionOptions(msgspec.Struct, eq=False, frozen=True):
 
 
 class PredictionAnswer(msgspec.Struct, eq=False):
-    """A body, and how much of it is JSON where that is not all of a tensor answer."""
+    """A response body, and the length of its JSON if tensors follow."""
 
     ref: CalibrationRef
     body: bytes
@@ -69,26 +69,26 @@ class PredictionAnswer(msgspec.Struct, eq=False):
 
 
 class PredictionRequest(BatchRequest, eq=False, kw_only=True):
-    """A body on its terms. Who asks makes a class of it that is told the answer.
+    """A request and its state. Subclasses pass on the answer.
 
     Attributes
     ----------
     tenant_id
-        Whose calibration is asked.
+        The tenant of the calibration.
     timeout
-        Seconds until there must be an answer; no longer than the terms say.
+        Seconds until the deadline, at most that of the options.
     rows
-        What its rows are counted against; None where they may be any number.
+        The rate limit of the tenant's rows; None without a limit.
     rows_window
-        The window of that limit in which they were counted.
+        The window of that limit that counted the rows.
     set_content
-        A set as it was sent; ``body`` then has its rows.
-    is_told
-        Whether it was told its end, or was dropped.
+        The original bytes of a set; ``body`` then holds its rows.
+    is_settled
+        Whether it was answered, failed or dropped.
     """
 
     tenant_id: uuid.UUID
-    terms: PredictionOptions
+    options: PredictionOptions
     timeout: float
     rows: RateLimit | None = None
     rows_window: int = 0
@@ -96,31 +96,31 @@ class PredictionRequest(BatchRequest, eq=False, kw_only=True):
     batcher: Batcher | None = None
     task: "asyncio.Task[None] | None" = None
     set_content: bytes | None = None
-    is_told: bool = False
+    is_settled: bool = False
 
     def done(self, answer: PredictionAnswer) -> None:
         """Pass the answer on."""
         raise NotImplementedError
 
     def failed(self, error: Exception) -> None:
-        """Pass on why there is none; what is no `ServiceError` is a bug of the service."""
+        """Pass on the reason of a failure; anything but a `ServiceError` is a bug."""
         raise NotImplementedError
 
     def answer(self, answer: PredictionAnswer) -> None:
-        """Tell the answer."""
-        if not self.is_told:
-            self.is_told = True
+        """Answer the request, once."""
+        if not self.is_settled:
+            self.is_settled = True
             self.done(answer)
 
     def fail(self, error: Exception) -> None:
-        """Tell why there is none."""
-        if not self.is_told:
-            self.is_told = True
+        """Fail the request, once."""
+        if not self.is_settled:
+            self.is_settled = True
             self.failed(error)
 
     def drop(self) -> None:
-        """Let go of it: the client left."""
-        self.is_told = True
+        """Drop the request: the client left."""
+        self.is_settled = True
         if self.task is not None:
             self.task.cancel()
         if self.batcher is not None:

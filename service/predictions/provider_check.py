@@ -1,4 +1,4 @@
-"""What a model runs before it answers anybody: some rows of its calibration set."""
+"""Check of a loaded model on stored samples before it serves predictions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -23,14 +23,14 @@ log = structlog.get_logger(__name__)
 
 
 class ProviderCheck:
-    """Warms a model up; with another provider than the table's, compares it with the records.
+    """Warms a model up; on another execution provider it compares answers with the records.
 
     Parameters
     ----------
     row
         The calibration of an ONNX model, with its artifacts.
     events
-        What it answers.
+        The events that it serves.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class ProviderCheck:
         self._name = f"{row.name}@{row.version}"
         self._provider, self._device = str(found["provider"]), str(found["device"])
         self._is_half = _is_half(found)
-        # What comes with a request is no matter of the model.
+        # Supplied uncertainties do not depend on the model.
         self._events = [
             event for event in events if parse_measure(event.measure).kind != "supplied"
         ]
@@ -48,24 +48,24 @@ class ProviderCheck:
         self._has_warned = False
 
     def apart(self, runners: RunnerPool) -> str:
-        """Return what tells this rehearsal from others of the model: empty if it compares none."""
+        """Return a key for checks with equal results; empty if nothing is compared."""
         try:
             if self._provider in {device.provider for device in runners.devices()}:
                 return ""
         except ServiceError as error:
-            # It is asked again when the model is loaded; until then the two may differ.
+            # The provider is determined again when the model is loaded.
             log.debug("no_device", error=error.message)
         return f"{self._provider}/{'' if self._rows is None else self._rows.sha256}"
 
     def __call__(self, run: RunRows, provider: str) -> ProviderParity:
-        """Run rows through a model that was loaded.
+        """Run stored rows through a loaded model.
 
         Raises
         ------
         ProviderMismatch
-            If it answers otherwise than the records say that are from another provider.
+            If its answers differ from the records, which another provider made.
         ServiceError
-            If the model does not answer, or what is stored is damaged.
+            If the model does not answer, or a stored file is damaged.
         """
         if provider != self._provider:
             return self._compare(run, provider)
@@ -74,7 +74,7 @@ class ProviderCheck:
         return NOT_NEEDED
 
     def _warm_up(self, run: RunRows, stored: KeptSamples) -> None:
-        """Run a few rows together, and one; a set that cannot be read keeps nobody from it."""
+        """Run a few rows together, then one; unreadable samples do not prevent serving."""
         try:
             rows = stored.inputs(WARM_UP_ROWS)
             run(rows)
@@ -120,7 +120,7 @@ def _told(found: ProviderDifferences) -> str:
 
 
 def _is_half(onnx_model: Mapping[str, Any]) -> bool:
-    """Tell whether the output that is read is in half precision."""
+    """Tell whether the model's output is in half precision."""
     name = onnx_model["output"]["name"]
     return any(
         tensor["name"] == name and tensor["dtype"] == "float16" for tensor in onnx_model["outputs"]

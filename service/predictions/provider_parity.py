@@ -1,4 +1,4 @@
-"""A model's answers with one execution provider beside the records that another one made."""
+"""Comparison of a model's answers on one execution provider with records of another."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures import parse_measure
 from service.predictions.served_calibration import ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
+from service.runner.model_output import HeadOutputs
 
 
 @dataclass(frozen=True)
 class Tolerance:
-    """How far two providers may lie apart that round each in its own way.
+    """Largest difference between two providers that is explained by rounding.
 
     An uncertainty may differ by ``relative`` of its value, or of the measure's median where that
     is larger, and by ``of_largest`` of the largest value.
@@ -24,14 +24,14 @@ class Tolerance:
     of_largest: float
 
     def allows(self, found: Floats, recorded: Floats) -> NDArray[np.bool_]:
-        """Tell of each value that was found whether it may stand for the recorded one."""
+        """Return for each value whether it equals the recorded one within the tolerance."""
         size = np.abs(recorded)
         near = self.relative * np.maximum(size, np.median(size)) + self.of_largest * size.max()
         return np.asarray(np.abs(found - recorded) <= near)
 
 
-# Kernels sum in another order: the tail of the softmax keeps about four digits, differences
-# between runs fewer; half precision has three to begin with.
+# Kernels sum in different orders: about four digits of the softmax's tail agree, fewer of
+# differences between runs, and three in half precision.
 ONE_RUN = Tolerance(relative=1e-3, of_largest=1e-6)
 SEVERAL_RUNS = Tolerance(relative=2e-2, of_largest=1e-4)
 HALF_PRECISION = Tolerance(relative=3e-2, of_largest=1e-4)
@@ -39,7 +39,7 @@ HALF_PRECISION = Tolerance(relative=3e-2, of_largest=1e-4)
 
 @dataclass(frozen=True)
 class RecordedRows:
-    """What is recorded of some rows: top classes and their logits, best first, uncertainties."""
+    """Records of some rows: top classes and their logits, best first, and uncertainties."""
 
     top_classes: NDArray[np.int32]
     top_logits: NDArray[np.float32]
@@ -48,7 +48,7 @@ class RecordedRows:
 
 @dataclass(frozen=True)
 class ProviderDifferences:
-    """Of so many rows, those that differ in anything, and what they differ in."""
+    """Number of compared rows, of rows that differ, and of each kind of difference."""
 
     rows: int
     differing: int
@@ -64,11 +64,11 @@ def compare_providers(
     *,
     half_precision: bool = False,
 ) -> ProviderDifferences:
-    """Count the rows whose answers are not those that were recorded.
+    """Count the rows whose answers differ from the records.
 
-    Another class counts unless the record has it within rounding of the first, another
-    uncertainty if it lies further away than the `Tolerance`. Another bin counts with another
-    uncertainty alone: without one, an edge lies within the tolerance.
+    A different class counts unless its recorded logit equals the largest within rounding. A
+    different uncertainty counts if it exceeds the `Tolerance`. A different bin counts only with a
+    different uncertainty: otherwise an edge lies within the tolerance.
     """
     relative = (HALF_PRECISION if half_precision else ONE_RUN).relative
     other_class = _other_class(answered, recorded, relative)
@@ -98,9 +98,10 @@ def _tolerance(measure: str, *, half_precision: bool) -> Tolerance:
 def _other_class(
     answered: HeadOutputs, recorded: RecordedRows, relative: float
 ) -> NDArray[np.bool_]:
-    """Return which rows have a first class that is not nearly the first of the record.
+    """Return the rows whose first class is not among the best of the record within rounding.
 
-    Two logits are twice as far apart as each is off, which is relative for the scores.
+    Both logits may be off, hence twice the tolerance; logits are logarithms of scores, hence
+    relative.
     """
     first = answered.top_classes[:, :1]
     is_near = (recorded.top_classes == first) & (recorded.top_logits >= -2 * relative)

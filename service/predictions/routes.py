@@ -1,4 +1,4 @@
-"""The header by which a client says how long a prediction may take."""
+"""Routes of predictions and of the models in memory."""
 
 import uuid
 from typing import Annotated, Any, Literal
@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from service.child.requests.media_types import JSON, MULTIPART, NPY, NPZ, PICTURES, SETS
 from service.errors import problem_of
-from service.http.dependencies import CallerDep, ModelsDep, PredictionsDep
+from service.http.dependencies import CallerDep, ServicesDep
 from service.http.problems import problems
 from service.predictions.over_asgi import answer_prediction
 from service.runner.model_to_serve import ServedModelState
@@ -17,8 +17,8 @@ TIMEOUT_HEADER: dict[str, Any] = {
     "name": "Timeout",
     "in": "header",
     "required": False,
-    "description": "Seconds from the request's arrival to its answer; without one in time it is "
-    "answered 504. More than `HOWSURE_PREDICT_TIMEOUT_SECONDS` counts as that.",
+    "description": "Seconds from the request's arrival to its deadline; then the response is "
+    "504. At most `HOWSURE_PREDICT_TIMEOUT_SECONDS`.",
     "schema": {"type": "number", "exclusiveMinimum": 0},
     "example": 0.5,
 }
@@ -38,7 +38,7 @@ router = APIRouter(tags=["predict"])
 
 
 class EncodedTensor(BaseModel):
-    """An array as its own bytes, in the place of nested lists."""
+    """An array as base64 bytes, instead of nested lists."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -46,15 +46,15 @@ class EncodedTensor(BaseModel):
         description="The bytes, row-major and little-endian, in standard base64 with padding."
     )
     dtype: str = Field(
-        pattern="^(bool|float(16|32|64)|u?int(8|16|32|64))$", description="Of one number."
+        pattern="^(bool|float(16|32|64)|u?int(8|16|32|64))$", description="Type of the numbers."
     )
     shape: list[int] = Field(description="Rows first.")
 
 
 class PredictBody(BaseModel):
-    """What is asked; exactly one of ``inputs``, ``logits`` and ``probabilities``."""
+    """A prediction request with exactly one of ``inputs``, ``logits`` and ``probabilities``."""
 
-    # What may be left out may not be null: a factory, for it is never called.
+    # Optional fields may not be null, hence a factory, which is never called.
     model_config = ConfigDict(
         extra="forbid",
         json_schema_extra={
@@ -78,16 +78,16 @@ class PredictBody(BaseModel):
     )
     supplied: dict[str, list[float] | EncodedTensor] = Field(
         default_factory=dict,
-        description="Uncertainties of your own, by name, one a row: where one answers an event.",
+        description="Your own uncertainties by name, one per row, if one of them serves an event.",
     )
 
 
 class CalibrationName(BaseModel):
-    """Which calibration answered."""
+    """The calibration that answered."""
 
-    id: uuid.UUID = Field(description="Of this version.")
+    id: uuid.UUID = Field(description="Id of the version.")
     name: str = Field(description="Its name.")
-    version: int = Field(description="The version that the reference meant.")
+    version: int = Field(description="The version that answered.")
 
 
 class ScoredClass(BaseModel):
@@ -105,9 +105,11 @@ class EventProbability(BaseModel):
     interval: tuple[float, float] = Field(
         examples=[(0.971, 0.995)], description="Of the probability, at the configured level."
     )
-    measure: str = Field(examples=["neg_log_pmax"], description="What the bins are of.")
+    measure: str = Field(
+        examples=["neg_log_pmax"], description="The uncertainty measure of the bins."
+    )
     uncertainty: float = Field(examples=[0.072], description="Its value for this row.")
-    bin: int = Field(examples=[4], description="Where that lies; 0 is the most certain bin.")
+    bin: int = Field(examples=[4], description="Its bin; 0 is the most certain.")
 
 
 class Prediction(BaseModel):
@@ -134,16 +136,16 @@ class Prediction(BaseModel):
         description="Whether the row is less certain than nearly all of the calibration set."
     )
     abstain: dict[str, bool | None] = Field(
-        description="By `max_risk`: whether to leave the row to somebody else; null where no "
-        "threshold keeps to that risk."
+        description="By `max_risk`: whether to abstain from the row; null where no threshold "
+        "meets that risk."
     )
 
 
 class PredictAnswer(BaseModel):
-    """One prediction a row, in the order they were sent."""
+    """One prediction per row, in the order of the request."""
 
-    calibration: CalibrationName = Field(description="Which calibration answered.")
-    predictions: list[Prediction] = Field(description="One a row, in the order sent.")
+    calibration: CalibrationName = Field(description="The calibration that answered.")
+    predictions: list[Prediction] = Field(description="One per row, in the order of the request.")
 
 
 @router.post(
@@ -178,18 +180,15 @@ class PredictAnswer(BaseModel):
 )
 async def post_predict(
     request: Request,
-    predictions: PredictionsDep,
+    services: ServicesDep,
     caller: CallerDep,
     calibration: Annotated[  # noqa: ARG001 - read with the rest of the head; here it is documented
         str | None,
-        Query(
-            description="An id, a name, or `name@version`: with .npy, .npz and pictures, and only "
-            "there."
-        ),
+        Query(description="An id, a name, or `name@version`; only for bodies other than JSON."),
     ] = None,
 ) -> Response:
     """Answer each row with its class and the probability that it is right, with an interval."""
-    return await answer_prediction(request, predictions, caller)
+    return await answer_prediction(request, services.predictions, caller)
 
 
 SCHEMAS = {
@@ -198,48 +197,50 @@ SCHEMAS = {
 
 
 class ModelInMemory(BaseModel):
-    """An ONNX model that was asked for: loaded, on its way, or why it is not."""
+    """An ONNX model of predictions and its state."""
 
     name: str = Field(
         examples=["digits@1"],
         description="The calibration that it was loaded for; others may share it.",
     )
-    sha256: str = Field(description="Digest of the ONNX file, of an ensemble the first.")
+    sha256: str = Field(description="Digest of the ONNX file, of an ensemble the first one.")
     status: Literal["loaded", "loading", "failed", "unloaded"] = Field(
         description="`unloaded` after its process died; the next prediction loads it again."
     )
     problem: dict[str, Any] | None = Field(
-        description="Why it did not load, as a problem; null unless `failed`."
+        description="Problem that prevented loading; null unless `failed`."
     )
     device: str | None = Field(
-        examples=["cpu"], description="Where it is loaded; null where it is not."
+        examples=["cpu"], description="Device that it is loaded on; null if it is not loaded."
     )
     provider: str | None = Field(
         examples=["CPUExecutionProvider"], description="The execution provider that runs it."
     )
     memory_bytes: int = Field(
-        description="Memory of its process after it was loaded; 0 where it is not."
+        description="Memory of its process after loading; 0 if it is not loaded."
     )
-    pending_requests: int = Field(description="Predictions that wait for it.")
-    seconds_unused: float = Field(description="Since it was last asked.")
+    pending_requests: int = Field(description="Number of waiting predictions.")
+    seconds_unused: float = Field(description="Seconds since its last prediction.")
     parity: Literal["not_needed", "checked", "unchecked"] | None = Field(
-        description="Whether its answers were compared with those that it was calibrated by: "
-        "`not_needed` with the same provider, `unchecked` with another one where no samples are "
-        "stored; null while it is not loaded."
+        description="Whether its answers were compared with those of the calibration: "
+        "`not_needed` on the same provider, `unchecked` on another one without stored samples; "
+        "null while it is not loaded."
     )
-    parity_rows: int = Field(description="On how many stored samples they were compared.")
+    parity_rows: int = Field(description="Number of stored samples that were compared.")
 
 
 class ModelsInMemory(BaseModel):
-    """All that are held, the one used last first."""
+    """Models in memory, last used first."""
 
-    models: list[ModelInMemory] = Field(description="The one used last first.")
+    models: list[ModelInMemory] = Field(description="Last used first.")
 
 
 @router.get("/models", summary="Which ONNX models are in memory?")
-async def get_models(models: ModelsDep) -> ModelsInMemory:
-    """Tell what the server process that answers this has loaded to answer predictions."""
-    return ModelsInMemory(models=[_shown(state) for state in models.states() if state.sha256])
+async def get_models(services: ServicesDep) -> ModelsInMemory:
+    """Return the models that this server process has loaded for predictions."""
+    return ModelsInMemory(
+        models=[_shown(state) for state in services.models.states() if state.sha256]
+    )
 
 
 def _shown(state: ServedModelState) -> ModelInMemory:

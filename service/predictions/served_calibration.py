@@ -32,9 +32,9 @@ ScalarLookup: TypeAlias = Callable[[float], EventProbability]
 
 
 def scalar_lookup(table: BinTable, measure: str) -> ScalarLookup | None:
-    """Return a function that answers one uncertainty exactly as `BinTable.look_up` does.
+    """Return a function that looks up one uncertainty exactly as `BinTable.look_up` does.
 
-    None if this kind of lookup has no such function: its rows are answered by arrays.
+    Return None if this kind of lookup requires arrays.
     """
     prepare = PREPARED.get(table.lookup)
     return None if prepare is None else prepare(table, measure)
@@ -58,7 +58,7 @@ PREPARED: dict[str, Callable[[BinTable, str], ScalarLookup]] = {"step": _by_step
 
 
 def ood_threshold(served: Sequence[models.BinTable], level: float) -> float | None:
-    """Return beyond which uncertainty a sample is flagged; None where Top-1 is not served."""
+    """Return the uncertainty above which samples are flagged; None if Top-1 is not served."""
     thresholds: dict[str, float] = _top1(served).get("ood_thresholds", {})
     return thresholds.get(str(level))
 
@@ -66,7 +66,7 @@ def ood_threshold(served: Sequence[models.BinTable], level: float) -> float | No
 def accept_thresholds(
     served: Sequence[models.BinTable], targets: Sequence[Mapping[str, float]]
 ) -> dict[str, float | None]:
-    """Return the largest uncertainty to accept, by the risk it keeps to."""
+    """Return the largest accepted uncertainty by maximal risk."""
     return {
         f"{target['max_risk']:g}": None if found is None else found["threshold"]
         for target, found in accept_results(served, targets)
@@ -76,7 +76,7 @@ def accept_thresholds(
 def accept_results(
     served: Sequence[models.BinTable], targets: Sequence[Mapping[str, float]]
 ) -> list[tuple[Mapping[str, float], dict[str, Any] | None]]:
-    """Return each target with what was found for it, if anything was looked for."""
+    """Return each target with its result, or None if there is none."""
     found = {result["target"]["max_risk"]: result for result in _top1(served).get("selective", [])}
     return [(target, found.get(target["max_risk"])) for target in targets]
 
@@ -87,7 +87,7 @@ def _top1(served: Sequence[models.BinTable]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class ServedEvent:
-    """How one event is answered: the measure, its column in the model's output, its bins."""
+    """An event's measure, its column in the model's output and its bins."""
 
     k: int
     measure: str
@@ -96,17 +96,17 @@ class ServedEvent:
 
     @property
     def name(self) -> str:
-        """What answers call the event."""
+        """The event's name in answers."""
         return f"top{self.k}"
 
     @cached_property
     def at(self) -> ScalarLookup | None:
-        """The function that answers one uncertainty; None if only arrays can answer."""
+        """The function that looks up one uncertainty; None if the lookup requires arrays."""
         return scalar_lookup(self.table, self.measure)
 
     @cached_property
     def float32(self) -> NDArray[np.float32] | None:
-        """Probability, lower and upper end of each bin, where a bin alone decides the answer."""
+        """Probability and interval of each bin; None if the answer also depends on the value."""
         if self.table.lookup != "step":
             return None
         lower = np.minimum(self.table.lower, self.table.probability)
@@ -116,9 +116,9 @@ class ServedEvent:
 
 @dataclass(frozen=True, eq=False)
 class ServedModel:
-    """What answers rows, and the bytes that a row of its inputs takes; free sizes count as 1.
+    """A model to serve and the bytes of an input row; free sizes count as 1.
 
-    ``bytes_a_row`` is what bodies turned out to take, by media type.
+    ``bytes_a_row`` holds the observed bytes per row of bodies, by media type.
     """
 
     to_serve: ModelToServe
@@ -132,18 +132,18 @@ class ServedOnnxModel(ServedModel):
 
     @property
     def files(self) -> OnnxModelFiles:
-        """Where the ONNX model lies."""
+        """The files of the ONNX model."""
         return cast("OnnxModelFiles", self.to_serve.files)
 
     @property
     def resolved(self) -> Mapping[str, Any]:
-        """How it is to be run."""
+        """The options to run it with."""
         return self.to_serve.resolved
 
 
 @dataclass(frozen=True)
 class ServedOperatingPoint:
-    """A threshold on the uncertainty of Top-1 that was put in force, and what it is called."""
+    """The active operating point: a name and a threshold on the uncertainty of Top-1."""
 
     name: str
     threshold: float
@@ -161,12 +161,12 @@ class OutputType(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class ServedCalibration:
-    """All that answering needs.
+    """Everything that predictions need.
 
     The thresholds are those of the measure that serves Top-1: beyond ``ood_threshold`` a sample
     is unlike the calibration set, and beyond an entry of ``accept_thresholds``, by maximal risk,
-    answering it would break that risk. None where there is none. ``operating_point`` is what
-    somebody decided later, and all that may change: then there is another copy.
+    answering it would break that risk. None where there is none. ``operating_point`` alone may
+    change; a change makes another copy.
     """
 
     ref: CalibrationRef
@@ -177,17 +177,17 @@ class ServedCalibration:
     accept_thresholds: Mapping[str, float | None]
     events: Sequence[ServedEvent]
     operating_point: ServedOperatingPoint | None = None
-    # Types of the output tensors by name, filled by the first answers: a copy begins without.
+    # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
 
     @property
     def onnx_model(self) -> ServedOnnxModel | None:
-        """The ONNX model; None where outputs are sent in the place of inputs."""
+        """The ONNX model; None if requests hold logits or probabilities."""
         return self.model if isinstance(self.model, ServedOnnxModel) else None
 
     @property
     def abstain_thresholds(self) -> Mapping[str, float | None]:
-        """What answers are held against, by name: the operating point first, then each risk."""
+        """Thresholds of `abstain` by name: the operating point first, then each risk."""
         point = self.operating_point
         return ({} if point is None else {point.name: point.threshold}) | dict(
             self.accept_thresholds
@@ -205,7 +205,7 @@ class ServedCalibration:
 
     @cached_property
     def supplied(self) -> Mapping[str, str]:
-        """Columns that come with each request, by the name they are supplied under."""
+        """Columns of supplied uncertainties by name; every request must hold them."""
         names = supplied_names(event.measure for event in self.events)
         return {name: column(f"{SUPPLIED}{name}", 1) for name in names}
 

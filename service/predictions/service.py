@@ -1,4 +1,4 @@
-"""Answers requests for predictions as they come; nothing here blocks the event loop."""
+"""The prediction service: from a request to a model's queue and back, without blocking."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -34,7 +34,7 @@ OIP = "oip"
 IDENTITY = "identity"
 MOST_DIGITS = 18
 TIMEOUT = b'"timeout"'
-# What a body has where that word, or any other, may be written otherwise.
+# JSON may write the name of the parameter with escapes.
 ESCAPE = b"\\"
 NANOSECONDS = 1e9
 
@@ -45,16 +45,16 @@ Result = TypeVar("Result")
 
 
 class InThread(Protocol):
-    """Runs a call in a thread of the few that there are for it."""
+    """Runs a call in a limited number of threads."""
 
     def __call__(self, call: Callable[[], Result], /) -> Coroutine[object, object, Result]:
-        """Return what the call returns."""
+        """Return the result of the call."""
 
 
-class Predicting:
-    """From a body to a model's queue, and from there to who writes the answers.
+class PredictionService:
+    """Puts requests into the queues of models and has their answers written.
 
-    Sets are read before that: ``in_thread`` runs what waits for the process that reads one.
+    Sets are read in a child process first; ``in_thread`` runs the calls that wait for it.
     """
 
     def __init__(
@@ -73,175 +73,179 @@ class Predicting:
         self._writer = AnswerWriter(workspace.metrics.answers, statistics, fail=self.fail)
         self._loop = asyncio.get_running_loop()
 
-    def begin(self, asked: PredictionRequest) -> None:
+    def begin(self, request: PredictionRequest) -> None:
         """Answer a request, perhaps before this returns."""
         try:
-            if asked.terms.encoding != IDENTITY:
-                self._later(asked, self._inflate(asked))
+            if request.options.encoding != IDENTITY:
+                self._later(request, self._inflate(request))
             else:
-                self._begin_plain(asked)
+                self._begin_plain(request)
         except ServiceError as error:
-            self.fail(asked, error)
+            self.fail(request, error)
 
     def answered(self, answers: Sequence[Answer]) -> None:
-        """Take what a run answered."""
-        # One tells enough: most are alike.
+        """Take the answers of a model's run."""
+        # One is enough: most requests of a run are alike.
         answer = answers[0]
-        asked: PredictionRequest = answer.request
-        if asked.served is not None and asked.kind.media_type != SET_ROWS:
+        request: PredictionRequest = answer.request
+        if request.served is not None and request.kind.media_type != SET_ROWS:
             learn_rows(
-                asked.served.model,
-                asked.terms.media_type,
-                len(asked.body),
+                request.served.model,
+                request.options.media_type,
+                len(request.body),
                 answer.stop - answer.start,
             )
         for found in answers:
-            asked = found.request
-            if asked.rows is not None:
-                asked.rows.adjust(
-                    taken=asked.n_rows, used=found.stop - found.start, window=asked.rows_window
+            request = found.request
+            if request.rows is not None:
+                request.rows.adjust(
+                    taken=request.n_rows, used=found.stop - found.start, window=request.rows_window
                 )
         self._writer.write(answers)
 
     def failed(self, request: PredictionRequest, error: ServiceError) -> None:
-        """Take the reason why there is no answer."""
+        """Take the failure of a request in the queue."""
         may_be_gone = isinstance(error, InferenceFailed | ArtifactDamaged)
         if isinstance(error, DeadlineExceeded) or request.served is None or not may_be_gone:
             self.fail(request, error)
         else:
-            # The model's files go with a calibration that is deleted while it answers.
+            # The calibration, and with it the model's files, may have been deleted.
             self._later(request, self._fail_unless_deleted(request, request.served, error))
 
-    def fail(self, asked: PredictionRequest, error: Exception) -> None:
-        """Tell a request why it has no answer, and count that."""
-        if asked.is_told:
+    def fail(self, request: PredictionRequest, error: Exception) -> None:
+        """Fail a request and count it."""
+        if request.is_settled:
             return
-        if asked.terms.form == OIP and asked.served is not None:
-            seconds = self._loop.time() - asked.arrived
-            self._statistics.failed(asked.served.ref, seconds=seconds)
-        asked.fail(error)
+        if request.options.form == OIP and request.served is not None:
+            seconds = self._loop.time() - request.arrived
+            self._statistics.failed(request.served.ref, seconds=seconds)
+        request.fail(error)
 
     async def close(self) -> None:
-        """Kill the models' processes; who still waits is told."""
+        """End the models' processes; waiting requests fail."""
         await self._models.close()
         self._names.close()
         self._writer.close()
 
-    def _begin_plain(self, asked: PredictionRequest) -> None:
-        terms = asked.terms
-        reference = terms.reference
+    def _begin_plain(self, request: PredictionRequest) -> None:
+        options = request.options
+        reference = options.reference
         if reference is None:
-            reference = named_calibration(asked.body)
-        if terms.media_type == OIP:
-            _look_for_timeout(asked)
-        served = self._names.get(asked.tenant_id, reference)
+            reference = named_calibration(request.body)
+        if options.media_type == OIP:
+            _apply_timeout_parameter(request)
+        served = self._names.get(request.tenant_id, reference)
         if served is None:
-            self._later(asked, self._find(asked, reference))
+            self._later(request, self._find(request, reference))
         else:
-            self._submit(asked, reference, served)
+            self._submit(request, reference, served)
 
-    def _later(self, asked: PredictionRequest, work: Coroutine[object, object, None]) -> None:
-        asked.task = self._loop.create_task(self._told(asked, work))
+    def _later(self, request: PredictionRequest, work: Coroutine[object, object, None]) -> None:
+        request.task = self._loop.create_task(self._run_until_deadline(request, work))
 
-    async def _told(self, asked: PredictionRequest, work: Coroutine[object, object, None]) -> None:
-        """Do what takes its time; whoever waits is told its end, at the deadline at the latest."""
-        due = self._loop.call_at(asked.arrived + asked.timeout, self._overdue, asked)
+    async def _run_until_deadline(
+        self, request: PredictionRequest, work: Coroutine[object, object, None]
+    ) -> None:
+        """Await work for a request; fail the request if the work fails or the deadline passes."""
+        due = self._loop.call_at(request.arrived + request.timeout, self._overdue, request)
         try:
             await work
         except ServiceError as error:
-            self.fail(asked, error)
+            self.fail(request, error)
         except Exception as error:
             # Unexpected error: still answer every waiting request.
             log.exception("unexpected_error")
-            self.fail(asked, error)
+            self.fail(request, error)
         finally:
             due.cancel()
 
-    def _overdue(self, asked: PredictionRequest) -> None:
-        self.fail(asked, DeadlineExceeded("The request waited for longer than its timeout."))
-        asked.drop()
+    def _overdue(self, request: PredictionRequest) -> None:
+        self.fail(request, DeadlineExceeded("The request waited for longer than its timeout."))
+        request.drop()
 
-    async def _inflate(self, asked: PredictionRequest) -> None:
+    async def _inflate(self, request: PredictionRequest) -> None:
         limit = self._workspace.limits.bodies.max_bytes
-        asked.body = await asyncio.to_thread(
-            inflate, asked.body, asked.terms.encoding, max_bytes=limit
+        request.body = await asyncio.to_thread(
+            inflate, request.body, request.options.encoding, max_bytes=limit
         )
-        self._begin_plain(asked)
+        self._begin_plain(request)
 
-    async def _find(self, asked: PredictionRequest, reference: str) -> None:
-        served = await self._names.find(asked.tenant_id, reference)
-        if not asked.is_told:
-            self._submit(asked, reference, served)
+    async def _find(self, request: PredictionRequest, reference: str) -> None:
+        served = await self._names.find(request.tenant_id, reference)
+        if not request.is_settled:
+            self._submit(request, reference, served)
 
-    def _submit(self, asked: PredictionRequest, reference: str, served: ServedCalibration) -> None:
-        terms = asked.terms
-        asked.served = served
-        if terms.media_type in SETS:
-            self._later(asked, self._read_set(asked, reference, served))
+    def _submit(
+        self, request: PredictionRequest, reference: str, served: ServedCalibration
+    ) -> None:
+        options = request.options
+        request.served = served
+        if options.media_type in SETS:
+            self._later(request, self._read_set(request, reference, served))
             return
-        asked.kind = body_kind(terms.media_type, reference, terms.header_length)
-        asked.n_rows = estimate_rows(served.model, terms.media_type, len(asked.body))
-        self._queue(asked, served)
+        request.kind = body_kind(options.media_type, reference, options.header_length)
+        request.n_rows = estimate_rows(served.model, options.media_type, len(request.body))
+        self._queue(request, served)
 
     async def _read_set(
-        self, asked: PredictionRequest, reference: str, served: ServedCalibration
+        self, request: PredictionRequest, reference: str, served: ServedCalibration
     ) -> None:
-        """Have a process read the rows of a set, and put those in the queue."""
-        if asked.rows is not None:
-            asked.rows.check_available()
-        if asked.set_content is None:
-            asked.set_content = asked.body
+        """Have a child process read the rows of a set and queue them."""
+        if request.rows is not None:
+            request.rows.check_available()
+        if request.set_content is None:
+            request.set_content = request.body
         read = partial(
-            read_set_rows, self._workspace, served, asked.set_content, seconds=self._left(asked)
+            read_set_rows, self._workspace, served, request.set_content, seconds=self._left(request)
         )
-        asked.body, asked.n_rows = await self._in_thread(read)
-        if not asked.is_told:
-            asked.kind = body_kind(SET_ROWS, reference)
-            self._queue(asked, served)
+        request.body, request.n_rows = await self._in_thread(read)
+        if not request.is_settled:
+            request.kind = body_kind(SET_ROWS, reference)
+            self._queue(request, served)
 
-    def _left(self, asked: PredictionRequest) -> float:
-        """Return the seconds in which there must be an answer."""
-        return asked.timeout - (self._loop.time() - asked.arrived)
+    def _left(self, request: PredictionRequest) -> float:
+        """Return the seconds until the deadline."""
+        return request.timeout - (self._loop.time() - request.arrived)
 
-    def _queue(self, asked: PredictionRequest, served: ServedCalibration) -> None:
-        if asked.batcher is not None:
-            # Once more. Until it waits again there is no queue to drop it from.
-            asked.batcher = None
-            asked.renew()
-        elif asked.rows is not None:
-            asked.rows_window = asked.rows.take(asked.n_rows)
-        asked.batcher = self._models.submit(
-            served.model.to_serve, asked, timeout=self._left(asked), now=self._loop.time()
+    def _queue(self, request: PredictionRequest, served: ServedCalibration) -> None:
+        if request.batcher is not None:
+            # A second attempt. Until it is queued again, there is no queue to drop it from.
+            request.batcher = None
+            request.renew()
+        elif request.rows is not None:
+            request.rows_window = request.rows.take(request.n_rows)
+        request.batcher = self._models.submit(
+            served.model.to_serve, request, timeout=self._left(request), now=self._loop.time()
         )
 
     async def _fail_unless_deleted(
-        self, asked: PredictionRequest, served: ServedCalibration, error: ServiceError
+        self, request: PredictionRequest, served: ServedCalibration, error: ServiceError
     ) -> None:
         try:
             deleted = await asyncio.to_thread(
-                is_deleted, self._workspace, asked.tenant_id, served.ref.id
+                is_deleted, self._workspace, request.tenant_id, served.ref.id
             )
         except (Overloaded, OperationalError):
-            # The database does not say; what went wrong first is the better reason.
+            # Without the database, the first error is the best reason.
             deleted = False
         if deleted:
             self._models.forget_failure(served.model.to_serve)
-            await self._find(asked, asked.kind.reference)
+            await self._find(request, request.kind.reference)
         else:
-            self.fail(asked, error)
+            self.fail(request, error)
 
 
-def _look_for_timeout(asked: PredictionRequest) -> None:
-    """Take the protocol's own deadline where a body has one; else it is not read here."""
-    body, length = asked.body, asked.terms.header_length
+def _apply_timeout_parameter(request: PredictionRequest) -> None:
+    """Apply the protocol's timeout parameter; bodies without one are not parsed here."""
+    body, length = request.body, request.options.header_length
     end = len(body)
     if length is not None:
         if not (length.isdecimal() and length.isascii() and len(length) <= MOST_DIGITS):
-            divide(body, length)  # which says what is wrong with it
+            divide(body, length)  # raises
         end = int(length)
     if body.find(TIMEOUT, 0, end) < 0 and body.find(ESCAPE, 0, end) < 0:
         return
     text, _ = divide(body, length)
     timeout = parse_infer_request(text).timeout_ns / NANOSECONDS
     if timeout:
-        asked.timeout = min(asked.timeout, timeout)
+        request.timeout = min(request.timeout, timeout)

@@ -1,18 +1,16 @@
-"""Sets that are sent to be predicted: a process of their own reads them."""
+"""Sets as prediction requests: a child process reads them."""
 
 import errno
 import tempfile
 from pathlib import Path
 
-import numpy as np
-
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import PLACE, as_input
 from service.errors import StorageFull, TooLarge
 from service.predictions.served_calibration import ServedCalibration
-from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.dataset import Batch, DatasetInfo, join_batches
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.onnx_models import read_preprocessing, read_table_columns
+from service.runner.messages.onnx_models import read_resolved, read_table_columns
 from service.runner.messages.reading import AS_IT_IS, Reading
 from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import UploadedSet
@@ -25,18 +23,18 @@ _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 def read_set_rows(
     workspace: Workspace, served: ServedCalibration, content: bytes, *, seconds: float
 ) -> tuple[bytes, int]:
-    """Return the rows of a set as a shard, and how many they are; its labels are left out.
+    """Return the rows of a set as a shard without labels, and their number.
 
     Raises
     ------
     InvalidInput, UnsupportedFormat
-        If it breaks a rule of sets; the violation names the row or the picture.
+        If the set breaks a rule; the violation names the row or the picture.
     TooLarge
-        If there are more rows, or more bytes once they are read, than a request may have.
+        If it has more rows, or more bytes once read, than a request may have.
     SandboxUnavailable
-        If processes cannot be locked in here.
+        If child processes cannot be sandboxed here.
     Overloaded
-        If no process can be started, or the disk takes no more.
+        If no process can be started, or the disk is full.
     """
     limits = workspace.limits.bodies
     bounds = DatasetLimits(
@@ -59,7 +57,7 @@ def _reading(served: ServedCalibration) -> Reading:
         return AS_IT_IS
     resolved = served.onnx_model.resolved
     return Reading(
-        preprocessing=read_preprocessing(resolved),
+        preprocessing=read_resolved(resolved).preprocessing,
         columns=read_table_columns(resolved),
         wants_labels=False,
     )
@@ -87,14 +85,4 @@ def _all_rows(found: UploadedSet) -> Batch:
     if len(found.trial.labels) == found.info.n_samples:
         return found.trial
     parts = list(found.shards())
-    if len(parts) == 1:
-        return parts[0]
-    first = parts[0]
-    return Batch(
-        start=0,
-        arrays={name: np.concatenate([p.arrays[name] for p in parts]) for name in first.arrays},
-        labels=np.concatenate([part.labels for part in parts]),
-        supplied={
-            name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
-        },
-    )
+    return parts[0] if len(parts) == 1 else join_batches(parts)

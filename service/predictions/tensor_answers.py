@@ -1,4 +1,4 @@
-"""Predictions as arrays, under the names that the calibrated file gives its outputs."""
+"""Predictions as arrays, named as the outputs of an exported file."""
 
 from io import BytesIO
 from math import prod
@@ -23,7 +23,7 @@ def prediction_arrays(batch: PredictionBatch) -> Arrays:
     ``top{k}_probability``, ``top{k}_lower``, ``top{k}_upper``, ``top{k}_uncertainty`` float32 (N,)
     and ``top{k}_bin`` int64 (N,). Where Top-1 is among them: ``out_of_distribution`` bool (N,), if
     it has a threshold, and for each risk ``abstain_{risk}`` bool (N,), the first also as
-    ``abstain``. A risk without a threshold, for which the JSON says null, lets no row through.
+    ``abstain``. A risk without a threshold, null in JSON, abstains from every row.
     """
     classes = batch.classes
     arrays: Arrays = {"class": classes[:, 0], "topk_class": classes, "topk_score": batch.scores}
@@ -56,7 +56,7 @@ def _add_flags(batch: PredictionBatch, arrays: Arrays) -> None:
 
 
 class OutputTensor(msgspec.Struct, omit_defaults=True, gc=False):
-    """One output as JSON; with ``parameters`` in the place of ``data`` where that is raw."""
+    """An output in JSON; raw outputs have ``parameters`` instead of ``data``."""
 
     name: str
     datatype: str
@@ -78,7 +78,7 @@ Column: TypeAlias = tuple[OutputType, list[Any] | bytes]
 
 
 class TensorAnswers:
-    """The outputs for all rows of a run, from which its requests are answered."""
+    """The outputs for all rows of a run, cut into the responses of its requests."""
 
     def __init__(self, served: ServedCalibration, arrays: Arrays) -> None:
         self._ref = served.ref
@@ -89,18 +89,18 @@ class TensorAnswers:
         self._columns: list[Column] = []
 
     def encode(self, start: int, stop: int, wanted: Wanted) -> tuple[bytes, int | None]:
-        """Return a body with the outputs that are wanted, all where none is named.
+        """Return a body with the requested outputs; all if none is named.
 
         The second value is the length of the JSON; None if the body is JSON alone.
 
         Raises
         ------
         InvalidInput
-            If an output is wanted that there is not.
+            If a requested output does not exist.
         """
         if wanted is not self._wanted:
             self._columns = self._columns_of(wanted)
-            # Most requests of a run want the same, of which there is but one object.
+            # Most requests of a run share one `Wanted` object.
             self._wanted = wanted
         n_rows = stop - start
         outputs: list[OutputTensor] = []

@@ -6,8 +6,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from service.reports.charts.figure import pointer
 from service.reports.numbers import FILTERS, moment
+
+
+def pointer(*parts: object) -> str:
+    """Return the JSON pointer of a place in a document: RFC 6901."""
+    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+
 
 _NUMBER = Markup('<span class="number" data-path="{}" data-value="{}">{}</span>')
 _MISSING = object()
@@ -66,6 +71,11 @@ def present(located: Located) -> bool:
 def value_of(located: Located) -> Any:  # noqa: ANN401 -- any JSON
     """Return the value; None if the document lacks it."""
     return None if located._value is _MISSING else located._value  # noqa: SLF001 -- same module
+
+
+def path_of(located: Located) -> str | None:
+    """Return the JSON pointer of the value; None without a value."""
+    return None if value_of(located) is None else located._path  # noqa: SLF001 -- same module
 
 
 def shown(value: Any, form: str) -> str:  # noqa: ANN401 -- any JSON

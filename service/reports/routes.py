@@ -8,17 +8,17 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from service.calibrations.routes import Finding
+from service.calibrations.schemas import Finding
 from service.errors import InvalidInput
 from service.exports.parity import Parity
-from service.http.dependencies import SavedReportDep, TenantDep, WorkspaceDep
+from service.http.dependencies import ServicesDep, TenantDep, WorkspaceDep
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
 from service.reports.comparison import compare_calibrations
+from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
 from service.reports.report import collect_report
 from service.reports.schemas import ComparedMeasure, Difference
-from service.reports.scores_csv import report_csv
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
 
@@ -216,7 +216,7 @@ async def get_report(
             description="An id, a name, or `name@version`; several are set side by side.",
         ),
     ],
-    saved_report: SavedReportDep,
+    services: ServicesDep,
     report_format: Annotated[
         Literal["json", "csv", "markdown", "model-card", "html"] | None,
         Query(
@@ -235,7 +235,7 @@ async def get_report(
         return JSONResponse(compared)
     report = await run_in_threadpool(collect_report, workspace, tenant_id, calibration[0])
     if chosen == "html":
-        return await saved_report(report)
+        return await services.saved_report(report)
     return await run_in_threadpool(_formatted, report, chosen)
 
 

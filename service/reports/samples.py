@@ -1,7 +1,5 @@
 """The samples of a calibration set that are worth a look, with what is stated of each."""
 
-import csv
-import io
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -13,9 +11,9 @@ import models
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.error_samples import posterior_of_others
 from service.errors import InvalidInput
-from service.http.csv_table import csv_cell
 from service.jobs.record_set import require_records
-from service.jobs.samples import KeptSamples, PickedSample, pick_samples
+from service.jobs.samples import KeptSamples, PickedSample
+from service.reports.csv_table import csv_text
 from service.reports.error_samples import MOST, ErrorSamples, Kind, find_errors, record_parts
 from service.storage.calibrations import CalibrationRepository
 from service.storage.fit_results import core_table, served_tables
@@ -24,11 +22,12 @@ from service.workspace import Workspace
 SHOWN_NUMBERS = 8
 WHY: Mapping[Kind, str] = {
     "mislabelled": (
-        "The answer misses the label. First come those in bins that are right most often "
-        "otherwise: the less likely the model is to be wrong there, the more likely the label is."
+        "The prediction disagrees with the label. Samples from the most reliable bins come first: "
+        "where the model is rarely wrong, the label may be."
     ),
     "surest_errors": (
-        "The answer misses the label. First come those that the measure was least uncertain of."
+        "The prediction disagrees with the label. The samples with the lowest uncertainty come "
+        "first."
     ),
 }
 
@@ -76,7 +75,7 @@ def list_samples(
     )
     found = missed.take(np.arange(min(limit, len(missed.numbers))))
     stored = KeptSamples.of(workspace.artifacts, row)
-    kept = {} if stored is None else pick_samples(stored, found.numbers.tolist())
+    kept = {} if stored is None else stored.pick(found.numbers.tolist())
     data = row.data
     document = {
         "calibration": {"id": str(row.id), "name": row.name, "version": row.version},
@@ -156,12 +155,10 @@ COLUMNS = (
 
 
 def samples_csv(document: dict[str, Any]) -> str:
-    """Return one sample a line."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
+    """Return one sample per line."""
+    rows = []
     for sample in document["samples"]:
         lower, upper = sample["interval"]
         found = sample | {"lower": lower, "upper": upper, "kept": sample["inputs"] is not None}
-        writer.writerow([csv_cell(found[name]) for name in COLUMNS])
-    return text.getvalue()
+        rows.append([found[name] for name in COLUMNS])
+    return csv_text(COLUMNS, rows)

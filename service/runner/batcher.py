@@ -1,4 +1,4 @@
-"""The queue of one model: all that waits when a run ends goes into the next one."""
+"""The request queue of one model: the next run takes what waits when a run ends."""
 
 import asyncio
 from collections import deque
@@ -6,51 +6,51 @@ from collections.abc import Callable
 
 from service.errors import DeadlineExceeded, ServiceError
 from service.runner.child_connection import LoadedChild
+from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import FrameError
-from service.runner.messages.onnx_models import FieldError
-from service.runner.model_output import Expected
+from service.runner.model_output import OutputSpec
 from service.runner.predict_requests import (
     Answer,
     BatchLimits,
     BatchRequest,
-    ReportedBatch,
-    asked_batch,
+    BatchResponse,
     batch_seconds,
-    most_report_bytes,
+    encode_requests,
+    most_result_bytes,
 )
 from service.runner.queue_bounds import QueueBounds
 
 MAX_REQUESTS = 256
 MAX_SENT_BYTES = 8 * 2**20
-# Longer times are looked at in such steps.
+# Longer timeouts are checked every `SWEEP_SECONDS`.
 SWEPT_SECONDS = 5.0
 SWEEP_SECONDS = 0.5
 OVERDUE = "The request {} for longer than its timeout."
 
 
 class Batcher:
-    """Asks one child, a batch at a time; there is no timer.
+    """Sends one batch at a time to a child, without a timer.
 
-    Requests that come in one turn of the event loop go together; those that come while the child
-    is at work go together into its next batch. All calls are made on the event loop.
+    Requests that arrive in one turn of the event loop form a batch; those that arrive while the
+    child runs form its next batch. All calls are made on the event loop.
 
     Parameters
     ----------
     bounds
-        Shared by all models: refuses what would make the queue too long.
+        Limits of the queue, shared by all models.
     open_child
-        Called where nothing is loaded and somebody waits; `opened` or `not_opened` follows.
+        Called when a request waits and no child has the model; `opened` or `not_opened` follows.
     idle
-        Called when nobody waits any more.
+        Called when no request is left.
     ended
-        Told why the child is of no more use; returns why the model is to be left alone, if it is.
+        Receives the error that ended the child; returns the reason for a quarantine, if any.
     ran
-        Told of each run: its rows and the seconds it took.
+        Receives the number of rows of each run, and the seconds it took.
     """
 
     def __init__(
         self,
-        expected: Expected,
+        spec: OutputSpec,
         *,
         limits: BatchLimits,
         bounds: QueueBounds,
@@ -60,7 +60,7 @@ class Batcher:
         ran: Callable[[int, float], None],
     ) -> None:
         self._loop = asyncio.get_running_loop()
-        self._expected = expected
+        self._spec = spec
         self._limits = limits
         self._bounds = bounds
         self._open_child = open_child
@@ -76,27 +76,27 @@ class Batcher:
         self._is_opening = False
         self._is_busy = False
         self._is_flush_due = False
-        self.is_giving_way = False
+        self.is_evicted = False
         self._left_in_child = 0
         self._next_number = 1
         self._sweeping: asyncio.TimerHandle | None = None
 
     @property
     def child(self) -> LoadedChild | None:
-        """The child that has the model loaded."""
+        """The child that has loaded the model."""
         return self._child
 
     @property
     def is_idle(self) -> bool:
-        """Whether nobody waits for it, nor it for anything."""
+        """Whether there is no request, and no child is being opened."""
         return not (self._waiting or self._sent or self._is_opening or self._is_busy)
 
     def pending(self) -> int:
-        """Return how many requests wait for a run."""
+        """Return the number of requests that wait for a run."""
         return len(self._waiting)
 
     def running(self) -> int:
-        """Return how many requests the child is at."""
+        """Return the number of requests that the child is processing."""
         return len(self._sent)
 
     def submit(self, request: BatchRequest, *, timeout: float, now: float) -> None:
@@ -105,9 +105,9 @@ class Batcher:
         Raises
         ------
         TooManyRequests
-            If the queue is as long as it may be.
+            If the queue is full.
         DeadlineExceeded
-            If its time is over.
+            If the timeout is 0.
         """
         if timeout <= 0:
             raise DeadlineExceeded(OVERDUE.format("waited"))
@@ -117,7 +117,7 @@ class Batcher:
         if timeout < SWEPT_SECONDS:
             request.deadline = self._loop.call_later(timeout, self._overdue, request)
         else:
-            # A timer for each costs more than to look through them now and then.
+            # A periodic sweep costs less than a timer for each request.
             request.due = now + timeout
             if self._sweeping is None:
                 self._sweeping = self._loop.call_later(SWEEP_SECONDS, self._sweep)
@@ -126,51 +126,51 @@ class Batcher:
             self._go_on()
 
     def drop(self, request: BatchRequest) -> None:
-        """Let go of a request whose client left."""
+        """Drop a request whose client has left."""
         if request.finish():
             self._bounds.end(request)
             self._let_go(request)
 
     def opened(self, child: LoadedChild) -> None:
-        """Take a child that has the model loaded."""
+        """Use a child that has loaded the model."""
         self._is_opening = False
         self._child = child
-        child.attach(self._reported, self._lost)
+        child.attach(self._take_result, self._lost)
         self._go_on()
 
     def not_opened(self, error: ServiceError) -> None:
-        """Tell all who wait why the model is not loaded."""
+        """Fail all waiting requests, since the model did not load."""
         self._is_opening = False
         for request in self._take_all():
             self._fail(request, error)
         self._idle(self)
 
     def unload(self) -> LoadedChild | None:
-        """Give up the child, which the caller closes; who waits is kept."""
+        """Detach the child, which the caller closes; requests keep waiting."""
         child, self._child = self._child, None
-        self.is_giving_way = False
+        self.is_evicted = False
         if child is not None:
             child.detach()
         return child
 
-    def give_way(self) -> None:
-        """Begin no more of what waits until the child is free, and its place somebody else's."""
-        self.is_giving_way = True
+    def evict(self) -> None:
+        """Start no more requests, so that the child can be unloaded after its run."""
+        self.is_evicted = True
 
-    def go_on(self) -> None:
-        """Go on with what waits, with another child if this one was given up."""
-        self.is_giving_way = False
+    def resume(self) -> None:
+        """Continue with the waiting requests, in a new child if this one was unloaded."""
+        self.is_evicted = False
         if self._waiting:
-            # Not at once: whoever calls this looks for room for another first.
+            # Later: the caller looks for room for another model first.
             self._loop.call_soon(self._go_on)
 
     @property
-    def has_given_way(self) -> bool:
-        """Whether the child may be unloaded for another model, however many wait for this one."""
-        return self.is_giving_way and not (self._sent or self._is_busy or self._is_opening)
+    def can_be_unloaded(self) -> bool:
+        """Whether the child of an evicted model has finished its run."""
+        return self.is_evicted and not (self._sent or self._is_busy or self._is_opening)
 
     def close(self, error: ServiceError) -> LoadedChild | None:
-        """Fail everything and give up the child."""
+        """Fail all requests and detach the child."""
         for request in self._take_all():
             self._fail(request, error)
         self._fail_sent(error)
@@ -182,7 +182,7 @@ class Batcher:
                 self._is_opening = True
                 self._open_child(self)
         elif not self._is_busy and not self._is_flush_due:
-            # Not at once: the other requests of this turn of the loop are to go with it.
+            # Later: the other requests of this turn of the loop join the batch.
             self._is_flush_due = True
             self._loop.call_soon(self._flush)
 
@@ -194,7 +194,7 @@ class Batcher:
             return
         requests = self._next_requests()
         if not requests and not self._left_in_child and not self._dropped:
-            if self.is_idle or self.has_given_way:
+            if self.is_idle or self.can_be_unloaded:
                 self._idle(self)
             return
         dropped, self._dropped = self._dropped, []
@@ -204,26 +204,26 @@ class Batcher:
         self._asked_at = self._loop.time()
         self._asked = requests
         child.ask(
-            asked_batch(
-                requests, dropped, self._expected, self._limits, sequence=child.next_sequence()
+            encode_requests(
+                requests, dropped, self._spec, self._limits, sequence=child.next_sequence()
             ),
-            seconds=batch_seconds(self._expected, self._limits),
-            max_report_bytes=most_report_bytes(self._sent.values()),
+            seconds=batch_seconds(self._spec, self._limits),
+            max_result_bytes=most_result_bytes(self._sent.values()),
             max_rows=self._limits.run_rows,
         )
 
     def _take_back(self) -> None:
-        """Let the last batch, which no child has seen, wait for the next one."""
+        """Return the last batch, which the child has not read, to the queue."""
         for request in reversed(self._asked):
             if self._sent.pop(request.number, None) is not None and not request.is_over:
                 self._waiting.appendleft(request)
                 self._bounds.come_back(request)
 
     def _next_requests(self) -> list[BatchRequest]:
-        """Take what goes into the next batch: one request at least, if one waits."""
+        """Take the requests of the next batch: at least one, if one waits."""
         waiting, sent, now = self._waiting, self._sent, self._loop.time()
         taken: list[BatchRequest] = []
-        if self.is_giving_way:
+        if self.is_evicted:
             return taken
         n_rows, n_bytes = self._left_in_child, 0
         while waiting and len(taken) < MAX_REQUESTS:
@@ -239,20 +239,20 @@ class Batcher:
         self._bounds.leave(taken, now)
         return taken
 
-    def _reported(self, report: ReportedBatch) -> None:
-        """Take what the child answered; the next batch goes out before anybody is told."""
+    def _take_result(self, response: BatchResponse) -> None:
+        """Take a result of the child; send the next batch before passing on the answers."""
         self._is_busy, self._asked = False, []
         try:
-            answers, refused = report.match(
-                self._sent, self._expected, max_rows=self._limits.max_rows
+            answers, refused = response.assign(
+                self._sent, self._spec, max_rows=self._limits.max_rows
             )
         except (FieldError, FrameError) as error:
-            self._nonsense(error)
+            self._protocol_error(error)
             return
-        self._left_in_child = report.rows_left
+        self._left_in_child = response.rows_left
         now = self._loop.time()
-        self._bounds.served(report.n_rows, now)
-        self._ran(report.n_rows, now - self._asked_at)
+        self._bounds.served(response.n_rows, now)
+        self._ran(response.n_rows, now - self._asked_at)
         self._flush()
         self._tell(answers)
         for request, failure in refused:
@@ -267,13 +267,13 @@ class Batcher:
         for found in by_asker.values():
             found[0].request.asker.answered(found)
 
-    def _nonsense(self, error: Exception) -> None:
+    def _protocol_error(self, error: Exception) -> None:
         child = self.unload()
         if child is not None:
-            self._lost(child.condemn(str(error)), is_unread=False)
+            self._lost(child.kill_for_protocol_error(str(error)), is_unread=False)
 
     def _lost(self, error: ServiceError, is_unread: bool) -> None:  # noqa: FBT001 - a callback
-        """Take that the child died, or was killed: what it was on fails, the rest waits on."""
+        """Fail the requests of a child that ended; the others keep waiting."""
         self._child = None
         if is_unread:
             self._take_back()

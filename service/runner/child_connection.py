@@ -1,4 +1,4 @@
-"""The socket of a child in the hands of an event loop: frames out, frames in, nobody waits."""
+"""A child's socket on an event loop: frames out and frames in, without blocking."""
 
 import asyncio
 import signal
@@ -6,7 +6,9 @@ import socket
 from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 
-from service.errors import DeadlineExceeded, OnnxModelCrashed, ServiceError
+from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed, ServiceError
+from service.runner.messages.convert import FieldError
+from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
     HEADER,
     Buffer,
@@ -17,10 +19,10 @@ from service.runner.messages.frames import (
     parse_body,
     parse_header,
 )
-from service.runner.messages.onnx_models import FieldError, LoadedOnnxModel, items
-from service.runner.messages.predict_batches import decode_report
-from service.runner.model_output import Expected, failure_of
-from service.runner.predict_requests import ReportedBatch
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.predict_batches import decode_result
+from service.runner.model_output import OutputSpec
+from service.runner.predict_requests import BatchResponse
 from service.runner.process import GRACE_SECONDS, RunnerProcess, describe_exit
 
 BUFFERS_PER_CALL = 64
@@ -30,22 +32,22 @@ Received = Callable[[Header, bytes, bytes], None]
 
 
 class Link:
-    """Frames to and from a child. One frame of the other side's is under way at most.
+    """Frames to and from a child, one answer at a time.
 
     Parameters
     ----------
     sock
-        A socket that does not block; whoever gave it closes it.
+        A non-blocking socket, which the caller closes.
     received
-        Told of each frame: its header, and the bytes of its fields and its arrays.
+        Receives each frame: its header, and the bytes of its fields and its arrays.
     lost
-        Told once that the other side is gone (None), or of what is no frame. The link is closed
-        by then.
+        Called once, after the link is closed: with None if the other side closed the socket, or
+        with the protocol error.
 
     Attributes
     ----------
     is_unread
-        Whether the other side went before it had read the last frame.
+        Whether the other side closed the socket before it had read the last frame.
     """
 
     def __init__(
@@ -72,7 +74,7 @@ class Link:
     def send(
         self, buffers: Sequence[Buffer], *, max_fields_bytes: int, max_tensor_bytes: int
     ) -> None:
-        """Send a frame, whose answer may have so many bytes of fields and of arrays."""
+        """Send a frame; the maxima are those of its answer."""
         if not self._is_open:
             self.is_unread = True
             return
@@ -81,7 +83,7 @@ class Link:
         self._write()
 
     def close(self) -> None:
-        """Look at the socket no more."""
+        """Stop watching the socket."""
         if self._is_open:
             self._is_open = False
             self._loop.remove_reader(self._socket)
@@ -126,7 +128,7 @@ class Link:
         except BlockingIOError:
             return
         except OSError:
-            # The kernel says so of an end that was closed before it read all that was sent.
+            # The kernel reports a reset if the other end was closed with unread bytes.
             got, self.is_unread = 0, True
         if not got:
             self.is_unread |= bool(self._outbox)
@@ -139,7 +141,7 @@ class Link:
             self._give_up(error)
 
     def _look(self) -> None:
-        """Pass on the frame if all of it is there; otherwise see to it that it has room."""
+        """Pass on a complete frame; otherwise make room for the rest of it."""
         if self._have < HEADER.size:
             return
         header = parse_header(
@@ -150,9 +152,9 @@ class Link:
         arrays = HEADER.size + header.fields_bytes
         end = arrays + header.tensor_bytes
         if self._have > end:
-            raise FrameError("there is more than was asked for")
+            raise FrameError("there is more than one answer")
         if self._outbox:
-            raise FrameError("an answer before the end of the question")
+            raise FrameError("the answer came before the end of the request")
         if self._have == end:
             fields, payload = (
                 bytes(self._inbox[HEADER.size : arrays]),
@@ -164,33 +166,33 @@ class Link:
                 self._inbox = memoryview(bytearray(FIRST_BYTES))
             self._received(header, fields, payload)
         elif len(self._inbox) <= end:
-            self._grow(end + 1)  # one more, to see what comes unasked
+            self._grow(end + 1)  # one byte more shows whether the child sends too much
 
     def _grow(self, size: int) -> None:
         try:
             inbox = memoryview(bytearray(size))
         except MemoryError as error:
-            raise FrameError("there is no memory for the frame") from error
+            raise FrameError("there is not enough memory for the frame") from error
         inbox[: self._have] = self._inbox[: self._have]
         self._inbox = inbox
 
 
-Reported = Callable[[ReportedBatch], None]
-# Told why, and whether the last batch was not even looked at.
+Respond = Callable[[BatchResponse], None]
+# Receives the reason, and whether the child had not begun to read the last batch.
 Lost = Callable[[ServiceError, bool], None]
 
 
 class LoadedChild:
-    """Sends batches and reads reports; a child that answers nonsense, late or not at all is killed.
+    """Sends batches to a child and reads its results; kills it if they are invalid or late.
 
-    Everything happens on the event loop but for what may wait: that is done by ``threads``.
+    Everything runs on the event loop, except calls that may block, which run on ``threads``.
     """
 
     def __init__(
         self,
         process: RunnerProcess,
         found: LoadedOnnxModel,
-        expected: Expected,
+        spec: OutputSpec,
         *,
         device: str,
         memory_bytes: int,
@@ -200,11 +202,11 @@ class LoadedChild:
         self.device = device
         self.memory_bytes = memory_bytes
         self._process = process
-        self._expected = expected
+        self._spec = spec
         self._threads = threads
         self._loop = asyncio.get_running_loop()
         self._link: Link | None = None
-        self._reported: Reported | None = None
+        self._respond: Respond | None = None
         self._lost: Lost | None = None
         self._sequence = 0
         self._asked: int | None = None
@@ -218,51 +220,51 @@ class LoadedChild:
         """The process id of the child."""
         return self._process.pid
 
-    def attach(self, reported: Reported, lost: Lost) -> None:
-        """Begin to listen; `lost` is called once, if the child is of no more use."""
-        self._reported, self._lost = reported, lost
+    def attach(self, respond: Respond, lost: Lost) -> None:
+        """Begin to listen; `lost` is called once, when the child cannot be used any more."""
+        self._respond, self._lost = respond, lost
         self._link = Link(
             self._loop,
-            self._process.lend(),
+            self._process.detach_socket(),
             received=self._received,
             lost=self._gone,
         )
 
     def detach(self) -> None:
-        """Listen no more; it is to be closed by whoever says so."""
+        """Stop listening; the caller closes the child."""
         self._is_over = True
-        self._reported = self._lost = None
+        self._respond = self._lost = None
         self._stop_clock()
         if self._link is not None:
             self._link.close()
 
     def close(self) -> None:
-        """Kill the child and wait for its end; not to be called on the event loop."""
+        """Kill the child and wait for its end; this blocks."""
         self._process.close()
 
     def next_sequence(self) -> int:
-        """Return the number of the next question."""
+        """Return the number of the next request."""
         self._sequence += 1
         return self._sequence
 
     def ask(
-        self, frame: Sequence[Buffer], *, seconds: float, max_report_bytes: int, max_rows: int
+        self, frame: Sequence[Buffer], *, seconds: float, max_result_bytes: int, max_rows: int
     ) -> None:
-        """Send a batch, under the last number given out; its report must come in time."""
+        """Send a batch with the last sequence number; its result must come in time."""
         if self._link is None:
-            raise RuntimeError("nobody listens to the child")
-        self._process.allow_processor_time(seconds)
+            raise RuntimeError("attach the child first")
+        self._process.extend_cpu_time(seconds)
         self._asked, self._seconds = self._sequence, seconds
         self._overdue = self._loop.call_later(seconds + GRACE_SECONDS, self._too_late)
         self._link.send(
             frame,
-            max_fields_bytes=max_report_bytes,
-            max_tensor_bytes=max_rows * self._expected.n_words * 4,
+            max_fields_bytes=max_result_bytes,
+            max_tensor_bytes=max_rows * self._spec.n_words * 4,
         )
 
-    def condemn(self, reason: str) -> OnnxModelCrashed:
-        """Kill a child that answered nonsense; return what to say of it."""
-        error = self._process.condemn(reason)
+    def kill_for_protocol_error(self, reason: str) -> OnnxModelCrashed:
+        """Kill a child that sent an invalid response; return the error for its requests."""
+        error = self._process.kill_for_protocol_error(reason)
         self.detach()
         self._threads.submit(self.close)
         return error
@@ -275,23 +277,21 @@ class LoadedChild:
             if header.status is Status.FAILED:
                 self._whole_batch_failed(header, fields, payload)
                 return
-            report, words = decode_report(header, fields, payload, self._expected.n_words)
+            result, words = decode_result(header, fields, payload, self._spec.n_words)
         except (FrameError, FieldError) as error:
-            self._end(self._process.condemn(str(error)))
+            self._end(self._process.kill_for_protocol_error(str(error)))
             return
         self._has_answered = True
-        if self._reported is not None:
-            self._reported(ReportedBatch(report, words))
+        if self._respond is not None:
+            self._respond(BatchResponse(result, words))
 
     def _whole_batch_failed(self, header: Header, fields: bytes, payload: bytes) -> None:
-        # The child's queue is in no known state: it is not asked again.
-        told = parse_body(header, fields, payload).fields
+        # The state of the child's queue is unknown: the child cannot be asked again.
         try:
-            error = failure_of(told["code"], told["message"], items(told["violations"]))
-        except KeyError as missing:
-            raise FieldError(f"a failure: {missing}") from missing
-        self._process.kill()
-        self._end(error)
+            raise_failure(parse_body(header, fields, payload), invalid=InvalidInput)
+        except ServiceError as error:
+            self._process.kill()
+            self._end(error)
 
     def _too_late(self) -> None:
         self._process.kill()
@@ -303,17 +303,17 @@ class LoadedChild:
 
     def _gone(self, error: FrameError | None) -> None:
         if error is not None:
-            self._end(self._process.condemn(str(error)))
+            self._end(self._process.kill_for_protocol_error(str(error)))
             return
-        # What became of it shows a moment later, and the log is told.
+        # The exit status is known a moment later.
         looking = self._loop.run_in_executor(self._threads, self._process.cause_of_death)
         looking.add_done_callback(self._died)
 
     def _died(self, looking: "asyncio.Future[str]") -> None:
         cause = "it closed its socket" if looking.cancelled() else looking.result()
-        # Of one that never answered no batch goes to another: that would die the same.
+        # If the child never answered, another child would die of the same batch.
         is_unread = self._has_answered and self._link is not None and self._link.is_unread
-        # Who else would: an operator, or the kernel where memory ran out.
+        # The operator killed it, or the kernel, which ran out of memory.
         is_from_outside = cause == describe_exit(-signal.SIGKILL)
         error = OnnxModelCrashed(
             f"The process that ran the ONNX model died: {cause}.", is_from_outside=is_from_outside
@@ -337,4 +337,4 @@ class LoadedChild:
 
 def _check_asked(header: Header, sequence: int | None) -> None:
     if header.kind is not Kind.BATCH or header.sequence != sequence:
-        raise FrameError("it answered another question")
+        raise FrameError("its answer belongs to another request")

@@ -1,4 +1,4 @@
-"""How many processors this process may really use."""
+"""The processors and devices that models run on, and which model runs on which device."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.errors import InferenceFailed, OnnxModelCrashed
+from service.runner.messages.convert import FieldError, text
 from service.runner.messages.frames import Kind
-from service.runner.messages.onnx_models import FieldError, text
 from service.runner.spawner import Spawner
 
 CGROUPS = Path("/sys/fs/cgroup")
@@ -18,14 +18,14 @@ UNIFIED = "0::"
 
 
 def usable_cpus() -> int:
-    """Return the processors allowed by affinity and by the container's quota, at least 1."""
+    """Return the processors that affinity and the container's quota allow, at least 1."""
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = cgroup_quota(CGROUPS, _own_group())
     return max(1, min(allowed or 1, int(quota) if quota else allowed or 1))
 
 
 def cgroup_quota(root: Path, group: str) -> float | None:
-    """Return the least quota, in processors, of a cgroup (version 2) and those above it."""
+    """Return the smallest quota, in processors, of a cgroup (version 2) and its ancestors."""
     quotas: list[float] = []
     folder = root / group.lstrip("/")
     for level in (folder, *folder.parents):
@@ -60,7 +60,7 @@ NUMBERED = re.compile(r"cuda:(0|[1-9][0-9]{0,3})")
 
 @dataclass(frozen=True)
 class Device:
-    """A device that works: ``cpu`` or ``cuda:N``, and why it was taken."""
+    """A device that works: ``cpu`` or ``cuda:N``, and why it was chosen."""
 
     name: str
     provider: str
@@ -68,7 +68,7 @@ class Device:
 
 
 class DeviceFinder:
-    """Finds out the devices once, at the first call, for all threads."""
+    """Probes the devices once, at the first call; safe to use from many threads."""
 
     def __init__(self, requested: str, spawner: Spawner) -> None:
         self._requested = requested_devices(requested)
@@ -87,13 +87,13 @@ class DeviceFinder:
         return self.devices()[0]
 
     def devices(self) -> tuple[Device, ...]:
-        """Return the devices in the order in which they were asked for, at least one.
+        """Return the devices in the requested order, at least one.
 
         Raises
         ------
         InferenceFailed, Overloaded
-            As `probe_device`, of the first that cannot be used; the former is not tried again, for
-            a health check may ask each second.
+            As `probe_device`, for the first device that cannot be used. After InferenceFailed it
+            is not probed again: a health check may ask each second.
         """
         with self._lock:
             if self._found is None:
@@ -114,7 +114,7 @@ def requested_devices(requested: str) -> tuple[str, ...]:
     Raises
     ------
     ValueError
-        If it is none of these, or names a device twice.
+        If the text has another form, or names a device twice.
     """
     names = tuple(requested.split(","))
     several = len(names) > 1
@@ -130,14 +130,14 @@ def requested_devices(requested: str) -> tuple[str, ...]:
 def probe_device(requested: str, spawner: Spawner) -> Device:
     """Return the device for ``auto``, ``cpu``, ``cuda`` or ``cuda:N``.
 
-    CUDA is tried out in a child process, which may die of its driver; ``auto`` then means the CPU.
+    CUDA is probed in a child process, since its driver may crash; ``auto`` then means the CPU.
 
     Raises
     ------
     InferenceFailed
-        If CUDA was asked for by name and cannot be used.
+        If CUDA was requested by name and cannot be used.
     Overloaded
-        If no child process can be started at this time.
+        If no child process can be started now.
     """
     if requested == "cpu":
         return Device("cpu", CPU_PROVIDER, "the CPU was asked for")
@@ -172,80 +172,46 @@ class _Placed:
 class Placement:
     """Spreads models over devices by the memory they take; safe to use from many threads.
 
-    A model is known by its key, and is in one place.
-    """
-
-    def __init__(self, devices: Sequence[Device]) -> None:
-        if not devices:
-            raise ValueError("devices must hold at least one device")
-        self._devices = tuple(devices)
-        self._lock = threading.Lock()
-        self._placed: dict[Hashable, _Placed] = {}
-
-    def place(self, key: Hashable, n_bytes: int) -> Device:
-        """Return the device for a model that takes so many bytes, and count it there.
-
-        It is the device whose models take the least memory; of such, the one with the fewest
-        models; of such, the first. A model that has a place keeps it.
-        """
-        with self._lock:
-            placed = self._placed.get(key)
-            if placed is None:
-                placed = self._placed[key] = _Placed(self._emptiest(), n_bytes)
-            placed.n_bytes = n_bytes
-            return self._devices[placed.device]
-
-    def moved(self, key: Hashable, n_bytes: int) -> None:
-        """Say that a model takes another number of bytes where it is.
-
-        Of a model without a place nothing is kept: it may have left meanwhile.
-        """
-        with self._lock:
-            placed = self._placed.get(key)
-            if placed is not None:
-                placed.n_bytes = n_bytes
-
-    def left(self, key: Hashable) -> None:
-        """Say that a model is unloaded; nothing happens if it has no place."""
-        with self._lock:
-            self._placed.pop(key, None)
-
-    def _emptiest(self) -> int:
-        taken = [[0, 0] for _ in self._devices]
-        for placed in self._placed.values():
-            taken[placed.device][0] += placed.n_bytes
-            taken[placed.device][1] += 1
-        return min(range(len(taken)), key=taken.__getitem__)
-
-
-class LatePlacement:
-    """A placement on devices that are found out when the first model is to be placed.
-
     Parameters
     ----------
     devices
-        May take its time, and raise what `place` then raises; each call returns the same.
+        Returns the devices, the same at each call; it may take time, and raise.
     """
 
     def __init__(self, devices: Callable[[], Sequence[Device]]) -> None:
         self._devices = devices
         self._lock = threading.Lock()
-        self._placement: Placement | None = None
+        self._placed: dict[Hashable, _Placed] = {}
 
     def place(self, key: Hashable, n_bytes: int) -> Device:
-        """As `Placement.place`."""
+        """Return the device for a model of this size, and count it there.
+
+        It is the device with the least memory taken, then with the fewest models, then the first.
+        A model that has a device keeps it. Raises as ``devices``.
+        """
         devices = self._devices()
         with self._lock:
-            if self._placement is None:
-                self._placement = Placement(devices)
-        return self._placement.place(key, n_bytes)
+            placed = self._placed.get(key)
+            if placed is None:
+                placed = self._placed[key] = _Placed(self._emptiest(len(devices)), n_bytes)
+            placed.n_bytes = n_bytes
+            return devices[placed.device]
 
-    def moved(self, key: Hashable, n_bytes: int) -> None:
-        """As `Placement.moved`."""
-        if self._placement is not None:
-            self._placement.moved(key, n_bytes)
+    def resize(self, key: Hashable, n_bytes: int) -> None:
+        """Change the size of a model; nothing happens if the model has no device."""
+        with self._lock:
+            placed = self._placed.get(key)
+            if placed is not None:
+                placed.n_bytes = n_bytes
 
-    def left(self, key: Hashable) -> None:
-        """As `Placement.left`."""
-        if self._placement is not None:
-            self._placement.left(key)
+    def remove(self, key: Hashable) -> None:
+        """Forget an unloaded model; nothing happens if the model has no device."""
+        with self._lock:
+            self._placed.pop(key, None)
+
+    def _emptiest(self, n_devices: int) -> int:
+        taken = [[0, 0] for _ in range(n_devices)]
+        for placed in self._placed.values():
+            taken[placed.device][0] += placed.n_bytes
+            taken[placed.device][1] += 1
+        return min(range(n_devices), key=taken.__getitem__)

@@ -1,31 +1,25 @@
-"""Typed view of the stored description of a model, and what its answers cost."""
+"""Typed view of the stored description of a model, and the cost of its answers."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
 from models import Calibration
-from service.runner.messages.onnx_models import (
-    ENSEMBLE,
-    PLAIN,
-    LoadedOnnxModel,
-    PassPlan,
-    read_pass_plans,
-    read_scalar_outputs,
-)
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.passes import ENSEMBLE, PLAIN, PassPlan, read_pass_plans
 
 OnnxModel = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class ModelRuns:
-    """Runs of the whole model for one row; their time is None where nothing was timed."""
+    """Runs of the whole model for one row; their time is None if they were not timed."""
 
     passes: int
     ms_per_row: float | None
 
     def __add__(self, other: Self) -> "ModelRuns":
-        """Return what both take."""
+        """Return the sum of both."""
         times = (self.ms_per_row, other.ms_per_row)
         known = [time for time in times if time is not None]
         both = sum(known) if len(known) == len(times) else None
@@ -34,7 +28,7 @@ class ModelRuns:
 
 @dataclass(frozen=True)
 class ModelDescription:
-    """A calibration's ``onnx_model``. Descriptions from older versions lack some keys."""
+    """A calibration's ``onnx_model``. Descriptions from earlier releases lack some keys."""
 
     stored: OnnxModel
 
@@ -56,18 +50,18 @@ class ModelDescription:
 
     @property
     def is_averaged(self) -> bool:
-        """Whether the prediction is a mean of several runs."""
+        """Whether the prediction is the mean of several runs."""
         return bool(self.resolved.get("averaged"))
 
     @property
     def predicts_logits(self) -> bool:
-        """Whether the prediction consists of logits; a mean is one of probabilities."""
+        """Whether the prediction consists of logits; a mean consists of probabilities."""
         return self.stored["output"]["kind"] == "logits" and not self.is_averaged
 
     @property
     def scalar_outputs(self) -> list[str]:
-        """The outputs of the model that the records keep as measures."""
-        return list(read_scalar_outputs(self.resolved))
+        """The outputs of the model that records keep as measures."""
+        return list(self.resolved.get("scalar_outputs", []))
 
     @property
     def passes(self) -> tuple[PassPlan, ...]:
@@ -75,28 +69,34 @@ class ModelDescription:
         return read_pass_plans(self.resolved.get("passes", []))
 
     @property
+    def pass_measures(self) -> list[str]:
+        """The measures that run the model several times."""
+        return [plan.measure for plan in self.passes]
+
+    @property
+    def all_runs(self) -> ModelRuns:
+        """The cost of a row with all measures that run the model several times."""
+        return runs_of(self.stored, self.pass_measures)
+
+    @property
     def outputs(self) -> list[dict[str, Any]]:
         """The output that is read of each member."""
         return [self.resolved["output"], *self.resolved.get("members", [])]
 
-    def runs(self, measures: Sequence[str]) -> ModelRuns:
-        """Return what it costs to answer a row and to calculate these measures."""
-        return runs_of(self.stored, measures)
-
 
 def costs_of(loaded: LoadedOnnxModel) -> dict[str, Any]:
-    """Return the costs of a row: of one run, and of what each measure adds to it."""
+    """Return the costs of a row: of one run, and of each measure."""
     runs = {PLAIN: 1} | {plan.measure: plan.runs for plan in loaded.passes}
     return {name: {"passes": runs[name], "ms_per_row": cost} for name, cost in loaded.costs.items()}
 
 
 def runs_of(onnx_model: OnnxModel, measures: Sequence[str]) -> ModelRuns:
-    """Return what it costs to answer a row and to measure it so.
+    """Return the cost of answering a row with these measures.
 
-    Where the prediction is a mean, the runs that are averaged give its variance as well.
+    If the prediction is a mean, the averaged runs also give its variance.
     """
     resolved = onnx_model["resolved"]
-    # Models stored before there were passes lack these keys.
+    # Models stored by earlier releases lack these keys.
     runs = {plan.measure: plan.runs for plan in read_pass_plans(resolved.get("passes", []))}
     if resolved.get("averaged"):
         members = len(onnx_model.get("members", ()))

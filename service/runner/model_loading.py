@@ -1,4 +1,4 @@
-"""Loads models that are to answer predictions, in threads: a load may take its time."""
+"""Loads models for predictions, in threads."""
 
 import asyncio
 import time
@@ -6,16 +6,17 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from service.errors import Overloaded
-from service.runner.devices import LatePlacement
+from service.runner.child_requests import ChildRequests, ask
+from service.runner.devices import Placement
 from service.runner.messages.frames import Array, FrameError
-from service.runner.messages.onnx_models import HeadOutputs, LoadedOnnxModel, NoFiles
+from service.runner.messages.onnx_models import LoadedOnnxModel, NoFiles
+from service.runner.model_output import HeadOutputs
 from service.runner.model_to_serve import ModelToServe, ProviderParity
-from service.runner.process import RunnerProcess, process_memory
-from service.runner.questions import Questions, ask
-from service.runner.slots import CLOSED
-from service.runner.spawner import Spawner
+from service.runner.process import RunnerProcess
+from service.runner.spawner import CLOSED, Spawner
 
 OPENING_THREADS = 4
 CLOSING_THREADS = 2
@@ -39,24 +40,23 @@ class ModelOpener:
     Attributes
     ----------
     placement
-        On which devices models are.
+        The devices of the models.
     closing
-        Threads that wait for the end of children. No load keeps them: what became of a child is
-        told also while others load.
+        Threads that wait for children to end, apart from those that load models.
     """
 
     def __init__(
         self,
         spawner: Spawner,
-        questions: Questions,
+        requests: ChildRequests,
         *,
-        placement: LatePlacement,
+        placement: Placement,
         answered: Callable[[str, int, float], None],
     ) -> None:
         self.placement = placement
         self.closing = ThreadPoolExecutor(CLOSING_THREADS, thread_name_prefix="model-closing")
         self._spawner = spawner
-        self._questions = questions
+        self._requests = requests
         self._answered = answered
         self._loop = asyncio.get_running_loop()
         self._threads = ThreadPoolExecutor(OPENING_THREADS, thread_name_prefix="model-opening")
@@ -65,18 +65,18 @@ class ModelOpener:
         self._closed = False
 
     def count(self) -> int:
-        """Return how many models are being opened."""
+        """Return the number of models that are being opened."""
         return len(self._openings)
 
     def open(self, model: ModelToServe) -> "asyncio.Future[OpenedModel]":
-        """Load a model in a child and run its rehearsal."""
+        """Load a model in a child and rehearse it."""
         opening = self._loop.run_in_executor(self._threads, self._open, model)
         self._openings.add(opening)
         opening.add_done_callback(self._openings.discard)
         return opening
 
     async def close(self) -> None:
-        """Break off what is being opened, and wait until all that was to be closed is."""
+        """Kill the children that load models, and wait until all children are closed."""
         self._closed = True
         for process in list(self._loading):
             process.kill()
@@ -106,22 +106,31 @@ class ModelOpener:
         if self._closed:
             raise Overloaded(CLOSED)
         if isinstance(model.files, NoFiles):
-            question = self._questions.load_scores(model.resolved)
+            request = self._requests.load_scores(model.resolved)
         else:
-            question = self._questions.load(model.files, model.resolved, device=device)
-        found = ask(process, question, lambda answer: LoadedOnnxModel.from_fields(answer.fields))
+            request = self._requests.load(model.files, model.resolved, device=device)
+        found = ask(process, request)
         parity = model.rehearse(partial(self._run_rows, model, process), found.provider)
         try:
-            process.lend()
+            process.detach_socket()
         except FrameError as error:
-            raise process.condemn(str(error)) from error
+            raise process.kill_for_protocol_error(str(error)) from error
         return OpenedModel(process, found, device, process_memory(process.pid), parity)
 
     def _run_rows(
         self, model: ModelToServe, process: RunnerProcess, inputs: Mapping[str, Array]
     ) -> HeadOutputs:
-        n_rows = len(next(iter(inputs.values())))
-        question = self._questions.predict(inputs, model.expected, start=0, location="calibration")
-        return ask(
-            process, question, lambda answer: model.expected.head_outputs(answer.tensors, n_rows)
-        )
+        request = self._requests.predict(inputs, model.spec, start=0, location="calibration")
+        return ask(process, request).outputs
+
+
+def process_memory(pid: int) -> int:
+    """Return the process's share of the machine's memory in bytes; 0 if it is not known."""
+    try:
+        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
+    except OSError:
+        return 0
+    for line in text.splitlines():
+        if line.startswith("Pss:"):
+            return int(line.split()[1]) * 1024
+    return 0

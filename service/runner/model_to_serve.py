@@ -1,4 +1,4 @@
-"""What is needed to load a model and to read its answers."""
+"""A model that answers predictions, and its state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -7,16 +7,16 @@ from typing import Any, Literal, TypeAlias
 
 from service.errors import ServiceError
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import HeadOutputs, NoFiles, OnnxModelFiles
-from service.runner.model_output import Expected, expected_of
+from service.runner.messages.onnx_models import NoFiles, OnnxModelFiles
+from service.runner.model_output import HeadOutputs, OutputSpec, output_spec
 
 
 @dataclass(frozen=True)
 class ProviderParity:
-    """Whether a model answers with the provider that runs it as with the one before.
+    """Whether a model gives the same answers on this execution provider as when calibrated.
 
-    ``not_needed`` where the two are the same, ``checked`` on so many rows, ``unchecked`` where
-    there are none.
+    ``not_needed`` if the provider is the same, ``checked`` on ``rows`` rows, ``unchecked`` if
+    there are no rows to check.
     """
 
     status: Literal["not_needed", "checked", "unchecked"]
@@ -26,18 +26,19 @@ class ProviderParity:
 NOT_NEEDED = ProviderParity("not_needed")
 UNCHECKED = ProviderParity("unchecked")
 
-# Runs rows through the model that was loaded, all in one request.
+# Runs rows through the loaded model, all in one request.
 RunRows: TypeAlias = Callable[[Mapping[str, Array]], HeadOutputs]
-# Given that and the provider that runs the model.
+# Receives that function and the execution provider.
 Rehearse: TypeAlias = Callable[[RunRows, str], ProviderParity]
 
 
 @dataclass(frozen=True, eq=False)
 class ModelToServe:
-    """Files and choice of a model. ``rehearse`` is called in a thread each time it was loaded.
+    """Files of a model, and how it is loaded.
 
-    What the rehearsal raises is told to who waits for the model. Models that differ in nothing
-    but ``apart`` are loaded each for itself: their rehearsals are not each other's.
+    ``rehearse`` is called in a thread after each load; requests that wait for the model fail with
+    the error that it raises. Models that differ only in ``apart`` are loaded separately, since
+    their rehearsals differ.
     """
 
     files: OnnxModelFiles | NoFiles
@@ -48,13 +49,13 @@ class ModelToServe:
 
     @cached_property
     def key(self) -> tuple[str, ...]:
-        """What tells this model, run so, from others."""
+        """The key of this model, loaded in this way."""
         return (*self.files.key(self.resolved), self.apart)
 
     @cached_property
-    def expected(self) -> Expected:
-        """What its answers look like."""
-        return expected_of(self.resolved)
+    def spec(self) -> OutputSpec:
+        """The specification of its answers."""
+        return output_spec(self.resolved)
 
 
 Status: TypeAlias = Literal["loaded", "loading", "failed", "unloaded"]
@@ -62,10 +63,10 @@ Status: TypeAlias = Literal["loaded", "loading", "failed", "unloaded"]
 
 @dataclass(frozen=True)
 class ServedModelState:
-    """A model that is held: loaded, or asked for before.
+    """A model that was requested.
 
-    It is ``unloaded`` after its process died and while nobody asks for it; ``error`` says why it
-    ``failed``. What is known of a loaded one alone is None, or 0, of others.
+    It is ``unloaded`` after its process died, until the next request; ``error`` is the reason of
+    ``failed``. Provider, device, memory, pid and parity are None or 0 unless it is ``loaded``.
     """
 
     name: str

@@ -1,43 +1,32 @@
-"""Child processes that keep ONNX models loaded, for all threads of the service."""
+"""The pool of child processes that keep ONNX models loaded, for all threads of the service."""
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from functools import partial
-from typing import Any, Self, TypeVar
+from dataclasses import replace
+from typing import Any, Self, TypeVar, cast
 
 from howsure.statistics.records.records import Records, concatenate
 from service.errors import InvalidDataset, InvalidInput
-from service.runner.devices import Device, DeviceFinder, LatePlacement, usable_cpus
-from service.runner.loaded_models import Answered, KeptModels
+from service.graph.description import Kind
+from service.runner.child_requests import ChildRequest, ChildRequests
+from service.runner.devices import Device, DeviceFinder, Placement, usable_cpus
+from service.runner.loaded_models import Answered, Deadline, LoadedModels
 from service.runner.messages.frames import Array
+from service.runner.messages.input_rows import RECORDED_ROWS, check_inputs, check_labels, chunks
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.onnx_models import (
-    ExportedOnnxModel,
-    HeadOutputs,
-    LoadedOnnxModel,
-    OnnxModelFiles,
-    PassPlan,
-    read_exported,
-)
+from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.requests import ExportedOnnxModel
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
 from service.runner.messages.set_messages import SetToRead
-from service.runner.model_output import check_planned, expected_of
+from service.runner.model_output import HeadMatrix, HeadOutputs, output_spec
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
-from service.runner.questions import (
-    RECORDED_ROWS,
-    Question,
-    Questions,
-    check_inputs,
-    check_labels,
-    chunks,
-)
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.set_reader import SetReader, UploadedSet
-from service.runner.slots import Patience
 from service.runner.spawner import Spawner, StartChild
 
 TRIAL_ROWS = 256
@@ -48,33 +37,33 @@ T = TypeVar("T")
 class RunnerPool:
     """Loads ONNX models in child processes and asks them; safe to use from many threads.
 
-    A model stays loaded until ``max_processes`` others were used more recently; one more child
-    waits in reserve. A child that dies, hangs or answers nonsense costs the request it was on one
-    error, and the next request gets another child.
+    A model stays loaded until ``max_processes`` others were used more recently; a spare child
+    is kept ready. If a child dies, hangs or sends an invalid response, its request fails, and the
+    next request gets a new child.
 
     Parameters
     ----------
     device
-        ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or several, as ``cuda:0,cuda:1``: models that are
-        served go to all of them, others to the first.
+        ``auto``, ``cpu``, ``cuda``, ``cuda:N`` or several, as ``cuda:0,cuda:1``: served models
+        are spread over all of them, others use the first.
     threads
-        Threads of one model's run; 0 or None: as many as this process may use.
+        Threads of one run of a model; 0 or None: all processors that this process may use.
     load_timeout_s
-        For loading a model and running its trial rows.
+        Time to load a model and run its trial rows.
     run_timeout_s
-        For each batch of rows (256, or the model's fixed batch).
+        Time for each batch of rows (256, or the model's fixed batch).
     queue_timeout_s
-        For getting hold of a child, which others may be using.
+        Time to wait for a child that other requests use.
     read_timeout_s
-        For opening the sets of an upload, and for reading each shard of them.
+        Time to open the sets of an upload, and to read each shard of them.
     max_classes
-        Most classes of a model.
+        Maximum number of classes of a model.
     max_nodes
-        Most nodes of a model, with those of its functions counted at each call.
+        Maximum number of nodes of a model; those of its functions count at each call.
     sandbox
-        What the process of a model may do.
+        The rights of a model's process.
     answered
-        Told of each answer of a child: what was asked, of how many rows, the seconds it took.
+        Called after each answer of a child, with the operation, the number of rows and the seconds.
     start_child
         Starts a child process.
     """
@@ -95,7 +84,7 @@ class RunnerPool:
         answered: Answered = lambda *_: None,
         start_child: StartChild = RunnerProcess.start,
     ) -> None:
-        self._questions = Questions(
+        self._requests = ChildRequests(
             load_timeout=load_timeout_s,
             run_timeout=run_timeout_s,
             max_classes=max_classes,
@@ -105,9 +94,8 @@ class RunnerPool:
         )
         self._answered = answered
         self._spawner = Spawner(start_child)
-        self._kept = KeptModels(
-            self._spawner, size=max_processes, queue_timeout=queue_timeout_s, answered=answered
-        )
+        self._queue_timeout_s = queue_timeout_s
+        self._loaded = LoadedModels(self._spawner, size=max_processes, answered=answered)
         self._finder = DeviceFinder(device, self._spawner)
         self._reader = SetReader(
             self._spawner,
@@ -123,12 +111,12 @@ class RunnerPool:
         self.close()
 
     def prepare(self) -> None:
-        """Start a spare child without waiting for it, so that the first request need not."""
+        """Start a spare child without waiting for it: the first request is then faster."""
         self._spawner.prepare()
 
     def close(self) -> None:
-        """Kill all children; requests under way fail with `Overloaded`, as do later ones."""
-        self._kept.close()
+        """Kill all children; running and later requests fail with `Overloaded`."""
+        self._loaded.close()
         self._spawner.close()
 
     def serve(
@@ -138,14 +126,14 @@ class RunnerPool:
         room: ServingRoom,
         bounds: QueueBounds,
     ) -> ServedModels:
-        """Return models that answer requests of the running event loop, with children of their own.
+        """Return models that answer requests of the running event loop in children of their own.
 
-        They are to be closed before this pool is.
+        The caller closes them before this pool.
         """
         return ServedModels(
             self._spawner,
-            self._questions,
-            placement=LatePlacement(self.devices),
+            self._requests,
+            placement=Placement(self.devices),
             limits=limits,
             room=room,
             bounds=bounds,
@@ -155,43 +143,43 @@ class RunnerPool:
     def read_sets(
         self, sets: Sequence[SetToRead], limits: DatasetLimits, *, seconds: float = math.inf
     ) -> AbstractContextManager[list[UploadedSet]]:
-        """Open the sets of one upload in a process of its own, which lives as long as the block.
+        """Open the sets of one upload in a new process, which is closed after the block.
 
-        Each of its answers may take ``seconds``, at most those of the pool.
+        Each of its answers may take ``seconds``, at most ``read_timeout_s``.
 
         Raises
         ------
         InvalidInput
-            If a set breaks a rule, or its file ends or exhausts the process that reads it.
+            If a set breaks a rule, or its file crashes or exhausts the process that reads it.
         SandboxUnavailable
-            If processes cannot be locked in here.
+            If this kernel cannot sandbox processes.
         Overloaded
-            If no process can be started at this time.
+            If no process can be started now.
         """
         return self._reader.read(sets, limits, seconds=seconds)
 
     def count_loaded(self) -> int:
-        """Return how many models are loaded at this time."""
-        return self._kept.count_loaded()
+        """Return the number of loaded models."""
+        return self._loaded.count_loaded()
 
     @property
     def allows_unsandboxed(self) -> bool:
-        """Whether models run where the kernel cannot lock their processes in."""
-        return self._questions.sandbox.allow_unsandboxed
+        """Whether models run where the kernel cannot sandbox their processes."""
+        return self._requests.sandbox.allow_unsandboxed
 
     def devices(self) -> tuple[Device, ...]:
-        """Return all devices that models run on; as `device`."""
+        """Return all devices that models run on; raises as `device`."""
         return self._finder.devices()
 
     def device(self) -> Device:
-        """Return the first device that models run on; found out at the first call.
+        """Return the first device that models run on; the first call probes it.
 
         Raises
         ------
         InferenceFailed
-            If CUDA was asked for by name and cannot be used.
+            If CUDA was requested by name and cannot be used.
         Overloaded
-            If no child process can be started at this time.
+            If no child process can be started now.
         """
         return self._finder.device()
 
@@ -207,58 +195,54 @@ class RunnerPool:
         trial: Mapping[str, Array],
         location: str = "calibration",
     ) -> LoadedOnnxModel:
-        """Load a model, try it on real rows and say what it is; it stays loaded.
+        """Load a model, run it on real rows and describe it; it stays loaded.
 
         Parameters
         ----------
         output
             The caller's choice: ``name`` and ``kind``, each optional.
         top_k
-            Events asked for; those that the number of classes makes certain are left out.
+            Requested events; those with ``k >= n_classes`` are left out.
         scalar_outputs
-            Outputs of the graph with one number a sample, which are passed through as columns.
+            Outputs of the graph with one number a sample, which become columns.
         passes
             Measures that run the model more than once.
         preprocessing
-            What makes the model's input of an array called ``pixels``, uint8 of shape (n, height,
-            width, channels), also in what is asked later.
+            How an array ``pixels``, uint8 of shape (n, height, width, channels), becomes the
+            model's input, also in later requests.
         trial
             First rows of the calibration set, by input name; at most 256 are used.
         location
-            What the rows are called in errors.
+            The name of the rows in errors.
 
         Raises
         ------
         InvalidOnnxModel, InvalidConfig, TooLarge
-            If the model cannot be served, or not as asked.
+            If the model cannot be served, or not as requested.
         InvalidDataset
-            If the rows do not suit it.
+            If the model does not take the rows.
         InferenceFailed
-            If it died or took too long.
+            If the child died or took too long.
         Overloaded
             If no child is free.
         """
         check_inputs(trial, location, InvalidDataset)
-        question = self._questions.try_out(
-            files,
-            {name: array[:TRIAL_ROWS] for name, array in trial.items()},
-            output=output or {},
-            top_k=top_k,
-            scalar_outputs=scalar_outputs,
-            passes=passes,
-            preprocessing=preprocessing,
-            device=self.device().name,
+        choice = output or {}
+        message = replace(
+            self._requests.message(files, self.device().name),
             location=location,
+            top_k=tuple(top_k),
+            output_name=choice.get("name"),
+            output_kind=cast("Kind | None", choice.get("kind")),
+            scalar_outputs=tuple(scalar_outputs),
+            passes=tuple(passes),
+            preprocessing=preprocessing,
         )
-        return self._kept.load_new(
-            question,
-            lambda loaded: files.key(loaded.resolved),
-            partial(
-                check_planned,
-                asked=passes,
-                n_models=1 + len(files.members),
-                preprocessing=preprocessing,
-            ),
+        request = self._requests.try_out(
+            message, {name: array[:TRIAL_ROWS] for name, array in trial.items()}
+        )
+        return self._loaded.load_new(
+            request, lambda loaded: files.key(loaded.resolved), self._deadline()
         )
 
     def predict(
@@ -282,25 +266,19 @@ class RunnerPool:
         Raises
         ------
         InvalidInput
-            If the inputs do not suit the model, or a row's output is not finite.
+            If the model does not take the inputs, or a row's output is not finite.
         InferenceFailed
-            If the model died or took too long.
+            If the child died or took too long.
         Overloaded
             If no child is free.
         """
         check_inputs(inputs, location, InvalidInput)
-        expected = expected_of(resolved)
-
-        def question(rows: slice, part: dict[str, Array]) -> Question:
-            return self._questions.predict(
-                part, expected, start=start + rows.start, location=location
-            )
-
-        def read(rows: slice, answer: Mapping[str, Array]) -> HeadOutputs:
-            return expected.head_outputs(answer, rows.stop - rows.start)
-
-        parts = chunks(inputs, fixed_batch=expected.fixed_batch, start=start)
-        return HeadOutputs.concatenate(self._ask(files, resolved, parts, question, read))
+        spec = output_spec(resolved)
+        requests = (
+            self._requests.predict(part, spec, start=start + rows.start, location=location)
+            for rows, part in chunks(inputs, fixed_batch=spec.model.fixed_batch, start=start)
+        )
+        return HeadMatrix.joined(self._ask(files, resolved, requests)).outputs
 
     def record(  # noqa: PLR0913 - what a record depends on
         self,
@@ -315,58 +293,47 @@ class RunnerPool:
         device: Device | None = None,
         while_waiting: Callable[[], None] | None = None,
     ) -> Records:
-        """Return the record of each row; the same for a row whatever rows come with it.
+        """Return the record of each row; a row's record does not depend on the rows beside it.
 
-        As `predict`; ``start`` also tells a row's place in its batch, and ``seed`` is that of the
-        tie keys. ``device`` is one of `devices`, the first if none is named. With
-        ``while_waiting``, which is called again and again and may raise, also between two parts of
-        the rows, there is no end to the waiting for a child that others use.
+        See `predict`. ``start`` also determines a row's place in its batch, ``seed`` the tie keys.
+        ``device`` is one of `devices`, by default the first. With ``while_waiting``, the wait for
+        a child has no limit; ``while_waiting`` is called repeatedly, also between two parts of
+        the rows, and may raise.
 
         Raises
         ------
         InvalidDataset
-            If inputs or labels do not suit the model, or a row's output is not finite.
+            If the model does not take inputs or labels, or a row's output is not finite.
         InferenceFailed
-            If the model died or took too long.
+            If the child died or took too long.
         Overloaded
             If no child is free.
         """
         check_inputs(inputs, location, InvalidDataset)
-        expected = expected_of(resolved)
+        spec = output_spec(resolved)
         checked = check_labels(
             labels,
             n_rows=len(next(iter(inputs.values()))),
-            n_classes=expected.n_classes,
+            n_classes=spec.n_classes,
             location=location,
             start=start,
         )
-
-        def question(rows: slice, part: dict[str, Array]) -> Question:
-            return self._questions.record(
+        parts = chunks(
+            inputs, fixed_batch=spec.model.fixed_batch, start=start, at_a_time=RECORDED_ROWS
+        )
+        requests = (
+            self._requests.record(
                 part,
                 checked[rows],
-                expected,
+                spec,
                 seed=seed,
                 start=start + rows.start,
                 location=location,
             )
-
-        def read(rows: slice, answer: Mapping[str, Array]) -> Records:
-            return expected.records(answer, checked[rows])
-
-        parts = chunks(
-            inputs, fixed_batch=expected.fixed_batch, start=start, at_a_time=RECORDED_ROWS
+            for rows, part in parts
         )
         return concatenate(
-            self._ask(
-                files,
-                resolved,
-                parts,
-                question,
-                read,
-                device=device,
-                while_waiting=while_waiting,
-            )
+            self._ask(files, resolved, requests, device=device, while_waiting=while_waiting)
         )
 
     def export(
@@ -388,51 +355,44 @@ class RunnerPool:
         Raises
         ------
         InvalidOnnxModel, InvalidConfig
-            If it cannot be written.
+            If the model cannot be written.
         InferenceFailed
             If the child died or took too long.
         Overloaded
             If no child is free.
         """
         check_inputs(rows, location, InvalidDataset)
-        n_rows = len(next(iter(rows.values())))
-        question = self._questions.export(
+        request = self._requests.export(
             files, resolved, spec, rows, device=self.device().name, location=location
         )
-        return self._kept.ask_once(question, lambda tensors: read_exported(tensors, n_rows))
+        return self._loaded.ask_once(request, self._deadline())
 
     def _ask(
         self,
         files: OnnxModelFiles,
         resolved: Mapping[str, Any],
-        parts: Iterable[tuple[slice, dict[str, Array]]],
-        question: Callable[[slice, dict[str, Array]], Question],
-        read: Callable[[slice, Mapping[str, Array]], T],
+        requests: Iterable[ChildRequest[T]],
         *,
         device: Device | None = None,
         while_waiting: Callable[[], None] | None = None,
     ) -> list[T]:
-        """Ask about some rows after the others; between two parts others get their turn."""
+        """Send requests one after the other; between two of them other callers get their turn."""
         key: Hashable = files.key(resolved)
         if device is not None and device != self.device():
             key = (key, device.name)
 
-        def loading() -> Question:
-            return self._questions.load(files, resolved, device=(device or self.device()).name)
+        def load() -> ChildRequest[LoadedOnnxModel]:
+            return self._requests.load(files, resolved, device=(device or self.device()).name)
 
-        def patience() -> Patience:
-            if while_waiting is None:
-                return self._kept.patience()
-            return Patience(float("inf"), while_waiting)
-
-        answers: list[T] = []
-        with self._kept.hold(key, patience()) as slot:
-            for rows, part in parts:
+        results: list[T] = []
+        with self._loaded.hold(key, self._deadline(while_waiting)) as slot:
+            for request in requests:
                 if while_waiting is not None:
                     while_waiting()
-                answers.append(
-                    self._kept.ask(
-                        slot, loading, question(rows, part), partial(read, rows), patience()
-                    )
-                )
-        return answers
+                results.append(self._loaded.ask(slot, load, request, self._deadline(while_waiting)))
+        return results
+
+    def _deadline(self, while_waiting: Callable[[], None] | None = None) -> Deadline:
+        if while_waiting is None:
+            return Deadline(self._queue_timeout_s)
+        return Deadline(math.inf, while_waiting)

@@ -1,4 +1,4 @@
-"""What one of several who share the room for predictions holds of it."""
+"""Requests for predictions: their batches, and how answers are assigned to them."""
 
 import asyncio
 import math
@@ -10,24 +10,25 @@ from typing import Any, Protocol
 import msgspec
 
 from service.errors import ServiceError
+from service.runner.messages.convert import FieldError
+from service.runner.messages.failures import error_of
 from service.runner.messages.frames import DTYPES, Buffer
-from service.runner.messages.onnx_models import FieldError
 from service.runner.messages.open_inference import Wanted
 from service.runner.messages.predict_batches import (
     Batch,
-    Beginning,
-    Part,
-    Report,
+    BatchResult,
+    ResponseHead,
+    RowRange,
     Sent,
     SuppliedColumn,
     Words,
     encode_batch,
 )
-from service.runner.model_output import Expected, HeadMatrix, failure_of
+from service.runner.model_output import HeadMatrix, OutputSpec
 
 
 class QueueShare:
-    """Rows that wait, bytes of requests that are held, and bytes that are being received."""
+    """A tenant's share of the queue: rows that wait, bytes of requests, bytes being received."""
 
     __slots__ = ("bytes", "receiving", "rows")
 
@@ -38,17 +39,17 @@ class QueueShare:
 
 
 class Asker(Protocol):
-    """Who is told what became of requests; never of one that was dropped."""
+    """Receives the results of requests, except dropped ones."""
 
     def answered(self, answers: "Sequence[Answer]") -> None:
-        """Take what one run answered."""
+        """Take the answers of one run."""
 
-    def failed(self, request: Any, error: ServiceError) -> None:  # noqa: ANN401 - its own kind
-        """Take the reason why there is no answer to a request of the asker's own kind."""
+    def failed(self, request: Any, error: ServiceError) -> None:  # noqa: ANN401 - the asker's own class
+        """Take the error of a request."""
 
 
 class BodyKind(msgspec.Struct, eq=False, frozen=True):
-    """What bodies have in common that a child reads as one if their lengths are alike.
+    """The format of a body. A child can read several bodies of one format and length at once.
 
     ``media_type`` is one of `service.child.requests.media_types.BODIES`, or ``oip``;
     ``reference`` is the calibration's.
@@ -59,28 +60,28 @@ class BodyKind(msgspec.Struct, eq=False, frozen=True):
     header_length: str | None = None
 
 
-# One object a kind: requests are held against each other by identity.
+# One object for each kind: kinds are compared by identity.
 body_kind = lru_cache(maxsize=1024)(BodyKind)
 
 
 class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
-    """A body as it was sent, and what is known of it before it is read.
+    """A request body as it was sent, and the state of the request.
 
-    Who asks makes a class of it with what is needed to pass the answer on. There is one object for
-    a request, all the way: each further one costs more than what it is for.
+    Askers derive a class with what they need to pass the answer on. There is only one object for
+    each request, since further ones are expensive.
 
     Attributes
     ----------
     kind
-        Set before the request is put in a queue.
+        Set before the request enters a queue.
     n_rows
-        An estimate, for the bounds of the queue.
+        An estimate, for the limits of the queue.
     arrived, due
         The event loop's time.
     is_over
-        Whether nobody waits for the model any more.
+        Whether the request has a result, or was dropped.
     share
-        Of who asks, where several share the queue.
+        The tenant's share of the queue, if tenants share it.
     """
 
     asker: Asker
@@ -91,7 +92,7 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     number: int = 0
     is_over: bool = False
     began: float = 0.0
-    beginning: Beginning | None = None
+    head: ResponseHead | None = None
     parts: list[HeadMatrix] | None = None
     rows_had: int = 0
     deadline: asyncio.TimerHandle | None = None
@@ -99,7 +100,7 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     share: QueueShare | None = None
 
     def finish(self) -> bool:
-        """Say that nobody waits any more; tell whether somebody did."""
+        """Mark the request as over; return whether it was not before."""
         was_over, self.is_over = self.is_over, True
         if self.deadline is not None:
             self.deadline.cancel()
@@ -107,17 +108,17 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
         return not was_over
 
     def renew(self) -> None:
-        """Make one that failed ready to be put in a queue once more."""
+        """Prepare a failed request for another queue."""
         self.is_over = False
-        self.beginning = self.parts = None
+        self.head = self.parts = None
         self.rows_had = 0
         self.due = math.inf
 
 
 class Answer(msgspec.Struct, eq=False):
-    """Rows ``start`` to ``stop`` of ``matrix`` answer the request; the others are of others.
+    """Rows ``start`` to ``stop`` of ``matrix`` answer the request.
 
-    The request is of the asker's own kind of `BatchRequest`.
+    The request is of the asker's own class of `BatchRequest`.
     """
 
     request: Any
@@ -128,16 +129,16 @@ class Answer(msgspec.Struct, eq=False):
     supplied: Mapping[str, SuppliedColumn]
 
 
-# What a report may hold beside its matrix: this much, for each request a refusal or what it wants
-# back, and what a number that was written in two characters takes.
-REPORT_BYTES = 2**16
-REPORT_REQUEST_BYTES = 24 * 2**10
-REPORT_FACTOR = 4
+# The size of a result beside its matrix: a fixed part, one failure or response head for each
+# request, and the bytes of supplied numbers, which the body may write in two characters each.
+RESULT_BYTES = 2**16
+RESULT_REQUEST_BYTES = 24 * 2**10
+RESULT_FACTOR = 4
 
 
 @dataclass(frozen=True)
 class BatchLimits:
-    """What goes into a run, and into a request; ``run_seconds`` is what a run may take."""
+    """Limits of a request and of a run; ``run_seconds`` limits the time of one run."""
 
     max_rows: int
     max_bytes: int
@@ -145,22 +146,22 @@ class BatchLimits:
     run_seconds: float
 
 
-def batch_seconds(expected: Expected, limits: BatchLimits) -> float:
-    """Return what a child may take for a batch."""
-    return limits.run_seconds * expected.runs
+def batch_seconds(spec: OutputSpec, limits: BatchLimits) -> float:
+    """Return the time that a child may take for a batch."""
+    return limits.run_seconds * spec.runs
 
 
-def asked_batch(
+def encode_requests(
     requests: Sequence[BatchRequest],
     dropped: list[int],
-    expected: Expected,
+    spec: OutputSpec,
     limits: BatchLimits,
     *,
     sequence: int,
 ) -> list[Buffer]:
-    """Return the frame that asks for new requests; no body is copied.
+    """Return the frame of new requests, without copying their bodies.
 
-    ``dropped`` are the numbers of earlier ones that nobody waits for any more.
+    ``dropped`` are the numbers of earlier requests that were dropped.
     """
     batch = Batch(
         sent=_alike_together(requests),
@@ -168,23 +169,23 @@ def asked_batch(
         max_rows=limits.max_rows,
         max_bytes=limits.max_bytes,
         run_rows=limits.run_rows,
-        each_run=limits.run_seconds * expected.largest_run,
+        each_run=limits.run_seconds * spec.largest_run,
     )
-    budget_ms = int(batch_seconds(expected, limits) * 1000)
+    budget_ms = int(batch_seconds(spec, limits) * 1000)
     bodies = [request.body for request in requests]
     return encode_batch(batch, bodies, sequence=sequence, budget_ms=budget_ms)
 
 
-def most_report_bytes(sent: Iterable[BatchRequest]) -> int:
-    """Return the bytes beside its matrix that an honest report of these may have."""
-    most = REPORT_BYTES
+def most_result_bytes(sent: Iterable[BatchRequest]) -> int:
+    """Return the largest valid size of these requests' result, beside its matrix."""
+    most = RESULT_BYTES
     for request in sent:
-        most += REPORT_REQUEST_BYTES + REPORT_FACTOR * len(request.body)
+        most += RESULT_REQUEST_BYTES + RESULT_FACTOR * len(request.body)
     return most
 
 
 def _alike_together(requests: Sequence[BatchRequest]) -> list[Sent]:
-    """Return what is said of requests, once for those that follow each other and are alike."""
+    """Return one entry for each run of consecutive requests with one format and length."""
     found: list[Sent] = []
     at = 0
     while at < len(requests):
@@ -213,39 +214,39 @@ def _alike_together(requests: Sequence[BatchRequest]) -> list[Sent]:
 
 
 @dataclass(frozen=True, eq=False)
-class ReportedBatch:
-    """A report and its matrix, of which nothing but the sizes has been checked."""
+class BatchResponse:
+    """A child's result and its matrix; only their sizes have been checked."""
 
-    report: Report
+    result: BatchResult
     words: Words
 
     @property
     def n_rows(self) -> int:
-        """How many rows were run."""
+        """Number of rows of the run."""
         return len(self.words)
 
     @property
     def rows_left(self) -> int:
-        """How many rows the child still has."""
-        return self.report.waiting
+        """Number of rows that the child still has."""
+        return self.result.waiting
 
-    def match(
-        self, sent: dict[int, BatchRequest], expected: Expected, *, max_rows: int
+    def assign(
+        self, sent: dict[int, BatchRequest], spec: OutputSpec, *, max_rows: int
     ) -> tuple[list[Answer], list[tuple[BatchRequest, ServiceError]]]:
-        """Return the answers that are whole, and the refusals; both are taken out of ``sent``.
+        """Return complete answers and failures; both are removed from ``sent``.
 
         Raises
         ------
         FieldError
-            If a number is not that of a request, rows are too many or too few, or the matrix
-            holds what cannot be. All requests are still in ``sent`` then.
+            If a number belongs to no request, there are too many or too few rows, or a value of
+            the matrix breaks a rule. All requests are still in ``sent`` then.
         """
         answers: list[Answer] = []
         refused: list[tuple[BatchRequest, ServiceError]] = []
         try:
-            self._match_parts(sent, expected, max_rows, answers)
-            for failed in self.report.refused:
-                error = failure_of(failed.code, failed.message, failed.violations)
+            self._assign_rows(sent, spec, max_rows, answers)
+            for failed in self.result.failures:
+                error = error_of(failed.code, failed.message, failed.violations)
                 refused.append((_of(sent, failed.number), error))
                 del sent[failed.number]
             self._check_rest(sent)
@@ -255,26 +256,26 @@ class ReportedBatch:
             raise
         return answers, refused
 
-    def _match_parts(
+    def _assign_rows(
         self,
         sent: dict[int, BatchRequest],
-        expected: Expected,
+        spec: OutputSpec,
         max_rows: int,
         answers: list[Answer],
     ) -> None:
-        if not self.report.parts:
+        if not self.result.ranges:
             return
-        matrix = expected.read_words(self.words)
+        matrix = spec.read_words(self.words)
         start = 0
-        for part in self.report.parts:
-            begun, rows = part.beginning, part.rows
+        for part in self.result.ranges:
+            begun, rows = part.head, part.rows
             if begun is not None and begun.supplied:
                 _check_supplied(begun)
             is_whole = begun is not None and begun.rows == rows <= max_rows
             for number in range(part.number, part.number + part.count):
                 request = _of(sent, number)
                 answer: Answer | None
-                if begun is not None and is_whole and request.beginning is None:
+                if begun is not None and is_whole and request.head is None:
                     stop = start + rows
                     answer = Answer(request, matrix, start, stop, begun.wanted, begun.supplied)
                 else:
@@ -285,28 +286,28 @@ class ReportedBatch:
                 start += rows
 
     def _check_rest(self, sent: Mapping[int, BatchRequest]) -> None:
-        """Refuse a child that forgets requests, or that would be asked about them for ever."""
+        """Refuse a result that omits requests, or makes no progress with them."""
         if self.rows_left < 0 or bool(sent) != bool(self.rows_left):
-            raise FieldError("a request that was forgotten")
-        if sent and not self.report.parts and not self.report.refused:
-            raise FieldError("no progress with what it has")
+            raise FieldError("the result omits a request")
+        if sent and not self.result.ranges and not self.result.failures:
+            raise FieldError("the child makes no progress")
 
 
 def _of(sent: Mapping[int, BatchRequest], number: int) -> BatchRequest:
     if number not in sent:
-        raise FieldError("an answer that nobody asked for")
+        raise FieldError("an answer to an unknown request")
     return sent[number]
 
 
 def _take(
-    request: BatchRequest, part: Part, matrix: HeadMatrix, start: int, max_rows: int
+    request: BatchRequest, part: RowRange, matrix: HeadMatrix, start: int, max_rows: int
 ) -> Answer | None:
-    """Add rows to what a request has; return its answer if these were the last."""
-    if (part.beginning is None) == (request.beginning is None):
-        raise FieldError("a part out of turn")
-    begun = request.beginning = part.beginning or request.beginning
+    """Add rows to a request; return its answer if they complete it."""
+    if (part.head is None) == (request.head is None):
+        raise FieldError("rows in the wrong order")
+    begun = request.head = part.head or request.head
     if begun is None or begun.rows > max_rows or request.rows_had + part.rows > begun.rows:
-        raise FieldError("more rows than there are")
+        raise FieldError("too many rows")
     request.rows_had += part.rows
     if request.parts is None:
         request.parts = []
@@ -317,10 +318,10 @@ def _take(
     return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied)
 
 
-def _check_supplied(begun: Beginning) -> None:
+def _check_supplied(begun: ResponseHead) -> None:
     for column in begun.supplied.values():
         dtype = DTYPES.get(column.dtype)
         if dtype is None or column.shape != [begun.rows]:
-            raise FieldError("a supplied uncertainty of another kind")
+            raise FieldError("the type or shape of a supplied uncertainty")
         if len(column.data) != begun.rows * dtype.itemsize:
-            raise FieldError("a supplied uncertainty of another size")
+            raise FieldError("the size of a supplied uncertainty")

@@ -1,4 +1,4 @@
-"""One child process that runs users' ONNX models, as its parent sees it."""
+"""The parent's side of a child process."""
 
 import logging
 import os
@@ -6,17 +6,15 @@ import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-import service
 from service.errors import DeadlineExceeded, OnnxModelCrashed
+from service.runner.launch import launch
 from service.runner.messages.channel import Channel, ChannelClosed
 from service.runner.messages.frames import (
     MAX_FIELDS_BYTES,
@@ -31,18 +29,17 @@ from service.runner.messages.frames import (
     encode,
 )
 
-# One request to the kernel serves all questions of so long.
+# One system call extends the limit for the requests of this many seconds.
 RENEWED_SECONDS = 60.0
-# The kernel's number of a process's clock of processor time, from its id.
+# Linux: the id of a process's CPU-time clock is made of its process id and this number.
 CLOCK_OF_PROCESS = 2
 
 
-class ProcessorTime:
-    """A limit a little ahead of what a child can use before its parent must have acted.
+class CpuTimeLimit:
+    """Has the kernel kill a child (SIGXCPU) that computes while its parent is stopped or stuck.
 
-    The clock on the wall ends what takes too long, by its parent's hand. This ends a child that
-    computes while its parent does nothing, because that was stopped or is stuck: the kernel
-    kills it (SIGXCPU), and the lock-down lets no child move the limit.
+    The parent ends requests that take too long. This limit, which a sandboxed child cannot
+    change, ends a child whose parent no longer does.
     """
 
     def __init__(self, pid: int, *, renewed_seconds: float = RENEWED_SECONDS) -> None:
@@ -50,19 +47,19 @@ class ProcessorTime:
         self._renewed_seconds = renewed_seconds
         self._enough_until = 0.0
 
-    def allow(self, seconds: float) -> None:
-        """Let the child compute for so long from now on, on every processor there is.
+    def extend(self, seconds: float) -> None:
+        """Allow the child this much more time on every processor.
 
-        To be called while the child is not yet reaped: its id may be another's then.
+        Call it only before the child is reaped: another process may have its id afterwards.
         """
         now = time.monotonic()
         if now + seconds <= self._enough_until or sys.platform != "linux":
             return
-        # Linux alone has it.
+        # This module exists on Linux only.
         import resource  # noqa: PLC0415
 
         span = seconds + self._renewed_seconds
-        # One that died just now is none of our business here.
+        # The child may have died meanwhile.
         with suppress(OSError):
             used = time.clock_gettime((~self._pid << 3) | CLOCK_OF_PROCESS)
             most = int(used + span * (os.cpu_count() or 1)) + 1
@@ -72,97 +69,8 @@ class ProcessorTime:
             self._enough_until = now + span
 
 
-def process_memory(pid: int) -> int:
-    """Return the bytes that are the process's share; 0 where the system does not tell."""
-    try:
-        text = Path(f"/proc/{pid}/smaps_rollup").read_text()
-    except OSError:
-        return 0
-    for line in text.splitlines():
-        if line.startswith("Pss:"):
-            return int(line.split()[1]) * 1024
-    return 0
-
-
-# What CUDA needs to be found and told apart; everything else in the environment may be a secret.
-PASSED_ON = ("CUDA_VISIBLE_DEVICES", "LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES")
-
-
-def launch(fd: int) -> subprocess.Popen[bytes]:
-    """Start the child with ``fd`` as its only channel; what it prints can be read from a pipe.
-
-    Raises
-    ------
-    OSError
-        If the operating system refuses.
-    """
-    with removed_folder() as folder:
-        return subprocess.Popen(  # noqa: S603 - our own interpreter and module
-            [sys.executable, "-P", "-m", "service.child", str(fd), str(os.getpid())],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            cwd=folder,
-            env=environment(),
-            pass_fds=[fd],
-            start_new_session=True,
-        )
-
-
-@contextmanager
-def removed_folder() -> Iterator[str]:
-    """Yield a path to a folder that is there no more.
-
-    Nothing can be read or written there, and nothing is left behind however this process or the
-    child ends: to start one takes long enough to be killed in the midst of it.
-    """
-    folder = tempfile.mkdtemp(prefix="howsure-runner-", dir=_temporary())
-    if sys.platform != "linux":
-        try:
-            yield folder
-        finally:
-            Path(folder).rmdir()
-        return
-    try:
-        opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    finally:
-        Path(folder).rmdir()
-    try:
-        yield f"/proc/self/fd/{opened}"
-    finally:
-        os.close(opened)
-
-
-def _temporary() -> str | None:
-    """Return the folder for temporary ones, or None to let Python look for one.
-
-    Python tries by writing a file, which stays if the process is killed at that moment.
-    """
-    usual = os.environ.get("TMPDIR") or "/tmp"  # noqa: S108 - mkdtemp makes a folder of its own
-    return usual if os.access(usual, os.W_OK | os.X_OK) else None
-
-
-def environment() -> dict[str, str]:
-    """Return the child's whole environment: where its libraries are, and no secrets."""
-    own = str(Path(service.__file__ or "").resolve().parent.parent)
-    elsewhere = [path for path in sys.path if path != own and Path(path).is_absolute()]
-    environment = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
-    return environment | {
-        "PYTHONPATH": os.pathsep.join([own, *elsewhere]),
-        "PYTHONUTF8": "1",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        # pyarrow's allocator would start a thread as it is loaded; with threads running no process
-        # can be locked in.
-        "JE_ARROW_MALLOC_CONF": "background_thread:false",
-        "ARROW_DEFAULT_MEMORY_POOL": "jemalloc",
-        # It would tell its maker of each model, by a thread that is there before any is locked in.
-        "ORT_DISABLE_TELEMETRY": "1",
-    }
-
-
 def describe_exit(code: int) -> str:
-    """Return how a process ended, by `subprocess`'s return code."""
+    """Describe how a process ended, by `subprocess`'s return code."""
     if code >= 0:
         return f"exit status {code}"
     try:
@@ -181,20 +89,20 @@ log = logging.getLogger(__name__)
 
 
 class RunnerStartFailed(Exception):
-    """The child process did not come up."""
+    """The child process did not start."""
 
 
 class RunnerProcess:
-    """A child process: started, asked one thing at a time, killed when it misbehaves.
+    """A child process that answers one request at a time, and is killed if it breaks the protocol.
 
-    The child asks the kernel to be killed when the *thread* that started it ends: call `start`
-    from a thread that lives as long as the child is wanted.
+    The kernel kills the child when the *thread* that started it ends: call `start` from a thread
+    that lives as long as the child is needed.
     """
 
     def __init__(self, process: subprocess.Popen[bytes], channel: Channel) -> None:
         self._process = process
         self._channel = channel
-        self._processor_time = ProcessorTime(process.pid)
+        self._cpu_time = CpuTimeLimit(process.pid)
         self._lock = threading.Lock()
         self._sequence = 0
         self._killed = False
@@ -207,7 +115,7 @@ class RunnerProcess:
 
     @classmethod
     def start(cls) -> "RunnerProcess":
-        """Start a child; it imports its libraries while the caller goes on.
+        """Start a child, without waiting until it has imported its libraries.
 
         Raises
         ------
@@ -234,17 +142,17 @@ class RunnerProcess:
     def is_alive(self) -> bool:
         """Whether the child has neither ended nor been killed.
 
-        Its end of the socket is closed a moment before anybody can know that it ended.
+        Its end of the socket closes a moment before its exit status is known.
         """
         return not self._killed and self._process.poll() is None and self._channel.is_open()
 
     def wait_ready(self, timeout: float) -> Mapping[str, Any]:
-        """Wait until the child has imported its libraries; return what it says about them.
+        """Wait until the child has imported its libraries; return its first message.
 
         Raises
         ------
         RunnerStartFailed
-            If it ends, stays silent or says something else. It is dead then.
+            If the child ends, is silent or sends another message; it is killed then.
         """
         with self._lock:
             if self._ready is not None:
@@ -260,14 +168,14 @@ class RunnerProcess:
                 raise RunnerStartFailed(f"not ready after {timeout:g} s") from error
             except FrameError as error:
                 self.kill()
-                raise RunnerStartFailed(f"it spoke another language: {error}") from error
+                raise RunnerStartFailed(f"its first message is invalid: {error}") from error
             except ChannelClosed as error:
                 cause = self.cause_of_death()
                 self.kill()
                 raise RunnerStartFailed(cause) from error
             if frame.kind is not Kind.READY:
                 self.kill()
-                raise RunnerStartFailed("it spoke before it was ready")
+                raise RunnerStartFailed("its first message is not READY")
             self._ready = frame.fields
             return self._ready
 
@@ -280,22 +188,22 @@ class RunnerProcess:
         timeout: float,
         max_tensor_bytes: int = MAX_TENSOR_BYTES,
     ) -> Frame:
-        """Ask the child and wait for its answer, which may be a failure it reports.
+        """Send a request and wait for the answer, which may be a failure that the child reports.
 
-        The child stops itself when ``timeout`` (in seconds) has passed; if it cannot, it is killed
+        The child stops its run after ``timeout`` seconds; if it does not, it is killed
         `GRACE_SECONDS` later.
 
         Raises
         ------
         DeadlineExceeded
-            If it had to be killed for its time.
+            If the child was killed because it took too long.
         OnnxModelCrashed
-            If it died, or answered what it may not. It is dead then.
+            If the child died, or was killed because it sent an invalid response.
         FrameError
             If the request is too large for a frame; nothing was sent.
         """
         with self._lock:
-            self.allow_processor_time(timeout)
+            self.extend_cpu_time(timeout)
             self._sequence += 1
             request = Frame(
                 kind, self._sequence, fields, tensors or {}, budget_ms=int(timeout * 1000)
@@ -304,8 +212,7 @@ class RunnerProcess:
             try:
                 return self._exchange(request, buffers, timeout, max_tensor_bytes)
             except BaseException:
-                # Whatever ended the exchange (an interrupt too), the stream now stands in the
-                # middle of something.
+                # After any exception, an interrupt too, the stream may be in the middle of a frame.
                 self.kill()
                 raise
 
@@ -333,38 +240,36 @@ class RunnerProcess:
                 is_from_outside=cause == describe_exit(-signal.SIGKILL) and not self._killed,
             ) from error
         except FrameError as error:
-            raise self.condemn(str(error)) from error
+            raise self.kill_for_protocol_error(str(error)) from error
         if (answer.kind, answer.sequence) != (request.kind, request.sequence):
-            raise self.condemn("it answered another question")
+            raise self.kill_for_protocol_error("its answer belongs to another request")
         if answer.status is Status.FAILED and answer.tensors:
-            raise self.condemn("it sent arrays with a failure")
+            raise self.kill_for_protocol_error("it sent arrays with a failure")
         return answer
 
-    def allow_processor_time(self, seconds: float) -> None:
-        """Let the child compute for so long, and until it would be killed for being late."""
+    def extend_cpu_time(self, seconds: float) -> None:
+        """Extend the child's CPU-time limit to cover a request and the grace period."""
         if self._process.returncode is None:
-            self._processor_time.allow(seconds + GRACE_SECONDS)
+            self._cpu_time.extend(seconds + GRACE_SECONDS)
 
-    def condemn(self, reason: str) -> OnnxModelCrashed:
-        """Kill a child that answered what it may not, and return the error to raise."""
-        log.warning("child process %d answered nonsense and is killed: %s", self.pid, reason)
+    def kill_for_protocol_error(self, reason: str) -> OnnxModelCrashed:
+        """Kill a child that sent an invalid response, and return the error to raise."""
+        log.warning("child process %d sent an invalid response: %s", self.pid, reason)
         self.kill()
         return OnnxModelCrashed(
-            "The process that ran the ONNX model answered nonsense and was stopped."
+            "The process that ran the ONNX model sent an invalid response and was stopped."
         )
 
-    def lend(self) -> socket.socket:
-        """Give the socket to somebody who reads and writes it without waiting.
-
-        `call` must not be used from then on.
+    def detach_socket(self) -> socket.socket:
+        """Return the socket, made non-blocking; `call` must not be used afterwards.
 
         Raises
         ------
         FrameError
-            If the child has sent more than it was asked for.
+            If the child has sent more than one answer.
         """
         with self._lock:
-            return self._channel.lend()
+            return self._channel.detach()
 
     def kill(self) -> None:
         """Kill the child and its process group; safe at any time, from any thread."""
@@ -374,7 +279,7 @@ class RunnerProcess:
                 os.killpg(self._process.pid, signal.SIGKILL)
 
     def close(self) -> None:
-        """Kill the child, reap it and give back all it held."""
+        """Kill the child, reap it and release its resources."""
         self.kill()
         with self._lock:
             self._channel.close()
@@ -387,7 +292,7 @@ class RunnerProcess:
             self._process.stdout.close()
 
     def cause_of_death(self) -> str:
-        """Say what became of a child that closed its socket; it may take a second to show."""
+        """Describe how a child that closed its socket ended; this may take a second."""
         try:
             code = self._process.wait(LAST_WORDS_SECONDS)
         except subprocess.TimeoutExpired:
@@ -400,7 +305,7 @@ class RunnerProcess:
         return cause
 
     def _drain(self) -> None:
-        """Pass on what the child prints, so that it never waits for a reader."""
+        """Log what the child prints, so that it never waits for a reader."""
         stream = self._process.stdout
         if stream is None:
             return

@@ -1,4 +1,4 @@
-"""How much may wait for all models together, and when it is worth coming again."""
+"""Limits of the requests that wait for all models together."""
 
 import math
 from collections.abc import Callable, Iterable, Sequence
@@ -7,16 +7,16 @@ from service.errors import QueueShareTaken, TooManyRequests
 from service.runner.predict_requests import BatchRequest
 
 LONGEST_RETRY_SECONDS = 60
-# Of the rate of answers, how much the last second counts.
+# Time constant of the estimated rate of answers.
 RATE_WINDOW_SECONDS = 1.0
 
 
 class QueueBounds:
-    """Counts rows that wait, and bytes until they are answered; refuses more than may be.
+    """Counts rows that wait, and bytes until they are answered; refuses requests beyond a limit.
 
-    One request may always wait, however large it is. Where several share the room, each may have as
-    much as it leaves free: one alone half of it, of two a third each, and whoever comes next finds
-    room. ``waited`` is told the seconds of each.
+    One request may always wait, however large. A tenant may use at most as much shared space as
+    is still free: a single tenant half of it, each of two tenants a third. ``waited`` receives the
+    seconds that each request waited.
     """
 
     def __init__(
@@ -35,20 +35,20 @@ class QueueBounds:
         self._last = 0.0
 
     def enter(self, request: BatchRequest) -> None:
-        """Count a request that begins to wait.
+        """Count a request that starts to wait.
 
         Raises
         ------
         TooManyRequests
-            If there is no room for it; it says after how many seconds there may be.
+            If the queue, or the tenant's share of it, is full; it has the seconds until a retry.
         """
         n_rows, n_bytes, share = self._rows_of(request), self._bytes_of(request), request.share
         rows, size = self._rows + n_rows, self._bytes + n_bytes
         too_long = self._rows and rows > self._max_rows
         if too_long or (self._bytes and size > self._max_bytes):
             raise TooManyRequests(
-                f"The queue of predictions is full: {self._rows} rows wait, and {self._bytes} "
-                "bytes of requests are held; try again later.",
+                f"The prediction queue is full: it holds {self._rows} rows and {self._bytes} "
+                "bytes of requests. Try again later.",
                 retry_after=self._retry_after(),
             )
         if share is not None:
@@ -56,8 +56,8 @@ class QueueBounds:
                 share.bytes and share.bytes + n_bytes > self._max_bytes - self._bytes
             ):
                 raise QueueShareTaken(
-                    f"This tenant's share of the queue of predictions is taken: {share.rows} rows "
-                    f"wait, and {share.bytes} bytes of requests are held; try again later.",
+                    "This tenant's share of the prediction queue is full: it holds "
+                    f"{share.rows} rows and {share.bytes} bytes of requests. Try again later.",
                     retry_after=self._retry_after(),
                 )
             share.rows += n_rows
@@ -65,7 +65,7 @@ class QueueBounds:
         self._rows, self._bytes = rows, size
 
     def leave(self, requests: Sequence[BatchRequest], now: float) -> None:
-        """Count requests that wait no more; their bodies are held on."""
+        """Stop counting the rows of requests that wait no more; their bytes still count."""
         for request in requests:
             self._rows -= self._rows_of(request)
             if request.share is not None:
@@ -73,29 +73,29 @@ class QueueBounds:
         self._waited([now - request.arrived for request in requests])
 
     def come_back(self, request: BatchRequest) -> None:
-        """Count a request that waits again."""
+        """Count the rows of a request that waits again."""
         self._rows += self._rows_of(request)
         if request.share is not None:
             request.share.rows += self._rows_of(request)
 
     def end(self, request: BatchRequest) -> None:
-        """Count a request that was answered, or that nobody waits for any more."""
+        """Stop counting the bytes of a request that is over."""
         self._bytes -= self._bytes_of(request)
         if request.share is not None:
             request.share.bytes -= self._bytes_of(request)
 
     def served(self, n_rows: int, now: float) -> None:
-        """Count rows that were answered, for an estimate of the rate."""
+        """Count answered rows, to estimate the rate of answers."""
         elapsed = now - self._last
         self._last = now
         keep = math.exp(-elapsed / RATE_WINDOW_SECONDS)
         self._rate = keep * self._rate + n_rows / RATE_WINDOW_SECONDS
 
     def _rows_of(self, request: BatchRequest) -> int:
-        """Return what a request counts as.
+        """Return the rows that a request counts as.
 
-        Where several share the room one takes half of it at most, however large it is: its rows are
-        a guess, and while it waits others are to find room.
+        A tenant's request counts at most as half of the queue: its number of rows is an estimate,
+        and other tenants need room while it waits.
         """
         if request.share is None:
             return request.n_rows

@@ -18,6 +18,7 @@ from service.errors import (
     TooLarge,
 )
 from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
     ALIGNMENT,
     MAX_TENSOR_BYTES,
@@ -38,7 +39,6 @@ from service.runner.messages.set_messages import (
     SetToRead,
     reading_of,
 )
-from service.runner.model_output import raise_failure
 from service.runner.process import RunnerProcess
 from service.runner.spawner import Spawner
 from service.storage.shards import batch_of, shard_rows
@@ -133,7 +133,7 @@ class UploadedSet:
             doing=reading_of(start, n_rows),
             most_bytes=n_rows * self.info.row_bytes + columns,
         )
-        with self._reader.killed_for_nonsense(self._location):
+        with self._reader.killed_for_protocol_error(self._location):
             batch = batch_of(answer.tensors, start=start)
             check_rows(batch, self.info, self._labels, start=start, n_rows=n_rows)
         return batch
@@ -154,7 +154,7 @@ class _Reader:
             doing="Reading the file",
             most_bytes=a_set * len(request.sets),
         )
-        with self.killed_for_nonsense(location):
+        with self.killed_for_protocol_error(location):
             opened = [OpenedSet.of(answer.tensors, at) for at in range(len(request.sets))]
             for found, asked in zip(opened, request.sets, strict=True):
                 check_opened(found, asked, request.limits)
@@ -194,15 +194,15 @@ class _Reader:
         return answer
 
     @contextmanager
-    def killed_for_nonsense(self, location: str) -> Iterator[None]:
+    def killed_for_protocol_error(self, location: str) -> Iterator[None]:
         """Kill the process where the block refuses what it answered."""
         try:
             yield
         except ValueError as error:
-            raise _crashed(self._process.condemn(str(error)), location) from error
+            raise _crashed(self._process.kill_for_protocol_error(str(error)), location) from error
 
     def _fail(self, answer: Frame, location: str) -> NoReturn:
-        with self.killed_for_nonsense(location):
+        with self.killed_for_protocol_error(location):
             raise_failure(answer, invalid=InvalidDataset)
 
 

@@ -1,4 +1,4 @@
-"""Starts child processes, keeps one in reserve, and does not try for ever."""
+"""Starts child processes, keeps a spare one, and backs off after failures."""
 
 import logging
 import queue
@@ -10,16 +10,15 @@ from typing import Any, TypeVar
 
 from service.errors import Overloaded
 from service.runner.process import RunnerProcess, RunnerStartFailed
-from service.runner.slots import CLOSED
 
 T = TypeVar("T")
 
 
 class LongLivedThread:
-    """Runs functions one after the other on one thread, until it is closed.
+    """Runs functions one after the other on one thread.
 
-    `concurrent.futures` would end its thread as soon as the main thread ends, while others may
-    still be at work; this one goes on until the process itself ends.
+    `concurrent.futures` ends its threads when the main thread ends, while other threads may still
+    work. This thread lives until it is closed or the process ends.
     """
 
     def __init__(self, name: str) -> None:
@@ -29,7 +28,7 @@ class LongLivedThread:
         self._closed = False
 
     def submit(self, function: Callable[[], T]) -> "Future[T]":
-        """Run the function when those before it are done; a closed thread cancels it."""
+        """Run the function after those submitted before; a closed thread cancels it."""
         future: Future[T] = Future()
         with self._lock:
             if self._closed:
@@ -41,7 +40,7 @@ class LongLivedThread:
         return future
 
     def close(self) -> None:
-        """Finish what was submitted and end the thread."""
+        """Run all submitted functions and end the thread."""
         with self._lock:
             self._closed = True
             self._waiting.put(None)
@@ -56,16 +55,16 @@ class LongLivedThread:
 def _fulfil(future: "Future[Any]", function: Callable[[], Any]) -> None:
     try:
         future.set_result(function())
-    except BaseException as error:  # noqa: BLE001 - it is raised again where it is waited for
+    except BaseException as error:  # noqa: BLE001 - the future raises it again
         future.set_exception(error)
 
 
+CLOSED = "The service is shutting down."
 START_SECONDS = 60.0
 FIRST_BACK_OFF_SECONDS = 0.5
 LONGEST_BACK_OFF_SECONDS = 30.0
 UNAVAILABLE = (
-    "ONNX models cannot be run at this time: the process that runs them does not start; "
-    "the service's log says why."
+    "ONNX models cannot run now: their process does not start. See the log of the service."
 )
 
 # Starts a child process without waiting until it is ready.
@@ -75,11 +74,11 @@ log = logging.getLogger(__name__)
 
 
 class Spawner:
-    """Hands out child processes that are ready for a model.
+    """Returns child processes that are ready for a request.
 
-    All are started from one thread that lives as long as the spawner, since a child dies with the
-    thread that started it. After two failures in a row requests are refused, with the reason, for
-    a time that doubles from one such request to the next.
+    One thread, which lives as long as the spawner, starts them all, since a child dies with the
+    thread that started it. After two failures in a row, requests are refused for a time that
+    doubles with each further failure.
     """
 
     def __init__(
@@ -100,12 +99,12 @@ class Spawner:
         self._not_before = 0.0
 
     def take(self) -> RunnerProcess:
-        """Return a child that is ready, the spare one if there is one, and start the next.
+        """Return a child that is ready, the spare one if there is one, and start the next spare.
 
         Raises
         ------
         Overloaded
-            If none can be started at this time, or the spawner is closed.
+            If no child can be started now, or the spawner is closed.
         """
         with self._lock:
             spare, self._spare = self._spare, None
@@ -114,7 +113,7 @@ class Spawner:
             if self._is_ready(spare):
                 self.prepare()
                 return spare
-            # It may have died of anything while it waited; a fresh one tells.
+            # It may have died of anything; a new child shows whether children start at all.
             spare.close()
         return self._start_fresh()
 
@@ -125,7 +124,7 @@ class Spawner:
                 self._thread.submit(self._refill)
 
     def close(self) -> None:
-        """Kill the spare child and start no more; the kernel kills what else was started here."""
+        """Kill the spare child and start no more; the kernel kills all others started here."""
         with self._lock:
             self._closed = True
             spare, self._spare = self._spare, None
@@ -145,7 +144,7 @@ class Spawner:
         except RunnerStartFailed as error:
             log.info("the spare child process was lost: %s", error)
             return False
-        return spare.is_alive()  # it may have died after it was ready
+        return spare.is_alive()  # it may have died after its first message
 
     def _start_fresh(self) -> RunnerProcess:
         process = self._started() or self._started(last=True)
@@ -161,7 +160,7 @@ class Spawner:
         return process
 
     def _started(self, *, last: bool = False) -> RunnerProcess | None:
-        """Return a child that is ready; after a ``last`` failure the back-off begins."""
+        """Return a child that is ready, or None; after a ``last`` failure the back-off begins."""
         process: RunnerProcess | None = None
         try:
             process = self._thread.submit(self._start).result()

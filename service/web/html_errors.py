@@ -1,4 +1,4 @@
-"""Refusals as pages, for who reads them in a browser: plain ASGI, around all that refuses."""
+"""Errors as HTML pages for browsers: an ASGI layer around everything that refuses a request."""
 
 import json
 from urllib.parse import quote
@@ -13,14 +13,14 @@ from service.web.page import page
 PROBLEM = b"application/problem+json"
 SIGN_IN = "/sign-in"
 _UNAUTHORIZED = 401
-# What of a refusal's headers holds for its page too.
+# Headers of the problem that the page keeps.
 _KEPT = (b"retry-after", b"connection", b"allow")
 
 
-class ReadableRefusals:
-    """An ASGI app that passes everything on, but for problems to who prefers pages.
+class HtmlErrors:
+    """Replaces problem documents by pages for clients that prefer HTML.
 
-    Who is to send a key is led to where one is asked for.
+    A client that needs an API key is redirected to the sign-in page.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -43,7 +43,7 @@ class ReadableRefusals:
             else:
                 body.extend(message.get("body", b""))
                 if not message.get("more_body", False):
-                    # It is counted as what it was.
+                    # The metrics count the original status.
                     scope["state"]["status"] = begun["status"]
                     response = _readable(Request(scope), begun["status"], bytes(body))
                     kept = [pair for pair in begun["headers"] if pair[0].lower() in _KEPT]
@@ -66,7 +66,7 @@ def _readable(request: Request, status: int, body: bytes) -> Response:
 
 
 def _to_sign_in(request: Request) -> Response:
-    """Lead there, and from there back; a part of a page has the whole of it led there."""
+    """Redirect to the sign-in page and back; htmx redirects the whole page, not a part of it."""
     target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
     is_part = "hx-request" in request.headers
     if request.method != "GET" or is_part:

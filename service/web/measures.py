@@ -10,11 +10,11 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
-from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.measures import parse_measure
 from service.reports.charts.registry import render_figures
 from service.reports.located import Located, value_of
 from service.reports.report import collect_report, is_pooled
+from service.reports.verdict import TIES, Verdict, verdict
 from service.web.page import calibration_page
 from service.web.page_route import PageRoute, charts_of, tenant_of, workspace_of
 
@@ -47,19 +47,21 @@ def needs_of(measure: str) -> str:
     return OUTPUT_NEEDS.format(parsed.name)
 
 
-BETTER, WORSE, TIE, SAME = "clearly better", "clearly worse", "tie: may be chance", "the same"
-LARGER_IS_BETTER = frozenset({"accuracy"})
+VERDICTS: Mapping[Verdict, str] = {
+    "same": "the same",
+    "tie": "tie: may be chance",
+    "better": "clearly better",
+    "worse": "clearly worse",
+}
 
 
 def verdict_of(difference: Mapping[str, Any] | None, score: str = "nll") -> str | None:
-    """Return the verdict on the first of two that were compared; None without a difference."""
-    if difference is None:
-        return None
-    if difference["mean"] == 0.0 and not difference["standard_error"]:
-        return SAME
-    if not PairedDifference(**difference).clear:
-        return TIE
-    return BETTER if (difference["mean"] > 0) == (score in LARGER_IS_BETTER) else WORSE
+    """Return the verdict on a paired difference in words; None without a difference."""
+    return None if difference is None else VERDICTS[verdict(difference, score)]
+
+
+def _ties(difference: Mapping[str, Any] | None) -> bool:
+    return difference is not None and verdict(difference) in TIES
 
 
 class Score(NamedTuple):
@@ -270,7 +272,7 @@ def _why(k: str, event: Json, provenance: Json) -> str:
 
 def _tied(event: Json) -> list[str]:
     rows = event["comparison"]
-    return [row["measure"] for row in rows if verdict_of(row["difference"]) in (SAME, TIE)]
+    return [row["measure"] for row in rows if _ties(row["difference"])]
 
 
 def _cheaper(event: Json, shown: Located) -> dict[str, Any] | None:
@@ -282,7 +284,7 @@ def _cheaper(event: Json, shown: Located) -> dict[str, Any] | None:
     costs = {
         at: row["ms_per_row"]
         for at, row in enumerate(rows)
-        if row["ms_per_row"] is not None and verdict_of(row["difference"]) in (SAME, TIE)
+        if row["ms_per_row"] is not None and _ties(row["difference"])
     }
     least = min(costs, key=costs.__getitem__, default=None)
     if least is None or costs[least] >= rows[served]["ms_per_row"]:

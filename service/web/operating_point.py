@@ -2,23 +2,32 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from fastapi.exceptions import RequestValidationError
 from markupsafe import Markup
+from pydantic import ValidationError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
+from service.errors import ServiceError
+from service.http.problems import problem_on_page
 from service.reports.charts.drawing import Renderer, add_marker
 from service.reports.charts.figure import figure_html
 from service.reports.charts.thresholds import risk_coverage_figures
 from service.reports.located import Located
+from service.reports.operating_point_routes import (
+    PreviewQuery,
+    list_operating_points,
+    preview_operating_point,
+)
 from service.reports.operating_points import MAX_AUTHOR_CHARACTERS, MAX_REASON_CHARACTERS, NAME
 from service.reports.report import collect_report
-from service.web.api_calls import Answer, handed_on
+from service.web.api_calls import Answer
 from service.web.page import calibration_page, page
 from service.web.page_route import PageRoute, charts_of, may_write, tenant_of, workspace_of
 
@@ -128,14 +137,13 @@ _OK, _NOT_FOUND, _CONFLICT = 200, 404, 409
 
 
 async def outcome(request: Request) -> Response:
-    """Show what follows from a choice: a part of the page, for its sliders.
+    """Show the consequences of a choice: the part of the page that its sliders update.
 
-    What is wrong with a choice is said in its place; where there is nothing to choose from, that is
-    a refusal.
+    An invalid choice is explained there; a calibration without thresholds is a refusal.
     """
-    reference = quote(request.path_params["calibration_id"], safe="@")
     chosen = Chosen.of(request.query_params) or Chosen("threshold", "0")
-    found = await outcome_of(request, f"/calibrations/{reference}", chosen)
+    reference = request.path_params["calibration_id"]
+    found = await run_in_threadpool(outcome_of, request, reference, chosen)
     return page(
         request,
         "outcome.html",
@@ -148,92 +156,92 @@ async def outcome(request: Request) -> Response:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What follows from a choice.
+    """The consequences of a choice.
 
     Attributes
     ----------
     address : str
         Of the calibration, in the API.
-    chosen : Chosen
-    answer : Answer
-        What the API said to ``source``.
     source : str
+        Where the API has the preview.
+    chosen : Chosen
+    preview : mapping
+        As the API returns it; empty if there is a problem.
+    status : int
+        Of the preview.
+    problem : mapping or None
+        Why there is no preview.
     """
 
     address: str
-    chosen: Chosen
-    answer: Answer
     source: str
-
-    @property
-    def status(self) -> int:
-        """Whether a choice could be looked at."""
-        return self.answer.status
-
-    @property
-    def problem(self) -> Any:  # noqa: ANN401 - what the API says
-        """What is wrong with the choice, if something is."""
-        return None if self.answer.is_done else self.answer.body
+    chosen: Chosen
+    preview: Mapping[str, Any]
+    status: int = _OK
+    problem: Mapping[str, object] | None = None
 
     @property
     def is_possible(self) -> bool:
-        """Whether something else can be chosen: not where there is nothing to choose from."""
+        """Whether another choice may succeed; False for a calibration without thresholds."""
         return self.status != _CONFLICT
 
     @property
-    def preview(self) -> Mapping[str, Any]:
-        """What follows; nothing if something is wrong."""
-        return self.answer.body if self.answer.is_done else {}
-
-    @property
     def shown(self) -> Located:
-        """Its numbers."""
+        """The numbers of the preview."""
         return Located(self.preview)
 
     @property
     def linked(self) -> dict[str, str]:
-        """Where the other controls are then."""
-        return linked(self.chosen, self.preview) if self.answer.is_done else {}
+        """Values of the other controls for this choice."""
+        return linked(self.chosen, self.preview) if self.preview else {}
 
     @property
     def place(self) -> tuple[float, float] | None:
-        """Where it is on the curve: the share that is accepted, and the errors among it."""
+        """Coverage and risk: the place on the curve."""
         seen = self.preview.get("consequences")
         return None if seen is None or seen["risk"] is None else (seen["coverage"], seen["risk"])
 
     @property
     def page(self) -> str:
-        """The address of the page that shows this."""
+        """The address of the page with this choice."""
         return self._page_of(self.chosen)
 
     @property
     def certified_page(self) -> str | None:
-        """The address of the page that accepts as much, certified, where that is another."""
+        """The address of the page with the error rate that certifies this coverage."""
         max_risk = self.preview.get("max_risk")
         if max_risk is None or self.chosen.by == "risk":
             return None
-        of = self.chosen
-        return self._page_of(
-            Chosen("risk", typed("risk", max_risk), of.failing, of.volume, of.unit)
-        )
+        return self._page_of(replace(self.chosen, by="risk", value=typed("risk", max_risk)))
 
     def _page_of(self, chosen: Chosen) -> str:
         return f"/pages{self.address}/operating-point?{urlencode(chosen.fields())}"
 
 
-async def outcome_of(request: Request, address: str, chosen: Chosen) -> Outcome:
-    """Ask the API what follows."""
+def outcome_of(request: Request, reference: str, chosen: Chosen) -> Outcome:
+    """Return the consequences of a choice, as `GET .../operating-points/preview` does."""
+    address = f"/calibrations/{quote(reference, safe='@')}"
     asked = chosen.choice() | {"volume": chosen.volume}
-    path = f"{address}/operating-points/preview"
-    return Outcome(
-        address, chosen, await asked_of(request, path, asked), f"{path}?{urlencode(asked)}"
-    )
+    source = f"{address}/operating-points/preview?{urlencode(asked)}"
+    try:
+        preview = _preview(request, reference, asked)
+    except (ServiceError, RequestValidationError) as error:
+        status, problem = problem_on_page(request.scope, error)
+        return Outcome(address, source, chosen, {}, status, problem)
+    return Outcome(address, source, chosen, preview)
 
 
-async def asked_of(request: Request, path: str, query: Mapping[str, str] | None = None) -> Answer:
-    """Ask the API, whatever this request is."""
-    reading = Request(dict(request.scope) | {"method": "GET"}, request.receive)
-    return await handed_on(reading, path, query=urlencode(query or {}))
+def _preview(request: Request, reference: str, asked: Mapping[str, str]) -> dict[str, Any]:
+    try:
+        query = PreviewQuery.model_validate(asked)
+    except ValidationError as error:
+        # The same locations as those of the API, which takes it from the query.
+        raise RequestValidationError(
+            [{**found, "loc": ("query", *found["loc"])} for found in error.errors()]
+        ) from error
+    workspace, tenant_id = workspace_of(request), tenant_of(request)
+    found = preview_operating_point(workspace, tenant_id, reference, query)
+    return found.model_dump(mode="json")
 
 
 ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/operating-point/outcome", outcome),)
@@ -265,19 +273,17 @@ async def operating_point_page(
         request.path_params["calibration_id"],
     )
     about = report["calibration"]
-    address = f"/calibrations/{about['id']}"
-    listed = await asked_of(request, f"{address}/operating-points")
-    if not listed.is_done:
-        return page(request, "problem.html", status=listed.status, problem=listed.body)
-    history = listed.body
+    asked = workspace_of(request), tenant_of(request), about["id"]
+    listed = await run_in_threadpool(list_operating_points, *asked)
+    history = listed.model_dump(mode="json")
     in_force = [at for at, point in enumerate(history["operating_points"]) if point["in_force"]]
     event = report["events"].get("1")
     table = {} if event is None else event["measures"].get(event["served"], {})
     if chosen is None:
         chosen = _first(table, [history["operating_points"][at] for at in in_force])
-    found = await outcome_of(request, address, chosen)
-    everything = Chosen("coverage", "100", chosen.failing).choice()
-    whole = await asked_of(request, f"{address}/operating-points/preview", everything)
+    found = await run_in_threadpool(outcome_of, request, about["id"], chosen)
+    everything = Chosen("coverage", "100", chosen.failing)
+    whole = await run_in_threadpool(outcome_of, request, about["id"], everything)
     return calibration_page(
         request,
         "operating_point.html",
@@ -286,7 +292,7 @@ async def operating_point_page(
         status=found.status if refused is None else refused.status,
         outcome=found,
         served=None if event is None else event["served"],
-        ranges=_ranges(table, whole.body["max_risk"] if whole.is_done else None),
+        ranges=_ranges(table, whole.preview.get("max_risk")),
         chart=await charts_of(request).in_thread(_chart, charts_of(request), report, found),
         history=Located(history)["operating_points"],
         in_force=in_force,

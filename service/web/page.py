@@ -9,8 +9,8 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from service.access.authenticator import Authenticator
 from service.access.page_session import SESSION, PageSession, session_cookie
+from service.http.services import services_of
 from service.reports.located import LOCATED_FILTERS, present
 from service.web.csrf import new_nonce, nonce_of, token_of, visit_cookie
 from service.web.static_files import asset
@@ -66,7 +66,7 @@ def page(
 
 def set_session(request: Request, response: Response, session: PageSession) -> None:
     """Have the browser keep the session."""
-    authenticator: Authenticator = request.app.state.authenticator
+    authenticator = services_of(request.scope).authenticator
     name = session_cookie(secure=request.url.scheme == "https")
     value = session.written(authenticator.ring.session_secret)
     set_cookie(request, response, name, value, max_age=session.seconds_left())

@@ -10,14 +10,14 @@ from starlette.types import Scope
 
 from service.access.api_keys import CALLER, PREDICT, READ, WRITE, Caller
 from service.http.negotiation import prefers_html
+from service.http.services import services_of
 from service.reports.charts.drawing import Renderer
 from service.workspace import Workspace
 
 
 def workspace_of(request: Request) -> Workspace:
     """Return what operations work on."""
-    workspace = request.app.state.workspace
-    assert isinstance(workspace, Workspace)  # noqa: S101 - set by the composition root
+    workspace: Workspace = request.app.state.workspace
     return workspace
 
 
@@ -28,9 +28,7 @@ def tenant_of(request: Request) -> uuid.UUID:
 
 def charts_of(request: Request) -> Renderer:
     """Return what draws figures."""
-    charts = request.app.state.charts
-    assert isinstance(charts, Renderer)  # noqa: S101 - set by the composition root
-    return charts
+    return services_of(request.scope).charts
 
 
 def may_write(request: Request) -> bool:
@@ -54,8 +52,7 @@ def needs_key(request: Request) -> bool:
 
 
 def _caller(request: Request) -> Caller:
-    caller = request.scope[CALLER]
-    assert isinstance(caller, Caller)  # noqa: S101 - set by the guard, for what is not open
+    caller: Caller = request.scope[CALLER]
     return caller
 
 

@@ -1,6 +1,4 @@
-"""The pages: what a person reads and does in a browser, rendered here, without scripts too."""
-
-from fastapi import FastAPI
+"""The routes of all pages."""
 
 from service.web import (
     forms,
@@ -14,7 +12,6 @@ from service.web import (
     static_files,
     try_prediction,
 )
-from service.web.html_errors import ReadableRefusals
 
 ROUTES = (
     *home.ROUTES,
@@ -35,14 +32,3 @@ ROUTES = (
     *report.CHART_FILE_ROUTES,
     *static_files.ROUTES,
 )
-
-
-def add_routes(app: FastAPI) -> None:
-    """Add the pages; before the routes of the API, which have one address in common with them."""
-    app.router.routes.extend(ROUTES)
-
-
-def add_refusals(app: FastAPI) -> None:
-    """Have what is refused to a browser be a page; outside of whoever refuses it, or fails."""
-    build = app.build_middleware_stack
-    app.build_middleware_stack = lambda: ReadableRefusals(build())  # type: ignore[method-assign]  # no middleware goes there

@@ -16,7 +16,7 @@ from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.media_types import JSON, NPZ
 from service.child.requests.tensors import ANY_INPUT, SCORE_KINDS
 from service.errors import InvalidInput, NotFound
-from service.jobs.samples import ROLE, KeptSamples, PickedSample, kept_numbers, pick_samples
+from service.jobs.samples import ROLE, KeptSamples, PickedSample
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
 from service.runner.messages.preprocessing import PIXELS
 from service.storage.calibrations import CalibrationRepository
@@ -160,7 +160,7 @@ def draw_sample(
         If the calibration has not succeeded.
     """
     found, kept = _kept(workspace, tenant_id, reference)
-    picked = {} if kept is None else pick_samples(kept, [row])
+    picked = {} if kept is None else kept.pick([row])
     if row not in picked:
         raise NotFound(f"{found.name}@{found.version} keeps no sample of row {row}.")
     sample = picked[row]
@@ -198,7 +198,7 @@ def any_row(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> int:
     found, kept = _kept(workspace, tenant_id, reference)
     if kept is None:
         raise NotFound(f"{found.name}@{found.version} keeps no samples.")
-    return int(secrets.choice(kept_numbers(kept)))
+    return int(secrets.choice(kept.numbers()))
 
 
 def _kept(

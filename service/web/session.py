@@ -6,7 +6,7 @@ from starlette.responses import RedirectResponse, Response
 
 from service.access.api_keys import READ, Caller
 from service.access.audit_log import AuditEvent
-from service.access.authenticator import Authenticator, require_scope
+from service.access.authenticator import require_scope
 from service.access.page_session import (
     SESSION,
     PageSession,
@@ -16,10 +16,10 @@ from service.access.page_session import (
 )
 from service.errors import Forbidden, Unauthenticated
 from service.http.bodies import form_fields
+from service.http.services import services_of
 from service.web.csrf import FIELD, require_token
 from service.web.page import page, set_session
-from service.web.page_route import PageRoute
-from service.workspace import Workspace
+from service.web.page_route import PageRoute, workspace_of
 
 HOME = "/"
 _REFUSED = {Unauthenticated: 401, Forbidden: 403}
@@ -27,7 +27,7 @@ _REFUSED = {Unauthenticated: 401, Forbidden: 403}
 
 async def show(request: Request) -> Response:
     """Ask for a key, where one is asked for."""
-    authenticator: Authenticator = request.app.state.authenticator
+    authenticator = services_of(request.scope).authenticator
     target = _local(request.query_params.get("next"))
     if authenticator.ring.is_open:
         return RedirectResponse(target, status_code=303)
@@ -53,7 +53,7 @@ async def sign_in(request: Request) -> Response:
 
 
 def _caller(request: Request, key: str) -> Caller:
-    authenticator: Authenticator = request.app.state.authenticator
+    authenticator = services_of(request.scope).authenticator
     peer = "" if request.client is None else request.client.host
     caller = authenticator.known([b"Bearer " + key.encode("utf-8", "replace")], peer)
     require_scope(caller, {READ})
@@ -62,7 +62,7 @@ def _caller(request: Request, key: str) -> Caller:
 
 
 def _record_sign_in(request: Request, caller: Caller) -> None:
-    workspace: Workspace = request.app.state.workspace
+    workspace = workspace_of(request)
     request_id = getattr(request.state, "request_id", None)
     act = AuditEvent(caller.tenant_id, "sign-in", "page", caller.key_id, request_id)
     with workspace.database.session(invalidates_cache=False) as session:
@@ -84,7 +84,7 @@ ROUTES = (
 
 async def sign_out(request: Request) -> Response:
     """Take the cookie back; a session that has ended by itself is none to end."""
-    authenticator: Authenticator = request.app.state.authenticator
+    authenticator = services_of(request.scope).authenticator
     is_secure = request.url.scheme == "https"
     session = read_session(request.cookies, authenticator.ring.session_secret, secure=is_secure)
     if session is not None:
@@ -103,8 +103,8 @@ async def sign_out(request: Request) -> Response:
 
 
 def _record_sign_out(request: Request, session: PageSession) -> None:
-    authenticator: Authenticator = request.app.state.authenticator
-    workspace: Workspace = request.app.state.workspace
+    authenticator = services_of(request.scope).authenticator
+    workspace = workspace_of(request)
     caller = authenticator.ring.of_key(session.key_id)
     if caller is None:
         return

@@ -1,23 +1,14 @@
 """Real networks on real images, where a copy of the data lies beside the checkout."""
 
-from pathlib import Path
-
 import httpx
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
 import scipy
+from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels, logits_of
 from running_service import calibrate
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.is_dir(),
-        reason="no copy of Fashion-MNIST; test_digits.py is the smaller equivalent",
-    ),
-]
+pytestmark = REQUIRES_DATA
 TEN_BINS = '{"name": "fashion", "bins": 10}'
 
 
@@ -90,15 +81,11 @@ def test_overconfident_model_is_mended(client) -> None:
 
 def raw_nll(*, clip: float) -> float:
     """The negative log-likelihood of the model's own confidence, by ONNX Runtime and numpy."""
-    data = np.load(DATA / "evaluation_float32.npz")
-    session = onnxruntime.InferenceSession(
-        DATA / "model_overconfident.onnx", providers=["CPUExecutionProvider"]
-    )
-    parts = [data["inputs"][start : start + 500] for start in range(0, 5000, 500)]
-    logits = np.concatenate([session.run(None, {"input": part})[0] for part in parts])
+    images, labels = images_and_labels("evaluation")
+    logits = logits_of("model_overconfident", images)
     log_p = scipy.special.log_softmax(logits.astype(np.float64), axis=1)
     top = np.clip(np.exp(log_p.max(axis=1)), clip, 1 - max(clip, 1e-16))
-    right = log_p.argmax(axis=1) == data["labels"]
+    right = log_p.argmax(axis=1) == labels
     return float(-np.where(right, np.log(top), np.log1p(-top)).mean())
 
 
@@ -134,7 +121,7 @@ def test_external_weights_give_the_same_tables(client, plain, tmp_path) -> None:
 
 @pytest.mark.usefixtures("plain")
 def test_alone_or_in_a_batch(client) -> None:
-    images = np.load(DATA / "evaluation_float32.npz")["inputs"]
+    images, _ = images_and_labels("evaluation")
 
     def ask(rows: np.ndarray) -> list[dict]:
         body = {"calibration": "fashion", "inputs": rows.tolist()}

@@ -1,57 +1,33 @@
 """Decisions on a real network: what to accept, which labels to doubt, which sets are shifted.
 
-The smaller equivalents on simulated samples are tests/statistics/test_selective_simulated.py,
-test_mislabelled.py and test_further_set.py.
+The smaller equivalents on simulated samples are
+tests/statistics/selection/test_selective_simulated.py, test_error_samples.py and
+test_further_set.py.
 """
 
-from pathlib import Path
-
+import fashion_mnist
 import numpy as np
-import onnxruntime
 import pytest
+from fashion_mnist import REQUIRES_DATA, images_and_labels, logits_of
 from scipy.ndimage import rotate, shift
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.error_samples import mislabelled_candidates
 from howsure.statistics.measures import column
 from howsure.statistics.ranking import ranking_of
-from howsure.statistics.records.build import build_records
-from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
 from howsure.statistics.selective import SelectiveTarget, fit_selective
 from howsure.statistics.shift.evaluation import evaluate_set
 from howsure.statistics.shift.population import population_shift
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.is_dir(), reason="no copy of Fashion-MNIST; see tests/statistics"),
-]
+pytestmark = REQUIRES_DATA
 SERVED = {1: "neg_log_pmax", 5: "neg_log_topk_mass"}
 MEASURES = ("entropy", "neg_log_pmax", "margin")
 ANGLES, PIXELS = (15, 30, 45, 60), (2, 4)
 
 
-def images_and_labels(half: str) -> tuple[np.ndarray, np.ndarray]:
-    with np.load(DATA / f"{half}_float32.npz") as data:
-        return data["inputs"], data["labels"]
-
-
-@pytest.fixture(scope="module")
-def run():
-    session = onnxruntime.InferenceSession(DATA / "model.onnx", providers=["CPUExecutionProvider"])
-
-    def logits_of(images: np.ndarray) -> np.ndarray:
-        parts = np.array_split(images.astype(np.float32), 10)
-        return np.concatenate([session.run(None, {"input": part})[0] for part in parts])
-
-    return logits_of
-
-
 def records_of(logits: np.ndarray, labels: np.ndarray) -> Records:
-    return build_records(
-        logits.astype(np.float64), labels, tie_keys=tie_keys(logits, 0), top_k=(1, 5)
-    )
+    return fashion_mnist.records_of(logits, labels, of=logits)
 
 
 def with_flips(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray, np.ndarray]:
@@ -64,11 +40,11 @@ def with_flips(labels: np.ndarray, share: float, seed: int) -> tuple[np.ndarray,
 
 
 @pytest.fixture(scope="module")
-def halves(run) -> dict:
+def halves() -> dict:
     found = {}
     for half in ("calibration", "evaluation"):
         images, labels = images_and_labels(half)
-        found[half] = (run(images), labels)
+        found[half] = (logits_of("model", images), labels)
     return found
 
 
@@ -144,16 +120,16 @@ def judged_by(calibration: Records, further: Records, *, labelled: bool, seed: i
 
 
 @pytest.fixture(scope="module")
-def moved(run) -> dict:
+def moved() -> dict:
     """Records of the evaluation half, rotated and shifted, by name."""
     images, labels = images_and_labels("evaluation")
     found = {}
     for angle in ANGLES:
         turned = rotate(images, angle, axes=(2, 3), reshape=False, order=1)
-        found[f"rotated by {angle}"] = records_of(run(turned.clip(0.0, 1.0)), labels)
+        found[f"rotated by {angle}"] = records_of(logits_of("model", turned.clip(0.0, 1.0)), labels)
     for pixels in PIXELS:
         found[f"shifted by {pixels}"] = records_of(
-            run(shift(images, (0, 0, 0, pixels), order=1)), labels
+            logits_of("model", shift(images, (0, 0, 0, pixels), order=1)), labels
         )
     return found
 

@@ -3,42 +3,30 @@
 The smaller equivalent is tests/examples/test_digits_findings.py.
 """
 
-import json
-from pathlib import Path
-
 import httpx
 import numpy as np
 import onnxruntime
 import pytest
+from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels, logits_of
 from faulty_uploads import clean_uploads, faulty_uploads, of
 from running_service import calibrate
+from uploads import quick_config
 
 from howsure.statistics.findings import FINDINGS
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.is_dir(),
-        reason="no copy of Fashion-MNIST; test_digits_findings.py is the equivalent",
-    ),
-]
-QUICK = json.dumps({"top_k": [1], "measures": ["margin"], "folds": 2, "bins": 5})
+pytestmark = REQUIRES_DATA
 N_SAMPLES = 1500
 
 
 @pytest.fixture(scope="module")
 def network() -> dict[str, object]:
-    with np.load(DATA / "calibration_float32.npz") as data:
-        inputs, labels = data["inputs"][:N_SAMPLES], data["labels"][:N_SAMPLES]
-    content = (DATA / "model.onnx").read_bytes()
-    session = onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"])
-    (logits,) = session.run(None, {"input": inputs})
+    inputs, labels = (found[:N_SAMPLES] for found in images_and_labels("calibration"))
+    content, logits = (DATA / "model.onnx").read_bytes(), logits_of("model", inputs)
     return {"model": content, "inputs": inputs, "labels": labels, "logits": logits}
 
 
 def found(client: httpx.Client, parts: dict[str, bytes]) -> list[dict]:
-    answer = calibrate(client, **parts, config=QUICK)
+    answer = calibrate(client, **parts, config=quick_config())
     assert answer.status_code == httpx.codes.CREATED, answer.text
     assert answer.json()["status"] == "succeeded", answer.json()["error"]
     return answer.json()["findings"]

@@ -1,34 +1,29 @@
 """Measures that run a network more than once, on real networks and real images."""
 
-from pathlib import Path
+from dataclasses import replace
 
 import numpy as np
 import onnx
 import pytest
+from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels
 from running_service import calibrate
 from scipy.stats import spearmanr
 
 from service.child.onnx.loading import load, read_files
 from service.child.onnx.single_model import SingleModel
 from service.child.onnx.watchdog import Watchdog
-from service.runner.messages.onnx_models import LoadOptions, OnnxModelFiles, PassPlan
+from service.runner.child_requests import ChildRequests
+from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(
-        not DATA.is_dir(),
-        reason="no copy of Fashion-MNIST; runner/test_passes.py is the smaller equivalent",
-    ),
-]
+pytestmark = REQUIRES_DATA
 FULL, LAST = "dropout_variance", "last_layer_dropout_variance"
 
 
 @pytest.fixture(scope="module")
 def images():
-    with np.load(DATA / "evaluation_float32.npz") as arrays:
-        return arrays["inputs"][:1000]
+    return images_and_labels("evaluation")[0][:1000]
 
 
 @pytest.fixture(scope="module")
@@ -63,21 +58,10 @@ def test_the_classes_spread_as_in_the_framework_that_trained_the_network(images)
 
 def in_this_process(plan, images) -> SingleModel:
     """Return a model as the child has it, whose single passes can be looked at."""
-    fields = {
-        "top_k": [1],
-        "max_classes": 100,
-        "max_nodes": 1000,
-        "device": "cpu",
-        "threads": 2,
-        "location": "images",
-        "output": {},
-        "scalar_outputs": [],
-        "passes": [plan.as_dict()],
-        "resolved": None,
-    }
-    files = read_files([str(DATA / "model_dropout.onnx")], {})
-    options = LoadOptions.from_fields(fields, {})
-    loaded = load(files, options, {"input": images[:20]}, Watchdog())
+    requests = ChildRequests(load_timeout=1.0, run_timeout=1.0, max_classes=100, threads=2)
+    files = OnnxModelFiles(DATA / "model_dropout.onnx")
+    request = replace(requests.message(files, "cpu"), top_k=(1,), passes=(plan,), location="images")
+    loaded = load(read_files(request.paths, {}), request, {"input": images[:20]}, Watchdog())
     assert isinstance(loaded.answering, SingleModel)
     return loaded.answering
 

@@ -5,26 +5,19 @@ test_consistency.py.
 """
 
 from functools import cache
-from pathlib import Path
 
-import numpy as np
-import onnxruntime
+import fashion_mnist
 import pytest
+from fashion_mnist import REQUIRES_DATA, images_and_labels, logits_of
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.fit.result import EventFit
-from howsure.statistics.records.build import build_records
-from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores import Predictions, compute_scores
 from howsure.statistics.scores.binned_error import adaptive_cuts
 
-DATA = Path(__file__).parents[3] / "shared" / "data" / "fashion_mnist"
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(not DATA.is_dir(), reason="no copy of Fashion-MNIST; see tests/statistics"),
-]
+pytestmark = REQUIRES_DATA
 MODELS = ("model", "model_overconfident")
 EACH_MODEL = pytest.mark.parametrize("model", MODELS)
 MODERATE_BINS = (10, 12, 15, 18, 20)
@@ -32,14 +25,8 @@ MODERATE_BINS = (10, 12, 15, 18, 20)
 
 @cache
 def records_of(model: str, half: str) -> Records:
-    session = onnxruntime.InferenceSession(
-        DATA / f"{model}.onnx", providers=["CPUExecutionProvider"]
-    )
-    with np.load(DATA / f"{half}_float32.npz") as data:
-        images, labels = data["inputs"], data["labels"]
-    parts = [session.run(None, {"input": part})[0] for part in np.array_split(images, 10)]
-    logits = np.concatenate(parts).astype(np.float64)
-    return build_records(logits, labels, tie_keys=tie_keys(images, 0), top_k=(1, 5))
+    images, labels = images_and_labels(half)
+    return fashion_mnist.records_of(logits_of(model, images), labels, of=images)
 
 
 @cache

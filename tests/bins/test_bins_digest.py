@@ -1,4 +1,4 @@
-"""Bins documents of any numbers: what is written is read back, to the last bit."""
+"""Any bins document is read back to the last bit."""
 
 import json
 import math

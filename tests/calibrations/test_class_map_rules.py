@@ -1,4 +1,4 @@
-"""A set's names of classes are held against the classes of the model."""
+"""Class names of a set must agree with the classes of the model."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a service does with findings: told, refused where asked, found anew by a refit."""
+"""Findings are reported, refused if configured, and found again by a refit."""
 
 import json
 
@@ -6,22 +6,15 @@ import httpx
 import numpy as np
 import pytest
 from faulty_uploads import packed, with_factor
-from running_service import DIGITS, calibrate, digits, kept_files, service_on
+from running_service import DIGITS, calibrate, digits, kept_files
+from uploads import QUICK, refit
 
 from howsure.statistics.findings import FINDINGS
 
-QUICK = {"top_k": [1], "measures": ["margin"], "folds": 2, "bins": 5}
-
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("service")
-
-
-@pytest.fixture(scope="module")
-def client(folder):
-    with service_on(folder) as client:
-        yield client
+def folder(service):
+    return service.folder
 
 
 def logits_set(n_samples=400, *, added=0):
@@ -106,9 +99,7 @@ def test_a_refit_finds_anew_and_keeps_what_no_record_tells(client):
     config = json.dumps(QUICK | {"name": "small", "bins": 50})
     first = calibrate(client, model=model, calibration=content, config=config).json()
     assert codes(first) == ["inputs-not-scaled", "few-samples-for-bins"]
-    answer = client.post(
-        f"/calibrations/{first['id']}/refit", json={"bins": 5}, headers={"Prefer": "wait=60"}
-    )
+    answer = refit(client, first["id"], bins=5)
     assert answer.json()["status"] == "succeeded"
     assert answer.json()["findings"] == first["findings"][:1]
 
@@ -181,14 +172,6 @@ def test_a_dry_run_of_a_sorted_set_looks_at_all_of_it(client):
     files = [("calibration", ("c.npz", content)), ("config", (None, json.dumps(QUICK)))]
     tried = client.post("/calibrate", params={"dry_run": True}, files=files).json()
     assert codes(tried) == []
-
-
-def test_a_strict_dry_run_refuses(client):
-    config = json.dumps(QUICK | {"strict": ["labels-shifted"]})
-    files = [("calibration", ("c.npz", logits_set(added=1))), ("config", (None, config))]
-    answer = client.post("/calibrate", params={"dry_run": True}, files=files)
-    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
-    assert answer.json()["errors"][0]["location"] == "findings.labels-shifted"
 
 
 def test_percentages_are_refused_as_such(client):

@@ -1,13 +1,14 @@
-"""What is said where passes are too many, and what answers cost."""
+"""Cost of an answer, and the limit on the rows of passes."""
 
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
-from service.calibrations.pass_limits import check_calibration_budget, check_further_budget
+from service.calibrations.pass_limits import check_rows
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import PassPlan
-from service.runner.model_description import ModelRuns, runs_of
+from service.runner.messages.passes import PassPlan
+from service.runner.model_description import ModelDescription, ModelRuns, runs_of
 
 
 def model(
@@ -19,7 +20,7 @@ def model(
         "inputs": [{"name": str(i)} for i in range(n_inputs)],
         "members": [{"label": str(i)} for i in range(members)],
         "costs": costs,
-        "resolved": {"passes": [plan.as_dict() for plan in plans], "averaged": averaged},
+        "resolved": {"passes": [asdict(plan) for plan in plans], "averaged": averaged},
     }
 
 
@@ -66,22 +67,22 @@ def test_what_an_answer_costs(onnx_model, measures: list[str], expected: ModelRu
 )
 def test_what_would_fit(onnx_model, n_samples: int, location: str, fits: str) -> None:
     with pytest.raises(TooLarge) as caught:
-        check_calibration_budget(onnx_model, n_samples, limit=10_000)
+        check_rows(ModelDescription(onnx_model), n_samples, limit=10_000)
     (found,) = caught.value.violations
     assert found.location == location
-    assert f"which {fits} keep to" in found.message
+    assert f"Use at most {fits}" in found.message
 
 
 @pytest.mark.parametrize("onnx_model", [model(), model(LAST_LAYER), {"resolved": {}}])
 def test_one_run_of_each_row_always_fits(onnx_model) -> None:
-    check_calibration_budget(onnx_model, 10**9, limit=1)
-    check_further_budget(onnx_model, 10**9, limit=1)
+    check_rows(ModelDescription(onnx_model), 10**9, limit=1)
+    check_rows(ModelDescription(onnx_model), 10**9, limit=1, location="evaluation")
 
 
 def test_the_limit_itself_fits() -> None:
-    check_calibration_budget(model(DROPOUT), 100, limit=2100)
+    check_rows(ModelDescription(model(DROPOUT)), 100, limit=2100)
     with pytest.raises(TooLarge):
-        check_calibration_budget(model(DROPOUT), 100, limit=2099)
+        check_rows(ModelDescription(model(DROPOUT)), 100, limit=2099)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +98,7 @@ def test_the_limit_itself_fits() -> None:
 )
 def test_the_time_is_told(ms: float, said: str) -> None:
     with pytest.raises(TooLarge) as caught:
-        check_further_budget(model(DROPOUT, ms=ms), 5000, limit=1000)
+        check_rows(ModelDescription(model(DROPOUT, ms=ms)), 5000, limit=1000, location="evaluation")
     (found,) = caught.value.violations
     assert found.location == "evaluation"
     assert said in found.message

@@ -1,4 +1,4 @@
-"""What a caller says of pictures is one whole description, or a rule that is named."""
+"""Preprocessing in the configuration is resolved, or refused by a named rule."""
 
 import json
 

@@ -4,23 +4,20 @@ import csv
 import io
 import json
 import re
-from pathlib import Path
 
 import numpy as np
+import pyarrow.parquet as pa_parquet
 import pytest
-from howsure_command import howsure, started_afresh
+from howsure_command import howsure, howsure_here, started_afresh
 from running_service import DIGITS
 from served_process import ServedProcess
 
 SCORES_SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
+LOGITS = ("calibrate", DIGITS / "calibration_logits.csv")
 
 
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("cli")
-
-
-def test_the_whole_job_without_a_server(folder) -> None:
+def test_the_whole_job_without_a_server(tmp_path) -> None:
+    folder = tmp_path
     made = howsure(
         "calibrate",
         DIGITS / "model.onnx",
@@ -48,21 +45,46 @@ def test_the_whole_job_without_a_server(folder) -> None:
     assert len(rows) == len(json.loads((DIGITS / "request.json").read_text())["inputs"])
     assert all(0 < row["top1"]["probability"] < 1 for row in rows)
 
-    table = howsure("predict", "digits", DIGITS / "request.json", folder=folder)
-    assert f"{rows[0]['top1']['probability']:.4f}" in table.stdout
-
-    written = folder / "report.csv"
-    report = howsure("report", "digits", "--format", "csv", "-o", written, folder=folder)
-    assert report.returncode == 0, report.stderr
-    scores = list(csv.DictReader(io.StringIO(written.read_text())))
-    assert {row["subject"] for row in scores} >= {"entropy", "raw_softmax"}
-    assert "# digits@1" in howsure("report", "digits", "--format", "markdown", folder=folder).stdout
-
-    for mistaken in ("digits", "digits#@1", "digits?@1", "digits@1#2"):
-        assert howsure("delete", mistaken, "--yes", folder=folder).returncode == 1, mistaken
     deleted = howsure("delete", "digits@1", "--yes", folder=folder)
     assert deleted.stdout.strip() == "deleted digits@1"
-    assert howsure("report", "digits", folder=folder).returncode == 1
+
+
+def test_predictions_and_reports_are_printed(tmp_path, command) -> None:
+    rows = tmp_path / "rows.json"
+    rows.write_text(json.dumps({"logits": np.eye(10).tolist()}))
+    told = json.loads(command("predict", "logits", rows, "--json").stdout)["predictions"]
+    table = command("predict", "logits", rows).stdout
+    assert f"{told[0]['top1']['probability']:.4f}" in table
+
+    written = tmp_path / "report.csv"
+    command("report", "logits", "--format", "csv", "-o", written)
+    scores = list(csv.DictReader(io.StringIO(written.read_text())))
+    assert {row["subject"] for row in scores} >= {"entropy", "raw_softmax"}
+    for form, begins in (
+        ("markdown", "# logits@1"),
+        ("html", "<!doctype html>"),
+        ("model-card", "---\n"),
+    ):
+        assert command("report", "logits", "--format", form).stdout.startswith(begins)
+
+
+def test_bins_are_carried_to_another_name(tmp_path, command) -> None:
+    written = {name: tmp_path / f"bins.{name}" for name in ("json", "csv", "parquet")}
+    for name, path in written.items():
+        assert command("bins", "logits", "--format", name, "-o", path).stdout == ""
+    document = json.loads(written["json"].read_text())
+    assert json.loads(command("bins", "logits@1").stdout) == document
+    rows = pa_parquet.read_table(written["parquet"]).num_rows
+    assert rows == sum(len(table["bins"]) for table in document["tables"])
+    assert len(written["csv"].read_text().splitlines()) == rows + 1
+
+    done = command("import", written["json"], "--name", "brought")
+    assert done.stdout.startswith("brought@1  ")
+    assert "nothing was judged here" in " ".join(done.stderr.split())
+    assert (
+        json.loads(command("bins", "brought").stdout)["content_sha256"]
+        == (document["content_sha256"])
+    )
 
 
 def table_cells(text: str, *row: str) -> list[str]:
@@ -71,70 +93,57 @@ def table_cells(text: str, *row: str) -> list[str]:
     return line.split()[len(row) :]
 
 
-def test_further_sets_refits_promotion_and_comparison(tmp_path) -> None:
+def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command) -> None:
     with np.load(DIGITS / "evaluation.npz") as evaluation:
         np.savez(tmp_path / "unlabelled.npz", inputs=evaluation["inputs"])
-    with ServedProcess(tmp_path) as client:
+    files = [DIGITS / "model.onnx", DIGITS / "calibration.npz"]
+    options = ["--name", "digits", "--evaluation", DIGITS / "evaluation.npz"]
+    made = command("calibrate", *files, *options).stdout
+    report = service.get("/report", params={"calibration": "digits@1"}).json()
+    for event in report["events"].values():
+        assert event["verdict"]["sentence"] in made
 
-        def command(*arguments: object) -> str:
-            done = howsure(*arguments, "--url", client.base_url, folder=tmp_path)
-            assert done.returncode == 0, done.stderr
-            return done.stdout
+    shown = command("evaluate", "digits", DIGITS / "evaluation.npz", "--name", "a/b #1").stdout
+    (found,) = service.get("/calibrations/digits/evaluations").json()["evaluations"]
+    assert found["name"] == "a/b #1"
+    for k, event in found["result"]["events"].items():
+        assert event["sentence"] in shown
+        scores = event["measures"][event["served"]]["scores"]
+        numbers = [event["accuracy"], *(scores[name] for name in SCORES_SHOWN)]
+        cells = table_cells(shown, f"Top-{k}", event["served"])
+        assert cells == [f"{number:.4f}" for number in numbers]
 
-        files = [DIGITS / "model.onnx", DIGITS / "calibration.npz"]
-        made = command(
-            "calibrate", *files, "--name", "digits", "--evaluation", DIGITS / "evaluation.npz"
-        )
-        report = client.get("/report", params={"calibration": "digits@1"}).json()
-        for event in report["events"].values():
-            assert event["verdict"]["sentence"] in made
+    shown = command("evaluate", "digits", tmp_path / "unlabelled.npz", "--name", "later").stdout
+    found = service.get("/calibrations/digits/evaluations/later").json()
+    event = found["result"]["events"]["1"]
+    discarded = event["measures"][event["served"]]["discarded"].values()
+    cells = table_cells(shown, "Top-1", event["served"])
+    assert cells == [f"{share:.4f}" for share in discarded]
 
-        shown = command("evaluate", "digits", DIGITS / "evaluation.npz", "--name", "a/b #1")
-        (found,) = client.get("/calibrations/digits/evaluations").json()["evaluations"]
-        assert found["name"] == "a/b #1"
-        for k, event in found["result"]["events"].items():
-            assert event["sentence"] in shown
-            scores = event["measures"][event["served"]]["scores"]
-            numbers = [event["accuracy"], *(scores[name] for name in SCORES_SHOWN)]
-            cells = table_cells(shown, f"Top-{k}", event["served"])
-            assert cells == [f"{number:.4f}" for number in numbers]
+    assert (
+        "digits@2" in command("refit", "digits", "--bins", "5", "--lookup", "interpolated").stdout
+    )
+    config = service.get("/calibrations/digits@2").json()["config"]
+    assert (config["bins"], config["lookup"]) == (5, "interpolated")
 
-        shown = command("evaluate", "digits", tmp_path / "unlabelled.npz", "--name", "later")
-        found = client.get("/calibrations/digits/evaluations/later").json()
-        event = found["result"]["events"]["1"]
-        discarded = event["measures"][event["served"]]["discarded"].values()
-        cells = table_cells(shown, "Top-1", event["served"])
-        assert cells == [f"{share:.4f}" for share in discarded]
+    assert command("promote", "digits@1").stdout.strip() == "digits now means digits@1"
+    assert service.get("/calibrations/digits").json()["version"] == 1
 
-        shown = command("refit", "digits", "--bins", "5", "--lookup", "interpolated")
-        assert "digits@2" in shown
-        config = client.get("/calibrations/digits@2").json()["config"]
-        assert (config["bins"], config["lookup"]) == (5, "interpolated")
-
-        assert command("promote", "digits@1").strip() == "digits now means digits@1"
-        assert client.get("/calibrations/digits").json()["version"] == 1
-
-        shown = command("compare", "digits@1", "digits@2")
-        params = [("calibration", "digits@1"), ("calibration", "digits@2")]
-        answer = client.get("/report", params=params).json()
-        for sentence in answer["comparisons"][0]["sentences"]:
-            assert sentence in shown
-        event = answer["calibrations"][1]["events"]["1"]
-        judged = event["measures"][event["served"]]["evaluation"]
-        lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["digits@2"]]
-        assert lines[0][1:3] == [event["served"], "evaluation"]
-        assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece", "brier", "nll")]
+    shown = command("compare", "digits@1", "digits@2").stdout
+    params = [("calibration", "digits@1"), ("calibration", "digits@2")]
+    answer = service.get("/report", params=params).json()
+    for sentence in answer["comparisons"][0]["sentences"]:
+        assert sentence in shown
+    event = answer["calibrations"][1]["events"]["1"]
+    judged = event["measures"][event["served"]]["evaluation"]
+    lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["digits@2"]]
+    assert lines[0][1:3] == [event["served"], "evaluation"]
+    assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece", "brier", "nll")]
 
 
-def test_a_running_service_by_url(tmp_path) -> None:
-    with ServedProcess(tmp_path) as client:
-        url = str(client.base_url)
-        made = howsure(
-            "calibrate", DIGITS / "calibration_logits.csv", "--url", url, folder=tmp_path
-        )
-        assert made.returncode == 0, made.stderr
-        listed = howsure("list", folder=tmp_path, HOWSURE_URL=url)
-        assert "calibration@1" in listed.stdout
+def test_a_running_service_by_url(tmp_path, service) -> None:
+    listed = howsure("list", folder=tmp_path, HOWSURE_URL=str(service.base_url))
+    assert "logits@1" in listed.stdout
     assert not (tmp_path / "data").exists(), "the command worked on a store of its own"
 
 
@@ -152,23 +161,33 @@ def test_beside_a_running_service_on_the_same_folder(tmp_path) -> None:
     ("arguments", "says"),
     [
         (("predict", "nobody", DIGITS / "request.json"), "nobody"),
+        (("predict", "nobody", DIGITS / "README.md"), "JSON"),
+        (("predict", "nobody", DIGITS / "calibration.npz"), "answered to a file"),
         (("report", "nobody"), "nobody"),
+        (("report", "logits", "--open", "--format", "csv"), "--open shows html, and not csv"),
+        (("report", "logits", "--format", "csv", "-o", "/nowhere/report.csv"), "cannot write"),
+        (("bins", "nobody"), "nobody"),
+        (("bins", "nobody", "--format", "parquet"), "use --output FILE"),
+        (("import", DIGITS / "request.json"), "howsure.bins/1"),
         (("delete", "nobody@1", "--yes"), "nobody"),
         (("delete", "nobody", "--yes"), "any of its versions"),
+        (("delete", "logits#@1", "--yes"), "logits#@1"),
         (("calibrate", DIGITS / "README.md"), "label"),
         (("calibrate", DIGITS / "calibration.npz"), "model"),
-        (("calibrate", DIGITS / "calibration_logits.csv", "--bins", "many"), "bins"),
-        (("calibrate", DIGITS / "calibration_logits.csv", "--config", "{"), "JSON"),
-        (("predict", "digits", DIGITS / "README.md"), "JSON"),
+        ((*LOGITS, "--bins", "many"), "bins"),
+        ((*LOGITS, "--config", "{"), "JSON"),
+        ((*LOGITS, "--config", "list.json"), "expected a JSON object"),
+        ((*LOGITS, "--config", "deep.json"), "nested too deep"),
         (("list", "--url", "http://127.0.0.1:9"), "no answer"),
+        (("list", "--url", "http://a:b"), "--url"),
     ],
 )
-def test_failures_are_one_sentence(folder, arguments, says: str) -> None:
-    failed = howsure(*arguments, folder=folder)
-
-    assert failed.returncode == 1
-    assert says in failed.stderr
-    assert "Traceback" not in failed.stderr
+def test_failures_are_one_sentence(tmp_path, monkeypatch, command, arguments, says: str) -> None:
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "deep.json").write_text("[" * 10_000)
+    monkeypatch.chdir(tmp_path)
+    failed = command(*arguments, status=1)
+    assert says in " ".join(failed.stderr.split())
 
 
 @pytest.mark.parametrize(
@@ -176,52 +195,31 @@ def test_failures_are_one_sentence(folder, arguments, says: str) -> None:
     [
         (("list",), {"PORT": "abc"}, "HOWSURE_PORT: expected an integer from 0 to 65535"),
         (("serve", "--port", "99999"), {}, "--port: expected an integer from 0 to 65535"),
-        (
-            ("list",),
-            {"DEVICE": "gpu"},
-            "HOWSURE_DEVICE: expected auto, cpu, cuda, cuda:N or a list",
-        ),
+        (("list",), {"DEVICE": "gpu"}, "HOWSURE_DEVICE: expected auto, cpu, cuda, cuda:N or a"),
         (("list",), {"DEVICE": "cuda:0,cuda:0"}, "HOWSURE_DEVICE: expected each device once"),
         (("list",), {"DATABASE_URL": "mysql://x"}, "HOWSURE_DATABASE_URL: "),
-        (("serve",), {"DATABASE_URL": "nonsense"}, "HOWSURE_DATABASE_URL: "),
-        (
-            ("serve", "--port", "0"),
-            {"DATABASE_URL": "postgresql+psycopg://u:secret@127.0.0.1:9/x"},
-            "the database does not answer",
-        ),
+        (("serve", "--port", "0"), {"DATABASE_URL": "nonsense"}, "HOWSURE_DATABASE_URL: "),
         (("list",), {"ARTIFACTS_URL": "ftp://x"}, "HOWSURE_ARTIFACTS_URL: "),
         (("serve", "--host", "999.1.1.1"), {}, "choose another --host"),
         (("list",), {"DATA_DIR": "/dev/null/x"}, "HOWSURE_DATA_DIR"),
-        (("list", "--url", "http://a:b"), {}, "--url"),
+        (
+            ("serve", "--port", "0"),
+            {"DATABASE_URL": "postgresql+psycopg://u:secret@127.0.0.1:9/x"},
+            "see HOWSURE_DATABASE_URL",
+        ),
     ],
 )
 def test_settings_that_are_wrong_are_named(tmp_path, arguments, settings, says: str) -> None:
     variables = {f"HOWSURE_{name}": value for name, value in settings.items()}
-    failed = howsure(*arguments, folder=tmp_path, **variables)
+    if arguments[0] == "serve":
+        failed = howsure(*arguments, folder=tmp_path, **variables)
+    else:
+        failed = howsure_here(*arguments, **{"HOWSURE_DATA_DIR": str(tmp_path)} | variables)
 
     assert failed.returncode == 1
     assert says in " ".join(failed.stderr.split())
     assert "Traceback" not in failed.stderr
     assert "secret" not in failed.stderr
-
-
-def test_files_that_are_wrong_are_named(tmp_path) -> None:
-    (tmp_path / "list.json").write_text("[1]")
-    (tmp_path / "deep.json").write_text("[" * 10_000)
-    logits = DIGITS / "calibration_logits.csv"
-    for file, says in (("list.json", "expected a JSON object"), ("deep.json", "nested too deep")):
-        failed = howsure("calibrate", logits, "--config", tmp_path / file, folder=tmp_path)
-        assert failed.returncode == 1
-        assert says in failed.stderr
-        assert "Traceback" not in failed.stderr
-    assert howsure("calibrate", logits, folder=tmp_path).returncode == 0
-    output = tmp_path / "nowhere" / "report.csv"
-    failed = howsure(
-        "report", "calibration", "--format", "csv", "--output", output, folder=tmp_path
-    )
-    assert failed.returncode == 1
-    assert "cannot write" in failed.stderr
-    assert "Traceback" not in failed.stderr
 
 
 def test_demo(tmp_path) -> None:
@@ -233,22 +231,11 @@ def test_demo(tmp_path) -> None:
     assert re.search(r"answers on http://127\.0\.0\.1:\d+", shown.stdout)
 
 
-def test_a_port_in_use(tmp_path) -> None:
-    with ServedProcess(tmp_path) as client:
-        port = str(client.base_url.port)
-        failed = howsure("serve", "--port", port, folder=tmp_path)
-    assert failed.returncode == 1
+def test_a_port_in_use(command, service) -> None:
+    failed = command("serve", "--port", service.base_url.port, status=1)
     assert "cannot listen" in failed.stderr
 
 
-def test_version_and_help(folder) -> None:
-    assert re.fullmatch(
-        r"howsure \d+\.\d+\.\d+\n", started_afresh("--version", folder=folder).stdout
-    )
-    shown = started_afresh("serve", "--help", folder=folder).stdout
-    assert "HOWSURE_DATABASE_URL" in shown
-
-
-def test_db_upgrade(tmp_path) -> None:
-    assert howsure("db", "upgrade", folder=tmp_path).returncode == 0
-    assert (tmp_path / "data" / "howsure.sqlite3").exists()
+def test_version_and_help() -> None:
+    assert re.fullmatch(r"howsure \d+\.\d+\.\d+\n", howsure_here("--version").stdout)
+    assert "HOWSURE_DATABASE_URL" in howsure_here("serve", "--help").stdout

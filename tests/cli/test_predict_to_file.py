@@ -4,7 +4,6 @@ Formats are tried on the function behind the command; the command itself once.
 """
 
 import csv
-import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -15,10 +14,12 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import output_columns, write_npz, write_parquet
 from howsure_command import howsure
-from running_service import DIGITS, calibrate, service_on
+from running_service import DIGITS, calibrate
 from running_service import digits as digits_file
+from served_process import ServedProcess
 
-from service.cli.failure import CommandFailed
+from service.cli.connection import Address
+from service.cli.failure import CommandFailed, one_sentence
 from service.cli.scoring.score_file import Scoring, score_file
 
 QUICK = '"measures": ["entropy"], "bins": 5, "folds": 2'
@@ -29,7 +30,7 @@ N_ROWS = 300
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """A service with the digits, by their model and by its outputs."""
-    with service_on(tmp_path_factory.mktemp("service")) as client:
+    with ServedProcess(tmp_path_factory.mktemp("service")) as client:
         classes = ", ".join(f'"digit {k}"' for k in range(10))
         for options in (
             {
@@ -45,6 +46,10 @@ def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
             answer = calibrate(client, **options)
             assert answer.json()["status"] == "succeeded", answer.text
         yield client
+
+
+def score(client: httpx.Client, scoring: Scoring) -> int:
+    return score_file(Address(str(client.base_url)), scoring)
 
 
 @pytest.fixture(scope="module")
@@ -129,7 +134,7 @@ def test_a_result_says_what_predict_says(client, rows, tmp_path, ending) -> None
     source = write_npz(tmp_path / "rows.npz", inputs=inputs, labels=labels)
     out = tmp_path / f"answers{ending}"
 
-    assert score_file(client, Scoring("digits", source, out, rows=128)) == N_ROWS
+    assert score(client, Scoring("digits", source, out, rows=128)) == N_ROWS
 
     expected = answers(client, {"calibration": "digits", "inputs": inputs.tolist()})
     assert expected["label"][0].startswith("digit ")
@@ -137,47 +142,25 @@ def test_a_result_says_what_predict_says(client, rows, tmp_path, ending) -> None
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, out.name])
 
 
-@pytest.mark.parametrize("source", ["rows.npz", "rows.npy", "named.npz"])
-def test_inputs_without_labels(client, rows, tmp_path, source) -> None:
+def test_inputs_without_labels(client, rows, tmp_path) -> None:
     inputs, _ = rows
-    write_npz(tmp_path / "rows.npz", inputs=inputs)
-    write_npz(tmp_path / "named.npz", compressed=True, inputs=inputs.astype(np.float64))
     np.save(tmp_path / "rows.npy", inputs)
     out = tmp_path / "answers.npz"
 
-    score_file(client, Scoring("digits", tmp_path / source, out))
+    score(client, Scoring("digits", tmp_path / "rows.npy", out))
 
     assert_says(out, answers(client, {"calibration": "digits", "inputs": inputs.tolist()}))
 
 
-@pytest.mark.parametrize("source", ["logits.csv", "logits.parquet", "logits.npz"])
-def test_outputs_of_a_model(client, rows, logits, tmp_path, source) -> None:
+def test_outputs_of_a_model(client, rows, logits, tmp_path) -> None:
     labels = rows[1]
-    columns = output_columns(logits, labels)
-    write_parquet(tmp_path / "logits.parquet", columns)
-    write_npz(tmp_path / "logits.npz", logits=logits, labels=labels)
-    with (tmp_path / "logits.csv").open("w", newline="") as file:
-        lines = csv.writer(file)
-        lines.writerow(columns)
-        lines.writerows(zip(*(c.astype(str).tolist() for c in columns.values()), strict=True))
+    write_parquet(tmp_path / "logits.parquet", output_columns(logits, labels))
     out = tmp_path / "answers.parquet"
 
-    score_file(client, Scoring("logits", tmp_path / source, out, rows=100))
+    score(client, Scoring("logits", tmp_path / "logits.parquet", out, rows=100, requests=1))
 
     expected = answers(client, {"calibration": "logits", "logits": logits.tolist()})
     assert_says(out, expected | {"true_label": labels.tolist()})
-
-
-def test_the_same_rows_make_the_same_bytes_however_they_are_asked(client, rows, tmp_path) -> None:
-    source = write_npz(tmp_path / "rows.npz", inputs=rows[0])
-    for ending in ENDINGS:
-        written = []
-        for number, requests in enumerate((1, 3)):
-            out = tmp_path / f"{number}{ending}"
-            score_file(client, Scoring("digits", source, out, rows=128, requests=requests))
-            written.append(out.read_bytes())
-            os.utime(source, (number, number))
-        assert written[0] == written[1], ending
 
 
 @pytest.mark.parametrize(
@@ -203,8 +186,8 @@ def test_a_refusal_says_why_and_leaves_nothing(
     write_npz(tmp_path / "late.npz", inputs=late)
     before = sorted(path.name for path in tmp_path.iterdir())
 
-    with pytest.raises(CommandFailed, match=message):
-        score_file(client, Scoring(calibration, tmp_path / source, tmp_path / out, rows=128))
+    with pytest.raises(CommandFailed, match=message), one_sentence():
+        score(client, Scoring(calibration, tmp_path / source, tmp_path / out, rows=128))
 
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -221,7 +204,3 @@ def test_the_command_without_a_server(rows, tmp_path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "10 rows in answers.csv"
     assert table(tmp_path / "answers.csv")["class"] == list(range(10))
-
-    refused = howsure("predict", "calibration", "rows.npz", folder=tmp_path)
-    assert refused.returncode == 1
-    assert "answered to a file" in " ".join(refused.stderr.split())

@@ -12,10 +12,11 @@ import pytest
 from graph_models import constant, make_model, node, value
 from picture_sets import write_tar, write_zip
 from PIL import Image
-from running_service import service_on
+from served_process import ServedProcess
 
 from howsure.client import Client, HowsureError
 from howsure.client.uploads import pack_folder
+from service.cli.connection import Address
 from service.cli.scoring.score_file import Scoring, score_file
 
 SIDE, N_CLASSES = 4, 3
@@ -59,7 +60,7 @@ def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def http(folder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Return a service on which the folder was calibrated."""
-    with service_on(tmp_path_factory.mktemp("service")) as client:
+    with ServedProcess(tmp_path_factory.mktemp("service")) as client:
         made = Client(http=client).calibrate(
             classifier(),
             folder,
@@ -112,8 +113,10 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
     source = write(tmp_path / "pictures", members)
     out = tmp_path / "answers.csv"
 
-    score_file(http, Scoring("pictures", source, tmp_path / "answers.npz", rows=25))
-    assert score_file(http, Scoring("pictures", source, out, rows=25)) == 60
+    score_file(
+        Address(str(http.base_url)), Scoring("pictures", source, tmp_path / "answers.npz", rows=25)
+    )
+    assert score_file(Address(str(http.base_url)), Scoring("pictures", source, out, rows=25)) == 60
     with np.load(tmp_path / "answers.npz") as archive:
         assert archive["file"].tolist() == list(members)
 
@@ -129,7 +132,7 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
 def test_a_folder_is_scored_as_it_is_and_packed_alike_each_time(http, folder, tmp_path) -> None:
     (folder / ".hidden").write_text("left out")
     out = tmp_path / "answers.csv"
-    score_file(http, Scoring("pictures", folder, out))
+    score_file(Address(str(http.base_url)), Scoring("pictures", folder, out))
     with out.open(newline="") as file:
         lines = list(csv.DictReader(file))
     paths = [folder / line["file"] for line in lines]

@@ -17,11 +17,6 @@ def records():
 
 
 @EACH
-def test_is_registered_under_its_name(name):
-    assert BASELINES[name].name == name
-
-
-@EACH
 @pytest.mark.parametrize("k", [1, 5])
 def test_says_probabilities_and_what_ranks_them(name, k, records):
     samples = EventSamples(records, k)

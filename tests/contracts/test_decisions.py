@@ -63,10 +63,3 @@ def test_input_is_left_alone(name, sample):
 
     np.testing.assert_array_equal(uncertainty, before[0])
     np.testing.assert_array_equal(hits, before[1])
-
-
-@pytest.mark.parametrize("name", [name for name in DECISIONS if name != "rank_grid"])
-def test_values_that_are_not_finite_are_refused(name):
-    uncertainty = np.float32([0.0, np.nan, 1.0])
-    with pytest.raises(ValueError, match="row 1 holds nan"):
-        DECISIONS[name](uncertainty, np.ones(3, dtype=bool), keys_of(uncertainty))

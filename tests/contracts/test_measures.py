@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import logit_blocks, quick
+from core_strategies import logit_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -41,7 +41,6 @@ def measure(name, logits, k):
 
 
 @OF_SOFTMAX
-@quick
 @given(logits=logit_blocks())
 def test_it_is_finite_and_never_negative_nor_minus_zero(name, k, logits):
     values = measure(name, logits, k)
@@ -52,7 +51,6 @@ def test_it_is_finite_and_never_negative_nor_minus_zero(name, k, logits):
 
 
 @EACH
-@quick
 @given(logits=logit_blocks(), data=st.data())
 def test_the_order_of_classes_does_not_show(name, k, logits, data):
     order = data.draw(st.permutations(range(logits.shape[1])))
@@ -62,7 +60,6 @@ def test_the_order_of_classes_does_not_show(name, k, logits, data):
 
 
 @OF_SOFTMAX
-@quick
 @given(logits=logit_blocks(), shift=st.integers(-1000, 1000))
 def test_adding_a_constant_to_the_logits_does_not_show(name, k, logits, shift):
     # On a grid of 1/16 the shift is exact, and what is compared is the measure's own error.
@@ -83,7 +80,6 @@ def test_it_rises_from_one_hot_to_uniform(name, k, n_classes):
 
 
 @OF_SOFTMAX
-@quick
 @given(logits=logit_blocks(ruled_out=False), data=st.data())
 def test_mixing_with_the_uniform_never_lowers_it(name, k, logits, data):
     share = data.draw(st.floats(0, 1))
@@ -115,7 +111,6 @@ def test_logits_as_far_apart_as_float64_allows_are_certain(name, k):
 
 
 @EACH
-@quick
 @given(logits=logit_blocks())
 def test_a_sample_does_not_depend_on_the_samples_beside_it(name, k, logits):
     alone = [measure(name, row[np.newaxis], k)[0] for row in logits]
@@ -143,7 +138,6 @@ def test_each_column_is_made_once():
 
 
 @OF_LOGITS
-@quick
 @given(logits=logit_blocks(), shift=st.integers(-1000, 1000))
 def test_what_needs_logits_moves_with_a_constant_added_to_them(name, k, logits, shift):
     grid = np.round(logits * 16) / 16
@@ -152,7 +146,6 @@ def test_what_needs_logits_moves_with_a_constant_added_to_them(name, k, logits, 
 
 
 @OF_LOGITS
-@quick
 @given(logits=logit_blocks())
 def test_what_needs_logits_is_finite_and_never_minus_zero(name, k, logits):
     values = measure(name, logits, k)

@@ -17,8 +17,8 @@ from howsure.statistics.measures import (
     column,
     columns,
     parse_measure,
-    prefix_column,
 )
+from howsure.statistics.measures.measure import prefix_column
 from howsure.statistics.measures.passes import averaged_columns, column_names, gradient_columns
 from howsure.statistics.records.build import build_records
 from howsure.statistics.shift.evaluation import evaluate_set
@@ -42,15 +42,6 @@ def with_passes(name, n_samples, *, seed):
     passes = spread[:, np.newaxis, np.newaxis] * rng.normal(size=(n_samples, N_PASSES, 10))
     log_p = passes - np.log(np.exp(passes).sum(axis=2, keepdims=True))
     return records.with_passes(made(name, log_p, records.label.astype(np.int64)))
-
-
-def test_they_are_those_of_the_papers_in_their_order():
-    assert list(MULTI_PASS_MEASURES) == [
-        "dropout_variance",
-        "last_layer_dropout_variance",
-        "ensemble_variance",
-        "gradient_norm",
-    ]
 
 
 @EACH

@@ -13,11 +13,6 @@ from howsure.statistics.scores import SCORES, Predictions, applicable, compute_s
 any_judged = judged_by_table() | judged_without_bins()
 
 
-@pytest.mark.parametrize("name", SCORES)
-def test_is_registered_under_its_name_and_explained(name):
-    assert SCORES[name].name == name
-
-
 @given(any_judged)
 def test_is_a_finite_number_or_undefined(judged):
     for name, score in compute_scores(judged).items():

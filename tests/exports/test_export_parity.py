@@ -1,4 +1,4 @@
-"""A file's answers beside the service's; whoever ran the file may have made them up."""
+"""Comparison of a file's answers, which may be made up, with the service's."""
 
 import numpy as np
 import pytest
@@ -6,9 +6,11 @@ import pytest
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from service.errors import Conflict
+from service.exports.export import parity_rows
 from service.exports.parity import compare_answers, require_parity
 from service.predictions.lookup import EventAnswer, PredictionBatch
 from service.predictions.served_calibration import ServedEvent
+from service.runner.messages.frames import MAX_TENSOR_BYTES
 
 N_ROWS = 3
 
@@ -83,3 +85,16 @@ def test_an_output_of_another_shape_is_refused(shape):
 def test_no_output_at_all_is_refused():
     with pytest.raises(Conflict, match="lacks the output class"):
         compare_answers(ours(), {})
+
+
+IMAGE = 4 * 3 * 1024 * 1024
+
+
+@pytest.mark.parametrize("row_bytes", [0, 4, 3136, IMAGE, MAX_TENSOR_BYTES])
+def test_they_fit_one_request(row_bytes):
+    assert 1 <= parity_rows(row_bytes) <= 1000
+    assert parity_rows(row_bytes) * row_bytes <= MAX_TENSOR_BYTES
+
+
+def test_small_rows_are_a_thousand():
+    assert parity_rows(3136) == 1000

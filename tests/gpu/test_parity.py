@@ -9,7 +9,8 @@ from device_sessions import assert_same_classes
 from onnx import TensorProto
 from runner_models import linear, rows, save, weights
 
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 

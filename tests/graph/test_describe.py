@@ -1,5 +1,6 @@
 import json
 
+import msgspec
 import pytest
 from graph_models import FLOAT, constant, make_model, node, passthrough, value
 from onnx import TensorProto, helper
@@ -38,10 +39,8 @@ def test_interface_and_versions_are_read():
 @pytest.mark.parametrize(
     ("element_type", "name"),
     [
-        (TensorProto.FLOAT16, "float16"),
         (TensorProto.BFLOAT16, "bfloat16"),
         (TensorProto.DOUBLE, "float64"),
-        (TensorProto.UINT8, "uint8"),
         (TensorProto.STRING, "str"),
         (TensorProto.BOOL, "bool"),
         (999, "unknown"),
@@ -68,13 +67,8 @@ def test_it_survives_json():
     model = passthrough(shape=[8, None])
     model.graph.output.append(value("free", None))
     description = describe_onnx_model(model)
-    stored = json.loads(json.dumps(description.as_dict()))
-    assert OnnxModelDescription.from_dict(stored) == description
-
-
-def test_messages_show_a_tensor_on_one_line():
-    assert str(TensorSpec("a", "float32", (None, 3))) == "'a' float32 (?, 3)"
-    assert str(TensorSpec("a", "sequence", None)) == "'a' sequence"
+    stored = json.loads(msgspec.json.encode(description))
+    assert msgspec.convert(stored, OnnxModelDescription) == description
 
 
 @pytest.mark.parametrize(("shape", "batch"), [([8, 4], 8), ([1, 4], 1), (["N", 4], None)])

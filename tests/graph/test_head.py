@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from graph_models import OPSETS, make_model, node, passthrough, reference, serve, value
+from graph_models import OPSETS, make_model, node, opsets, passthrough, reference, serve, value
 from onnx import TensorProto
 from scipy.special import logsumexp
 
@@ -31,7 +31,7 @@ def assert_measures_agree(served, measures, *, relative=1e-4):
         assert (expected[got == 0] < 1e-37).all(), column
 
 
-@pytest.mark.parametrize("opset", OPSETS)
+@pytest.mark.parametrize("opset", opsets(*OPSETS))
 @pytest.mark.parametrize("n_classes", [2, 5, 6, 10, 1000, 10_000])
 def test_measures_equal_float64(n_classes, opset):
     rng = np.random.default_rng(n_classes)
@@ -120,12 +120,6 @@ def test_probabilities_have_no_energy():
     assert "energy" not in served.outputs
 
 
-def test_on_top_1_the_mass_is_the_largest_probability():
-    logits = (20 * np.random.default_rng(4).normal(size=(30, 10))).astype(np.float32)
-    served = serve(passthrough(), {"x": logits})
-    np.testing.assert_array_equal(served["neg_log_topk_mass_1"], served["neg_log_pmax"])
-
-
 @pytest.mark.parametrize("n_classes", [3, 10, 1000])
 def test_ties_go_to_the_lower_class(n_classes):
     rng = np.random.default_rng(5)
@@ -143,14 +137,6 @@ def test_the_head_and_the_statistics_compute_the_same_columns():
     assert set(columns) == {*COLUMNS}
     for column, expected in columns.items():
         np.testing.assert_allclose(served[column], expected, rtol=1e-5, err_msg=column)
-
-
-def test_uniform_logits_have_the_entropy_of_all_classes():
-    served = serve(passthrough(), {"x": np.full((2, 8), 3, np.float32)})
-    np.testing.assert_allclose(served["entropy"], np.log(8), rtol=1e-6)
-    np.testing.assert_allclose(served["neg_log_pmax"], np.log(8), rtol=1e-6)
-    np.testing.assert_allclose(served["margin"], 1, rtol=1e-6)
-    np.testing.assert_allclose(served["neg_log_topk_mass_5"], np.log(8 / 5), rtol=1e-6)
 
 
 def test_ruled_out_classes_count_for_nothing():

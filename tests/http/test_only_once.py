@@ -18,6 +18,7 @@ from service.calibrations.start import start_calibration
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.errors import InvalidInput
 from service.http.idempotency import Started, run_idempotent
+from service.jobs.acceptance import CallContext
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import open_database
 from service.storage.idempotency_keys import KeyedRequest, KeyTaken, keep_key, made_before
@@ -70,7 +71,7 @@ def test_a_key_lives_as_long_as_its_calibration(database, workspace) -> None:
     row = finished_calibration(database)
     with database.session() as session:
         keep_key(session, tenant_id, REQUEST, row.id)
-    delete_calibration(workspace, tenant_id, str(row.id))
+    delete_calibration(CallContext(workspace, tenant_id), str(row.id))
     with database.reading() as session:
         assert made_before(session, tenant_id, REQUEST) is None
         assert session.scalar(select(func.count()).select_from(models.IdempotencyKey)) == 0
@@ -116,13 +117,15 @@ def test_repeats_at_once_from_two_services_make_one(database, database_url, tmp_
         services = [
             stack.enter_context(workspace_on(opened, tmp_path)) for opened in (database, second)
         ]
-        upload = CalibrationUpload(uploaded(services[0].spool.path, content, "set.npz"))
+        file = uploaded(services[0].spool.path, content, "set.npz")
+        upload = CalibrationUpload({"calibration": (file, None)})
 
         def repeat(number: int, request: KeyedRequest) -> Started:
-            workspace, keyed = services[number % 2], replace(upload, request=request)
+            workspace = services[number % 2]
             start = partial(make, workspace.database, tenant_id, request)
             if int(request.key) % ROUNDS_A_WHOLE_UPLOAD == 0:
-                start = partial(start_calibration, workspace, tenant_id, keyed)
+                ctx = CallContext(workspace, tenant_id, request=request)
+                start = partial(start_calibration, ctx, upload)
             return run_idempotent(workspace, tenant_id, request, start)
 
         for turn in range(ROUNDS):

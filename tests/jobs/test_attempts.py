@@ -1,4 +1,4 @@
-"""What an attempt leaves: records for the next one, and nothing when the job has ended."""
+"""An attempt leaves its records to the next one; a finished job leaves nothing else."""
 
 import dataclasses
 import threading
@@ -10,6 +10,7 @@ from job_workspaces import (
     calibrate,
     ended,
     evaluate,
+    finish,
     inputs_set,
     packed,
     reread,
@@ -20,7 +21,8 @@ from job_workspaces import (
 from runner_models import linear, rows, undefined_below_zero, weights
 
 from service.calibrations.manage import cancel_calibration
-from service.jobs.recording import BATCH_SAMPLES, ShardTools
+from service.jobs.acceptance import CallContext
+from service.jobs.recording import BATCH_SAMPLES, RecordingContext
 from service.jobs.shards import THREADS_PER_DEVICE, ThreadShards
 from service.runner.model_files import OpenModels
 from service.storage.artifact_keys import JobFiles, recorded
@@ -58,7 +60,9 @@ class WatchedShards(ThreadShards):
     def __init__(self, workspace) -> None:
         artifacts = workspace.artifacts
         limits = workspace.limits.datasets
-        super().__init__(ShardTools(artifacts, workspace.runners, OpenModels(artifacts), limits))
+        super().__init__(
+            RecordingContext(artifacts, workspace.runners, OpenModels(artifacts), limits)
+        )
         self.told = threading.Event()
 
     def run(self, tasks, *, on_poll, on_rows):
@@ -120,14 +124,12 @@ def test_the_next_attempt_makes_what_is_missing_or_damaged_and_no_more(
     lengths = {start: min(SHARD, n_samples - start) for start in range(0, n_samples, SHARD)}
     known = sum(lengths[start] for _, start in whole)
     answers.rows, answers.stop_at = 0, float("inf")
-    with working(workspace):
-        row = wait_for(workspace, job, ended, seconds=120)
+    row = finish(workspace, job)
     assert (row.status, row.error) == ("succeeded", None)
     assert answers.rows == n_samples - known
 
     undisturbed = calibrate(workspace, content, onnx_model=LINEAR, config=CONFIG)
-    with working(workspace):
-        other = wait_for(workspace, undisturbed, ended, seconds=120)
+    other = finish(workspace, undisturbed)
     assert results_of(row) == results_of(other)
     for found in (row, other):
         assert keys_of(workspace, found) == sorted(file.key for file in found.artifacts)
@@ -139,7 +141,7 @@ def test_cancelling_stops_within_a_batch_and_leaves_the_model_alone(workspace, a
     with working(workspace):
         assert answers.reached.wait(60)
         before = answers.rows
-        asked = cancel_calibration(workspace, job.tenant_id, str(job.id))
+        asked = cancel_calibration(CallContext(workspace, job.tenant_id), str(job.id))
         assert (asked.status, asked.cancel_requested) == ("running", True)
         assert workspace.shards.told.wait(60)
         answers.go_on.set()
@@ -158,8 +160,7 @@ def test_a_row_that_fails_is_named_as_one_of_the_set_and_leaves_no_shard(
     content = packed(inputs=inputs, labels=np.arange(len(inputs)) % 10)
     onnx_model = undefined_below_zero(weights()).SerializeToString()
     job = calibrate(workspace, content, onnx_model=onnx_model)
-    with working(workspace):
-        row = wait_for(workspace, job, ended, seconds=60)
+    row = finish(workspace, job)
     assert row.status == "failed"
     assert f"[{bad}]" in row.error["detail"], row.error
     assert_the_model_alone_is_left(workspace, row)
@@ -169,8 +170,7 @@ def test_a_further_set_that_fails_leaves_what_there_was(workspace) -> None:
     onnx_model = undefined_below_zero(weights()).SerializeToString()
     good = packed(inputs=abs(rows(300)), labels=np.arange(300) % 10)
     calibration = calibrate(workspace, good, onnx_model=onnx_model)
-    with working(workspace):
-        wait_for(workspace, calibration, ended)
+    finish(workspace, calibration)
     before = keys_of(workspace, calibration)
     with working(workspace):
         further = evaluate(workspace, calibration, inputs_set(defined=False))

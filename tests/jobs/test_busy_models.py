@@ -1,4 +1,4 @@
-"""A job waits for a model's process as long as it takes, and hears what it is told meanwhile."""
+"""A job waits for a busy model as long as needed and can be cancelled meanwhile."""
 
 import threading
 import time
@@ -13,6 +13,7 @@ from job_workspaces import (
     evaluate,
     inputs_set,
     reread,
+    succeed,
     wait_for,
     working,
     workspace_on,
@@ -21,6 +22,7 @@ from runner_models import linear, rows, save
 
 from service.calibrations.manage import cancel_calibration
 from service.evaluations.evaluations import cancel_evaluation
+from service.jobs.acceptance import CallContext
 
 LINEAR = linear().SerializeToString()
 BRIEFLY = 0.3
@@ -56,8 +58,7 @@ def busy(workspace, folder) -> Iterator[threading.Event]:
 
 def finished_calibration(workspace):
     job = calibrate(workspace, inputs_set(), onnx_model=LINEAR)
-    with working(workspace):
-        assert wait_for(workspace, job, ended).status == "succeeded"
+    succeed(workspace, job)
     return job
 
 
@@ -68,9 +69,10 @@ def queued_job(workspace, kind):
 
 
 def cancel(workspace, job):
+    ctx = CallContext(workspace, job.tenant_id)
     if hasattr(job, "calibration_id"):
-        return cancel_evaluation(workspace, job.tenant_id, str(job.calibration_id), job.name)
-    return cancel_calibration(workspace, job.tenant_id, str(job.id))
+        return cancel_evaluation(ctx, str(job.calibration_id), job.name)
+    return cancel_calibration(ctx, str(job.id))
 
 
 KINDS = pytest.mark.parametrize("kind", ["calibration", "evaluation"])

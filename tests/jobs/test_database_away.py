@@ -1,4 +1,4 @@
-"""A database that is away for a while ends no worker and fails no job."""
+"""A database that is unavailable for a while stops no worker and fails no job."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -6,7 +6,17 @@ from dataclasses import dataclass, field
 
 import pytest
 from databases import BOTH_DIALECTS
-from job_workspaces import calibrate, ended, inputs_set, logits_set, wait_for, working, workspace_on
+from job_workspaces import (
+    calibrate,
+    ended,
+    finish,
+    inputs_set,
+    logits_set,
+    succeed,
+    wait_for,
+    working,
+    workspace_on,
+)
 from runner_models import endless_above, undefined_below_zero, weights
 from sqlalchemy.exc import OperationalError
 from structlog.testing import capture_logs
@@ -76,8 +86,7 @@ def workspace(request, database, tmp_path):
 def test_while_it_claims(workspace) -> None:
     workspace.away["claim"] = 2
     job = calibrate(workspace, logits_set())
-    with working(workspace):
-        assert wait_for(workspace, job, ended).status == "succeeded"
+    succeed(workspace, job)
     assert workspace.away["claim"] == 0
 
 
@@ -117,8 +126,7 @@ def test_while_it_publishes(database, tmp_path, monkeypatch) -> None:
         made.error.append(AWAY["translated"])
         made.away.update(publish=1, release=1)
         job = calibrate(made, logits_set())
-        with working(made):
-            row = wait_for(made, job, ended)
+        row = finish(made, job)
         assert (row.status, row.attempt, row.error) == ("succeeded", 1, None)
         assert not made.away["publish"]
         assert not made.away["release"]

@@ -1,13 +1,13 @@
+"""Claims, leases, progress and ends of jobs, on both databases."""
+
 import time
-from functools import partial
 
 import pytest
 from databases import DIALECTS
 from sqlalchemy import func, select, update
 from sqlalchemy.exc import IntegrityError
 from storage_jobs import JOB_KINDS, CalibrationJobs, EvaluationJobs
-from storage_rows import add_tenant, claimed, new_artifact
-from storage_threads import at_once
+from storage_rows import claimed, new_artifact
 
 import models
 from service.jobs.queue import JobSignal, LeaseLost
@@ -48,10 +48,6 @@ def score(jobs, row, **columns):
     return models.Score(**(defaults | columns))
 
 
-def test_an_empty_queue_gives_nothing(jobs):
-    assert jobs.queue_of().claim() is None
-
-
 def test_the_oldest_is_claimed_first_and_each_once(jobs):
     rows = [jobs.put() for _ in range(3)]
     rows.sort(key=lambda row: (row.created_at, row.id.hex))
@@ -69,18 +65,6 @@ def test_a_claim_marks_the_row_and_leases_it_by_the_databases_clock(jobs):
     assert (row.status, row.lease_owner, row.attempt) == ("running", "me", 1)
     lease = (row.lease_until - row.started_at).total_seconds()
     assert lease == pytest.approx(30, abs=0.5)
-
-
-def test_claims_that_race_take_each_job_once(jobs):
-    created = {jobs.put().id for _ in range(24)}
-
-    def work(number):
-        queue = jobs.queue_of(f"worker-{number}")
-        return list(iter(queue.claim, None))
-
-    taken = [job for found in at_once([partial(work, i) for i in range(8)]) for job in found]
-    assert sorted(job.id for job in taken) == sorted(created)
-    assert {job.attempt for job in taken} == {1}
 
 
 def test_a_job_whose_lease_runs_is_not_claimed_and_one_whose_lease_expired_is(jobs):
@@ -245,14 +229,6 @@ def test_a_result_that_breaks_a_rule_leaves_nothing_behind(jobs):
     assert queue.fail(job, {"title": "Internal error"})
 
 
-def test_failing_keeps_the_reason(jobs):
-    row = jobs.put()
-    queue = jobs.queue_of()
-    assert queue.fail(claimed(queue), {"title": "Deadline exceeded"})
-    row = jobs.stored(row.id)
-    assert (row.status, row.error) == ("failed", {"title": "Deadline exceeded"})
-
-
 def test_a_stale_owner_changes_nothing(jobs):
     row = jobs.put()
     stale_queue = jobs.queue_of("stale", EXPIRED)
@@ -316,11 +292,6 @@ def test_a_successor_takes_over_what_a_dead_owner_ran(jobs):
     assert {claimed(successor).id, claimed(successor).id} == {running.id, queued.id}
     assert jobs.stored(job.id).attempt == 2
     assert dead.renew(job) is JobSignal.LOST
-
-
-def test_jobs_of_every_tenant_are_claimed(jobs):
-    row = jobs.put(tenant_id=add_tenant(jobs.database, "other"))
-    assert claimed(jobs.queue_of()) == jobs.first_claim(row)
 
 
 def test_only_what_ends_a_job_is_news(jobs):

@@ -1,4 +1,4 @@
-"""What is kept of a set once its job has succeeded: none, some or all of its samples."""
+"""None, some or all samples of a set stay stored after its job."""
 
 import dataclasses
 import io
@@ -10,6 +10,7 @@ from job_workspaces import (
     calibrate,
     ended,
     evaluate,
+    finish,
     inputs_set,
     packed,
     wait_for,
@@ -21,6 +22,7 @@ from runner_models import linear, rows, weights
 
 from service.errors import Conflict
 from service.exports.export import exported_file
+from service.jobs.acceptance import CallContext
 from service.jobs.recording import ShardTask
 from service.jobs.samples import MOST_BYTES, MOST_ROWS, rows_to_keep
 from service.runner.messages.dataset import Batch
@@ -121,8 +123,7 @@ def assert_samples_belong_together(workspace, row) -> None:
 def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
     with workspace_on(database, tmp_path) as workspace:
         job = calibrate(workspace, packed(**EVALUATION), config=CONFIG)
-        with working(workspace):
-            row = wait_for(workspace, job, ended)
+        row = finish(workspace, job)
         kept = unpacked(workspace, files_of(row, "samples")[0])
     assert kept["index"].tolist() == list(range(N_EVALUATION))
     np.testing.assert_array_equal(kept["input/logits"], EVALUATION["logits"])
@@ -153,13 +154,12 @@ def test_without_samples_a_model_serves_and_is_not_exported(database, tmp_path) 
     with workspace_on(database, tmp_path, keep_inputs="none") as workspace:
         onnx_model = linear(weights()).SerializeToString()
         job = calibrate(workspace, inputs_set(100), onnx_model=onnx_model, config=CONFIG)
-        with working(workspace):
-            row = wait_for(workspace, job, ended)
+        row = finish(workspace, job)
         assert roles_of(row) == [("model", 0), ("records", 0)]
         with predictor_of(workspace) as predictor:
             assert len(predictor.ask(str(row.id), rows(3).tolist())["predictions"]) == 3
         with (
             pytest.raises(Conflict, match="No samples of this calibration are stored"),
-            exported_file(workspace, row.tenant_id, str(row.id)),
+            exported_file(CallContext(workspace, row.tenant_id), str(row.id)),
         ):
             pass

@@ -1,4 +1,4 @@
-"""A process that dies at the worst moment leaves nothing half visible."""
+"""A process that is killed leaves no partial results."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The records of a set are the same to the last bit however it is cut into shards."""
+"""Records are the same to the last bit however a set is cut into shards."""
 
 import uuid
 
@@ -10,7 +10,7 @@ from runner_models import linear, rows, save, weights
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from service.child.reading.open_set import open_dataset
-from service.jobs.recording import ShardTask, ShardTools, record_shard
+from service.jobs.recording import RecordingContext, ShardTask, record_shard
 from service.runner.messages.limits import DatasetLimits
 from service.runner.model_files import OpenModels
 from service.runner.pool import RunnerPool
@@ -64,7 +64,7 @@ def cut(store, path, size, *, model_files=(), resolved=None) -> list[ShardTask]:
 
 
 def recorded_whole(store, tasks, runners=None):
-    tools = ShardTools(store, runners, OpenModels(store), LIMITS)
+    tools = RecordingContext(store, runners, OpenModels(store), LIMITS)
     made = [record_shard(tools, task, check=lambda: None) for task in reversed(tasks)]
     parts = [one.artifact("records", i) for i, one in enumerate(reversed(made))]
     return join_records(store, parts, n_samples=N_SAMPLES)

@@ -1,11 +1,11 @@
-"""What has no room at the moment is tried again, until somebody gives up."""
+"""Calls are retried while the service is overloaded."""
 
 import time
 
 import pytest
 
 from service.errors import InvalidInput, Overloaded, StorageFull
-from service.jobs.recording import until_possible
+from service.jobs.recording import retry_while_overloaded
 
 
 class Failing:
@@ -24,7 +24,7 @@ def test_it_is_tried_again_after_a_pause_in_which_who_waits_is_asked() -> None:
     asked: list[float] = []
     call = Failing(Overloaded("busy"), Overloaded("busy"))
     began = time.monotonic()
-    assert until_possible(call, lambda: asked.append(time.monotonic()))("given") == "given"
+    assert retry_while_overloaded(call, lambda: asked.append(time.monotonic()))("given") == "given"
     assert call.calls == 3
     assert time.monotonic() - began >= 0.25 + 0.5
     assert len(asked) >= 4
@@ -34,7 +34,7 @@ def test_it_is_tried_again_after_a_pause_in_which_who_waits_is_asked() -> None:
 def test_what_time_does_not_mend_is_raised_at_once(error) -> None:
     call = Failing(error)
     with pytest.raises(type(error)):
-        until_possible(call, lambda: None)("given")
+        retry_while_overloaded(call, lambda: None)("given")
     assert call.calls == 1
 
 
@@ -44,5 +44,5 @@ def test_who_waits_may_give_up() -> None:
 
     call = Failing(*[Overloaded("busy")] * 9)
     with pytest.raises(InterruptedError):
-        until_possible(call, give_up)("given")
+        retry_while_overloaded(call, give_up)("given")
     assert call.calls == 1

@@ -1,4 +1,4 @@
-"""The thread that sweeps the artifact store, at the start and every so often."""
+"""The sweeper removes orphans at the start and periodically."""
 
 import dataclasses
 import os

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from core_strategies import binomial_counts, quick
+from core_strategies import binomial_counts
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -36,7 +36,6 @@ def test_the_papers_hoeffding_bound():
 
 
 @pytest.mark.parametrize(("method", "name"), [("clopper_pearson", "exact"), ("wilson", "wilson")])
-@quick
 @given(sample=binomial_counts(max_bins=3), level=st.sampled_from([0.5, 0.9, 0.95, 0.995]))
 def test_scipy_agrees(method, name, sample, level):
     hits, counts = sample
@@ -46,7 +45,6 @@ def test_scipy_agrees(method, name, sample, level):
         assert (lower[i], upper[i]) == pytest.approx((expected.low, expected.high), abs=1e-10)
 
 
-@quick
 @given(sample=binomial_counts(max_bins=3), level=st.sampled_from([0.5, 0.9, 0.95, 0.995]))
 def test_credible_intervals_are_quantiles_of_their_posteriors(sample, level):
     hits, counts = sample

@@ -2,14 +2,13 @@
 
 import numpy as np
 import pytest
-from core_strategies import logit_blocks, quick
+from core_strategies import logit_blocks
 from hypothesis import given
 from hypothesis import strategies as st
 
 from howsure.statistics.records.build import build_records
 
 
-@quick
 @given(logit_blocks(max_classes=8), st.data())
 def test_the_loss_is_at_least_the_uncertainty_and_equal_when_right(logits, data):
     """Remark 3.5: U_1 <= -log p_y, with equality where the prediction is right."""

@@ -1,4 +1,4 @@
-"""Answers of one run go each to who asked, whichever of them come together."""
+"""Each request of a run gets the answers to its own rows."""
 
 import asyncio
 import json
@@ -68,7 +68,7 @@ def asked(served):
         tenant_id=uuid.UUID(int=1),
         body=b"",
         arrived=0.0,
-        terms=TERMS,
+        options=TERMS,
         timeout=60.0,
         served=served,
         told=[],

@@ -1,11 +1,10 @@
-"""Rows cut from the answers of one run, beside answers that are made for those rows alone."""
+"""Answers cut from a run equal answers made for those rows alone."""
 
 import uuid
 from io import BytesIO
 
 import numpy as np
 import pytest
-from core_strategies import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
@@ -19,9 +18,8 @@ from service.predictions.answer_writer import BatchAnswers
 from service.predictions.json_answers import JsonAnswers
 from service.predictions.lookup import answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
 from service.runner.messages.open_inference import Wanted
-from service.runner.model_output import HeadMatrix
+from service.runner.model_output import HeadMatrix, HeadOutputs
 from service.storage.calibration_queries import CalibrationRef
 
 LABELS = st.text(
@@ -114,14 +112,12 @@ def parts_of_runs(draw):
     return BatchAnswers(served, found), start, stop, alone
 
 
-@quick
 @given(parts_of_runs())
 def test_json_is_that_of_the_rows_alone(cut):
     rows, start, stop, alone = cut
     assert rows.write("json", start, stop, None).body == plain_json(alone)
 
 
-@quick
 @given(parts_of_runs())
 def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
     rows, start, stop, alone = cut
@@ -133,7 +129,6 @@ def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
             np.testing.assert_array_equal(found[name], array)
 
 
-@quick
 @given(parts_of_runs(), st.data())
 def test_tensors_are_those_of_the_rows_alone(cut, data):
     rows, start, stop, alone = cut
@@ -144,18 +139,6 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
     assert (found.body, found.header_length) == plain_oip(alone, wanted)
 
 
-@quick
-@given(parts_of_runs())
-def test_every_request_of_a_run_is_given_its_form(cut):
-    rows, start, stop, alone = cut
-    for _ in range(2):
-        assert rows.write("json", start, stop, None).body == plain_json(alone)
-        for wanted in (Wanted(), Wanted(all_binary=True)):
-            found = rows.write("oip", start, stop, wanted)
-            assert (found.body, found.header_length) == plain_oip(alone, wanted)
-
-
-@quick
 @given(parts_of_runs())
 def test_an_output_that_there_is_not_is_refused_by_name(cut):
     rows, start, stop, alone = cut
@@ -181,7 +164,6 @@ def counted(rows, form, start, stop) -> dict:
     return samples(counts)
 
 
-@quick
 @given(parts_of_runs())
 def test_rows_are_counted_alike_in_each_form(cut):
     rows, start, stop, alone = cut
@@ -192,7 +174,6 @@ def test_rows_are_counted_alike_in_each_form(cut):
         assert counted(rows, form, start, stop) == expected
 
 
-@quick
 @given(runs())
 def test_few_rows_are_answered_without_arrays_where_steps_alone_decide(run):
     served, outputs = run

@@ -1,4 +1,4 @@
-"""Whoever asks at the same time, and however: everybody gets the answer that he would get alone."""
+"""Concurrent requests in different formats get the same answers as single ones."""
 
 import io
 import json
@@ -10,13 +10,12 @@ import httpx
 import mixed_requests as mixed
 import numpy as np
 import pytest
-from busy_service import NAME as BUSY
-from busy_service import QUICK_ROWS, busy_service_on
-from job_workspaces import TOO_LARGE, logits_set
+from job_workspaces import logits_set
 from mixed_requests import FORMS, REFUSED, said, said_of_rows
 from oip_service import in_json, oip_service_on
 from predict_bodies import NPZ, npz
 from running_service import calibrate, digits
+from uploads import calibrated
 
 OK = httpx.codes.OK
 # Names of a model, and of uploaded outputs.
@@ -75,7 +74,7 @@ def test_every_form_says_the_same(client, name) -> None:
         assert said_of_rows(answer) == expected, form
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_each_gets_what_he_would_get_alone(client, seed) -> None:
     chance = random.Random(seed)
     requests = []
@@ -104,36 +103,6 @@ def test_one_that_is_refused_harms_nobody_beside_it(client, form) -> None:
     assert len(set(answers[1::2])) == 1  # one sentence, whoever stands beside it
 
 
-def test_long_answers_are_written_beside_short_ones(client) -> None:
-    name = "digits"
-    chance = random.Random(7)
-    long = [mixed.as_json(name, "inputs", rows_of(name, 700, chance)) for _ in range(4)]
-    short = [mixed.as_npz(name, "inputs", rows_of(name, 1, chance)) for _ in range(60)]
-    requests = chance.sample([*long, *short], len(long) + len(short))
-    for sent, answer in zip(requests, send_together(client, requests), strict=True):
-        assert said(answer) == said(sent.by(client))
-
-
-def test_who_asks_for_one_row_does_not_wait_for_who_asks_for_ten_thousand(tmp_path) -> None:
-    # The large request takes some forty runs, and each of them a while.
-    with busy_service_on(tmp_path, turns=50_000, predict_queue_rows=20_000) as service:
-        many = np.tile(QUICK_ROWS, (5000, 1)) + np.float32(TOO_LARGE)
-        alone = service.ask(QUICK_ROWS)
-        with service.held():
-            large = service.begin(many)
-            service.wait_for(running=1, pending=0)
-            small = [service.begin(QUICK_ROWS[:1]) for _ in range(20)]
-            service.wait_for(running=1, pending=20)
-        answers = [asked.result() for asked in small]
-        assert not large.done()
-        expected = alone.json()["predictions"][0]
-        assert [answer.json()["predictions"] for answer in answers] == [[expected]] * 20
-        answer = large.result()
-        assert answer.status_code == OK, answer.text
-        assert len(answer.json()["predictions"]) == len(many)
-        assert answer.json()["calibration"]["name"] == BUSY
-
-
 def with_supplied(form: int, rows: np.ndarray, own: np.ndarray) -> mixed.Sent:
     """Return a request that brings the uncertainties of its rows with it."""
     if form == 0:
@@ -150,15 +119,12 @@ def test_everybody_is_answered_by_the_uncertainties_he_brought(client) -> None:
     known = dict(np.load(io.BytesIO(digits("calibration.npz"))))
     generator = np.random.default_rng(5)
     own = generator.random(len(known["labels"]))
-    made = calibrate(
+    calibrated(
         client,
+        {"name": "own", "measures": ["entropy", "supplied:own"], "serve": {"1": "supplied:own"}},
         model=digits("model.onnx"),
         calibration=npz(**known, uncertainty_own=own),
-        config=json.dumps(
-            {"name": "own", "measures": ["entropy", "supplied:own"], "serve": {"1": "supplied:own"}}
-        ),
     )
-    assert made.json()["status"] == "succeeded", made.text
     requests, brought = [], []
     for index in range(60):
         values = generator.random(1 + index % 3).astype(np.float32)

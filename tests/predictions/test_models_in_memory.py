@@ -1,4 +1,4 @@
-"""``GET /models`` and ``howsure_models_loaded``: what is loaded, beside what was asked."""
+"""``GET /models`` and ``howsure_models_loaded``: the models in memory."""
 
 import hashlib
 import os
@@ -11,8 +11,9 @@ import pytest
 from job_workspaces import inputs_set
 from runner_children import StartedChildren, wait_until
 from runner_models import linear, rows, weights
-from running_service import calibrate, service_on
+from running_service import service_on
 from scraped import scrape
+from uploads import calibrated, quick_config
 
 
 def model(seed: int) -> bytes:
@@ -20,9 +21,8 @@ def model(seed: int) -> bytes:
 
 
 def make(client: httpx.Client, name: str, content: bytes) -> None:
-    config = f'{{"name": "{name}", "bins": 5}}'
-    made = calibrate(client, model=content, calibration=inputs_set(), config=config)
-    assert made.json()["status"] == "succeeded", made.text
+    config = quick_config(name=name)
+    calibrated(client, config, model=content, calibration=inputs_set())
 
 
 def ask(client: httpx.Client, name: str) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""Triton's own client against the service: what it is told, and what it is answered."""
+"""The service answers Triton's own client."""
 
 import io
 from collections.abc import Iterator
@@ -12,6 +12,7 @@ from predict_bodies import npz
 from runner_models import rows, undefined_below_zero, weights
 from running_service import calibrate, digits
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
+from uploads import calibrated
 
 PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:40].astype(np.float32)
 
@@ -21,8 +22,7 @@ def served(tmp_path_factory) -> Iterator[tuple[httpx.Client, str]]:
     with oip_service_on(tmp_path_factory.mktemp("oip")) as (client, address):
         parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
         for config in ('{"name": "digits", "bins": 10}', '{"name": "digits", "bins": 4}'):
-            answer = calibrate(client, **parts, config=config)
-            assert answer.json()["status"] == "succeeded", answer.text
+            calibrated(client, config, **parts)
         client.post("/calibrations/digits@1/promote").raise_for_status()
         yield client, address
 

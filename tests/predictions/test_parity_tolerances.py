@@ -1,4 +1,4 @@
-"""How far two execution providers may lie apart."""
+"""Tolerances between two execution providers."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from service.predictions.provider_parity import RecordedRows, compare_providers
 from service.predictions.served_calibration import ServedEvent
-from service.runner.messages.onnx_models import HeadOutputs
+from service.runner.model_output import HeadOutputs
 
 N_ROWS = 8
 VALUES = np.array([1e-9, 1e-4, 0.1, 0.2, 0.3, 0.4, 0.5, 2.0], np.float32)

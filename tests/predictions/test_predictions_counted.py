@@ -1,4 +1,4 @@
-"""Every request for predictions is counted once, under its route, whatever becomes of it."""
+"""Every prediction request is counted once, under its route, however it ends."""
 
 import asyncio
 import socket
@@ -12,8 +12,8 @@ from fastapi import FastAPI
 from job_workspaces import logits_set
 from mixed_requests import Sent
 from runner_children import wait_until
-from running_service import calibrate
 from scraped import Scraped, scrape
+from uploads import calibrated
 
 from service.app import create_app
 from service.settings import Settings
@@ -27,10 +27,7 @@ MAX_BYTES = 100_000
 def service(tmp_path_factory):
     settings = {"max_predict_bytes": MAX_BYTES, "predict_queue_rows": 6}
     with busy_service_on(tmp_path_factory.mktemp("counted"), **settings) as service:
-        answer = calibrate(
-            service.client, calibration=logits_set(), config='{"name": "outputs", "bins": 5}'
-        )
-        assert answer.json()["status"] == "succeeded", answer.text
+        calibrated(service.client, '{"name": "outputs", "bins": 5}', calibration=logits_set())
         yield service
 
 

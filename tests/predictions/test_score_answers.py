@@ -1,4 +1,4 @@
-"""Calibrations without a model: a locked process reads the outputs that are sent to them."""
+"""Calibrations without a model: a sandboxed process reads the outputs in requests."""
 
 import json
 import os
@@ -7,15 +7,14 @@ import signal
 import httpx
 import numpy as np
 import pytest
-from job_workspaces import calibrate, ended, logits_set, wait_for, working, workspace_on
-from oip_service import in_json, infer, oip_service_on
+from job_workspaces import calibrate, logits_set, succeed, workspace_on
 from predict_bodies import npy, npz
 from predictor import predictor_of
 from runner_children import wait_until
-from running_service import calibrate as calibrate_by
 from running_service import service_on
+from uploads import calibrated
 
-from service.errors import DeadlineExceeded, InvalidInput
+from service.errors import InvalidInput
 
 NAME = "calibration"
 LOGITS = [[0.1, 0.2, 0.3]]
@@ -25,8 +24,7 @@ LOGITS = [[0.1, 0.2, 0.3]]
 def workspace(database, tmp_path):
     with workspace_on(database, tmp_path) as made:
         job = calibrate(made, logits_set())
-        with working(made):
-            assert wait_for(made, job, ended).status == "succeeded"
+        succeed(made, job)
         yield made
 
 
@@ -46,15 +44,6 @@ def test_its_process_is_kept_and_another_takes_its_place_when_it_dies(predictor)
     assert predictor.ask(NAME, LOGITS, kind="logits") == expected
 
 
-def test_requests_of_logits_and_of_probabilities_are_answered_side_by_side(predictor) -> None:
-    probabilities = np.exp(LOGITS) / np.exp(LOGITS).sum()
-    kinds = {"logits": LOGITS, "probabilities": probabilities.tolist()}
-    expected = {kind: predictor.ask(NAME, rows, kind=kind) for kind, rows in kinds.items()}
-    asked = [(kind, predictor.begin(NAME, kinds[kind], kind=kind)) for kind in [*kinds] * 20]
-    for kind, found in asked:
-        assert found.result(30) == expected[kind]
-
-
 def test_a_bad_request_costs_the_others_nothing(predictor) -> None:
     expected = predictor.ask(NAME, LOGITS, kind="logits")
     bad = predictor.begin(NAME, [[0.1, 0.2]], kind="logits")
@@ -62,11 +51,6 @@ def test_a_bad_request_costs_the_others_nothing(predictor) -> None:
     with pytest.raises(InvalidInput, match=r"expected shape \[rows, 3\]"):
         bad.result(30)
     assert good.result(30) == expected
-
-
-def test_the_time_is_kept(predictor) -> None:
-    with pytest.raises(DeadlineExceeded):
-        predictor.begin(NAME, LOGITS, kind="logits", timeout=1e-6).result(30)
 
 
 BODIES = {
@@ -83,8 +67,7 @@ BODIES = {
 def test_every_form_of_a_body_is_answered_alike(tmp_path) -> None:
     rows = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
     with service_on(tmp_path) as client:
-        made = calibrate_by(client, calibration=logits_set(), config='{"name": "outputs"}')
-        assert made.json()["status"] == "succeeded", made.text
+        calibrated(client, '{"name": "outputs"}', calibration=logits_set())
         found = [post(client, kind, write(rows)) for kind, write in BODIES.items()]
         assert client.get("/models").json()["models"] == []
         refused = post(client, "text/csv", b"logit_0,logit_1,logit_2\n0,1,x\n")
@@ -101,18 +84,3 @@ def post(client: httpx.Client, media_type: str, content: bytes) -> httpx.Respons
     params = {} if media_type == "application/json" else {"calibration": "outputs"}
     headers = {"Content-Type": media_type}
     return client.post("/predict", params=params, content=content, headers=headers)
-
-
-def test_what_it_was_asked_is_in_the_statistics(tmp_path) -> None:
-    with oip_service_on(tmp_path) as (client, _):
-        made = calibrate_by(client, calibration=logits_set(), config='{"name": "outputs"}')
-        assert made.json()["status"] == "succeeded", made.text
-        rows = np.float32(LOGITS * 3)
-        assert infer(client, "outputs", {"inputs": [in_json("logits", rows)]}).is_success
-        assert infer(client, "outputs", {"inputs": [in_json("other", rows)]}).is_client_error
-        (found,) = client.get("/v2/models/outputs/stats").json()["model_stats"]
-    assert (found["inference_count"], found["execution_count"]) == (3, 1)
-    assert found["inference_stats"]["success"]["count"] == 1
-    assert found["inference_stats"]["fail"]["count"] == 1
-    spent = [found["inference_stats"][stage]["ns"] for stage in ("queue", "compute_infer")]
-    assert found["inference_stats"]["success"]["ns"] == sum(spent) > 0

@@ -9,16 +9,16 @@ from service.runner.messages.frames import HEADER, FrameError, Kind, parse_heade
 from service.runner.messages.open_inference import Wanted
 from service.runner.messages.predict_batches import (
     Batch,
-    Beginning,
-    Part,
-    Refused,
-    Report,
+    BatchResult,
+    RequestError,
+    ResponseHead,
+    RowRange,
     Sent,
     SuppliedColumn,
     decode_batch,
-    decode_report,
+    decode_result,
     encode_batch,
-    encode_report,
+    encode_result,
 )
 
 TEXTS = st.text(max_size=20)
@@ -45,14 +45,17 @@ SUPPLIED = st.builds(
     SuppliedColumn, TEXTS, st.lists(st.integers(0, 2**40), max_size=3), st.binary(max_size=40)
 )
 BEGINNINGS = st.builds(
-    Beginning, st.integers(1, 9), st.none() | WANTED, st.dictionaries(TEXTS, SUPPLIED, max_size=2)
+    ResponseHead,
+    st.integers(1, 9),
+    st.none() | WANTED,
+    st.dictionaries(TEXTS, SUPPLIED, max_size=2),
 )
-PARTS = st.builds(Part, NUMBERS, st.integers(1, 5), st.none() | BEGINNINGS, st.integers(1, 3))
+PARTS = st.builds(RowRange, NUMBERS, st.integers(1, 5), st.none() | BEGINNINGS, st.integers(1, 3))
 REFUSED = st.builds(
-    Refused, NUMBERS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=3)
+    RequestError, NUMBERS, TEXTS, TEXTS, st.lists(st.tuples(TEXTS, TEXTS, TEXTS), max_size=3)
 )
 REPORTS = st.builds(
-    Report, st.lists(PARTS, max_size=5), st.lists(REFUSED, max_size=3), st.integers(0, 10**6)
+    BatchResult, st.lists(PARTS, max_size=5), st.lists(REFUSED, max_size=3), st.integers(0, 10**6)
 )
 
 
@@ -75,29 +78,31 @@ def test_batches_arrive_as_they_were_sent(batch):
 
 @given(report=REPORTS, n_words=st.integers(1, 4), seed=st.integers(0, 9))
 def test_reports_arrive_as_they_were_sent(report, n_words, seed):
-    n_rows = sum(part.rows * part.count for part in report.parts)
+    n_rows = sum(part.rows * part.count for part in report.ranges)
     words = np.random.default_rng(seed).normal(size=(n_rows, n_words)).astype(np.float32)
-    header, fields, payload = parts_of(encode_report(report, words, sequence=3))
-    found, read = decode_report(header, fields, payload, n_words)
+    header, fields, payload = parts_of(encode_result(report, words, sequence=3))
+    found, read = decode_result(header, fields, payload, n_words)
     assert found == report
     np.testing.assert_array_equal(read, words)
 
 
 @given(report=REPORTS, cut=st.integers(1, 10**6), n_words=st.integers(1, 4))
 def test_half_a_report_is_none(report, cut, n_words):
-    n_rows = sum(part.rows * part.count for part in report.parts)
+    n_rows = sum(part.rows * part.count for part in report.ranges)
     words = np.zeros((n_rows, n_words), np.float32)
-    header, fields, payload = parts_of(encode_report(report, words, sequence=3))
+    header, fields, payload = parts_of(encode_result(report, words, sequence=3))
     with pytest.raises(FrameError):
-        decode_report(header, fields[: cut % len(fields)], payload, n_words)
+        decode_result(header, fields[: cut % len(fields)], payload, n_words)
 
 
 @given(data=st.binary(max_size=60))
 def test_any_other_bytes_are_a_report_or_none(data):
-    header = parts_of(encode_report(Report([], [], 0), np.zeros((0, 3), np.float32), sequence=1))[0]
+    header = parts_of(
+        encode_result(BatchResult([], [], 0), np.zeros((0, 3), np.float32), sequence=1)
+    )[0]
     try:
-        report, words = decode_report(header, data, b"", 3)
+        report, words = decode_result(header, data, b"", 3)
     except FrameError:
         return
     assert words.shape == (0, 3)
-    assert not report.parts
+    assert not report.ranges

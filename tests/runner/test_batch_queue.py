@@ -291,6 +291,6 @@ def test_supplied_uncertainties_come_back_as_they_were_sent(loaded):
     number = queue.put(json_body(rows(9), supplied={"own": list(range(9))}), JSON)
     request = queue._new[0]
     queue.all()
-    column = request.beginning.supplied["own"]
+    column = request.head.supplied["own"]
     np.testing.assert_array_equal(np.frombuffer(column.data, column.dtype), np.arange(9))
     assert_same(queue.answers[number], alone(model, rows(9)))

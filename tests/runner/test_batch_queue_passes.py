@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 from asked_queue import AskedQueue, load_here
 
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 
 FOLDER = Path(__file__).parents[1] / "data" / "passes"
 X = np.load(FOLDER / "digits_passes.npz")["evaluation_inputs"][:40]
@@ -38,7 +39,9 @@ def test_rows_of_a_batch_answer_as_they_do_alone(model):
     parts = [slice(a, b) for a, b in pairwise(cuts)]
     numbers = [queue.put_rows(**{name_of(model): X[part]}) for part in parts]
     queue.all()
-    whole = model.answer({"inputs": X}, location="inputs", start=0)
+    whole = model.answer(
+        model.inputs.fitted({"inputs": X}, location="inputs", start=0), location="inputs", start=0
+    )
     for number, part in zip(numbers, parts, strict=True):
         found = queue.answers[number]
         np.testing.assert_array_equal(found.top_classes, whole["howsure_top_classes"][part])

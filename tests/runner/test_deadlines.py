@@ -15,7 +15,7 @@ from runner_models import (
 )
 
 from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
 
 OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")

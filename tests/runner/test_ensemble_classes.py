@@ -7,7 +7,8 @@ from onnx import TensorProto, helper
 from runner_models import save
 
 from service.errors import InvalidOnnxModel
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 
 X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 ENSEMBLE = PassPlan("ensemble_variance", passes=20, seed=0)

@@ -6,7 +6,7 @@ from graph_models import constant, make_model, node, value
 from runner_models import save
 
 from service.errors import TooLarge
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 
 N_CHANNELS = 24
 

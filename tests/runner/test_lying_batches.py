@@ -17,11 +17,12 @@ from service.errors import DeadlineExceeded, InferenceFailed, OnnxModelCrashed
 from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
 from service.runner.batcher import Batcher
 from service.runner.child_connection import LoadedChild
-from service.runner.devices import Device, LatePlacement
+from service.runner.child_requests import ChildRequests
+from service.runner.devices import Device, Placement
+from service.runner.messages.convert import to_fields
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.model_output import expected_of
+from service.runner.model_output import output_spec
 from service.runner.model_to_serve import ModelToServe
-from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import Spawner
@@ -42,7 +43,7 @@ LOADED = LoadedOnnxModel(
     provider="CPUExecutionProvider",
     versions={},
 )
-EXPECTED = expected_of(LOADED.resolved)
+EXPECTED = output_spec(LOADED.resolved)
 
 
 class Children:
@@ -125,7 +126,7 @@ def test_a_lie_costs_one_honest_error_and_the_child(how):
             requests = [opened.ask() for _ in range(3)]
             for error in await outcomes(requests):
                 assert isinstance(error, OnnxModelCrashed)
-                assert "nonsense" in error.message
+                assert "invalid response" in error.message
             assert wait_until(lambda: is_gone(opened.pids[0]))
             assert opened.batcher.is_idle
             assert opened.idle  # whoever waits for room is told
@@ -195,7 +196,7 @@ def test_a_child_that_answers_before_it_has_read_is_killed():
     async def body():
         async with children("answers without reading", "honest") as opened:
             body = rows(100_000)  # more than the socket takes at once
-            assert "nonsense" in (await outcome(opened.ask(array=body))).message
+            assert "invalid response" in (await outcome(opened.ask(array=body))).message
             assert (await outcome(opened.ask())).order == 2
 
     asyncio.run(body())
@@ -228,7 +229,7 @@ async def served(*ways):
 
     def start():
         how = left.pop(0) if left else "honest"
-        found = json.dumps(LOADED.as_fields())
+        found = json.dumps(to_fields(LOADED))
         arguments = (how, EXPECTED.n_top, len(EXPECTED.columns), found)
         started.append(start_lying(lying_batches.__file__, *arguments))
         return started[-1]
@@ -236,8 +237,8 @@ async def served(*ways):
     spawner = Spawner(start)
     models = ServedModels(
         spawner,
-        Questions(load_timeout=60.0, run_timeout=60.0, max_classes=100, threads=1),
-        placement=LatePlacement(lambda: [Device("cpu", "CPUExecutionProvider", "said")]),
+        ChildRequests(load_timeout=60.0, run_timeout=60.0, max_classes=100, threads=1),
+        placement=Placement(lambda: [Device("cpu", "CPUExecutionProvider", "said")]),
         limits=LIMITS,
         room=ServingRoom(max_models=2, max_memory_bytes=0),
         bounds=QueueBounds(max_rows=100, max_bytes=2**24),
@@ -262,7 +263,7 @@ def test_a_child_that_talks_on_when_it_has_loaded_has_not_loaded(tmp_path):
                 models.submit(model, request, timeout=PATIENT_SECONDS, now=request.arrived)
             for error in await outcomes(requests):
                 assert isinstance(error, OnnxModelCrashed)
-                assert "nonsense" in error.message
+                assert "invalid response" in error.message
             # It is tried again, but not at once.
             again = asker.of_rows(ROWS)
             with pytest.raises(OnnxModelCrashed):

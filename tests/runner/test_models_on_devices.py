@@ -10,11 +10,11 @@ from forked_children import SERVER
 from runner_children import wait_until
 from runner_models import linear, rows, save, weights
 
-from service.runner.devices import Device, LatePlacement
+from service.runner.child_requests import ChildRequests
+from service.runner.devices import Device, Placement
 from service.runner.model_to_serve import ModelToServe
 from service.runner.pool import RunnerPool
 from service.runner.predict_requests import BatchLimits, BatchRequest, body_kind
-from service.runner.questions import Questions
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
 from service.runner.spawner import Spawner
@@ -54,10 +54,10 @@ def run(test, *, max_models: int = 4, devices=(FIRST, SECOND)) -> None:
 
     async def with_models() -> None:
         spawner = Spawner(SERVER.start_child)
-        placement = LatePlacement(lambda: devices)
+        placement = Placement(lambda: devices)
         served = ServedModels(
             spawner,
-            Questions(load_timeout=60.0, run_timeout=30.0, max_classes=1000, threads=1),
+            ChildRequests(load_timeout=60.0, run_timeout=30.0, max_classes=1000, threads=1),
             placement=placement,
             limits=BatchLimits(max_rows=100, max_bytes=2**20, run_rows=32, run_seconds=30.0),
             room=ServingRoom(max_models=max_models, max_memory_bytes=0),
@@ -83,9 +83,9 @@ async def ask(served: ServedModels, model: ModelToServe) -> None:
     assert await asker.done == 1
 
 
-def emptiest(placement: LatePlacement) -> Device:
+def emptiest(placement: Placement) -> Device:
     found = placement.place("probe", 0)
-    placement.left("probe")
+    placement.remove("probe")
     return found
 
 
@@ -97,11 +97,11 @@ def test_they_are_spread_and_what_they_take_counts(models) -> None:
         # One byte there beside it is less than a loaded model takes here.
         placement.place("small", 1)
         assert emptiest(placement) == SECOND
-        placement.left("small")
+        placement.remove("small")
         await ask(served, models[1])
-        placement.moved(models[0].key, 2**40)
+        placement.resize(models[0].key, 2**40)
         assert emptiest(placement) == SECOND
-        placement.moved(models[1].key, 2**41)
+        placement.resize(models[1].key, 2**41)
         assert emptiest(placement) == FIRST
 
     run(test)
@@ -113,9 +113,9 @@ def test_one_that_gives_way_leaves_its_device(models) -> None:
         await ask(served, models[1])
         await ask(served, models[2])
         # The first model is gone and the third is where it was: the second is alone there.
-        placement.moved(models[2].key, 2**40)
+        placement.resize(models[2].key, 2**40)
         assert emptiest(placement) == SECOND
-        placement.left(models[2].key)
+        placement.remove(models[2].key)
         assert emptiest(placement) == FIRST
 
     run(test, max_models=2)

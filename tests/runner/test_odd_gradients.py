@@ -7,7 +7,7 @@ from runner_models import save
 from scipy.special import softmax
 
 from service.errors import InvalidInput
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 
 N_VALUES, N_CLASSES = 4, 3
 WEIGHTS = np.random.default_rng(0).normal(size=(N_VALUES, N_CLASSES)).astype(np.float32)

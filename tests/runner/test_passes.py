@@ -11,7 +11,8 @@ from scipy.special import log_softmax, softmax
 from scipy.stats import spearmanr
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan, serving
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, serving
+from service.runner.messages.passes import PassPlan
 
 FOLDER = Path(__file__).parents[1] / "data" / "passes"
 DIGITS = np.load(FOLDER / "digits_passes.npz")

@@ -17,15 +17,11 @@ from service.child.onnx.model_inputs import ModelInputs
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput
 from service.graph.description import TensorSpec
 from service.graph.export_spec import ExportEvent, ExportSpec
-from service.runner.messages.onnx_models import (
-    FieldError,
-    OnnxMember,
-    OnnxModelFiles,
-    PassPlan,
-    read_preprocessing,
-)
+from service.runner.child_requests import check_loaded_model
+from service.runner.messages.convert import FieldError, convert
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
-from service.runner.model_output import check_planned
 
 FOLDER = Path(__file__).parents[1] / "data" / "passes"
 DIGITS = np.load(FOLDER / "digits_passes.npz")
@@ -244,25 +240,22 @@ def test_an_exported_file_is_compared_on_pixels(pool):
         {"mean": [0.0]},
         {"std": [1.0, 1.0, 0.0]},
         {"std": [1.0, 1.0, float("nan")]},
-        {"more": 1},
     ],
 )
 def test_what_is_stored_or_sent_is_read_strictly(changed):
-    given = {"preprocessing": PRESETS["clip"].as_dict() | changed}
     with pytest.raises(FieldError):
-        read_preprocessing(given)
+        convert(PRESETS["clip"].as_dict() | changed, Preprocessing)
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_what_is_written_is_read(preset):
     written = json.loads(json.dumps(PRESETS[preset].as_dict()))
-    assert read_preprocessing({"preprocessing": written}) == PRESETS[preset]
-    assert read_preprocessing({}) is None
+    assert convert(written, Preprocessing) == PRESETS[preset]
 
 
 def test_a_child_with_preprocessing_of_its_own_is_not_believed(pool):
     found = inspected(pool, files_of("small_cnn"), trial={"pixels": PIXELS[:9]}, preprocessing=GREY)
-    check_planned(found, (), n_models=1, preprocessing=GREY)
+    check_loaded_model(found, (), n_models=1, preprocessing=GREY)
     for other in (None, PRESETS["none"]):
-        with pytest.raises(FieldError, match="other preprocessing"):
-            check_planned(found, (), n_models=1, preprocessing=other)
+        with pytest.raises(FieldError, match="preprocessing differs"):
+            check_loaded_model(found, (), n_models=1, preprocessing=other)

@@ -6,8 +6,10 @@ from dataclasses import replace
 import pytest
 
 from service.graph.description import OnnxModelDescription, OutputChoice, TensorSpec
-from service.runner.messages.onnx_models import FieldError, LoadedOnnxModel, PassPlan
-from service.runner.model_output import check_planned
+from service.runner.child_requests import check_loaded_model
+from service.runner.messages.convert import FieldError, convert, to_fields
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.passes import PassPlan
 
 CHOICE = OutputChoice("y", "logits", "y", "said", 4)
 ASKED = (
@@ -46,12 +48,12 @@ def loaded(*passes, averaged=False, members=0, **costs):
 
 
 def test_what_an_honest_child_plans_is_taken():
-    check_planned(loaded(*FOUND), ASKED, n_models=1)
-    check_planned(loaded(), (), n_models=1)
-    check_planned(loaded(ENSEMBLE, averaged=True), (ENSEMBLE,), n_models=1)
+    check_loaded_model(loaded(*FOUND), ASKED, n_models=1)
+    check_loaded_model(loaded(), (), n_models=1)
+    check_loaded_model(loaded(ENSEMBLE, averaged=True), (ENSEMBLE,), n_models=1)
     of_three = replace(ENSEMBLE, passes=3)
-    check_planned(loaded(of_three, averaged=True, members=2), (ENSEMBLE,), n_models=3)
-    check_planned(loaded(averaged=True, members=2), (), n_models=3)
+    check_loaded_model(loaded(of_three, averaged=True, members=2), (ENSEMBLE,), n_models=3)
+    check_loaded_model(loaded(averaged=True, members=2), (), n_models=3)
 
 
 @pytest.mark.parametrize(
@@ -80,7 +82,7 @@ def test_another_plan_is_refused(position, change):
     plans = list(FOUND)
     plans[position] = replace(plans[position], **change)
     with pytest.raises(FieldError):
-        check_planned(loaded(*plans), ASKED, n_models=1)
+        check_loaded_model(loaded(*plans), ASKED, n_models=1)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,7 @@ def test_another_plan_is_refused(position, change):
 )
 def test_another_model_than_was_asked_for_is_refused(found, asked, n_models):
     with pytest.raises(FieldError):
-        check_planned(found, asked, n_models=n_models)
+        check_loaded_model(found, asked, n_models=n_models)
 
 
 @pytest.mark.parametrize("value", ["1", "nan", 10**400, -1, True, float("inf")])
@@ -111,10 +113,10 @@ def test_another_model_than_was_asked_for_is_refused(found, asked, n_models):
     ],
 )
 def test_impossible_numbers_are_refused(path, value):
-    fields = json.loads(json.dumps(loaded(*FOUND).as_fields()))
+    fields = json.loads(json.dumps(to_fields(loaded(*FOUND))))
     place = fields
     for step in path[:-1]:
         place = place[step]
     place[path[-1]] = value
     with pytest.raises(FieldError):
-        LoadedOnnxModel.from_fields(fields)
+        convert(fields, LoadedOnnxModel)

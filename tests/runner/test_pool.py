@@ -131,7 +131,7 @@ def test_waiting_for_a_busy_child_has_an_end(tmp_path):
         files = save(tmp_path, linear())
         other = save(tmp_path, linear(), name="other.onnx")
         resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(5)}).resolved
-        (process,) = [slot.process for slot in pool._kept._slots._slots.values()]
+        (process,) = [slot.process for slot in pool._loaded._slots.values()]
         os.kill(process.pid, signal.SIGSTOP)
         busy = threading.Thread(target=pool.predict, args=(files, resolved, {"x": rows(5)}))
         busy.start()

@@ -13,12 +13,12 @@ from own_process import run_apart
 from runner_children import children, is_gone, wait_until
 
 import service
-from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput, OnnxModelCrashed
+from service.errors import DeadlineExceeded, OnnxModelCrashed
+from service.runner.child_requests import ChildRequest, ask
 from service.runner.messages.channel import Channel
+from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import FrameError, Kind, Status
-from service.runner.messages.onnx_models import FieldError
 from service.runner.process import RunnerProcess, RunnerStartFailed
-from service.runner.questions import Question, ask
 
 
 @contextmanager
@@ -56,7 +56,10 @@ def lying(how):
 def unloaded(process, **options):
     """Ask a child that has no model: it answers with a failure, and lives."""
     return process.call(
-        Kind.PREDICT, {"location": "inputs", "start": 0}, {"x": np.zeros((1, 1))}, **options
+        Kind.PREDICT,
+        {"location": "inputs", "start": 0, "each_run": 9.0},
+        {"x": np.zeros((1, 1))},
+        **options,
     )
 
 
@@ -157,7 +160,7 @@ def test_a_request_too_large_harms_nobody():
 def test_a_child_that_answers_nonsense_is_killed(how):
     with lying(how) as process:
         process.wait_ready(30)
-        with pytest.raises(OnnxModelCrashed, match="nonsense"):
+        with pytest.raises(OnnxModelCrashed, match="invalid response"):
             unloaded(process, timeout=10, max_tensor_bytes=1000)
         assert wait_until(lambda: is_gone(process.pid))
         assert not process.is_alive()
@@ -165,11 +168,11 @@ def test_a_child_that_answers_nonsense_is_killed(how):
 
 @pytest.mark.parametrize("how", ["an unknown failure", "no text"])
 def test_a_child_that_reports_an_impossible_failure_is_killed(how):
-    question = Question(Kind.PREDICT, {}, {}, "inputs", InvalidInput, 10.0, 0)
+    request = ChildRequest(Kind.PREDICT, {}, lambda answer: answer, 10.0, {})
     with lying(how) as process:
         process.wait_ready(30)
-        with pytest.raises(OnnxModelCrashed, match="nonsense"):
-            ask(process, question, lambda answer: answer)
+        with pytest.raises(OnnxModelCrashed, match="invalid response"):
+            ask(process, request)
         assert not process.is_alive()
 
 
@@ -194,8 +197,8 @@ def test_a_child_that_closes_its_socket_is_killed():
     ("how", "timeout", "reason"),
     [
         ("never ready", 0.5, "not ready"),
-        ("ready with nonsense", 30, "another language"),
-        ("first another word", 30, "before it was ready"),
+        ("ready with nonsense", 30, "message is invalid"),
+        ("first another word", 30, "not READY"),
         ("dies at start", 30, "exit status 3"),
     ],
 )
@@ -211,7 +214,7 @@ def test_an_answer_the_reader_refuses_costs_the_child_its_life():
         raise FieldError("not this")
 
     with real_child() as process:
-        question = Question(Kind.PROBE, {"device": "cuda:0"}, {}, "inputs", InvalidDataset, 60.0, 0)
-        with pytest.raises(OnnxModelCrashed, match="nonsense"):
-            ask(process, question, refuse)
+        request = ChildRequest(Kind.PROBE, {"device": "cuda:0"}, refuse, 60.0, {})
+        with pytest.raises(OnnxModelCrashed, match="invalid response"):
+            ask(process, request)
         assert not process.is_alive()

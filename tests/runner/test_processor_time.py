@@ -9,7 +9,7 @@ from runner_children import children
 from runner_models import linear, rows, save
 
 from service.runner.pool import RunnerPool
-from service.runner.process import ProcessorTime
+from service.runner.process import CpuTimeLimit
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="the kernel must be Linux")
 SPIN = "while True: pass"
@@ -27,33 +27,33 @@ def limit(pid):
 
 
 def test_a_process_that_nobody_asks_any_more_is_ended_by_the_kernel(spinning):
-    ProcessorTime(spinning.pid, renewed_seconds=0).allow(0.1)
+    CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(0.1)
     assert spinning.wait(60) == -signal.SIGXCPU
 
 
 def test_what_is_allowed_comes_on_top_of_what_was_used(spinning):
     while time.clock_gettime((~spinning.pid << 3) | 2) < 1.2:
         time.sleep(0.05)
-    ProcessorTime(spinning.pid, renewed_seconds=0).allow(3600)
+    CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(3600)
     assert limit(spinning.pid) >= 1.2 + 3600
 
 
 def test_questions_in_a_row_ask_the_kernel_once(spinning):
-    time_of_child = ProcessorTime(spinning.pid, renewed_seconds=1000)
-    time_of_child.allow(10)
+    time_of_child = CpuTimeLimit(spinning.pid, renewed_seconds=1000)
+    time_of_child.extend(10)
     first = limit(spinning.pid)
     assert first != resource.RLIM_INFINITY
     resource.prlimit(spinning.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
-    time_of_child.allow(10)
+    time_of_child.extend(10)
     assert limit(spinning.pid) == first + 5
-    time_of_child.allow(2000)
+    time_of_child.extend(2000)
     assert limit(spinning.pid) >= first + 5
 
 
 def test_a_process_that_is_gone_is_left_alone(spinning):
     spinning.kill()
     spinning.wait()
-    ProcessorTime(spinning.pid).allow(10)
+    CpuTimeLimit(spinning.pid).extend(10)
 
 
 def test_whoever_runs_a_model_is_limited(tmp_path):

@@ -6,7 +6,8 @@ from graph_models import constant, make_model, node, value
 from runner_models import save
 
 from service.errors import InvalidOnnxModel
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 
 X = np.random.default_rng(0).normal(size=(30, 4)).astype(np.float32)
 

@@ -7,7 +7,7 @@ from graph_noise import dropout
 from runner_models import save
 
 from service.errors import InvalidOnnxModel
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 
 N_VALUES, N_CLASSES = 4, 3
 _rng = np.random.default_rng(3)

@@ -9,8 +9,8 @@ from runner_models import N_FEATURES, check_uncertainty, linear, rows, save, wei
 
 from howsure.statistics.measures import column
 from service.errors import InvalidConfig, InvalidDataset, InvalidInput, InvalidOnnxModel
-from service.runner.messages.onnx_models import FieldError
-from service.runner.model_output import Expected
+from service.runner.messages.convert import FieldError
+from service.runner.model_output import output_spec
 
 TOP_K = (1, 5)
 NAMES = ("own", "spread/of.it")
@@ -119,4 +119,4 @@ def test_a_stored_resolution_that_was_damaged_is_refused(pool, tmp_path):
     resolved = load(pool, save(tmp_path, model_of()))[1]
     for damaged in ("own", [1], None):
         with pytest.raises(FieldError):
-            Expected.from_resolved(resolved | {"scalar_outputs": damaged})
+            output_spec(resolved | {"scalar_outputs": damaged})

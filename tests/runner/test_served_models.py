@@ -92,7 +92,7 @@ def test_the_longest_unused_gives_way_and_none_in_use_does(pool, make, resolve, 
 
 
 def test_who_finds_no_room_waits_for_a_while(pool, make, resolve, folder, monkeypatch):
-    monkeypatch.setattr(module, "PATIENCE_SECONDS", 0.2)
+    monkeypatch.setattr(module, "ROOM_WAIT_SECONDS", 0.2)
     endless = resolve(save(folder, endless_above(1000.0), name="endless.onnx"), "endless")
 
     async def body():

@@ -15,7 +15,8 @@ from runner_models import N_FEATURES, endless_above, linear, rows, save, weights
 
 from service.child.requests.media_types import JSON
 from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, PassPlan, serving
+from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, serving
+from service.runner.messages.passes import PassPlan
 from service.runner.model_to_serve import ModelToServe
 
 PASSES = Path(__file__).parents[1] / "data" / "passes"

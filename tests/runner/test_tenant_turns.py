@@ -66,7 +66,7 @@ def test_a_tenant_with_none_finds_a_place_beside_models_that_are_never_idle(pool
 
 
 def test_of_tenants_alike_nobody_gives_way(pool, make, monkeypatch):
-    monkeypatch.setattr("service.runner.served_models.PATIENCE_SECONDS", 0.3)
+    monkeypatch.setattr("service.runner.served_models.ROOM_WAIT_SECONDS", 0.3)
 
     async def body():
         async with at_work(pool, max_models=2) as work:

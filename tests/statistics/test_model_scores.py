@@ -75,20 +75,6 @@ def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
     assert found.brier_multiclass == pytest.approx(expected)
 
 
-def test_confidences_next_to_one_are_told_apart():
-    logits = np.zeros((3, 5))
-    logits[:, 0] = [20.0, 60.0, 700.0]
-    found = scores_of(logits, np.zeros(3, dtype=np.int64), top_k=(1,))
-    assert [row.count for row in found.by_confidence] == [3] * len(found.by_confidence)
-    log_p = log_softmax(logits, axis=1)[:, 0]
-    assert found.nll == pytest.approx(-log_p.mean(), rel=1e-9)
-
-
-def test_is_plain_data(logits, labels):
-    plain = to_plain(scores_of(logits, labels))
-    assert json.loads(json.dumps(plain)) == plain
-
-
 def test_nothing_scores_nothing(logits, labels):
     records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
     assert model_scores(records.take(np.arange(0)), top_k=(1,)) is None

@@ -17,7 +17,7 @@ from storage_rows import (
 from storage_threads import at_once, held_up
 
 from service.errors import Conflict, InvalidInput, NotFound
-from service.jobs.queue import JobSignal, LeaseLost
+from service.jobs.queue import LeaseLost
 from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 
@@ -118,17 +118,11 @@ def test_of_those_who_want_a_name_at_once_one_gets_it(database, calibration):
 
 
 def test_a_calibration_that_has_not_succeeded_is_not_evaluated(database):
-    queued = queue_calibration(database)
-    with pytest.raises(Conflict, match="digits@1 is not ready: it is queued"):
-        queue_evaluation(database, queued)
-    assert names(database, queued) == []
-
-
-@pytest.mark.parametrize("status", ["failed", "cancelled"])
-def test_a_calibration_that_ended_badly_is_not_evaluated(database, status):
-    row = finished_calibration(database, status=status)
-    with pytest.raises(Conflict, match=f"not ready: it is {status}"):
-        queue_evaluation(database, row)
+    failed, queued = finished_calibration(database, status="failed"), queue_calibration(database)
+    for row, status in ((failed, "failed"), (queued, "queued")):
+        with pytest.raises(Conflict, match=f"@{row.version} is not ready: it is {status}"):
+            queue_evaluation(database, row)
+        assert names(database, row) == []
 
 
 @pytest.mark.parametrize("name", NO_NAMES)
@@ -189,31 +183,6 @@ def test_the_evaluations_of_a_calibration_come_as_they_were_made(database, calib
     finished_evaluation(database, other, "d")
     assert names(database, calibration) == wanted
     assert get(database, calibration, "a").result == {"shifted": False}
-
-
-def test_cancelling_what_is_queued_ends_it_at_once(database, calibration):
-    queue_evaluation(database, calibration)
-    cancelled = request_cancel(database, calibration)
-    assert cancelled.status == "cancelled"
-    assert cancelled.finished_at >= cancelled.created_at
-    assert evaluation_queue_of(database).claim() is None
-    assert request_cancel(database, calibration).status == "cancelled"
-
-
-def test_cancelling_what_runs_asks_its_owner(database, calibration):
-    queue_evaluation(database, calibration)
-    queue = evaluation_queue_of(database)
-    job = claimed(queue)
-    asked = request_cancel(database, calibration)
-    assert (asked.status, asked.cancel_requested) == ("running", True)
-    assert queue.renew(job) is JobSignal.CANCEL
-
-
-@pytest.mark.parametrize("status", ["succeeded", "failed"])
-def test_what_has_finished_cannot_be_cancelled(database, calibration, status):
-    finished_evaluation(database, calibration, status=status)
-    with pytest.raises(Conflict, match=f"Evaluation 'rotated' has already {status}"):
-        request_cancel(database, calibration)
 
 
 def test_deleting_returns_the_keys_and_frees_the_name(database, calibration):
@@ -303,15 +272,6 @@ def test_who_evaluates_a_calibration_waits_for_its_end_and_finds_none(database, 
     assert isinstance(refused, NotFound)
 
 
-def test_who_wants_a_name_waits_for_who_takes_it(database, calibration):
-    refused = held_up(
-        database.session(),
-        creates(calibration, calibration.tenant_id),
-        partial(attempt, partial(queue_evaluation, database, calibration)),
-    )
-    assert isinstance(refused, Conflict)
-
-
 def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibration):
     """The one who publishes has the evaluation, and needs its calibration to refer to it."""
     key, files = files_of(calibration)
@@ -332,24 +292,6 @@ def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibr
         then=publish,
     )
     assert keys == sorted([key, result_key])
-
-
-def test_an_evaluation_that_races_with_the_end_of_its_calibration(database):
-    """Either it is there and keeps the calibration, or there is none to evaluate."""
-    for i in range(8):
-        calibration = finished_calibration(database, f"race-{i}")
-        created, deleted = at_once(
-            [
-                partial(attempt, partial(queue_evaluation, database, calibration)),
-                partial(attempt, partial(delete_calibration, database, calibration)),
-            ]
-        )
-        if isinstance(created, NotFound):
-            assert deleted == []
-            assert names(database, calibration) == []
-        else:
-            assert isinstance(deleted, Conflict)
-            assert names(database, calibration) == ["rotated"]
 
 
 def test_a_result_that_races_with_deletions_is_whole_or_was_in_time(database):
@@ -375,22 +317,3 @@ def test_a_result_that_races_with_deletions_is_whole_or_was_in_time(database):
         if not any(found):
             assert stored_evaluation(database, row.id).status == "succeeded"
         assert sorted(key for keys in found for key in keys) in ([], sorted([key, result_key]))
-
-
-def test_two_evaluations_that_are_deleted_at_once_with_their_calibration(database):
-    for i in range(5):
-        calibration = finished_calibration(database, f"race-{i}")
-        keys = []
-        for name in ("a", "b"):
-            key, files = files_of(calibration)
-            finished_evaluation(database, calibration, name, artifacts=files)
-            keys.append(key)
-        found = at_once(
-            [
-                partial(attempt, partial(delete, database, calibration, "a")),
-                partial(attempt, partial(delete, database, calibration, "b")),
-                partial(attempt, partial(delete_calibration, database, calibration)),
-            ]
-        )
-        returned = [key for one in found if isinstance(one, list) for key in one]
-        assert sorted(returned) == sorted(keys)

@@ -2,7 +2,7 @@ from functools import partial
 
 import pytest
 from storage_rows import add_tenant, finished_calibration, queue_calibration, tenant_of
-from storage_threads import at_once, held_up
+from storage_threads import held_up
 
 from service.errors import Conflict, NotFound
 from service.storage.calibrations import CalibrationRepository
@@ -114,14 +114,3 @@ def test_a_promotion_waits_for_a_deletion_and_finds_nothing(database):
     )
     assert isinstance(refused, NotFound)
     assert promoted(database, "digits") == {}
-
-
-def test_promotions_and_deletions_that_race_leave_no_name_to_what_is_gone(database):
-    for i in range(6):
-        name = f"race-{i}"
-        rows = [finished_calibration(database, name) for _ in range(3)]
-        works = [partial(attempt, partial(promote, database, row)) for row in rows]
-        works += [partial(delete, database, row) for row in rows[:2]]
-        at_once(works)
-        assert promoted(database, name) in ({}, {name: 3})
-        assert meaning(database, name) == 3

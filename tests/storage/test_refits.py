@@ -12,10 +12,8 @@ from storage_rows import (
     finished_calibration,
     finished_evaluation,
     new_artifact,
-    promote,
     queue_calibration,
     queue_of,
-    stored,
     tenant_of,
 )
 from storage_threads import at_once, held_up
@@ -25,7 +23,6 @@ from service.errors import Conflict, NotFound
 from service.storage.artifact_store import open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.orphans import remove_orphans
-from service.storage.tenants import default_tenant_id
 
 ROLES = ("model", "model_data", "calibration", "evaluation", "records", "evaluation_records")
 
@@ -114,40 +111,6 @@ def test_a_refit_is_the_next_version_of_the_name_and_has_the_same_files(database
     assert found.created_at > original.created_at
 
 
-def test_what_came_with_an_onnx_model_keeps_it(database):
-    made = uuid.uuid4()
-    onnx_model = {"sha256": "0" * 64, "resolved": {"name": "logits"}}
-    with database.session() as session:
-        source = CalibrationRepository(session, default_tenant_id(session)).add(
-            models.Calibration(
-                id=made,
-                name="digits",
-                config={},
-                data={"samples": 3},
-                onnx_model=onnx_model,
-                versions={"onnx": "1"},
-                warnings=["of the source"],
-            ),
-            [],
-        )
-    queue = queue_of(database)
-    queue.publish(claimed(queue), rows=[], artifacts=[])
-    found = get(database, refit(database, source).id)
-    assert found.onnx_model == onnx_model
-    assert (found.data, found.versions) == ({"samples": 3}, {"onnx": "1"})
-    assert found.warnings == ["refitted"]
-
-
-def test_the_source_stays_as_it_was(database):
-    source = source_of(database)
-    before = get(database, source.id)
-    finished_refit(database, source)
-    after = get(database, source.id)
-    for column in models.Calibration.__table__.columns:
-        assert getattr(after, column.key) == getattr(before, column.key)
-    assert files(after) == files(before)
-
-
 def test_evaluations_stay_with_the_calibration_that_was_evaluated(database):
     source = source_of(database)
     further = new_artifact(source.id, key=f"calibrations/{source.id}/evaluations/x/set")
@@ -193,16 +156,7 @@ def test_files_stay_until_the_last_who_refers_to_them_goes(database, order):
     assert delete(database, rows[2]) == keys_of(source)
 
 
-def test_a_refit_outlives_its_source_and_can_be_fitted_anew(database):
-    source = source_of(database)
-    row = finished_refit(database, source)
-    delete(database, source)
-    assert get(database, row.id).refit_of == source.id
-    again = finished_refit(database, row)
-    assert (again.version, again.refit_of) == (3, row.id)
-
-
-def test_the_sweeper_leaves_the_files_of_a_refit_whose_source_is_gone(database):
+def test_a_refit_outlives_its_source_with_all_files(database):
     source = source_of(database)
     row = finished_refit(database, source)
     store = open_artifact_store("memory://")
@@ -212,17 +166,12 @@ def test_the_sweeper_leaves_the_files_of_a_refit_whose_source_is_gone(database):
     store.delete(delete(database, source))
     assert remove_orphans(database, store, older_than=timedelta(hours=-1)).removed == 1
     assert store.keys() == keys_of(source)
+    again = finished_refit(database, row)
+    assert (again.version, again.refit_of) == (3, row.id)
+    assert get(database, row.id).refit_of == source.id, "though that is gone"
+    assert delete(database, again) == []
     store.delete(delete(database, row))
     assert store.keys() == []
-
-
-def test_a_refit_that_is_cancelled_leaves_the_files_to_its_source(database):
-    source = source_of(database)
-    row = refit(database, source)
-    with database.session() as session:
-        CalibrationRepository(session, row.tenant_id).request_cancel(row.id)
-    assert delete(database, row) == []
-    assert delete(database, source) == keys_of(source)
 
 
 def test_a_source_waits_for_who_fits_it_anew_and_then_leaves_the_files(database):
@@ -265,12 +214,6 @@ def test_refits_and_deletions_that_race_lose_no_file_and_leave_none(database):
         assert not rows or sorted(last[-1]) == keys_of(source)
 
 
-def test_refits_that_race_get_a_version_each(database):
-    source = source_of(database)
-    created = at_once([partial(refit, database, source)] * 6)
-    assert sorted(row.version for row in created) == [2, 3, 4, 5, 6, 7]
-
-
 def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database):
     """Who shares a file is asked anew once nobody can change it.
 
@@ -298,15 +241,3 @@ def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database):
     )
     assert keys == []
     assert [file.key for file in get(database, newest(database).id).artifacts] == [common_file.key]
-
-
-def test_a_refit_may_be_promoted_and_serves_then(database):
-    source = source_of(database)
-    row = finished_refit(database, source)
-    promote(database, "digits", 1)
-    with database.session() as session:
-        repository = CalibrationRepository(session, tenant_of(database))
-        assert repository.resolve("digits").id == source.id
-        repository.promote(row.id)
-        assert repository.resolve("digits").id == row.id
-    assert stored(database, row.id).status == "succeeded"

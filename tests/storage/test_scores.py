@@ -1,3 +1,5 @@
+"""Scores as rows. Nothing here is about a dialect: one is enough."""
+
 import pytest
 from storage_rows import add_tenant, queue_calibration, tenant_of
 
@@ -5,6 +7,11 @@ from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.fit.result import BaselineFit
 from service.storage.fit_results import score_rows, scores_of
+
+
+@pytest.fixture
+def dialect():
+    return "sqlite"
 
 
 def judged(scores=None, evaluation=None):

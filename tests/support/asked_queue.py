@@ -1,5 +1,6 @@
 """The queue of a child in the process of a test, asked as a parent asks it."""
 
+from dataclasses import replace
 from itertools import count
 
 from batch_requests import REFERENCE, infer_body
@@ -9,46 +10,37 @@ from service.child.onnx.predict_queue import BatchQueue
 from service.child.onnx.watchdog import Watchdog
 from service.child.requests.body_decoder import BodyDecoder
 from service.child.requests.media_types import NPY
+from service.runner.child_requests import ChildRequests
 from service.runner.messages.frames import HEADER, parse_header
-from service.runner.messages.onnx_models import LoadOptions, serving
+from service.runner.messages.onnx_models import serving
 from service.runner.messages.predict_batches import (
     Batch,
     Sent,
     decode_batch,
-    decode_report,
+    decode_result,
     encode_batch,
-    encode_report,
+    encode_result,
 )
-from service.runner.model_output import expected_of
-from service.runner.predict_requests import BatchRequest, ReportedBatch, body_kind
+from service.runner.model_output import output_spec
+from service.runner.predict_requests import BatchRequest, BatchResponse, body_kind
 
 WATCHDOG = Watchdog()
 
 
 def load_here(files, trial, *, top_k=(1, 5), passes=(), columns=None):
     """Load a model as a child does; with ``columns`` a second time, for these alone."""
-    found = _load(files, trial, top_k, passes, None)
+    requests = ChildRequests(load_timeout=1.0, run_timeout=1.0, max_classes=1000, threads=1)
+    asked = {"top_k": tuple(top_k), "passes": tuple(passes), "location": "inputs"}
+    found = _load(replace(requests.message(files, "cpu"), **asked), trial)
     if columns is None:
         return found
     measures = [plan.measure for plan in passes]
-    return _load(files, {}, top_k, (), serving(found.found.resolved, measures, columns))
+    narrowed = serving(found.found.resolved, measures, columns)
+    return _load(requests.load(files, narrowed, device="cpu").message, {})
 
 
-def _load(files, trial, top_k, passes, resolved):
-    fields = {
-        "resolved": resolved,
-        "top_k": list(top_k),
-        "max_classes": 1000,
-        "max_nodes": 1000,
-        "device": "cpu",
-        "threads": 1,
-        "location": "inputs",
-        "output": {},
-        "scalar_outputs": [],
-        "passes": [plan.as_dict() for plan in passes],
-    }
-    paths = [str(files.path), *(str(member.path) for member in files.members)]
-    return load(read_files(paths, {}), LoadOptions.from_fields(fields, {}), trial, WATCHDOG)
+def _load(message, trial):
+    return load(read_files(message.paths, {}), message, trial, WATCHDOG)
 
 
 class AskedQueue:
@@ -56,7 +48,7 @@ class AskedQueue:
 
     def __init__(self, model, *, run_rows=8, max_rows=1000, max_bytes=2**22):
         self.queue = BatchQueue(model, BodyDecoder(model.inputs))
-        self.expected = expected_of(model.found.resolved)
+        self.expected = output_spec(model.found.resolved)
         self.limits = {"max_rows": max_rows, "max_bytes": max_bytes, "run_rows": run_rows}
         self.sent, self.answers, self.refusals, self.runs = {}, {}, {}, []
         self._numbers = count(1)
@@ -107,11 +99,11 @@ class AskedQueue:
 
     def _take(self, report, words):
         self.runs.append(len(words))
-        frame = b"".join(encode_report(report, words, sequence=1))
+        frame = b"".join(encode_result(report, words, sequence=1))
         header = parse_header(frame[: HEADER.size])
         end = HEADER.size + header.fields_bytes
-        found = decode_report(header, frame[HEADER.size : end], frame[end:], self.expected.n_words)
-        answers, refused = ReportedBatch(*found).match(
+        found = decode_result(header, frame[HEADER.size : end], frame[end:], self.expected.n_words)
+        answers, refused = BatchResponse(*found).assign(
             self.sent, self.expected, max_rows=self.limits["max_rows"]
         )
         done = {}

@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from service.child.requests.media_types import NPY
-from service.runner.messages.onnx_models import HeadOutputs
 from service.runner.messages.predict_batches import SuppliedColumn
+from service.runner.model_output import HeadOutputs
 from service.runner.predict_requests import BatchLimits, BatchRequest, body_kind
 
 PATIENT_SECONDS = 600.0

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 import numpy as np
-from running_service import calibrate, digits
+from running_service import digits
 
 Document = dict[str, Any]
 
@@ -70,21 +70,6 @@ def digits_set(name: str = "evaluation") -> dict[str, Any]:
     """Return inputs and labels of the digits example."""
     with np.load(io.BytesIO(digits(f"{name}.npz"))) as arrays:
         return dict(arrays)
-
-
-def npz(**arrays: Any) -> bytes:
-    """Return arrays as the bytes of a file."""
-    packed = io.BytesIO()
-    np.savez(packed, **arrays)
-    return packed.getvalue()
-
-
-def calibrated(client: httpx.Client, **parts: Any) -> Document:
-    """Calibrate and return the resource, which has succeeded."""
-    answer = calibrate(client, **parts)
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    assert answer.json()["status"] == "succeeded", answer.json()["error"]
-    return answer.json()
 
 
 def exported(client: httpx.Client, reference: str) -> Document:

@@ -102,7 +102,7 @@ def busy_service_on(folder: Path, *, turns: int = 0, **settings: Any) -> Iterato
             client,
             model=endless_above(1000.0, turns=turns).SerializeToString(),
             calibration=inputs_set(),
-            config=f'{{"name": "{NAME}", "bins": 5}}',
+            config=f'{{"name": "{NAME}", "bins": 5, "folds": 2, "measures": ["margin"]}}',
         )
         assert made.json()["status"] == "succeeded", made.text
         service = BusyService(client, threads, others)

@@ -1,12 +1,8 @@
 """Hypothesis strategies for the arrays of the statistics."""
 
 import numpy as np
-from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
-
-# The first example of a run imports scipy's kernels: no deadline can be fair to it.
-quick = settings(deadline=None, max_examples=60)
 
 
 @st.composite

@@ -3,7 +3,8 @@
 import numpy as np
 from scipy.special import log_softmax
 
-from howsure.statistics.findings import RecordedSet, run_checks
+from howsure.statistics.findings import run_checks
+from howsure.statistics.findings.evidence import RecordedSet
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 

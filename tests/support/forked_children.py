@@ -15,8 +15,9 @@ import sys
 import threading
 import traceback
 
+from service.runner.launch import environment, removed_folder
 from service.runner.messages.channel import Channel
-from service.runner.process import RunnerProcess, RunnerStartFailed, environment, removed_folder
+from service.runner.process import RunnerProcess, RunnerStartFailed
 
 NAME = b"forked_children.py"
 PR_SET_CHILD_SUBREAPER = 36

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import onnxruntime
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 from service.graph.describe import describe_onnx_model
@@ -15,8 +16,15 @@ from service.graph.proto import PREFIX
 from service.graph.serving import build_serving_graph
 
 OPSETS = (11, 12, 13, 17, 18, 21, 23, 26)
+QUICK_OPSETS = (15, 17)
 FLOAT = TensorProto.FLOAT
 MEASURES = ("entropy", "neg_log_pmax", "margin", "neg_log_topk_mass_5")
+
+
+def opsets(*versions):
+    """Return opsets as parameters; all but the first, the last and 15 or 17 are slow."""
+    quick = {versions[0], versions[-1], next((v for v in QUICK_OPSETS if v in versions), None)}
+    return [v if v in quick else pytest.param(v, marks=pytest.mark.slow) for v in versions]
 
 
 def value(name, shape=("N", None), element_type=FLOAT):

@@ -10,7 +10,6 @@ from service.graph.load import load_onnx_model
 from service.graph.proto import PREFIX
 from service.graph.serving import build_serving_graph
 
-ALL_OPSETS = range(11, 27)
 N_INPUTS, N_HIDDEN, N_CLASSES = 6, 8, 5
 RATIO_IS_INPUT_SINCE = 12
 

@@ -4,6 +4,8 @@ To start Python and import the service takes seconds: one process does it once, 
 forked from it. ``started_afresh`` is for the commands that are to show the start, too.
 """
 
+import contextlib
+import io
 import multiprocessing
 import os
 import signal
@@ -11,6 +13,10 @@ import subprocess
 import sys
 import tempfile
 from pathlib import Path
+
+import pytest
+
+from service.cli import main
 
 TIMEOUT = 120
 FORKS = multiprocessing.get_context("forkserver")
@@ -107,6 +113,23 @@ def _run(words: list[str], variables: dict[str, str], folder: Path, out: Path, e
     os.chdir(folder)
     sys.argv = ["howsure", *words]
 
-    from service.cli import main  # noqa: PLC0415 - there already, in the process that is forked
-
     main()
+
+
+def howsure_here(*arguments: object, **settings: str) -> Done:
+    """Run a command in this process: for those that speak to a service, or fail before they log."""
+    words = [str(argument) for argument in arguments]
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
+        patch.setattr(sys, "argv", ["howsure", *words])
+        for name, value in settings.items():
+            patch.setenv(name, value)
+        try:
+            main()
+        except SystemExit as end:
+            status = end.code
+    return subprocess.CompletedProcess(words, status or 0, out.getvalue(), err.getvalue())

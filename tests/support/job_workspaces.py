@@ -15,10 +15,12 @@ from storage_rows import tenant_of
 
 import models
 from service.calibrations.start import start_calibration
-from service.calibrations.uploaded_files import CalibrationUpload, UploadedFile
+from service.calibrations.uploaded_files import CalibrationUpload
 from service.child.requests.limits import BodyLimits
 from service.evaluations.evaluations import get_evaluation, start_evaluation
-from service.jobs.recording import ShardTools
+from service.http.uploads import SpooledFile
+from service.jobs.acceptance import CallContext
+from service.jobs.recording import RecordingContext
 from service.jobs.samples import KeepInputs
 from service.jobs.shards import ThreadShards
 from service.jobs.worker import Workers
@@ -33,6 +35,8 @@ from service.storage.database import Database
 from service.storage.file_locks import SpoolFolder
 from service.workspace import Limits, Workspace
 
+# A configuration that takes little time.
+QUICK = '{"bins": 5, "top_k": [1], "measures": ["neg_log_pmax"], "folds": 2}'
 TOO_LARGE = 1e6
 TRIAL_ROWS = 256
 
@@ -62,7 +66,7 @@ def workspace_on(
     )
     artifacts = open_artifact_store(str(folder / "artifacts"))
     limits = DatasetLimits()
-    shards = ThreadShards(ShardTools(artifacts, runners, OpenModels(artifacts), limits))
+    shards = ThreadShards(RecordingContext(artifacts, runners, OpenModels(artifacts), limits))
     with runners:
         yield kind(
             database=database,
@@ -88,10 +92,10 @@ def working(workspace: Workspace, *, count: int = 1) -> Iterator[Workers]:
         workers.finish(10.0)
 
 
-def uploaded(folder: Path, content: bytes, label: str) -> UploadedFile:
+def uploaded(folder: Path, content: bytes, label: str) -> SpooledFile:
     path = folder / uuid.uuid4().hex
     path.write_bytes(content)
-    return UploadedFile(path, label, hashlib.sha256(content).hexdigest())
+    return SpooledFile(path, label, hashlib.sha256(content).hexdigest(), len(content))
 
 
 def packed(**arrays: np.ndarray) -> bytes:
@@ -130,19 +134,19 @@ def calibrate(
     *,
     onnx_model: bytes | None = None,
     evaluation: bytes | None = None,
-    config: str = '{"bins": 5}',
+    config: str = QUICK,
 ) -> models.Calibration:
     """Queue a calibration and return its row."""
     folder = workspace.spool.path
     onnx_models = [] if onnx_model is None else [uploaded(folder, onnx_model, "model.onnx")]
+    sets = {"calibration": content} | ({} if evaluation is None else {"evaluation": evaluation})
     upload = CalibrationUpload(
-        uploaded(folder, content, "calibration.npz"),
+        {role: (uploaded(folder, data, f"{role}.npz"), None) for role, data in sets.items()},
         config,
         onnx_models,
-        evaluation=None if evaluation is None else uploaded(folder, evaluation, "evaluation.npz"),
     )
     tenant_id = tenant_of(workspace.database)
-    made = start_calibration(workspace, tenant_id, upload)
+    made = start_calibration(CallContext(workspace, tenant_id), upload)
     return _with_files(workspace, tenant_id, made)
 
 
@@ -151,8 +155,7 @@ def evaluate(
 ) -> models.Evaluation:
     """Queue an evaluation and return its row."""
     return start_evaluation(
-        workspace,
-        calibration.tenant_id,
+        CallContext(workspace, calibration.tenant_id),
         str(calibration.id),
         name=name,
         uploaded=uploaded(workspace.spool.path, content, "evaluation.npz"),
@@ -190,3 +193,16 @@ def wait_for(
 
 def ended(job: Job) -> bool:
     return job.status not in models.UNFINISHED
+
+
+def finish(workspace: Workspace, job: Job) -> Job:
+    """Run a queued job to its end, however it ends."""
+    with working(workspace):
+        return wait_for(workspace, job, ended, seconds=120)
+
+
+def succeed(workspace: Workspace, job: Job) -> Job:
+    """Run a queued job, which must succeed."""
+    row = finish(workspace, job)
+    assert row.status == "succeeded", row.error
+    return row

@@ -27,15 +27,15 @@ from service.runner.messages.frames import HEADER, MAGIC, Frame, Header, Kind, S
 from service.runner.messages.open_inference import Wanted
 from service.runner.messages.predict_batches import (
     Batch,
-    Beginning,
-    Part,
-    Refused,
-    Report,
+    BatchResult,
+    RequestError,
+    ResponseHead,
+    RowRange,
     Sent,
     SuppliedColumn,
     decode_batch,
     encode_batch,
-    encode_report,
+    encode_result,
 )
 
 FLOATS = np.zeros(1, np.float32).tobytes()
@@ -56,15 +56,15 @@ class Asked:
         words[:, : self.n_top] = np.arange(self.n_top)
         return words
 
-    def parts(self, **beginning):
-        said = {"rows": 1, "wanted": None, "supplied": {}, **beginning}
-        return [Part(number, 1, Beginning(**said)) for number in self.numbers]
+    def parts(self, **head):
+        said = {"rows": 1, "wanted": None, "supplied": {}, **head}
+        return [RowRange(number, 1, ResponseHead(**said)) for number in self.numbers]
 
     def report(self, parts=None, refused=(), waiting=0, words=None):
         parts = self.parts() if parts is None else parts
         words = self.words(sum(p.rows * p.count for p in parts)) if words is None else words
-        report = Report(list(parts), list(refused), waiting)
-        return encode_report(report, words, sequence=self.header.sequence)
+        result = BatchResult(list(parts), list(refused), waiting)
+        return encode_result(result, words, sequence=self.header.sequence)
 
     def with_word(self, place, value, dtype=np.float32):
         words = self.words()
@@ -88,8 +88,8 @@ class Asked:
 def first(asked, **changes):
     """Return honest parts, of which the first is another."""
     part, *others = asked.parts()
-    said = {"number": part.number, "rows": 1, "beginning": part.beginning, **changes}
-    return [Part(**said), *others]
+    said = {"number": part.number, "rows": 1, "head": part.head, **changes}
+    return [RowRange(**said), *others]
 
 
 LIES = {
@@ -110,24 +110,24 @@ LIES = {
     "a negative number": lambda a: a.report(first(a, number=-1)),
     "one answered twice": lambda a: a.report([*a.parts(), a.parts()[0]]),
     "one answered and refused": lambda a: a.report(
-        refused=[Refused(a.numbers[0], "invalid-input", "m", [])]
+        refused=[RequestError(a.numbers[0], "invalid-input", "m", [])]
     ),
     "one refused twice": lambda a: a.report(
-        a.parts()[1:], refused=[Refused(a.numbers[0], "invalid-input", "m", [])] * 2
+        a.parts()[1:], refused=[RequestError(a.numbers[0], "invalid-input", "m", [])] * 2
     ),
     "refused for no reason": lambda a: a.report(
-        a.parts()[1:], refused=[Refused(a.numbers[0], "no-such-code", "m", [])]
+        a.parts()[1:], refused=[RequestError(a.numbers[0], "no-such-code", "m", [])]
     ),
     "refused at length": lambda a: a.report(
-        a.parts()[1:], refused=[Refused(a.numbers[0], "invalid-input", "m" * 9000, [])]
+        a.parts()[1:], refused=[RequestError(a.numbers[0], "invalid-input", "m" * 9000, [])]
     ),
     "no rows": lambda a: a.report(first(a, rows=0)),
-    "rows below none": lambda a: a.report([*a.parts(), Part(1, -1, None)], words=a.words()),
+    "rows below none": lambda a: a.report([*a.parts(), RowRange(1, -1, None)], words=a.words()),
     "no requests": lambda a: a.report(first(a, count=0)),
     "more requests than there are": lambda a: a.report(
-        [Part(a.numbers[0], 1, a.parts()[0].beginning, len(a.numbers) + 1)]
+        [RowRange(a.numbers[0], 1, a.parts()[0].head, len(a.numbers) + 1)]
     ),
-    "a part out of turn": lambda a: a.report(first(a, beginning=None)),
+    "a part out of turn": lambda a: a.report(first(a, head=None)),
     "two beginnings": lambda a: a.report(
         [*a.parts(rows=2), *a.parts(rows=2)], waiting=1, words=a.words(2 * len(a.numbers))
     ),

@@ -4,8 +4,9 @@ import socket
 import subprocess
 import sys
 
+from service.runner.launch import environment
 from service.runner.messages.channel import Channel
-from service.runner.process import RunnerProcess, environment
+from service.runner.process import RunnerProcess
 
 
 def start_lying(script, *arguments):

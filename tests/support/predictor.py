@@ -14,7 +14,7 @@ from storage_rows import tenant_of
 from service.http.worker_threads import Lane
 from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_request import PredictionOptions, PredictionRequest
-from service.predictions.service import Predicting
+from service.predictions.service import PredictionService
 from service.runner.predict_requests import BatchLimits
 from service.runner.queue_bounds import QueueBounds
 from service.runner.served_models import ServedModels, ServingRoom
@@ -37,7 +37,7 @@ class Predictor:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        predicting: Predicting,
+        predicting: PredictionService,
         models: ServedModels,
         lane: Lane,
         tenant_id: uuid.UUID,
@@ -65,7 +65,7 @@ class Predictor:
                 body=body,
                 tenant_id=self._tenant_id,
                 arrived=self._loop.time(),
-                terms=PredictionOptions("application/json", None, "json", timeout),
+                options=PredictionOptions("application/json", None, "json", timeout),
                 timeout=timeout,
                 answered=answered,
             )
@@ -96,14 +96,14 @@ def predictor_of(workspace: Workspace, *, max_models: int = 1) -> Iterator[Predi
     def on_loop(work: Callable[[], Coroutine[Any, Any, Any]]) -> Any:
         return asyncio.run_coroutine_threadsafe(work(), loop).result(60)
 
-    async def opened() -> tuple[Predicting, ServedModels, Lane]:
+    async def opened() -> tuple[PredictionService, ServedModels, Lane]:
         lane = Lane("predictions", threads=2, queue=2)
         models = workspace.runners.serve(
             limits=BatchLimits(max_rows=1000, max_bytes=2**20, run_rows=128, run_seconds=60.0),
             room=ServingRoom(max_models=max_models, max_memory_bytes=0),
             bounds=QueueBounds(max_rows=4096, max_bytes=2**20),
         )
-        predicting = Predicting(
+        predicting = PredictionService(
             workspace,
             models,
             statistics=Statistics(),

@@ -183,6 +183,7 @@ HEAD_ROWS: Rows = {
     "bin_table": [
         _bin_table(3, "margin", served=True),
         _bin_table(8, "entropy", monotone=True, k=5, lookup="interpolated"),
+        _bin_table(9, "margin", k=5, n_samples=0),
     ],
     "bin": [_bin(3, 0, 3), _bin(3, 1, 3), _bin(3, 2, 3), _bin(8, 0, 1)],
     "score": [

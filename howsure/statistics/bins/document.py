@@ -1,4 +1,4 @@
-"""Rules for the bins of an imported table: what it says must be what it answers."""
+"""Rules for the bins of an imported table: its numbers must agree with one another."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ Message: TypeAlias = Callable[[int], str]
 
 
 class BrokenRule(NamedTuple):
-    """What breaks a rule, as a path within the table, and what was expected of it."""
+    """The path of the value that breaks a rule, and a message with the expected value."""
 
     path: str
     message: str
@@ -24,7 +24,7 @@ class BrokenRule(NamedTuple):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinColumns:
-    """Bins as columns of shape (n_bins,); NaN is a value that the document lacks.
+    """Bins as columns of shape (n_bins,); NaN marks a value missing from the document.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class BinColumns:
 
 
 def is_float32(values: Column) -> NDArray[np.bool_]:
-    """Tell which numbers float32 holds exactly."""
+    """Return which numbers are exact in float32."""
     with np.errstate(over="ignore"):
         return np.asarray(values.astype(np.float32) == values)
 
@@ -54,11 +54,11 @@ def is_float32(values: Column) -> NDArray[np.bool_]:
 def broken_rule(
     bins: BinColumns, *, accuracy: float, n_samples: int, interpolated: bool
 ) -> BrokenRule | None:
-    """Return the first rule that is broken, by bin and then by rule; None if all hold.
+    """Return the first broken rule, by bin and then by rule; None if all hold.
 
-    Edges ascend without gaps and are exact in float32; a bin has no more hits than samples and a
-    probability within its interval; weight and odds ratio, where they are given, follow from the
-    rest; counts sum to ``n_samples``; means of an interpolated table ascend.
+    Edges ascend without gaps and are exact in float32. A bin has at most as many hits as samples,
+    and its probability lies in its interval. Weight and odds ratio, if present, agree with the
+    other values. Counts sum to ``n_samples``. Means of an interpolated table ascend.
     """
     rules = [*_edge_rules(bins), *_count_rules(bins), *_derived_rules(bins, accuracy, n_samples)]
     broken = np.stack([mask for _, mask, _ in rules])
@@ -66,7 +66,7 @@ def broken_rule(
         place = int(broken.any(axis=0).argmax())
         name, _, message = rules[int(broken[:, place].argmax())]
         return BrokenRule(f"bins[{place}].{name}", message(place))
-    # Python's integers: a sum of such counts may be beyond int64.
+    # Python integers: the sum may exceed int64.
     total = sum(bins.counts.tolist())
     if total != n_samples:
         return BrokenRule(
@@ -131,7 +131,7 @@ def _count_rules(bins: BinColumns) -> list[tuple[str, NDArray[np.bool_], Message
 def _derived_rules(
     bins: BinColumns, accuracy: float, n_samples: int
 ) -> list[tuple[str, NDArray[np.bool_], Message]]:
-    """Return the rules of numbers that follow from others."""
+    """Return the rules for values that follow from others."""
     with np.errstate(over="ignore", divide="ignore"):
         odds = odds_ratio(bins.probability, accuracy)
     return [
@@ -160,7 +160,7 @@ def _follows(name: str, given: Column, computed: Column) -> tuple[str, NDArray[n
 
 
 def _broken_mean(means: Column) -> BrokenRule | None:
-    """Refuse means that an interpolation could not run through."""
+    """Return the first mean that does not ascend, as interpolation requires."""
     before = np.concatenate([[-np.inf], means[:-1]])
     broken = ~(means > before)
     if not broken.any():

@@ -10,9 +10,9 @@ UNDERFLOW = np.float32(1e-37)
 def midpoints(lower: Uncertainty, upper: Uncertainty) -> Edges:
     """Return a float32 edge ``e`` with ``lower <= e < upper``, half-way where float32 allows.
 
-    The mean is taken in float64. Where it rounds onto the upper value, which a right-closed bin
-    would then swallow, the lower value is the edge. No edge stands below float32's normal range,
-    where it would part values that are one block.
+    The mean is computed in float64. If it rounds to the upper value, which a right-closed bin would
+    then include, the edge is the lower value. No edge lies below float32's normal range, because
+    values there form one block.
 
     Parameters
     ----------
@@ -39,26 +39,16 @@ def quantile_edges(uncertainty: Uncertainty, n_bins: int) -> Edges:
     uncertainty : ndarray of float32, shape (n_samples,)
         Finite, at least one.
     n_bins : int
-        Bins asked for, at least 1.
+        Number of bins requested, at least 1.
 
     Returns
     -------
     ndarray of float32, shape (n_found + 1,)
         Ascending, from ``-inf`` to ``inf``; ``1 <= n_found <= n_bins``.
-
-    Raises
-    ------
-    ValueError
-        If there is no sample, a value is not finite, or ``n_bins`` is below 1.
     """
-    values = as_uncertainty(uncertainty)
-    if values.size == 0:
-        raise ValueError("uncertainty must hold at least one sample")
-    if n_bins < 1:
-        raise ValueError(f"n_bins must be at least 1, not {n_bins}")
-    values = np.sort(np.where(np.abs(values) < UNDERFLOW, UNDERFLOW, values))
+    values = np.sort(np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty))
     quantiles = np.arange(1, n_bins, dtype=np.int64) * values.size // n_bins
-    # Fewer samples than bins: no edge below the least sample, which would close an empty bin.
+    # With fewer samples than bins, no edge may lie below the smallest sample: its bin is empty.
     below = values[quantiles[quantiles > 0] - 1]
     block_ends = np.unique(np.searchsorted(values, below, side="right"))
     block_ends = block_ends[block_ends < values.size]

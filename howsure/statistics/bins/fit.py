@@ -15,7 +15,7 @@ from howsure.statistics.bins.table import BinTable
 
 @dataclass
 class _Block:
-    """Adjacent bins that became one: the first of them, and their sums."""
+    """Adjacent bins merged into one: the index of the first, and their sums."""
 
     start: int
     hits: int
@@ -73,11 +73,11 @@ def fit_bin_table(
     hits : ndarray of bool, shape (n_samples,)
         Whether the event holds.
     n_bins : int
-        Bins asked for; ties and pooling may leave fewer.
+        Number of bins requested; ties and pooling may leave fewer.
     prior_strength : float
-        ``m``, the samples the prior counts for.
+        ``m``: the weight of the prior, in samples.
     interval : IntervalOptions, optional
-        The exact interval at level .95 unless said otherwise.
+        By default the exact interval at level 0.95.
     lookup : {"step", "interpolated"}
         ``interpolated`` implies ``monotone``.
     monotone : bool
@@ -92,6 +92,10 @@ def fit_bin_table(
     monotone = monotone or lookup == "interpolated"
     values = as_uncertainty(uncertainty)
     hits = as_hits(hits, n_samples=values.size)
+    if values.size == 0:
+        raise ValueError("uncertainty must hold at least one sample")
+    if n_bins < 1:
+        raise ValueError(f"n_bins must be at least 1, not {n_bins}")
     edges = quantile_edges(values, n_bins)
     prior = fit_prior(hits, prior_strength)
     bins = assign_bins(values, edges)
@@ -127,16 +131,16 @@ LEAST_SAMPLES_PER_BIN = 25
 
 @dataclass(frozen=True)
 class BinCandidate:
-    """A number of bins that was tried.
+    """A number of bins tried in cross-validation.
 
     Attributes
     ----------
     n_bins : int
-        Bins asked for.
+        Number of bins requested.
     nll_mean, nll_std : float or None
         Negative log-likelihood over folds, nats.
     ece : float or None
-        Mean expected calibration error over folds. For the reader: nothing is chosen by it.
+        Mean expected calibration error over folds. Reported only; the choice ignores it.
     """
 
     n_bins: int
@@ -146,7 +150,7 @@ class BinCandidate:
 
 
 def candidate_bins(n_samples: int) -> tuple[int, ...]:
-    """Return the numbers of bins that leave 25 samples to a bin; one bin is always allowed."""
+    """Return the numbers of bins with at least 25 samples per bin; one bin is always allowed."""
     return tuple(
         n_bins
         for n_bins in CANDIDATES
@@ -157,21 +161,21 @@ def candidate_bins(n_samples: int) -> tuple[int, ...]:
 def choose_bins(n_bins: Sequence[int], nll: Floats) -> int:
     """Return the fewest bins whose score is not clearly worse than the best.
 
-    That is: whose negative log-likelihood exceeds the least by at most one standard error of the
-    paired difference over folds. Expected calibration error would choose a single bin, which has
-    none, and on folds of 500 samples is mostly noise.
+    "Not clearly worse" means: the negative log-likelihood exceeds the smallest one by at most one
+    standard error of the paired difference over folds. Expected calibration error would choose a
+    single bin, whose error is 0, and on folds of 500 samples it is mostly noise.
 
     Parameters
     ----------
     n_bins : sequence of int
         Ascending.
     nll : ndarray of float64, shape (n_candidates, n_folds)
-        ``inf`` where a fold's is; such a candidate is passed over while another is finite.
+        A candidate with an ``inf`` is skipped unless every candidate has one.
 
     Returns
     -------
     int
-        The fewest of all without folds to compare by.
+        The smallest number of bins if there are fewer than two folds.
     """
     finite = np.flatnonzero(np.isfinite(nll).all(axis=1))
     if nll.shape[1] < 2 or finite.size == 0:  # noqa: PLR2004 -- no standard error

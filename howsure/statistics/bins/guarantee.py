@@ -1,4 +1,4 @@
-"""Guarantees for all bins at once, and the labels that narrower intervals need."""
+"""Guarantees for all bins at once, and the number of labels that narrower intervals need."""
 
 from dataclasses import dataclass
 
@@ -12,21 +12,21 @@ LEAST_PER_BIN = 2
 
 @dataclass(frozen=True)
 class Guarantee:
-    """How far the true probabilities may lie from the hit rates of a table.
+    """A bound on the distance between true probabilities and the hit rates of a table.
 
     Attributes
     ----------
     width : float or None
         With probability ``1 - alpha``, all ``|p_i - hits_i / counts_i|`` are at most this; None
-        where a condition fails.
+        if a condition fails.
     alpha : float
     n_compared : int
-        Bins that the promise covers: those of the table if number and measure were fixed
-        beforehand, else those of all candidates.
+        Number of bins covered: those of the table if the number of bins and the measure were fixed
+        in advance, otherwise those of all candidates.
     reasons : tuple of str
-        Which conditions fail; empty where ``width`` is given.
+        Failed conditions; empty if ``width`` is given.
     sentence : str
-        The same for the reader.
+        The result in words.
     """
 
     width: float | None
@@ -46,17 +46,17 @@ def guarantee(
 ) -> Guarantee:
     """Return the distribution-free guarantee of uniform-mass bins: Gupta & Ramdas 2021, Theorem 3.
 
-    ``sqrt(log(2 C / alpha) / (2 (floor(n / B) - 1)))``, without sample splitting: the same data
-    give edges and hit rates.
+    ``sqrt(log(2 C / alpha) / (2 (floor(n / B) - 1)))``, without sample splitting: edges and hit
+    rates come from the same data.
 
     Parameters
     ----------
     table : BinTable
     fixed : bool
-        Whether the caller fixed the number of bins and the measure, so that ``C`` is ``B``.
+        Whether the caller fixed the number of bins and the measure. ``C`` is then ``B``.
     n_candidate_bins : int
-        ``C`` where they were chosen: the bins of all tables among which this one was picked,
-        numbers of bins and measures together.
+        ``C`` if they were chosen: the bins of all candidate tables, over numbers of bins and
+        measures.
     alpha : float
         In (0, 1).
     ties : bool
@@ -114,16 +114,15 @@ def widest_bin(table: BinTable) -> int:
 
 
 def labels_needed(table: BinTable, *, half_width: float = HALF_WIDTH) -> int | None:
-    """Return about how many more samples bring the widest interval within ``half_width``.
+    """Return about how many more samples narrow the widest interval to ``half_width``.
 
-    Supposing that the bin's probability is what it seems, and that it gets the share of new
-    samples that it has of the old ones. The regularised probability is taken: one hit of one
-    sample would promise that nothing but hits will follow.
+    This assumes that the bin's probability is correct and that its share of new samples equals its
+    share so far. It uses the regularised probability: the plain rate of one hit in one sample is 1.
 
     Returns
     -------
     int or None
-        0 where the interval is narrow enough; None where 10,000 times the samples are not enough.
+        0 if the interval is narrow enough; None if 10,000 times the samples are not enough.
     """
     widest = widest_bin(table)
     if table.upper[widest] - table.lower[widest] <= 2.0 * half_width:

@@ -13,18 +13,16 @@ from scipy.special import betaincinv, ndtri
 from howsure.statistics.arrays import Counts, Rates
 from howsure.statistics.bins.prior import BetaPrior
 
-__all__ = ["INTERVALS", "IntervalOptions", "binomial_interval"]
-
 
 def clopper_pearson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
     """Return the exact interval of Clopper & Pearson (1934).
 
     With ``delta = 1 - level``: the ``delta / 2`` quantile of Beta(k, n - k + 1) and the
     ``1 - delta / 2`` quantile of Beta(k + 1, n - k); 0 at ``k = 0`` and 1 at ``k = n``. It covers
-    at least ``level`` whatever the true probability.
+    at least ``level`` for every true probability.
     """
     tail, misses = (1.0 - level) / 2.0, counts - hits
-    # maximum() only keeps the unused branch free of a parameter of 0.
+    # maximum() avoids a parameter of 0 in the branch that where() discards.
     lower = np.where(hits > 0, betaincinv(np.maximum(hits, 1), misses + 1, tail), 0.0)
     upper = np.where(misses > 0, betaincinv(hits + 1, np.maximum(misses, 1), 1.0 - tail), 1.0)
     return lower, upper
@@ -33,8 +31,8 @@ def clopper_pearson(hits: Counts, counts: Counts, level: float) -> tuple[Rates, 
 def hoeffding(hits: Counts, counts: Counts, level: float) -> tuple[Rates, Rates]:
     """Return ``k/n -+ sqrt(log(2 / delta) / (2 n))``, clipped to [0, 1]: Oberman et al., eq. (4).
 
-    With ``delta = 1 - level``. It covers at least ``level`` whatever the true probability, and is
-    wide for it. Everything, [0, 1], where ``n`` is 0.
+    With ``delta = 1 - level``. It covers at least ``level`` for every true probability, and is
+    wide. It is [0, 1] if ``n`` is 0.
     """
     at_least_one = np.maximum(counts, 1)
     rates = hits / at_least_one
@@ -99,16 +97,16 @@ INTERVALS: dict[str, Callable[..., tuple[Rates, Rates]]] = {
 
 @dataclass(frozen=True)
 class IntervalOptions:
-    """Which interval a bin table gives.
+    """The interval of a bin table.
 
     Attributes
     ----------
     method : str
         A name in `INTERVALS`.
     level : float
-        Probability that an interval holds the truth, in (0, 1).
+        Probability that an interval contains the true value, in (0, 1).
     simultaneous : bool
-        Whether ``level`` is that of all bins together, by Bonferroni's inequality.
+        Whether ``level`` applies to all bins together, by Bonferroni's inequality.
 
     Raises
     ------
@@ -150,7 +148,7 @@ def binomial_interval(
     prior : BetaPrior
     options : IntervalOptions
     n_bins : int, optional
-        How many bins share a simultaneous level, if not all that are given.
+        Number of bins that share a simultaneous level; by default ``len(counts)``.
     """
     level = options.level_of_each(len(counts) if n_bins is None else n_bins)
     method = INTERVALS[options.method]

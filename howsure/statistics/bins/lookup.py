@@ -32,7 +32,7 @@ class BinLookup:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LookupTable:
-    """Bins by ascending uncertainty, as far as answers depend on them.
+    """The part of a bin table that lookups need, by ascending uncertainty.
 
     Sequences are converted to arrays, and intervals widened to hold their probability.
 
@@ -43,7 +43,7 @@ class LookupTable:
     probability, lower, upper : ndarray of float64, shape (n_bins,)
         The regularised probability of each bin and its interval.
     mean_uncertainty : ndarray of float64, shape (n_bins,)
-        Where the interpolated lookup takes the bin's probability.
+        Where the interpolated lookup takes the probability of the bin.
     lookup : {"step", "interpolated"}
 
     Raises
@@ -84,7 +84,7 @@ class LookupTable:
 
     @property
     def n_bins(self) -> int:
-        """How many bins there are."""
+        """Number of bins."""
         return len(self.edges) - 1
 
     def look_up(self, uncertainty: Uncertainty) -> BinLookup:
@@ -103,7 +103,7 @@ class LookupTable:
         lower, upper = self.lower[bins], self.upper[bins]
         if self.lookup == "step":
             return BinLookup(bins, self.probability[bins], lower, upper)
-        # By way of float32, to which the bins were assigned.
+        # Via float32, because bins are assigned in float32.
         values = np.asarray(uncertainty, np.float32).astype(np.float64)
         probability = np.interp(values, self.mean_uncertainty, self.probability)
         return BinLookup(

@@ -1,4 +1,4 @@
-"""The prior that regularises hit rates."""
+"""The prior of hit rates, and regularised hit rates."""
 
 from dataclasses import dataclass
 
@@ -84,10 +84,8 @@ def fit_prior(hits: Hits, strength: float = 1.0) -> BetaPrior:
     Raises
     ------
     ValueError
-        If there is no sample, or ``strength`` is not positive.
+        If ``strength`` is not positive.
     """
-    if hits.size == 0:
-        raise ValueError("hits must hold at least one sample")
     n_hits = np.count_nonzero(hits)
     accuracy = float(prior_accuracy(np.asarray(n_hits), hits.size))
     return BetaPrior(accuracy, strength, degenerate=n_hits in (0, hits.size))
@@ -128,5 +126,5 @@ def posterior_mean(hits: Counts, counts: Counts, prior: BetaPrior) -> Rates:
 def regularised_rate(
     hits: Counts, counts: Counts, accuracy: Rates | float, strength: float
 ) -> Rates:
-    """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast: one formula for all tables."""
+    """Return ``(k + m p_A) / (n + m)`` for arrays that broadcast."""
     return np.asarray((hits + strength * accuracy) / (counts + strength), dtype=np.float64)

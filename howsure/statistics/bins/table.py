@@ -1,4 +1,4 @@
-"""The bin table: what turns an uncertainty into a probability with an interval."""
+"""The bin table: from an uncertainty to a probability with an interval."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ __all__ = ["BinLookup", "BinTable", "Lookup"]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BinTable(LookupTable):
-    """A fitted lookup table, with the counts that it was made from.
+    """A fitted lookup table with its counts.
 
     Attributes
     ----------
@@ -40,7 +40,7 @@ class BinTable(LookupTable):
 
     @property
     def n_samples(self) -> int:
-        """How many samples the table was fitted on."""
+        """Number of samples that the table was fitted on."""
         return int(self.counts.sum())
 
     @property

@@ -1,1 +1,1 @@
-"""Calibrators on arrays: functions from a few numbers a sample to the probability of a hit."""
+"""Calibrators on arrays: from a few numbers per sample to the probability of a hit."""

@@ -31,12 +31,12 @@ class LogisticFit:
 
 
 def fit_logistic(features: Floats, hits: Hits) -> LogisticFit:
-    """Fit by Newton's method, with a trace of a ridge.
+    """Fit by Newton's method with a very small ridge penalty.
 
-    The ridge, half of `PENALTY` times the squared slopes of the standardised features, moves
-    no fit that the data determine; where they separate hits from misses, so that the likelihood
-    alone has no maximum, it keeps the slopes finite. Without a hit, or without a miss, slopes are 0
-    and the probability is ``(k + 1/2) / (n + 1)``, as a bin table's prior has it.
+    The penalty is half of `PENALTY` times the squared slopes of the standardised features. It has
+    no visible effect if the data determine the fit, and keeps slopes finite if the features
+    separate hits from misses. Without hits, or without misses, slopes are 0 and the probability is
+    ``(k + 1/2) / (n + 1)``, as in the prior of a bin table.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ def fit_logistic(features: Floats, hits: Hits) -> LogisticFit:
     if n_hits in (0, n_samples):
         return LogisticFit(start, np.zeros(n_features))
     centre, scale = features.mean(axis=0), features.std(axis=0)
-    # Not by the scale: of equal values the mean may be a last bit off, and so may they from it.
+    # Not by the scale: rounding of the mean can give equal values a tiny standard deviation.
     varies = np.ptp(features, axis=0) > 0.0
     design = np.ones((n_samples, 1 + int(varies.sum())))
     design[:, 1:] = (features[:, varies] - centre[varies]) / scale[varies]
@@ -72,7 +72,7 @@ def quadratic_features(x: Floats) -> Floats:
 def fit_quadratic_logistic(x: Floats, hits: Hits) -> LogisticFit:
     """Fit ``log-odds = c + a x + b x^2``; with ``b = 0`` it is Platt's scaling (Platt 1999).
 
-    The parabola may turn, so that the most certain samples rank lower.
+    The parabola may turn, so the most certain samples may get lower probabilities.
     """
     return fit_logistic(quadratic_features(x), hits)
 
@@ -85,7 +85,7 @@ def beta_features(log_mass: Floats, log_rest: Floats) -> Floats:
 def fit_beta_calibration(log_mass: Floats, log_rest: Floats, hits: Hits) -> LogisticFit:
     """Fit ``log-odds = c + a log s - b log(1 - s)`` with ``a, b >= 0``: Kull et al. 2017, eq. (3).
 
-    A slope that comes out negative is set to 0 and the rest fitted again, as the authors do.
+    A negative slope is set to 0 and the others are fitted again, as the authors do.
     """
     features = beta_features(log_mass, log_rest)
     kept = np.ones(2, dtype=np.bool_)

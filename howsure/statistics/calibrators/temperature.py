@@ -17,10 +17,10 @@ def fit_temperature(log_sum_exp: NDArray[np.float32], label_logit: NDArray[np.fl
     """Return the temperature of least mean ``log sum exp((z - z_(1)) / T) - (z_y - z_(1)) / T``.
 
     That is the multiclass negative log-likelihood: Guo et al. 2017, section 4.2. The mean of the
-    first term is kept at 24 temperatures, and interpolated in between: its logarithm, by monotone
-    cubics in log T. The search ends at the ends of the grid: labels that are always right have
-    the least temperature, not 0. Rows whose label has probability 0 are lost at every temperature
-    and left out; 1 where no row is left.
+    first term is stored at 24 temperatures. Its logarithm is interpolated by monotone cubics in
+    log T. The search is limited to the grid, so predictions that are always right get the lowest
+    temperature and not 0. Rows whose label has probability 0 are left out, because their loss is
+    infinite at every temperature. The result is 1 if no row is left.
 
     Parameters
     ----------
@@ -53,9 +53,9 @@ def scaled_neg_log_mass(
 ) -> Floats:
     """Return ``-log`` of the mass of the ``k`` top classes after scaling, shape (n_samples,).
 
-    Made at the grid's temperatures, and interpolated in between as a whole: a difference of two
-    interpolated logarithms would be as wrong for a mass next to 1 as for any other. For ``k > 1``
-    masses within 1e-7 or so of 1 are not told apart.
+    It is computed at the temperatures of the grid and then interpolated: a difference of two
+    interpolated logarithms would lose its relative precision for a mass next to 1. For ``k > 1``
+    masses closer to 1 than about 1e-7 are indistinguishable.
 
     Parameters
     ----------

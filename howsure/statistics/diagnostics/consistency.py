@@ -1,4 +1,4 @@
-"""Whether a calibration error is more than chance: consistency bands and a permutation test."""
+"""Tests whether a calibration error exceeds chance: consistency bands and a permutation test."""
 
 from dataclasses import dataclass, field
 
@@ -16,13 +16,14 @@ RESAMPLES = 2000
 def ece_permutation_test(
     table: BinTable, judged: Predictions, *, rng: np.random.Generator, resamples: int = RESAMPLES
 ) -> float:
-    """Return how often chance alone parts the hits as unevenly between fit and judged set.
+    """Return the p-value of a calibration error: the chance of one at least as large.
 
-    If the bins' probabilities are the same in both, then, given all hits of a bin, any of its
-    samples are as likely to have had them: hits are dealt anew, hypergeometrically, the table is
-    made from those of the fit, and its error taken on the rest. Unlike the consistency band, this
-    does not take the probabilities served for the truth, which those of a table fitted on one
-    error in thousands of samples are far from. Exact for a step table that was not pooled.
+    Under the null hypothesis a bin has the same probability in the fitted and in the judged set.
+    Given all hits of a bin, every assignment of hits to its samples is then equally likely. Hits
+    are redrawn from the hypergeometric distribution, the table is refitted, and its error is
+    computed on the judged set. Unlike the consistency band, this does not assume that the served
+    probabilities are true, which is far from correct for a table fitted on one error in thousands
+    of samples. The test is exact for a step table without pooling.
 
     Returns
     -------
@@ -35,13 +36,13 @@ def ece_permutation_test(
     misses = table.counts + counts - hits
     dealt = rng.hypergeometric(hits, misses, counts, size=(resamples, table.n_bins))
     held = np.flatnonzero(counts)
-    # An interpolated table serves, on average over a bin, something else than the bin's own.
+    # The mean probability that an interpolated table serves in a bin differs from the bin's own.
     off = judged.occupied.probability - table.probability[held]
     accuracy = prior_accuracy((hits - dealt).sum(axis=1, keepdims=True), table.n_samples)
     refitted = regularised_rate(hits - dealt, table.counts, accuracy, table.prior.strength)
     probability = refitted[:, held] + off
     errors = np.abs(dealt[:, held] / counts[held] - probability) @ judged.occupied.weights
-    observed = ece(judged) * (1.0 - 1e-9)  # the deal that was observed counts, to the last bit
+    observed = ece(judged) * (1.0 - 1e-9)  # the observed assignment counts, in spite of rounding
     return float((1 + np.count_nonzero(errors >= observed)) / (1 + resamples))
 
 
@@ -52,7 +53,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class ConsistencyBand:
-    """A calibration error beside those of a world in which the probabilities served are true.
+    """A calibration error, and its distribution if the served probabilities are true.
 
     Attributes
     ----------
@@ -61,15 +62,15 @@ class ConsistencyBand:
     observed : float
         Its value on the data.
     median, upper : float
-        Median and 99 % point over resampled labels. A value above ``upper`` is more than chance
-        makes of a calibrated table.
+        Median and 99 % quantile over resampled labels. A calibrated table rarely has a value above
+        ``upper``.
     resamples : int
-        How often labels were drawn.
+        Number of resamples.
     refitted : bool
-        Whether the table was made again from drawn labels, too. Where it was not, the band leaves
-        out the noise of the fit, and is somewhat too low.
+        Whether the table was refitted to each resample. Otherwise the band ignores the noise of
+        the fit and is slightly too low.
     consistent : bool
-        Whether the value could come of a calibrated table.
+        Whether the value is consistent with a calibrated table.
     """
 
     score: str
@@ -94,11 +95,11 @@ def evaluation_band(
     seed: int,
     resamples: int = CONSISTENCY_RESAMPLES,
 ) -> ConsistencyBand | None:
-    """Return the band of ``ece`` for a table judged on other samples than it was fitted on.
+    """Return the band of ``ece`` for a table judged on samples that it was not fitted on.
 
-    Labels of both sets are drawn from the table's own probabilities, bin by bin from the mean of
-    its samples; the probabilities are then made again, with edges and pooled bins as they are, and
-    judged on the drawn labels.
+    Labels of both sets are drawn from the table's own probabilities, using the mean in each bin.
+    The probabilities are then refitted with the same edges and pooled bins, and judged on the drawn
+    labels.
 
     Parameters
     ----------
@@ -134,11 +135,10 @@ def cross_validated_band(
     seed: int,
     resamples: int = CONSISTENCY_RESAMPLES,
 ) -> ConsistencyBand | None:
-    """Return the band of the mean of ``ece`` over folds.
+    """Return the band of the mean of ``ece`` over folds; None without an observed mean.
 
-    Drawn as in `evaluation_band`; each fold is judged by the drawn labels of the others, in the
-    bins of ``table``, which the tables of single folds have but for a few samples at the edges.
-    None without an observed mean.
+    Labels are drawn as in `evaluation_band`. Each fold is judged by a refit to the drawn labels of
+    the other folds, in the bins of ``table``. Tables of single folds have nearly the same bins.
     """
     if observed is None:
         return None
@@ -157,9 +157,9 @@ def cross_validated_band(
 def confidence_band(
     probability: Rates, observed: float | None, *, seed: int, resamples: int = CONSISTENCY_RESAMPLES
 ) -> ConsistencyBand | None:
-    """Return the band of ``ece_15`` for probabilities as they are: only judging labels are drawn.
+    """Return the band of ``ece_15`` for given probabilities; None without an observed value.
 
-    None without an observed value.
+    Only the labels that judge are drawn.
     """
     if observed is None:
         return None
@@ -176,8 +176,8 @@ def confidence_band(
 class _Cells:
     """Samples of one set in the bins of a table.
 
-    ``shares[b, c]`` is by how much the probability of bin ``c`` moves the mean probability served
-    to the samples of bin ``b``: None where they are the bin's own, as a step table serves.
+    ``shares[b, c]`` is the weight of the probability of bin ``c`` in the mean probability served in
+    bin ``b``. It is None for a step table, which serves the bin's own probability.
     """
 
     bins: BinIndex
@@ -218,7 +218,7 @@ def _hat_shares(
 
 
 def _draw(rng: np.random.Generator, counts: Counts, mean: Rates, resamples: int) -> Counts:
-    # Resamples run along the last axis: the generator keeps its tables while count and mean stay.
+    # Resamples are the last axis: the generator reuses its tables while count and mean are equal.
     chance = np.clip(mean, 0.0, 1.0)
     shape = (len(counts), resamples)
     return rng.binomial(counts[:, np.newaxis], chance[:, np.newaxis], size=shape)

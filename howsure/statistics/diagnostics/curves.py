@@ -12,16 +12,16 @@ from howsure.statistics.ranking import RankedSamples, downsample
 
 @dataclass(frozen=True, eq=False)
 class RocCurve:
-    """What a threshold finds among the samples of ``U > threshold``; errors are the positives.
+    """The ROC curve of flagging ``U > threshold``; errors are the positives.
 
     Attributes
     ----------
     threshold : ndarray of float64, shape (n_points,)
-        Descending; the last, which flags all, is ``-inf``.
+        Descending; the last is ``-inf`` and flags all samples.
     false_positive_rate : ndarray of float64, shape (n_points,)
-        Share of the hits that is flagged, from 0 to 1.
+        Flagged share of the hits, from 0 to 1.
     true_positive_rate : ndarray of float64, shape (n_points,)
-        Share of the errors that is flagged, from 0 to 1.
+        Flagged share of the errors, from 0 to 1.
     """
 
     threshold: Rates
@@ -32,8 +32,8 @@ class RocCurve:
 def roc_curve(ranked: RankedSamples) -> RocCurve | None:
     """Return the curve, or None without a hit or without an error.
 
-    From (0, 0), where nothing is flagged, to (1, 1); equal values are flagged together, and the
-    area under straight lines between the points counts their ties half.
+    The curve runs from (0, 0), where nothing is flagged, to (1, 1). Equal values are flagged
+    together, so the area under straight lines between the points counts a tie half.
     """
     n_errors = ranked.n_errors
     n_hits = ranked.n_samples - n_errors
@@ -50,16 +50,16 @@ def roc_curve(ranked: RankedSamples) -> RocCurve | None:
 
 @dataclass(frozen=True, eq=False)
 class PrecisionRecallCurve:
-    """What a threshold finds among the samples of ``U > threshold``; errors are the positives.
+    """The precision-recall curve of flagging ``U > threshold``; errors are the positives.
 
     Attributes
     ----------
     threshold : ndarray of float64, shape (n_points,)
-        Descending; the last, which flags all, is ``-inf``.
+        Descending; the last is ``-inf`` and flags all samples.
     precision : ndarray of float64, shape (n_points,)
-        Share of errors among the flagged; at the end, that of all samples.
+        Share of errors among flagged samples; the last is the error rate of all samples.
     recall : ndarray of float64, shape (n_points,)
-        Share of the errors that is flagged, ascending to 1.
+        Flagged share of the errors, ascending to 1.
     """
 
     threshold: Rates
@@ -70,8 +70,8 @@ class PrecisionRecallCurve:
 def precision_recall_curve(ranked: RankedSamples) -> PrecisionRecallCurve | None:
     """Return the curve, or None without an error.
 
-    Where nothing is flagged there is no precision, hence no point: the curve starts at the
-    samples of greatest uncertainty. scikit-learn adds a point of precision 1 there.
+    The curve has no point where nothing is flagged, because precision is undefined there; it starts
+    at the samples of greatest uncertainty. scikit-learn adds a point of precision 1.
     """
     if ranked.n_errors == 0:
         return None
@@ -86,16 +86,16 @@ def precision_recall_curve(ranked: RankedSamples) -> PrecisionRecallCurve | None
 
 @dataclass(frozen=True, eq=False)
 class RiskBand:
-    """The exact interval of the risk at each point of the risk-coverage curve, by itself.
+    """The exact interval of the risk at each single point of the risk-coverage curve.
 
-    Not one for a threshold that was chosen by looking at the curve: that is what the tests of
-    `howsure.statistics.selective` are for.
+    It is not valid for a threshold chosen by looking at the curve; use
+    `howsure.statistics.selective` for that.
 
     Attributes
     ----------
     level : float
     accepted, errors : ndarray of int64, shape (n_points,)
-        Samples at or below the threshold, and those of them without a hit.
+        Samples at or below the threshold, and errors among them.
     lower, upper : ndarray of float64, shape (n_points,)
     """
 
@@ -123,9 +123,9 @@ class RiskCoverageCurve:
     threshold : ndarray of float32, shape (n_points,)
         Ascending.
     coverage : ndarray of float64, shape (n_points,)
-        Share of the samples that is accepted, ascending to 1.
+        Accepted share of the samples, ascending to 1.
     risk : ndarray of float64, shape (n_points,)
-        Error rate among those; at coverage 1, that of all.
+        Error rate among accepted samples.
     """
 
     threshold: Edges
@@ -136,8 +136,8 @@ class RiskCoverageCurve:
 def risk_coverage_curve(ranked: RankedSamples) -> RiskCoverageCurve:
     """Return the curve of ranking by ``-U``: Ding et al., section 4.1.
 
-    Samples of equal uncertainty are accepted together and make one point: the curve has no point
-    that a threshold cannot reach.
+    Samples of equal uncertainty are accepted together and make one point, so a threshold exists for
+    every point.
     """
     return RiskCoverageCurve(ranked.thresholds, ranked.coverage, ranked.risk)
 
@@ -153,7 +153,7 @@ class Curves:
     ----------
     risk_coverage : RiskCoverageCurve
     risk_band : RiskBand
-        At each of its ranked.
+        At each of its points.
     roc : RocCurve or None
         None without a hit or without an error.
     precision_recall : PrecisionRecallCurve or None
@@ -167,9 +167,9 @@ class Curves:
 
 
 def fit_curves(ranked: RankedSamples, *, level: float = 0.95) -> Curves:
-    """Return the curves of ranking samples by uncertainty, at most 200 points of each.
+    """Return the curves of ranking samples by uncertainty, with at most 200 points each.
 
-    A point for every sample, of every measure and event, would outweigh the records themselves.
+    Curves with a point per sample would need more space than the records.
 
     Parameters
     ----------
@@ -181,7 +181,7 @@ def fit_curves(ranked: RankedSamples, *, level: float = 0.95) -> Curves:
     return Curves(
         risk_coverage=_downsample(risk_coverage_curve(ranked), ranked.coverage),
         risk_band=risk_band(ranked, level=level),
-        # Evenly far along both axes together.
+        # Evenly spaced along the sum of both axes.
         roc=roc and _downsample(roc, roc.false_positive_rate + roc.true_positive_rate),
         precision_recall=precision_recall
         and _downsample(precision_recall, precision_recall.recall),
@@ -189,6 +189,6 @@ def fit_curves(ranked: RankedSamples, *, level: float = 0.95) -> Curves:
 
 
 def _downsample(curve: Curve, progress: Rates) -> Curve:
-    """Return at most 200 of the points, evenly far along, the ends among them."""
+    """Return at most 200 of the points, evenly spaced, including both ends."""
     kept = downsample(progress)
     return replace(curve, **{f.name: getattr(curve, f.name)[kept] for f in fields(curve)})

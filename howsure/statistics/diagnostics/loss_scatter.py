@@ -1,4 +1,4 @@
-"""Uncertainty beside loss, a few samples of each outcome."""
+"""Uncertainty against loss for a few samples of each outcome."""
 
 from dataclasses import dataclass
 
@@ -7,22 +7,22 @@ import numpy as np
 from howsure.statistics.records.records import Records
 
 MOST_OF_AN_OUTCOME = 200
-FIGURES = 5  # of each number: more than a picture shows
+FIGURES = 5  # significant digits: more than a picture can show
 USUAL_TOP = 5
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """Samples of one outcome, and some of them as points.
+    """The samples of one outcome, some of them as points.
 
     Attributes
     ----------
     count : int
-        All of them.
+        Number of all samples.
     uncertainty, loss : tuple of float
-        Of at most 200 of them, as good as drawn at random; five figures of each.
+        Of at most 200 samples chosen by tie key, to five significant digits.
     infinite : int
-        Drawn samples whose label has probability 0, which have no point.
+        Chosen samples without a point, because their label has probability 0.
     """
 
     count: int
@@ -40,9 +40,9 @@ class LossScatter:
     hit : Outcome
         The label is the top class.
     top5_hit : Outcome
-        It is among the five top classes, and not the first.
+        The label is among the five top classes, but not the first.
     miss : Outcome
-        It is neither.
+        The label is not among the five top classes.
     """
 
     hit: Outcome
@@ -51,7 +51,7 @@ class LossScatter:
 
 
 def loss_scatter(records: Records, column: str) -> LossScatter:
-    """Draw samples of each outcome by their tie keys.
+    """Choose samples of each outcome by tie key.
 
     Parameters
     ----------

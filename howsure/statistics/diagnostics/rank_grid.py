@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from howsure.statistics.arrays import BinIndex, Counts, TieKeys, Uncertainty, as_uncertainty
+from howsure.statistics.arrays import BinIndex, Counts, TieKeys, Uncertainty
 from howsure.statistics.ranking import merge_underflow
 
 
@@ -12,15 +12,14 @@ from howsure.statistics.ranking import merge_underflow
 class RankGrid:
     """Samples at equally spaced ranks, by uncertainty and then by tie key.
 
-    Where a bin table merges bins that equal values would share, the grid keeps them apart by the
-    keys, which are as good as random: each cell is as likely as its share of the ranks, whatever
-    the ties. Cell ``i`` holds what comes after sample ``i - 1`` of the grid, up to and with
-    sample ``i``.
+    Equal values share a bin in a bin table. The grid separates them by tie key, which is as good as
+    random, so the probability of each cell is its share of the ranks in spite of ties. Cell ``i``
+    holds the samples after sample ``i - 1`` of the grid, up to and including sample ``i``.
 
     Attributes
     ----------
     ranks : ndarray of int64, shape (n_cells - 1,)
-        Strictly ascending ranks, from 1: how many calibration samples lie at or below.
+        Strictly ascending, from 1: number of calibration samples at or below.
     uncertainty : ndarray of float32, shape (n_cells - 1,)
     tie_key : ndarray of uint32, shape (n_cells - 1,)
         Of the sample at each rank.
@@ -35,7 +34,7 @@ class RankGrid:
 
     @property
     def n_cells(self) -> int:
-        """How many cells there are."""
+        """Number of cells."""
         return len(self.ranks) + 1
 
     @property
@@ -44,13 +43,7 @@ class RankGrid:
         return np.diff(self.ranks, prepend=0, append=self.n_samples)
 
     def assign(self, uncertainty: Uncertainty, tie_keys: TieKeys) -> BinIndex:
-        """Return the cell of each sample, in ``[0, n_cells)``.
-
-        Raises
-        ------
-        ValueError
-            If shapes differ or a value is not finite.
-        """
+        """Return the cell of each sample, in ``[0, n_cells)``; uncertainties are finite."""
         pairs = _as_pairs(uncertainty, tie_keys)
         grid = _as_pairs(self.uncertainty, self.tie_key)
         return np.searchsorted(grid, pairs, side="left").astype(np.int64, copy=False)
@@ -66,11 +59,6 @@ def fit_rank_grid(uncertainty: Uncertainty, tie_keys: TieKeys, *, n_bins: int) -
     tie_keys : ndarray of uint32, shape (n_samples,)
     n_bins : int
         ``B``, at least 1; with fewer samples than bins there are as many cells as samples.
-
-    Raises
-    ------
-    ValueError
-        If shapes differ or a value is not finite.
     """
     pairs = np.sort(_as_pairs(uncertainty, tie_keys))
     n_cells = min(n_bins, pairs.size)
@@ -86,10 +74,7 @@ def fit_rank_grid(uncertainty: Uncertainty, tie_keys: TieKeys, *, n_bins: int) -
 
 def _as_pairs(uncertainty: Uncertainty, tie_keys: TieKeys) -> np.ndarray:
     """Return one uint64 per sample that sorts by uncertainty and then by key."""
-    values = merge_underflow(as_uncertainty(uncertainty))
-    if tie_keys.shape != values.shape:
-        raise ValueError(f"tie_keys must have shape {values.shape}, not {tie_keys.shape}")
-    bits = values.view(np.uint32)
+    bits = merge_underflow(uncertainty).view(np.uint32)
     sign = np.uint32(0x80000000)
     ordered = np.where(bits & sign, ~bits, bits | sign).astype(np.uint64)
     return (ordered << np.uint64(32)) | tie_keys.astype(np.uint64)

@@ -1,4 +1,4 @@
-"""How often a probability comes true where it was said: before calibration and after."""
+"""Reliability: predicted probabilities against hit rates, before and after calibration."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -18,15 +18,15 @@ MOST_CLASSES = 1000
 
 @dataclass(frozen=True)
 class ReliabilityRow:
-    """Samples that were given about the same probability, at least one.
+    """A group of samples with similar probabilities; at least one.
 
     Attributes
     ----------
     group : int
-        The range, the bin or the class.
+        Index of the range, the bin or the class.
     count, hits : int
     said : float
-        Mean probability that they were given.
+        Mean predicted probability.
     hit_rate, lower, upper : float
         ``hits / count``, and its exact interval.
     """
@@ -41,31 +41,31 @@ class ReliabilityRow:
 
     @property
     def excess(self) -> float:
-        """By how much the interval misses what was said; below 0 where it holds it."""
+        """Distance from the interval to the mean probability; negative if it lies inside."""
         return max(self.lower - self.said, self.said - self.upper)
 
 
 @dataclass(frozen=True)
 class Reliability:
-    """Probabilities beside what came true, on samples that fitted neither.
+    """Probabilities against hit rates on samples that were not used in the fit.
 
     Attributes
     ----------
     held_out : {"evaluation", "half"}
-        The evaluation set, judged by the table that is served; or half of the calibration set,
-        judged by a table of the same kind that the other half was fitted to. A table says of its
-        own samples what came true of them, and would always look right.
+        The evaluation set, judged by the served table; or half of the calibration set, judged by
+        the same kind of table fitted to the other half. On its own samples a table always looks
+        calibrated.
     n_samples : int
-        Samples that judge.
+        Number of judging samples.
     level : float
-        Of the intervals, each by itself.
+        Of each single interval.
     before : tuple of ReliabilityRow
-        The model's own mass of the ``k`` top classes, over 15 ranges of equal width, as ``ece_15``.
+        The model's own mass of the ``k`` top classes, in 15 ranges of equal width, as ``ece_15``.
     after : tuple of ReliabilityRow
-        What the table serves, by its bins.
+        Served probabilities by bin.
     classes : tuple of ReliabilityRow
-        The same by predicted class, worst first: by how much the interval of the hit rate misses
-        what was said. At most 1,000.
+        Served probabilities by predicted class, in descending order of `ReliabilityRow.excess`. At
+        most 1,000.
     """
 
     held_out: HeldOut
@@ -79,7 +79,7 @@ class Reliability:
 def reliability(
     judged: Predictions, *, raw: Rates, predicted: Classes, held_out: HeldOut, level: float
 ) -> Reliability:
-    """Say how often the probabilities of samples came true, in groups.
+    """Compare the probabilities of samples with their hit rates, by group.
 
     Parameters
     ----------
@@ -88,9 +88,9 @@ def reliability(
     raw : ndarray of float64, shape (n_samples,)
         The model's own mass of the top classes.
     predicted : ndarray of int64, shape (n_samples,)
-        The best class of each.
+        The top class of each sample.
     held_out : {"evaluation", "half"}
-        What the samples are.
+        Origin of the samples.
     level : float
         Of each interval.
     """
@@ -114,7 +114,7 @@ def _rows(
     found, place = np.unique(groups, return_inverse=True)
     counts = np.bincount(place)
     n_hits = np.bincount(place[hits], minlength=len(found))
-    # By way of 1 - p, which is exact next to 1.
+    # Computed from 1 - p, which is exact next to 1.
     said = 1.0 - np.bincount(place, weights=1.0 - probability) / counts
     lower, upper = clopper_pearson(n_hits, counts, level)
     columns = (found, counts, n_hits, said, n_hits / counts, lower, upper)

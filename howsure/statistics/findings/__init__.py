@@ -1,4 +1,4 @@
-"""Findings: what looks wrong with an upload."""
+"""Findings: likely problems of an upload."""
 
 from collections.abc import Mapping
 from typing import Protocol
@@ -13,43 +13,24 @@ from howsure.statistics.findings.duplicates import conflicting_labels, duplicate
 from howsure.statistics.findings.evidence import (
     Finding,
     LabelCounts,
-    Level,
     RecordedSet,
-    RescaledTrial,
 )
 from howsure.statistics.findings.inputs_scale import (
     inputs_not_scaled,
     inputs_scaled_twice,
-    rescaling_factor,
 )
 from howsure.statistics.findings.labels import labels_permuted, labels_shifted
-from howsure.statistics.findings.outputs import not_probabilities, said_to_be_logits, softmax_twice
-
-__all__ = [
-    "FINDINGS",
-    "RESCALED_FINDINGS",
-    "UPLOAD_FINDINGS",
-    "Check",
-    "Finding",
-    "LabelCounts",
-    "Level",
-    "RecordedSet",
-    "RescaledTrial",
-    "count_labels",
-    "rescaling_factor",
-    "run_checks",
-    "said_to_be_logits",
-]
+from howsure.statistics.findings.outputs import not_probabilities, softmax_twice
 
 
 class Check(Protocol):
-    """Check for one thing that may be wrong."""
+    """A check for one kind of problem."""
 
     def __call__(self, evidence: RecordedSet, /) -> Finding | None:
-        """Return what was found, or None."""
+        """Return the finding, or None."""
 
 
-# By code, the likeliest cause of all others first: in this order they are told.
+# By code, in the order of report: a finding that may cause others comes before them.
 FINDINGS: Mapping[str, Check] = {
     "inputs-not-scaled": inputs_not_scaled,
     "inputs-scaled-twice": inputs_scaled_twice,
@@ -68,17 +49,17 @@ FINDINGS: Mapping[str, Check] = {
 
 
 RESCALED_FINDINGS = ("inputs-not-scaled", "inputs-scaled-twice")
-# What an upload may show, its model and inputs at hand, that no record tells again.
+# Findings that need the model and the inputs of the upload: records alone cannot repeat them.
 UPLOAD_FINDINGS = frozenset({*RESCALED_FINDINGS, "softmax-twice"})
 
 
 def count_labels(labelled: LabelCounts) -> list[Finding]:
-    """Return what the labels alone tell, before any model has run."""
+    """Return the findings about labels alone, before any model has run."""
     found = (classes_not_seen(labelled), few_samples_for_bins(labelled))
     return [finding for finding in found if finding is not None]
 
 
 def run_checks(evidence: RecordedSet) -> list[Finding]:
-    """Return all that looks wrong with a set, in the order of `FINDINGS`."""
-    found = (look(evidence) for look in FINDINGS.values())
+    """Return all findings about a set, in the order of `FINDINGS`."""
+    found = (check(evidence) for check in FINDINGS.values())
     return [finding for finding in found if finding is not None]

@@ -5,24 +5,24 @@ from scipy.special import bdtr, bdtrc
 
 from howsure.statistics.findings.evidence import Finding, RecordedSet, finding
 
-CHANCE_LEVEL = 0.01  # of the test that the accuracy is above chance
-POWER_LEVEL = 1e-3  # of the claim that it would have been seen to be
+CHANCE_LEVEL = 0.01  # level of the test that the accuracy is above chance
+POWER_LEVEL = 1e-3  # largest probability that a model as good as it claims fails this test
 ENOUGH_SAMPLES = 500
 
 
 def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
-    """Find an accuracy that the exact binomial test does not tell from a guess, at 1 %.
+    """Find an accuracy that is not significantly above a guess, by the exact binomial test at 1 %.
 
-    There are two guesses: any class at random, right one time in ``n_classes``, which is worth a
-    warning; and always the most frequent label, which is worth a notice, as a model of rare events
-    may do no better and still be useful.
+    There are two kinds of guess. A random class is right one time in ``n_classes``; this gives a
+    warning. Always naming the most frequent label gives a notice, because a model of rare events
+    may be no better and still be useful.
 
-    Few samples prove little, so the finding needs more: either 500 of them, or so many that a model
-    as good as it says (its mean confidence) would have passed the test all but one time in 1,000.
-    On samples of a calibrated model, whatever their number below 500, the false alarms are
-    therefore at most 0.1 %: a sum of unlike Bernoulli trials has lighter tails than the binomial of
-    their mean (Hoeffding 1956). Of 500 samples of 10 classes, a model that is right 17 % of the
-    time is told from chance in 99 of 100 cases; of 1,000, one that is 15 % of the time.
+    Few samples prove little. The finding therefore needs either 500 samples, or so many that a
+    model as good as its mean confidence would fail the test at most one time in 1,000. For a
+    calibrated model with fewer than 500 samples, false alarms are therefore at most 0.1 %: a sum of
+    unequal Bernoulli trials has lighter tails than the binomial with their mean (Hoeffding 1956).
+    With 500 samples of 10 classes, a model with an accuracy of 17 % passes in 99 of 100 cases; with
+    1,000 samples, one with 15 %.
     """
     n, at_random = evidence.records.n_samples, 1.0 / evidence.n_classes
     found = "Top-1 accuracy is {accuracy:.1%} on {samples:,} samples, not clearly above the "
@@ -31,7 +31,7 @@ def accuracy_near_chance(evidence: RecordedSet) -> Finding | None:
             "accuracy-near-chance",
             "warning",
             found + "{chance:.1%} of a random guess. Labels and inputs may belong to other rows, "
-            "or the inputs are not what the model saw.",
+            "or the inputs may differ from the training data.",
             accuracy=evidence.accuracy,
             samples=n,
             chance=at_random,
@@ -65,10 +65,10 @@ LEAST_DIFFERENCE = 0.05
 
 
 def accuracy_differs(evidence: RecordedSet) -> Finding | None:
-    """Find that calibration and evaluation set differ by 5 points of accuracy or more.
+    """Find accuracies of calibration and evaluation set that differ by 5 points or more.
 
-    By Fisher's exact test at 0.1 %, two-sided: two sets of one population raise an alarm at most so
-    often. With 1,000 samples each, 82 % and 90 % are told apart in 97 of 100 cases.
+    The test is Fisher's exact test at 0.1 %, two-sided, which bounds the false alarms for two sets
+    of one population. With 1,000 samples each, 82 % and 90 % are distinguished in 97 of 100 cases.
     """
     if evidence.evaluation is None or not evidence.is_whole:
         return None
@@ -77,7 +77,7 @@ def accuracy_differs(evidence: RecordedSet) -> Finding | None:
     accuracy, other = ours / n, theirs / m
     if abs(accuracy - other) < LEAST_DIFFERENCE:
         return None
-    from scipy.stats import fisher_exact  # noqa: PLC0415 - half a second, and seldom asked
+    from scipy.stats import fisher_exact  # noqa: PLC0415 - slow to import, rarely needed
 
     _, p_value = fisher_exact([[ours, n - ours], [theirs, m - theirs]])
     if p_value > DIFFERENCE_LEVEL:

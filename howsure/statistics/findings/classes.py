@@ -11,13 +11,13 @@ LEVEL = 1e-3
 
 
 def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
-    """Find classes of the model without a label, more than a small set leaves out by chance.
+    """Find classes of the model without a label, more than a small set omits by chance.
 
-    Were all ``K`` classes equally frequent, ``n`` samples would leave out ``K (1 - 1/K)^n`` on
-    average; their number is at most as spread as a Poisson number of that mean (the counts are
-    negatively associated), of which so many must be among the rarest 0.1 %: that bounds the false
-    alarms on balanced sets of any size. Sets with rare classes are told of what they lack, and
-    rightly so. All labels are judged, however few samples were recorded.
+    If all ``K`` classes are equally frequent, ``n`` samples omit ``K (1 - 1/K)^n`` classes on
+    average. Their number varies at most as much as a Poisson variable of that mean, because the
+    counts are negatively associated. The finding needs a number among the rarest 0.1 % of that
+    variable, which bounds the false alarms on balanced sets of any size. Sets with rare classes get
+    the finding too, as they should. All labels count, however few samples were recorded.
     """
     n, n_classes = labelled.n_samples, labelled.n_classes
     missing = np.flatnonzero(labelled.class_counts == 0)
@@ -37,7 +37,7 @@ def classes_not_seen(labelled: LabelCounts, /) -> Finding | None:
 
 
 def first_few(classes: Classes) -> str:
-    """Return the first five classes, as text: enough to look up."""
+    """Return the first five classes as text."""
     return ", ".join(map(str, classes[:5].tolist())) + ", …" * (len(classes) > 5)  # noqa: PLR2004
 
 
@@ -45,14 +45,14 @@ WARNING_SHARE = 0.5
 
 
 def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
-    """Find labelled classes that the model names for no sample at all.
+    """Find labelled classes that the model never predicts.
 
-    If each class were recognised at least half as often as all are on average, with accuracy ``a``,
-    one with ``n_c`` labels would never be named with a probability of at most ``(1 - a/2)^n_c``;
-    the sum over the classes bounds the mean number of such classes, and a Poisson number of that
-    mean must reach what was found at most one time in 1,000. Small sets, many classes and a model
-    near chance are therefore silent. It takes all samples: the first few may leave classes out.
-    From half of the labelled classes on it is a warning.
+    Suppose each class is recognised at least half as often as the average, which is the accuracy
+    ``a``. A class with ``n_c`` labels is then never predicted with probability at most
+    ``(1 - a/2)^n_c``. The sum over classes bounds the mean number of such classes, and a Poisson
+    variable of that mean must reach the observed number at most one time in 1,000. Small sets, many
+    classes and a model near chance therefore give no finding. All samples must be recorded, because
+    the first ones may omit classes. Half of the labelled classes or more give a warning.
     """
     if not evidence.is_whole:
         return None
@@ -66,9 +66,9 @@ def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
     return finding(
         "classes-not-predicted",
         "warning" if never.size >= WARNING_SHARE * n_labelled else "notice",
-        "{never_predicted:,} of {labelled_classes:,} labelled classes are named for none of "
-        "{samples:,} samples: {words}. {samples_of_them:,} samples have these labels, and none of "
-        "their answers can be right.",
+        "{never_predicted:,} of {labelled_classes:,} labelled classes are never predicted in "
+        "{samples:,} samples: {words}. {samples_of_them:,} samples have these labels, and all of "
+        "their predictions are wrong.",
         words=first_few(never),
         never_predicted=int(never.size),
         labelled_classes=n_labelled,
@@ -78,9 +78,9 @@ def classes_not_predicted(evidence: RecordedSet) -> Finding | None:
 
 
 def few_samples_for_bins(labelled: LabelCounts, /) -> Finding | None:
-    """Find fewer samples than 25 to a bin; with ``auto``, fewer than two bins take.
+    """Find fewer than 25 samples per bin; with ``auto``, fewer than two bins need.
 
-    A count, not a test: there is no chance in it.
+    This is a count, not a statistical test.
     """
     n, bins = labelled.n_samples, labelled.bins
     least = LEAST_SAMPLES_PER_BIN
@@ -90,8 +90,8 @@ def few_samples_for_bins(labelled: LabelCounts, /) -> Finding | None:
         return finding(
             "few-samples-for-bins",
             "warning",
-            "One bin is all that {words} can fill: every answer gets the same probability. Two "
-            "bins take {least_samples} samples.",
+            "There is only one bin for {words}, so every answer gets the same probability. Two "
+            "bins need {least_samples} samples.",
             words=_samples(n),
             samples=n,
             bins=1,
@@ -102,8 +102,9 @@ def few_samples_for_bins(labelled: LabelCounts, /) -> Finding | None:
     return Finding(
         "few-samples-for-bins",
         "warning",
-        f"{bins} bins share {_samples(n)}, about {n / bins:.3g} to a bin: fewer than {least} say "
-        f"little of a probability. Ask for {max(1, n // least)} bins or fewer, or add samples.",
+        f"{bins} bins share {_samples(n)}, about {n / bins:.3g} per bin. With fewer than {least} "
+        f"per bin, probabilities are imprecise. Use {max(1, n // least)} bins or fewer, or add "
+        "samples.",
         {"samples": n, "bins": bins, "least_samples": least * bins},
     )
 

@@ -11,8 +11,8 @@ LEAST_COPIES = 2
 def duplicate_samples(evidence: RecordedSet) -> Finding | None:
     """Find samples that are copies of others: a notice from 0.5 % of the set, a warning from 5 %.
 
-    Copies are told by `howsure.statistics.findings.evidence`, which errs in less than one sample of
-    the largest sets; what is left is data that repeats itself, and then the finding is true.
+    `howsure.statistics.findings.evidence` recognises copies, with less than one expected error even
+    in the largest sets. All other matches are real repetitions.
     """
     if evidence.copies is None:
         return None
@@ -24,8 +24,7 @@ def duplicate_samples(evidence: RecordedSet) -> Finding | None:
         "duplicate-samples",
         "warning" if share >= COPIES_WARNING else "notice",
         "{copies:,} of {samples:,} {words} ({share:.1%}) are copies of another. Copies count "
-        "several times: intervals are narrower, and cross-validation is kinder, than they should "
-        "be.",
+        "several times, so intervals are too narrow and cross-validated scores too good.",
         words="samples" if evidence.source == "inputs" else "rows of logits",
         copies=copies,
         samples=n,
@@ -37,10 +36,10 @@ CONFLICTS_NOTICE, CONFLICTS_WARNING = 0.001, 0.01
 
 
 def conflicting_labels(evidence: RecordedSet) -> Finding | None:
-    """Find copies of a sample with other labels: a notice from 0.1 % of the set, 1 % a warning.
+    """Find copies with different labels: a notice from 0.1 % of the set, a warning from 1 %.
 
-    No model can be right about all of them. How copies are told, and how seldom in error, stands in
-    `howsure.statistics.findings.evidence`.
+    No model can be right about all of them. `howsure.statistics.findings.evidence` describes how
+    copies are recognised and how rarely this errs.
     """
     if evidence.copies is None:
         return None
@@ -54,9 +53,9 @@ def conflicting_labels(evidence: RecordedSet) -> Finding | None:
     return finding(
         "conflicting-labels",
         "warning" if share >= CONFLICTS_WARNING else "notice",
-        "{conflicting:,} of {samples:,} samples ({share:.1%}) are {groups:,} samples that were "
-        "sent several times with different labels: no model can be right about all of them. Look "
-        "at how these were labelled.",
+        "{conflicting:,} of {samples:,} samples ({share:.1%}) are copies of {groups:,} samples "
+        "with different labels. No model can be right about all of them. Check how they were "
+        "labelled.",
         conflicting=samples,
         groups=int(np.count_nonzero(conflicting)),
         samples=n,

@@ -1,4 +1,4 @@
-"""What findings are made from: labels and records of a set."""
+"""The evidence for findings: labels and records of a set."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,16 +17,16 @@ Level: TypeAlias = Literal["warning", "notice"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that looks wrong.
+    """One likely problem.
 
     Attributes
     ----------
     code : str
         Stable, for programs, and the heading of its section in ``docs/findings.md``.
     level : {"warning", "notice"}
-        A warning: the calibration is likely to be of no use. A notice: worth a look.
+        A warning: the calibration is probably useless. A notice: worth checking.
     message : str
-        One or two sentences: what was seen, with its figures, and what to do.
+        One or two sentences: the observation with its figures, and the remedy.
     figures : mapping of str to int or float
         The numbers of the message, by name.
     """
@@ -40,9 +40,9 @@ class Finding:
 def finding(
     code: str, level: Level, template: str, /, words: str = "", **figures: float
 ) -> Finding:
-    """Return a finding whose message is the template, filled with its figures.
+    """Return a finding whose message is the template, filled in with its figures.
 
-    ``words`` fills ``{words}``, and is no figure.
+    ``words`` fills ``{words}`` and is not a figure.
     """
     return Finding(code, level, template.format(words=words, **figures), figures)
 
@@ -52,25 +52,25 @@ TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class SameSamples:
-    """Groups of like samples: the group of each, by number, shape (n_samples,)."""
+    """Groups of equal samples: the index of the group of each sample, shape (n_samples,)."""
 
     group: NDArray[np.int64]
 
     @property
     def n_copies(self) -> int:
-        """How many samples are there beyond the first of each group."""
+        """Number of samples other than the first of each group."""
         return len(self.group) - len(np.unique(self.group))
 
 
 def same_samples(records: Records) -> SameSamples:
-    """Group samples that have one tie key and one answer.
+    """Group samples with the same tie key and the same output.
 
-    The key is a hash of 32 bits of what was sent: of 100,000 samples about one pair shares a key by
-    chance, of a million 116 pairs. Like samples have the same answer as well, to the last digits,
-    which may differ with the place in a batch: the same class, and log-odds, squares and
-    log-partition within 0.1 %. Pairs that agree by chance in all of it are less than one in a
-    thousand of those, so that no threshold here can see them. A model that draws at random answers
-    copies differently, and hides them.
+    The key is a 32-bit hash of the sample: in 100,000 samples about one pair shares a key by
+    chance, in a million 116 pairs. Equal samples also have the same output, up to rounding that
+    depends on the batch: the same class, and log-odds, squares and log-partition within 0.1 %. Less
+    than one in a thousand of the chance pairs agree in all of these, too few to matter for any
+    threshold here. A model that draws at random gives copies different outputs, so they are not
+    recognised.
     """
     first = records.top_classes[:, 0]
     odds = records.top_log_odds[:, 0].astype(np.float64)
@@ -87,7 +87,7 @@ def same_samples(records: Records) -> SameSamples:
 
 
 def _close(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.bool_]:
-    with np.errstate(invalid="ignore"):  # infinite log-odds: equal ones are the same
+    with np.errstate(invalid="ignore"):  # infinite log-odds are equal if both are
         near = np.abs(one - other) <= TOLERANCE * (1.0 + np.abs(one))
     return np.asarray((one == other) | (near & np.isfinite(one) & np.isfinite(other)))
 
@@ -100,7 +100,7 @@ LEAST_OUTPUT_CLASSES = 3
 
 @dataclass(frozen=True, eq=False)
 class RescaledTrial:
-    """The same samples, recorded as they were sent and with every input times ``factor``."""
+    """The same samples, recorded as sent and with every input multiplied by ``factor``."""
 
     factor: float
     as_sent: Records
@@ -109,14 +109,14 @@ class RescaledTrial:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class LabelCounts:
-    """A calibration set as far as its labels tell.
+    """The labels of a calibration set.
 
     Attributes
     ----------
     class_counts : ndarray of int64, shape (n_classes,)
-        Labels of each class in the whole set.
+        Number of labels of each class in the whole set.
     bins : int or "auto"
-        Bins asked for.
+        Number of bins requested.
     """
 
     class_counts: Counts
@@ -124,31 +124,31 @@ class LabelCounts:
 
     @property
     def n_samples(self) -> int:
-        """How many samples the whole set has."""
+        """Number of samples in the whole set."""
         return int(self.class_counts.sum())
 
     @property
     def n_classes(self) -> int:
-        """How many classes the model tells apart."""
+        """Number of classes of the model."""
         return len(self.class_counts)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RecordedSet(LabelCounts):
-    """A calibration set as far as it was recorded.
+    """The recorded samples of a calibration set.
 
     Attributes
     ----------
     records : Records
         Of the whole set, or of some of its samples; at least one.
     source : {"inputs", "logits", "probabilities"}
-        What the set holds: inputs of a model, or its outputs.
+        Content of the set: inputs of a model, or its outputs.
     probabilities : bool
-        Whether the scores were given as probabilities, by a model or by the set.
+        Whether the scores are probabilities, from a model or in the set.
     evaluation : Records, optional
         Of the whole evaluation set.
     rescaled : RescaledTrial, optional
-        Some samples once more with other inputs.
+        Some samples with rescaled inputs.
     """
 
     records: Records
@@ -169,30 +169,30 @@ class RecordedSet(LabelCounts):
 
     @cached_property
     def predicted(self) -> Labels:
-        """The model's classes of the recorded samples."""
+        """The predicted classes of the recorded samples."""
         return self.records.top_classes[:, 0].astype(np.int64)
 
     @cached_property
     def n_hits(self) -> int:
-        """For how many of the recorded samples the model's class is the label."""
+        """Number of recorded samples whose predicted class is the label."""
         return int(np.count_nonzero(self.labels == self.predicted))
 
     @property
     def accuracy(self) -> float:
-        """The share of them."""
+        """Share of recorded samples whose predicted class is the label."""
         return self.n_hits / self.records.n_samples
 
     @cached_property
     def confidence(self) -> Floats:
-        """The largest probability of each recorded sample, as the model gives it."""
+        """The model's largest probability for each recorded sample."""
         return np.asarray(expit(self.records.top_log_odds[:, 0].astype(np.float64)))
 
     @cached_property
     def copies(self) -> SameSamples | None:
-        """Samples that are copies of others; None where like records do not mean like samples.
+        """Samples that are copies of others; None if equal records do not imply equal samples.
 
-        Of outputs they do if these are finely graded: probabilities are often rounded, or shares of
-        votes, and a binary model has few logits.
+        For outputs they do so only if outputs are fine-grained: probabilities are often rounded or
+        shares of votes, and the logits of a binary model are often equal.
         """
         finely = self.source == "logits" and self.n_classes >= LEAST_OUTPUT_CLASSES
         return same_samples(self.records) if self.source == "inputs" or finely else None

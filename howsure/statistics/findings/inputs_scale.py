@@ -1,4 +1,4 @@
-"""Whether the inputs are on another scale than those that the model was trained with."""
+"""Findings about inputs on a different scale than the training data."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,14 +13,14 @@ NOT_SCALED, SCALED_TWICE = "inputs-not-scaled", "inputs-scaled-twice"
 BYTE = 255.0
 LEVEL = 1e-3
 LEAST_GAIN = 0.1
-FLOOR = -20.0  # log-probabilities below: one sample is not to outweigh all others
+FLOOR = -20.0  # of log-probabilities, so that one sample cannot outweigh the others
 LEAST_ROWS = 16
 
 
 def rescaling_factor(inputs: NDArray[np.generic]) -> float | None:
-    """Return what inputs that look like pixels are to be multiplied by for a second look.
+    """Return the factor for a second trial of inputs that look like pixels.
 
-    ``1 / 255`` for those from 0 to 255 of which one is above 1.5, 255 for those from 0 to 1, and
+    ``1 / 255`` for inputs from 0 to 255 with a value above 1.5, 255 for inputs from 0 to 1, and
     None for all others.
     """
     if inputs.size == 0:
@@ -30,11 +30,11 @@ def rescaling_factor(inputs: NDArray[np.generic]) -> float | None:
         return None
     if most <= 1.0:
         return BYTE
-    return 1.0 / BYTE if most > 1.5 else None  # noqa: PLR2004 - between the two: no pixels
+    return 1.0 / BYTE if most > 1.5 else None  # noqa: PLR2004 - values between are no pixels
 
 
 def inputs_not_scaled(evidence: RecordedSet) -> Finding | None:
-    """Find inputs of 0 to 255 given to a model that was trained with 0 to 1: `_clearly_better`."""
+    """Find inputs from 0 to 255 for a model trained on 0 to 1: see `_clearly_better`."""
     found = evidence.rescaled
     if found is None or found.factor > 1.0 or not _clearly_better(found):
         return None
@@ -48,7 +48,7 @@ def inputs_not_scaled(evidence: RecordedSet) -> Finding | None:
 
 
 def inputs_scaled_twice(evidence: RecordedSet) -> Finding | None:
-    """Find inputs of 0 to 1 given to a model that divides by 255 itself: `_clearly_better`."""
+    """Find inputs from 0 to 1 for a model that divides by 255 itself: see `_clearly_better`."""
     found = evidence.rescaled
     if found is None or found.factor < 1.0 or not _clearly_better(found):
         return None
@@ -62,15 +62,15 @@ def inputs_scaled_twice(evidence: RecordedSet) -> Finding | None:
 
 
 def _clearly_better(found: RescaledTrial) -> bool:
-    """Tell whether the model does clearly better on the rescaled inputs.
+    """Return whether the model is clearly better on the rescaled inputs.
 
-    The mean log-probability of the label must rise by 0.1 nats by the paired t test at 0.1 %, end
-    0.1 nats above the best that one answer to all of them could reach, the negative entropy of
-    their labels, and cost no hits by the sign test at 5 %. Samples of one class, of a set that is
-    sorted, therefore tell nothing: a network that sees next to nothing names one class for all.
-    Networks of rectifiers hardly mind the scale as long as it is their classes that are asked for:
-    accuracy alone would miss most. A model that saw the scale it is sent loses hits or probability
-    on any other, so that false alarms are fewer than the level of the test.
+    Three conditions must hold. The mean log-probability of the label rises by 0.1 nats, by the
+    paired t-test at 0.1 %. It ends 0.1 nats above the negative entropy of the labels, the best
+    value for one constant answer. No hits are lost, by the sign test at 5 %. Samples of one class,
+    from a sorted set, therefore give no finding: on nearly blank inputs a network names one class
+    for all. The predicted classes of networks with rectifiers hardly depend on the scale, so
+    accuracy alone would miss most cases. A model on its training scale loses hits or probability on
+    any other scale, so false alarms are rarer than the level of the test.
     """
     before, after = _logs(found.as_sent), _logs(found.rescaled)
     n = len(before)
@@ -103,8 +103,8 @@ def _scale_finding(code: str, found: RescaledTrial, *, seen: str, tried: str, fi
         code,
         "warning",
         f"{seen}; {tried}, {{samples}} samples give a Top-1 accuracy of {{rescaled_accuracy:.1%}} "
-        "in place of {accuracy:.1%}, and a mean log-probability of the label of "
-        "{rescaled_mean_log_probability:.2f} in place of {mean_log_probability:.2f}. "
+        "instead of {accuracy:.1%}, and a mean log-probability of the label of "
+        "{rescaled_mean_log_probability:.2f} instead of {mean_log_probability:.2f}. "
         f"{fix}.",
         accuracy=float(sent.hits(1).mean()),
         rescaled_accuracy=float(rescaled.hits(1).mean()),

@@ -12,15 +12,15 @@ from howsure.statistics.findings.evidence import Finding, RecordedSet, finding
 
 @dataclass(frozen=True)
 class PairedHits:
-    """Samples that one of two ways alone gets right: McNemar (1947), with the exact sign test.
+    """Hits of two methods on the same samples: McNemar (1947), with the exact sign test.
 
     Attributes
     ----------
     n_samples : int
     before, after : int
-        Hits of either way.
+        Hits of the first and of the second method.
     gained, lost : int
-        Samples that only the second way gets right, and only the first.
+        Samples that only the second method gets right, and only the first.
     """
 
     n_samples: int
@@ -31,7 +31,7 @@ class PairedHits:
 
     @classmethod
     def of(cls, before: Hits, after: Hits) -> "PairedHits":
-        """Count the hits of both ways on the same samples."""
+        """Count the hits of both methods on the same samples."""
         return cls(
             n_samples=len(before),
             before=int(np.count_nonzero(before)),
@@ -42,12 +42,12 @@ class PairedHits:
 
     @property
     def gain(self) -> float:
-        """How much the accuracy rises."""
+        """Increase in accuracy."""
         return (self.after - self.before) / self.n_samples
 
     @property
     def p_value(self) -> float:
-        """One-sided: the chance of so many gained were the second way no better than the first."""
+        """One-sided p-value under the hypothesis that the second method is not better."""
         return float(bdtrc(self.gained - 1, self.gained + self.lost, 0.5))
 
 
@@ -58,7 +58,7 @@ LEAST_RATIO = 2.0
 
 @dataclass(frozen=True)
 class Shift:
-    """What to add to every label, around the last class or not, and what that does."""
+    """An offset to all labels, with or without wrapping at the last class, and its effect."""
 
     offset: int
     wraps: bool
@@ -66,9 +66,9 @@ class Shift:
 
 
 def best_shift(evidence: RecordedSet) -> Shift:
-    """Return the offset other than 0 that makes most labels the model's classes.
+    """Return the offset other than 0 with which most labels equal the predicted classes.
 
-    Of equally good ones the one that does not wrap, then the smallest.
+    Among equals it prefers one that does not wrap, then the smallest.
     """
     n_classes = evidence.n_classes
     distances = evidence.predicted - evidence.labels
@@ -87,14 +87,13 @@ def best_shift(evidence: RecordedSet) -> Shift:
 
 
 def labels_shifted(evidence: RecordedSet) -> Finding | None:
-    """Find that every label moved by one number fits the model far better.
+    """Find that labels shifted by a constant fit the model far better.
 
-    All offsets are tried, as they are and around the last class. The best one must double the
-    accuracy, raise it by 10 points, and do so by the exact sign test at 0.1 % shared out among the
-    ``3 n_classes - 3`` that were tried (Bonferroni). So whatever the model, labels that are no
-    better off by another offset raise an alarm at most one time in 1,000; those of a model that is
-    right more often than not raise none that one could wait for. Twenty samples of 10 classes
-    suffice for a model that is always right.
+    All offsets are tried, with and without wrapping at the last class. The best one must double the
+    accuracy and raise it by 10 points, significantly by the exact sign test at 0.1 % with
+    Bonferroni's correction for ``3 n_classes - 3`` offsets. For any model, labels that no offset
+    improves therefore raise at most one false alarm in 1,000; for a model that is right more often
+    than not, practically none. For a model that is always right, 20 samples of 10 classes suffice.
     """
     best = best_shift(evidence)
     hits = best.hits
@@ -105,10 +104,10 @@ def labels_shifted(evidence: RecordedSet) -> Finding | None:
     return finding(
         "labels-shifted",
         "warning",
-        "Top-1 accuracy is {accuracy:.1%} as sent and {shifted_accuracy:.1%} if every label is "
-        "moved by {offset:+d}{words} on {samples:,} samples. Add {offset:+d} to the labels, or see "
-        "which class they count from.",
-        words=f", counted around the last of the {evidence.n_classes} classes," * best.wraps,
+        "Top-1 accuracy is {accuracy:.1%} as sent and {shifted_accuracy:.1%} with {offset:+d} "
+        "added to every label{words}, on {samples:,} samples. Add {offset:+d} to the labels, or "
+        "check the index of their first class.",
+        words=f" modulo {evidence.n_classes}" * best.wraps,
         offset=best.offset,
         accuracy=hits.before / hits.n_samples,
         shifted_accuracy=hits.after / hits.n_samples,
@@ -120,15 +119,15 @@ MOST_CLASSES = 2000  # a matching of so many takes 64 MB for a tenth of a second
 
 
 def labels_permuted(evidence: RecordedSet) -> Finding | None:
-    """Find that the labels fit far better once they are renamed one to one.
+    """Find that a permutation of the labels fits the model far better.
 
-    The renaming is the matching of labels and predicted classes with the most hits (Kuhn 1955) on
-    one half of the samples, those of even tie key; it is judged on the other half, of which it
-    knows nothing, so that the many matchings there are of many classes win nothing by chance. There
-    it must raise the accuracy by 10 points, by the exact sign test at 0.1 %: false alarms are at
-    most so many, and copies of a sample share their half. A shift that does as well is left to
-    ``labels-shifted``. Two of 10 classes that are swapped are found with 300 samples and an
-    accuracy of 87 %; two of 1,000 are not, as they cost less than 10 points.
+    The permutation is the matching of labels and predicted classes with the most hits (Kuhn 1955)
+    on the half of the samples with an even tie key. It is judged on the other half, so the large
+    number of possible matchings does not matter. There it must raise the accuracy by 10 points,
+    significantly by the exact sign test at 0.1 %, which bounds the false alarms. Copies of a sample
+    are in the same half. If a shift does as well, only ``labels-shifted`` reports it. Two swapped
+    classes of 10 are found with 300 samples and an accuracy of 87 %; two of 1,000 are not, because
+    they cost less than 10 points.
     """
     if evidence.n_classes > MOST_CLASSES:
         return None
@@ -150,9 +149,9 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
         "labels-permuted",
         "warning",
         "Top-1 accuracy is {accuracy:.1%} as sent and {matched_accuracy:.1%} if "
-        "{classes_renamed:,} classes of the labels change their names among one another, on "
-        "{samples:,} samples that these were not found by. Bring the labels into the order of the "
-        "classes that the model was trained with.",
+        "{classes_renamed:,} classes of the labels are permuted, on {samples:,} samples that were "
+        "not used to find the permutation. Use the order of classes that the model was trained "
+        "with.",
         accuracy=hits.before / hits.n_samples,
         matched_accuracy=hits.after / hits.n_samples,
         classes_renamed=moved,
@@ -161,10 +160,10 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
 
 
 def _matching(labels: Labels, predicted: Labels, n_classes: int) -> Labels:
-    """Return the new name of each label; its own where no hit tells otherwise."""
+    """Return the new index of each label; its own if no hit suggests another."""
     counts = np.bincount(labels * n_classes + predicted, minlength=n_classes**2)
     confusion = counts.reshape(n_classes, n_classes).astype(np.float64)
-    # Less than a hit altogether: of equally good matchings the one that moves fewest labels.
+    # Less than one hit in total: among equally good matchings, prefer the one that moves fewest.
     confusion[np.diag_indices(n_classes)] += 0.5 / n_classes
     rows, columns = scipy.optimize.linear_sum_assignment(confusion, maximize=True)
     renamed = np.empty(n_classes, dtype=np.int64)

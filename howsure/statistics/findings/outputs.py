@@ -1,4 +1,4 @@
-"""Findings on outputs: a softmax applied twice, and predictions in place of probabilities."""
+"""Findings on outputs: a softmax applied twice, and predictions instead of probabilities."""
 
 import numpy as np
 from scipy.special import betaincinv
@@ -12,14 +12,14 @@ LEAST_SAMPLES = 20
 
 
 def softmax_twice(evidence: RecordedSet) -> Finding | None:
-    """Find confidences that a softmax of probabilities cannot exceed, on samples that are easier.
+    """Find a softmax of probabilities: confidences below its bound, but a much higher accuracy.
 
-    Probabilities lie between 0 and 1, so that no class of their softmax has more than
-    ``e / (e + n_classes - 1)``. If none has, the accuracy is 10 points above the mean confidence,
-    and the lower end of its exact interval (Clopper & Pearson 1934, at 0.01 %) is above it, too,
-    then the scores are no logits. On samples of a calibrated model the last condition fails all but
-    one time in 10,000. A binary model that applies its sigmoid twice names one class only and is
-    not found here.
+    Probabilities lie between 0 and 1, so no class of their softmax exceeds
+    ``e / (e + n_classes - 1)``. The scores are not logits if no confidence exceeds this bound, the
+    accuracy is 10 points above the mean confidence, and the lower end of its exact interval
+    (Clopper & Pearson 1934, at 0.01 %) is above the mean confidence as well. For a calibrated model
+    the last condition fails in all but one of 10,000 cases. A binary model that applies its sigmoid
+    twice predicts only one class and is not found.
     """
     n, hits = evidence.records.n_samples, evidence.n_hits
     log_odds = evidence.records.top_log_odds[:, 0].astype(np.float64)
@@ -33,10 +33,10 @@ def softmax_twice(evidence: RecordedSet) -> Finding | None:
     return finding(
         "softmax-twice",
         "warning",
-        "No sample has a confidence above {largest_confidence:.3f}, where a softmax of "
-        "probabilities of {words} classes ends at {bound:.3f}, yet Top-1 accuracy is "
-        "{accuracy:.1%} (mean confidence {mean_confidence:.1%}, {samples:,} samples). The scores "
-        "were probabilities already: say so, or leave out the second softmax.",
+        "No sample has a confidence above {largest_confidence:.3f}. A softmax of probabilities of "
+        "{words} classes is at most {bound:.3f}. Yet Top-1 accuracy is {accuracy:.1%} (mean "
+        "confidence {mean_confidence:.1%}, {samples:,} samples). The scores are probabilities "
+        "already: declare them as such, or omit the second softmax.",
         words=f"{evidence.n_classes:,}",
         largest_confidence=float(evidence.confidence.max()),
         bound=float(1.0 / (1.0 + np.exp(-bound))),
@@ -47,7 +47,7 @@ def softmax_twice(evidence: RecordedSet) -> Finding | None:
 
 
 def said_to_be_logits(n_samples: int) -> Finding:
-    """Return the finding for an output that is said to hold logits and shows probabilities."""
+    """Return the finding for an output declared as logits that holds probabilities."""
     return finding(
         "softmax-twice",
         "warning",
@@ -64,9 +64,9 @@ LEAST_SHARE = 0.99
 def not_probabilities(evidence: RecordedSet) -> Finding | None:
     """Find probabilities of exactly 1 and 0 in nearly every sample: these are predictions.
 
-    A softmax in float32 that is as sure as can be still leaves the other classes some 1e-10, and
-    one class in 100 samples may round to 1; 99 of 100 with not a trace of another class do not.
-    Votes that are always right are let pass: there is nothing to calibrate, and nothing wrong.
+    Even a very confident softmax in float32 leaves about 1e-10 to the other classes. In one sample
+    of 100 a class may round to 1, but not in 99 of 100. Predictions that are always right give no
+    finding, because nothing is wrong.
     """
     n = evidence.records.n_samples
     certain = int(np.count_nonzero(np.isposinf(evidence.records.top_log_odds[:, 0])))
@@ -79,7 +79,7 @@ def not_probabilities(evidence: RecordedSet) -> Finding | None:
         "warning",
         "{certain:,} of {samples:,} samples have a probability of exactly 1 for one class and 0 "
         "for all others, and {accuracy:.1%} of all are right: these are predictions, not "
-        "probabilities. Send what the model gives before its argmax.",
+        "probabilities. Send the model's output before its argmax.",
         certain=certain,
         samples=n,
         accuracy=evidence.accuracy,

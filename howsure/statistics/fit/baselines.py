@@ -36,14 +36,14 @@ from howsure.statistics.scores.proper import log_losses, squared_errors
 
 @dataclass(frozen=True, eq=False)
 class CalibratedPrediction:
-    """The probability of each sample, and what ranks the samples.
+    """The probability of each sample, and a value that ranks the samples.
 
     Attributes
     ----------
     probability : ndarray of float64, shape (n_samples,)
-        That the event holds, in [0, 1].
+        Of the event, in [0, 1].
     uncertainty : ndarray of float32 or float64, shape (n_samples,)
-        Kept beside the probability, which rounds to 1 for many.
+        Ranks samples whose probabilities all round to 1.
     """
 
     probability: Rates
@@ -60,7 +60,7 @@ class FittedBaseline:
         From samples, and positions among them, to a `CalibratedPrediction`; calling the object
         does the same.
     parameters : dict of str to float
-        What was learnt, where a few numbers say it.
+        Fitted parameters, if there are only a few.
     """
 
     predict: Callable[[EventSamples, Rows], CalibratedPrediction]
@@ -80,9 +80,9 @@ class BaselineMethod:
     name : str
         Its name everywhere: reports, tables, JSON.
     fit : callable
-        ``fit(samples, rows)`` learns from the samples at positions ``rows`` alone.
+        ``fit(samples, rows)`` uses only the samples at positions ``rows``.
     learns : bool
-        Whether it looks at labels at all.
+        Whether it uses labels.
     """
 
     name: str
@@ -186,7 +186,7 @@ COMPARED = ("nll", "brier")
 
 
 def fit_baselines(event: EventInput, served: MeasureFit) -> dict[str, BaselineFit]:
-    """Fit and score every baseline, and the served bins with the lookup that is not served."""
+    """Fit and score every baseline, and the served bins with the other lookup."""
     baselines = {name: _fit_baseline(event, method, served) for name, method in BASELINES.items()}
     other = _fit_other_lookup(event, served)
     return {**baselines, other.name: other}
@@ -195,16 +195,16 @@ def fit_baselines(event: EventInput, served: MeasureFit) -> dict[str, BaselineFi
 def fit_oracle(event: EventInput, n_bins: int) -> BaselineFit:
     """Fit and score bins of ``-log p_y``: Finlay & Oberman, Table 2.
 
-    It needs the label of the sample, so it can be reported and never served. As the loss is at
-    least ``-log p_(1)``, and equal to it where the prediction is right, no measure knows more of
-    the Top-1 event.
+    It needs the label of the sample, so it is reported but never served. The loss is at least
+    ``-log p_(1)``, with equality if the prediction is right, so no measure predicts the Top-1 event
+    better.
     """
     found = fit_scored_table(event, loss, replace(event.options, bins=n_bins))
     return BaselineFit(name=ORACLE, log_floor=0.0, scores=found.scores, evaluation=found.evaluation)
 
 
 def loss(records: Records) -> Uncertainty:
-    """Return ``-log p_y`` in float32; an infinite loss is the largest number, so that it ranks."""
+    """Return ``-log p_y`` in float32; an infinite loss is replaced by the largest number."""
     largest = float(np.finfo(np.float32).max)
     return np.minimum(-records.label_log_probability, largest).astype(np.float32)
 
@@ -212,7 +212,7 @@ def loss(records: Records) -> Uncertainty:
 def fold_differences(
     one: dict[str, FoldScore], other: dict[str, FoldScore]
 ) -> dict[str, PairedDifference]:
-    """Return ``nll`` and ``brier`` of the one minus those of the other, fold by fold."""
+    """Return ``nll`` and ``brier`` of ``one`` minus those of ``other``, fold by fold."""
     return paired_differences(
         {name: one[name].by_fold for name in COMPARED},
         {name: other[name].by_fold for name in COMPARED},
@@ -222,8 +222,8 @@ def fold_differences(
 def _fit_baseline(event: EventInput, method: BaselineMethod, served: MeasureFit) -> BaselineFit:
     """Fit and score one method.
 
-    Logarithms see its probabilities clipped to ``[1 / (2 n), 1 - 1 / (2 n)]``: a softmax of
-    exactly 1 on an error would cost an infinity, where a bin table is regularised.
+    For logarithms its probabilities are clipped to ``[1 / (2 n), 1 - 1 / (2 n)]``, because a
+    softmax of exactly 1 on an error has an infinite loss; bin tables are regularised instead.
     """
     samples, seed = event.samples, event.options.seed
     log_floor = 0.5 / samples.n_samples
@@ -270,7 +270,7 @@ def _judge(
 
 
 def _fit_other_lookup(event: EventInput, served: MeasureFit) -> BaselineFit:
-    """Fit the served measure's bins with the lookup that is not served."""
+    """Fit the bins of the served measure with the other lookup."""
     lookup: Lookup = "step" if event.options.lookup == "interpolated" else "interpolated"
     options = replace(event.options, lookup=lookup, bins=served.table.requested_bins)
     ranking = by_column(served.column)

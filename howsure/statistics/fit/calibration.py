@@ -1,4 +1,4 @@
-"""Fit a calibration: every measure to every event, cross-validated, judged and chosen from."""
+"""Fit a calibration: fit and cross-validate every measure and event, and choose what to serve."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -48,16 +48,16 @@ def fit_calibration(
 ) -> Fit:
     """Fit and judge a calibration.
 
-    No number depends on the order of the samples, to the last bit.
+    No result depends on the order of the samples, to the last bit.
 
     Parameters
     ----------
     records : Records
         The calibration set: at least one sample, with the column of every measure and event, and
-        ``neg_log_topk_mass`` of every event, which the raw softmax is read from.
+        ``neg_log_topk_mass`` of every event for the raw softmax.
     options : FitOptions
     evaluation : Records, optional
-        Labelled samples that judge the tables and fit nothing.
+        Labelled samples that judge the tables and are not used in the fit.
     on_progress : callable, optional
         Called as ``on_progress(done, total)`` after each measure of each event.
 
@@ -147,7 +147,7 @@ def _guarantee(found: ScoredTable, k: int, options: FitOptions, *, ties: bool) -
 
 
 def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
-    """Choose the measure that serves, and set baselines and the oracle beside it."""
+    """Choose the measure to serve, and fit the baselines and the oracle."""
     samples = event.samples
     name = event.options.serve.get(samples.k) or least_nll(
         {name: found for name, found in measures.items() if parse_measure(name).kind != "supplied"}
@@ -172,7 +172,7 @@ def _fit_event(event: EventInput, measures: dict[str, MeasureFit]) -> EventFit:
 
 
 def _beside_served(measures: dict[str, MeasureFit], served: MeasureFit) -> dict[str, MeasureFit]:
-    """Return the measures, each with its difference from the one served, which is as given."""
+    """Return the measures, each with its difference from the served one."""
     return {
         name: served
         if name == served.measure
@@ -205,7 +205,7 @@ def _check_columns(records: Records, name: str, options: FitOptions) -> None:
 def least_nll(measures: dict[str, MeasureFit]) -> str:
     """Return the measure of least cross-validated negative log-likelihood, the first of equals.
 
-    A mean over fewer folds, as an infinite one is left out, comes after any over more.
+    Infinite folds are left out. A mean over fewer folds ranks after any mean over more.
     """
 
     def rank(name: str) -> tuple[int, float]:
@@ -216,10 +216,10 @@ def least_nll(measures: dict[str, MeasureFit]) -> str:
 
 
 def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
-    """Say how often the served probabilities come true, and the model's own.
+    """Return the reliability of the served probabilities and of the model's own.
 
-    On the evaluation set where there is one; else the table is fitted to half of the folds and
-    judged on the other half. None where there is but one fold.
+    They are judged on the evaluation set, if there is one. Otherwise the table is fitted to half of
+    the folds and judged on the other half; the result is None if there is only one fold.
     """
 
     def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:

@@ -16,7 +16,7 @@ from howsure.statistics.ranking import merge_underflow
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores import SCORES, Predictions, applicable, compute_scores
 
-# Learns from the samples at some positions, and returns what predicts those at others.
+# Fits to the samples at some positions, and returns a function that predicts those at others.
 Fit: TypeAlias = Callable[[BinIndex], Callable[[BinIndex], Predictions]]
 
 
@@ -27,15 +27,14 @@ class FoldScore:
     Attributes
     ----------
     mean, std : float or None
-        Mean and sample standard deviation (divisor one less) over the folds that define the
-        score; None where too few do.
+        Mean and sample standard deviation (divisor ``n - 1``) over the folds with a defined score;
+        None if there are too few.
     folds : int
-        How many folds define it.
+        Number of folds with a defined score.
     pooled : float or None
-        The score of all out-of-fold probabilities together; None where they do not define it
-        (`pooled_scores`).
+        The score of all out-of-fold probabilities together; None if undefined (`pooled_scores`).
     by_fold : tuple of float or None
-        The score of each fold, so that two can be compared pair by pair.
+        The score of each fold, for paired comparisons.
     """
 
     mean: float | None
@@ -47,14 +46,14 @@ class FoldScore:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Scored:
-    """Scores of a way to a probability.
+    """Scores of a method that predicts probabilities.
 
     Attributes
     ----------
     scores : dict of str to FoldScore
-        Cross-validated. The pooled ``eor``, a property of a table, is that of the whole table.
+        Cross-validated. The pooled ``eor`` is that of the table fitted to all samples.
     evaluation : dict of str to float or None, optional
-        On the evaluation set, fitted to the whole calibration set.
+        On the evaluation set, for the fit to the whole calibration set.
     """
 
     scores: dict[str, FoldScore]
@@ -69,12 +68,12 @@ def cross_validate(
     Parameters
     ----------
     fit : callable
-        ``fit(rows)`` learns from the samples at ``rows`` and returns ``predict(rows)``.
+        ``fit(rows)`` uses the samples at ``rows`` and returns ``predict(rows)``.
     folds : ndarray of int64, shape (n_samples,)
     whole : Predictions
         All samples, predicted by a fit to all of them.
     learned : bool
-        Whether the fit looks at hits at all.
+        Whether the fit uses hits.
     """
     by_fold = []
     probability, uncertainty = np.empty((2, len(folds)))
@@ -97,7 +96,7 @@ def predict_folds(fit: Fit, folds: BinIndex) -> Iterator[tuple[BinIndex, Predict
 def splits(folds: BinIndex) -> Iterator[tuple[BinIndex, BinIndex]]:
     """Yield the positions to fit on and to score on, one pair per fold.
 
-    A single fold leaves nothing to fit on, and yields nothing.
+    A single fold yields nothing, because no samples are left for the fit.
     """
     n_folds = int(folds.max(initial=0)) + 1
     for fold in range(n_folds) if n_folds > 1 else ():
@@ -108,9 +107,9 @@ def splits(folds: BinIndex) -> Iterator[tuple[BinIndex, BinIndex]]:
 def pooled_scores(judged: Predictions, *, learned: bool) -> dict[str, float | None]:
     """Return the scores of all out-of-fold probabilities together.
 
-    Where they were ``learned``, scores that group samples are None. What a bin says in one fold is
-    its hit rate in the others, so its mean over the folds is its hit rate over all: the bin looks
-    calibrated however far each fold is off.
+    If they were ``learned``, scores that group samples are None. The probability of a bin in one
+    fold is its hit rate in the other folds, so its mean over folds equals its overall hit rate, and
+    the bin looks calibrated even if every fold is far off.
     """
     return {
         name: None if learned and SCORES[name].groups_samples else value
@@ -121,7 +120,7 @@ def pooled_scores(judged: Predictions, *, learned: bool) -> dict[str, float | No
 def fold_scores(
     by_fold: Sequence[Mapping[str, float | None]], pooled: Mapping[str, float | None]
 ) -> dict[str, FoldScore]:
-    """Summarise each score named in ``pooled`` over folds, leaving out those without it."""
+    """Summarise each score named in ``pooled`` over the folds where it is defined."""
     summaries = {}
     for name, value in pooled.items():
         found = tuple(scores[name] for scores in by_fold)
@@ -133,7 +132,7 @@ def fold_scores(
 
 
 def mean_and_std(values: Sequence[float | None] | Floats) -> tuple[float | None, float | None]:
-    """Return mean and sample standard deviation, None for want of one and of two values."""
+    """Return mean and sample standard deviation; None with fewer than one and two values."""
     defined = np.array([value for value in values if value is not None], dtype=np.float64)
     mean = float(np.mean(defined)) if defined.size else None
     std = float(np.std(defined, ddof=1)) if defined.size > 1 else None
@@ -145,7 +144,7 @@ Ranking: TypeAlias = Callable[[Records], Uncertainty]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class ScoredTable(Scored):
-    """A table fitted on all samples, and how well it does.
+    """A table fitted on all samples, with its scores.
 
     Attributes
     ----------
@@ -153,7 +152,7 @@ class ScoredTable(Scored):
     quantile_bins : int
         Bins before any were pooled: fewer than requested where equal values share a bin.
     candidates : tuple of BinCandidate
-        Numbers of bins that were tried, ascending.
+        The numbers of bins tried, ascending.
     """
 
     table: BinTable
@@ -170,13 +169,13 @@ def fit_scored_table(
     ----------
     event : EventInput
     ranking : callable
-        From records to the uncertainty that ranks their samples.
+        Returns the uncertainty of the samples of some records.
     options : FitOptions, optional
-        In place of the event's own.
+        Replace the options of the event.
     """
     options = event.options if options is None else options
     uncertainty = ranking(event.samples.records)
-    # Sorted once, so that sorting any fold again costs little.
+    # Sorting all samples once makes sorting each fold cheap.
     order = np.argsort(uncertainty, kind="stable")
     uncertainty, hits = uncertainty[order], event.samples.hits[order]
     folds = event.folds[order]
@@ -215,7 +214,7 @@ def by_column(name: str) -> Ranking:
 
 
 def fit_table(uncertainty: Uncertainty, hits: Hits, n_bins: int, options: FitOptions) -> BinTable:
-    """Fit a bin table of ``n_bins``, and everything else as the options say."""
+    """Fit a bin table of ``n_bins`` with the given options."""
     return fit_bin_table(
         uncertainty,
         hits,
@@ -228,9 +227,9 @@ def fit_table(uncertainty: Uncertainty, hits: Hits, n_bins: int, options: FitOpt
 
 
 def predict_with_table(table: BinTable, uncertainty: Uncertainty, hits: Hits) -> Predictions:
-    """Return what ``table`` says of samples beside what came true.
+    """Return the probabilities of a table for samples whose hits are known.
 
-    Values below float32's normal range rank as equal, as they share a bin.
+    Values below float32's normal range rank as equal, because they share a bin.
     """
     found = table.look_up(uncertainty)
     return Predictions(

@@ -1,4 +1,4 @@
-"""The samples of one set as one event sees them."""
+"""The samples of one set for one event."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,7 +18,7 @@ ALL = slice(None)
 
 @dataclass(frozen=True, eq=False)
 class EventSamples:
-    """The samples of one set, and the probability mass of the top classes on several scales.
+    """The samples of one set, with the probability mass of the top classes on several scales.
 
     Attributes
     ----------
@@ -32,7 +32,7 @@ class EventSamples:
 
     @property
     def n_samples(self) -> int:
-        """How many samples there are."""
+        """Number of samples."""
         return self.records.n_samples
 
     @cached_property
@@ -49,34 +49,34 @@ class EventSamples:
     def neg_log_mass(self) -> Floats:
         """``U_k`` as float64.
 
-        Values below float32's normal range count as equal, as they do in the edges of bins, so
-        their logarithms are finite.
+        Values below float32's normal range are equal, as in the edges of bins, so their logarithms
+        are finite.
         """
         return np.maximum(self.mass_uncertainty.astype(np.float64), float(UNDERFLOW))
 
     @cached_property
     def log_rest(self) -> Floats:
-        """``log(1 - s)``, without loss for ``s`` next to 1."""
+        """``log(1 - s)``, precise for ``s`` next to 1."""
         return np.log(-np.expm1(-self.neg_log_mass))
 
     @cached_property
     def log_odds(self) -> Floats:
-        """``log(s / (1 - s)) = -log(expm1(U_k))``, from -85 to 85 or so."""
+        """``log(s / (1 - s)) = -log(expm1(U_k))``, from about -85 to 85."""
         return -np.log(np.expm1(self.neg_log_mass))
 
 
 @dataclass(frozen=True, eq=False)
 class EventInput:
-    """All that one event is fitted from.
+    """The input of the fit of one event.
 
     Attributes
     ----------
     samples : EventSamples
         The calibration set.
     evaluation : EventSamples, optional
-        Samples that judge and fit nothing.
+        Samples that judge and are not used in the fit.
     folds : ndarray of int64, shape (n_samples,)
-        Of cross-validation.
+        The fold of each sample in cross-validation.
     options : FitOptions
     """
 

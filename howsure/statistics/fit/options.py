@@ -1,4 +1,4 @@
-"""How a calibration is fitted."""
+"""Options of a fit."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,10 +8,7 @@ import numpy as np
 
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.lookup import Lookup
-from howsure.statistics.measures import (
-    DEFAULT_MEASURES,
-    parse_measure,
-)
+from howsure.statistics.measures import DEFAULT_MEASURES, parse_measure
 from howsure.statistics.selective import DEFAULT_TARGETS, SelectiveTarget
 
 LEAST_FOLDS = 2
@@ -19,7 +16,7 @@ LEAST_FOLDS = 2
 
 @dataclass(frozen=True, kw_only=True)
 class FitOptions:
-    """How a calibration is fitted.
+    """Options of a fit.
 
     Attributes
     ----------
@@ -29,26 +26,26 @@ class FitOptions:
         Names in `MEASURE_NAMES`, ``supplied:<name>`` or ``output:<name>``; each is fitted to each
         event.
     serve : mapping of int to str
-        Measure whose table answers for event ``k``; by default the one of least cross-validated
-        negative log-likelihood, the earlier in ``measures`` on ties. One that is supplied serves
-        only where it is named.
+        Measure to serve for event ``k``; by default the one of least cross-validated negative
+        log-likelihood, the first in ``measures`` on ties. A supplied measure is served only if
+        named here.
     bins : int or "auto"
         ``auto`` chooses by cross-validation (`howsure.statistics.bins.fit`).
     lookup : {"step", "interpolated"}
     prior_strength : float
-        Samples the prior counts for, above 0.
+        Weight of the prior in samples, above 0.
     interval : IntervalOptions
     monotone : bool
     folds : int
         Of cross-validation, at least 2.
     seed : int
-        The one the records' tie keys were made with; consistency bands draw labels with it.
+        The seed of the records' tie keys; also used to draw labels for consistency bands.
     targets : tuple of float
-        Probabilities of the coarse table, falling.
+        Target hit rates of the coarse table, descending.
     selective : tuple of SelectiveTarget
-        Bounds on the risk of what is accepted; one threshold is sought for each.
+        Bounds on the risk of accepted samples, with one threshold each.
     ood_level : float
-        Share of the calibration set that is not flagged as out of distribution.
+        Share of the calibration set that is not flagged as out-of-distribution.
 
     Raises
     ------
@@ -114,8 +111,8 @@ class FitOptions:
             for k in self.top_k:
                 if k not in self.serve:
                     raise ValueError(
-                        f"serve must name a measure for Top-{k}: one that is supplied serves only "
-                        "where it is named"
+                        f"serve must name a measure for Top-{k}: a supplied measure is served only "
+                        "if it is named"
                     )
 
 

@@ -1,4 +1,4 @@
-"""What a fit gives: tables, scores and verdicts by event and measure."""
+"""The result of a fit: tables, scores and verdicts by event and measure."""
 
 from dataclasses import dataclass, field
 
@@ -22,14 +22,14 @@ class BestMethod:
     Attributes
     ----------
     best : str
-        ``bins`` for the table served, else the name of a baseline.
+        ``bins`` for the served table, otherwise the name of a baseline.
     nll : float
-        Of the best, nats.
+        Of the best, in nats.
     rival : str or None
-        ``bins`` where a baseline is best, else the best of the baselines.
+        ``bins`` if a baseline is best, otherwise the best baseline.
     difference : PairedDifference or None
         Negative log-likelihood of the rival minus that of the best: over folds in
-        cross-validation, over samples on an evaluation set. Never negative, as the best is best.
+        cross-validation, over samples on an evaluation set. Never negative.
     """
 
     best: str
@@ -45,10 +45,10 @@ class Verdict:
     Attributes
     ----------
     best : str or None
-        By cross-validation: ``bins`` for the table served, or the name of a baseline. None
-        without cross-validation.
+        By cross-validation: ``bins`` for the served table, or the name of a baseline. None without
+        cross-validation.
     sentence : str
-        Which is best, and by how much, for the reader of a report.
+        The best method and its lead, in words.
     cross_validation, evaluation : BestMethod or None
     """
 
@@ -67,25 +67,25 @@ class MeasureFit(ScoredTable):
     measure, column : str
         The measure, and the column of the records that holds it for this event.
     ece_band, evaluation_ece_band : ConsistencyBand, optional
-        The cross-validated ``ece``, and that of the evaluation set, beside what a perfectly
-        calibrated table would score; None where there is no such score.
+        The cross-validated ``ece``, and that of the evaluation set, with their distribution for a
+        perfectly calibrated table; None if the score is undefined.
     coarse : CoarseTable
     ood_thresholds : dict of float to float
         By level: the uncertainty that this share of the calibration set does not exceed.
     selective : tuple of SelectiveResult
-        One for each target asked for.
+        One for each target.
     curves : Curves
         Of ranking the calibration set by this measure.
     guarantee : Guarantee
     rank_grid : RankGrid
-        Before equal values merged bins, for later tests.
+        The grid of ranks before ties merged bins, for later tests.
     difference : dict of str to PairedDifference
-        ``nll`` and ``brier`` of this measure minus those of the one served, over the folds; empty
-        for that one.
+        ``nll`` and ``brier`` of this measure minus those of the served one, over the folds; empty
+        for the served one.
     reliability : Reliability, optional
-        Of the measure that is served, alone: its probabilities beside what came true.
+        Only for the served measure.
     scatter : LossScatter, optional
-        Of the measure that is served, alone.
+        Only for the served measure.
     """
 
     measure: str
@@ -105,7 +105,7 @@ class MeasureFit(ScoredTable):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BaselineFit(Scored):
-    """Another way to a probability of the same event, judged on the same folds.
+    """Another method for the same event, judged on the same folds.
 
     Attributes
     ----------
@@ -113,16 +113,16 @@ class BaselineFit(Scored):
         In `howsure.statistics.fit.baselines.BASELINES`; or ``interpolated_bins`` or ``step_bins``:
         the served measure's bins with the other lookup; or ``loss``, the oracle.
     log_floor : float
-        Its logarithms see the probability clipped to ``[log_floor, 1 - log_floor]``:
-        ``1 / (2 n)``, with ``n`` the samples of the calibration set.
+        For logarithms the probability is clipped to ``[log_floor, 1 - log_floor]``; ``1 / (2 n)``,
+        with ``n`` the samples of the calibration set.
     parameters : dict of str to float
-        What was learnt from all samples: a temperature, slopes.
+        Fitted to all samples: a temperature, slopes.
     difference, evaluation_difference : dict of str to PairedDifference
         ``nll`` and ``brier`` of this baseline minus those of the served table: over the folds, and
         over the samples of the evaluation set. Negative where the baseline is better.
     ece_band, evaluation_ece_band : ConsistencyBand, optional
-        Of ``ece_15``: pooled over all samples, for a baseline that learns nothing, and on the
-        evaluation set.
+        Of ``ece_15``: pooled over all samples, for a baseline without a fit, and on the evaluation
+        set.
     """
 
     name: str
@@ -142,19 +142,19 @@ class EventFit:
     ----------
     k : int
     accuracy : float
-        Share of the samples for which it holds.
+        Share of the samples for which the event holds.
     n_samples : int
     measures : dict of str to MeasureFit
-        By measure, in the order asked for.
+        By measure, in the order of the options.
     baselines : dict of str to BaselineFit
         By name.
     served : str
-        The measure whose table answers.
+        The measure whose table is served.
     verdict : Verdict, optional
-        Which probability is best, and by how much.
+        The best method and its lead.
     oracle : BaselineFit, optional
-        Bins of the loss ``-log p_y``, which knows the label: as many as are served. What a perfect
-        measure could do with this model; it is never served.
+        As many bins as served, of the loss ``-log p_y``, which depends on the label. It shows what
+        a perfect measure could achieve with this model, and is never served.
     """
 
     k: int
@@ -174,11 +174,11 @@ class Fit:
     Attributes
     ----------
     events : dict of int to EventFit
-        By ``k``, in the order asked for.
+        By ``k``, in the order of the options.
     warnings : list of str
-        Sentences for the reader.
+        Sentences.
     model_scores : dict of str to ModelScores
-        Of the model's own softmax, by set: ``calibration`` and, if it was sent, ``evaluation``.
+        Of the model's own softmax, by set: ``calibration`` and, if given, ``evaluation``.
     """
 
     events: dict[int, EventFit]

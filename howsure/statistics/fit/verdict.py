@@ -1,4 +1,4 @@
-"""The verdict on an event: which probability has the least loss."""
+"""The verdict on an event: which method has the smallest loss."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,15 +10,15 @@ BINS = "bins"
 
 
 def reach_verdict(k: int, served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> Verdict:
-    """Say which probability has the least negative log-likelihood, and by how much.
+    """Return the method of least negative log-likelihood, and its lead.
 
-    The bins served against every baseline, by cross-validation and, if there is one, on the
-    evaluation set.
+    The served bins are compared with every baseline, by cross-validation and on the evaluation set,
+    if there is one.
     """
     bins = f"the bins served ({served.measure}, {served.table.lookup})"
     validated = _validated(served, baselines)
     if validated is None:
-        sentence = f"Top-{k}: no cross-validation, so that nothing can be compared."
+        sentence = f"Top-{k}: no cross-validation, so methods cannot be compared."
         return Verdict(None, sentence, None, None)
     evaluated = _evaluated(served, baselines)
     sentence = f"Top-{k}: " + _said(validated, bins, "cross-validated negative log-likelihood")
@@ -30,13 +30,13 @@ def reach_verdict(k: int, served: MeasureFit, baselines: Mapping[str, BaselineFi
 def _validated(served: MeasureFit, baselines: Mapping[str, BaselineFit]) -> BestMethod | None:
     scores = {BINS: served.scores["nll"]} | {n: b.scores["nll"] for n, b in baselines.items()}
     most = max(score.folds for score in scores.values())
-    # A mean over fewer folds, as one is infinite, is no match for a mean over all.
+    # A mean over fewer folds (an infinite fold is left out) cannot compete with a mean over all.
     losses = {
         name: score.mean
         for name, score in scores.items()
         if score.mean is not None and score.folds == most
     }
-    # Nor is a difference over those: where the bins lost everything, they might look better.
+    # The same holds for differences: without their infinite folds the bins could look better.
     differences = {
         n: b.difference.get("nll") if BINS in losses else None for n, b in baselines.items()
     }
@@ -70,7 +70,7 @@ def _finding(
 
 
 def _more(difference: PairedDifference | None, *, sign: float) -> PairedDifference | None:
-    """Return by how much the rival is worse: of equals, rounding alone could make it better."""
+    """Return the lead over the rival, at least 0 in spite of rounding."""
     if difference is None:
         return None
     return replace(difference, mean=max(sign * difference.mean, 0.0))

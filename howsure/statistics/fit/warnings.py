@@ -10,9 +10,9 @@ from howsure.statistics.fit.verdict import BINS
 
 
 def sample_warnings(n_samples: int, options: FitOptions) -> Iterator[str]:
-    """Warn of a calibration set too small for its folds; for its bins, a finding does."""
+    """Warn of a calibration set too small for its folds; a finding covers its bins."""
     if n_samples == 1:
-        yield "One calibration sample cannot be cross-validated: there are no scores."
+        yield "One calibration sample cannot be cross-validated, so there are no scores."
     elif n_samples < options.folds:
         yield f"{_samples(n_samples)} make {n_samples} folds, not {options.folds}."
 
@@ -34,7 +34,7 @@ def _degeneracy(event: EventFit, options: FitOptions) -> Iterator[str]:
         always = "never" if outcome == "holds" else "always"
         yield (
             f"Top-{event.k} {always} holds in {_samples(event.n_samples)}: the rates are shrunk "
-            f"towards {served.prior.accuracy:.6g} in place of {event.accuracy:g}, and scores that "
+            f"towards {served.prior.accuracy:.6g} instead of {event.accuracy:g}, and scores that "
             "need both hits and errors are missing."
         )
     elif rarer < options.folds:
@@ -50,7 +50,7 @@ def _merged_bins(event: EventFit, fit: MeasureFit) -> Iterator[str]:
     if found < asked:
         why = "samples with equal uncertainty share a bin"
         if found == event.n_samples:
-            why = "every sample has its own"
+            why = "every sample has its own bin"
         yield (
             f"Top-{event.k}, {fit.measure}: {asked} bin{'s' * (asked > 1)} requested, {found} "
             f"created: {why}."
@@ -63,7 +63,7 @@ def _width(event: EventFit) -> Iterator[str]:
     if labels == 0:
         return
     bin_ = widest_bin(table)
-    need = "more labels than can be foreseen"
+    need = "an unknown number of additional labels"
     if labels is not None:
         need = f"about {_two_digits(labels):,} more labels"
     yield (

@@ -4,43 +4,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 
 from howsure.statistics.measures import single_pass
-from howsure.statistics.measures.measure import (
-    Measure,
-    MultiPassMeasure,
-    SinglePassMeasure,
-    output_column,
-    prefix_column,
-)
-
-__all__ = [
-    "DEFAULT_MEASURES",
-    "MAX_OUTPUT_NAME",
-    "MEASURE_NAMES",
-    "MULTI_PASS_MEASURES",
-    "OUTPUT",
-    "SINGLE_PASS_MEASURES",
-    "SUPPLIED",
-    "Measure",
-    "MultiPassMeasure",
-    "SinglePassMeasure",
-    "check_measures",
-    "column",
-    "columns",
-    "output_column",
-    "output_names",
-    "parse_measure",
-    "prefix_column",
-    "supplied_names",
-]
+from howsure.statistics.measures.measure import Measure, MultiPassMeasure, SinglePassMeasure
 
 SINGLE_PASS_MEASURES: dict[str, SinglePassMeasure] = {
     measure.name: measure
     for measure in (
-        single_pass.ENTROPY,
-        single_pass.NEG_LOG_PMAX,
-        single_pass.NEG_LOG_TOPK_MASS,
-        single_pass.MARGIN,
-        single_pass.ENERGY,
+        SinglePassMeasure("entropy", single_pass.entropy),
+        SinglePassMeasure("neg_log_pmax", single_pass.neg_log_pmax),
+        SinglePassMeasure("neg_log_topk_mass", single_pass.neg_log_topk_mass, per_event=True),
+        SinglePassMeasure("margin", single_pass.margin),
+        SinglePassMeasure("energy", single_pass.energy, needs_logits=True),
     )
 }
 DEFAULT_MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass", "margin")
@@ -64,8 +37,7 @@ MAX_OUTPUT_NAME = 100 - len(OUTPUT)
 def parse_measure(text: str) -> Measure:
     """Return the measure of this name: a registered, supplied or output one.
 
-    ``output:<name>`` names an output of the graph: 1 to 93 printable characters, whatever they
-    are.
+    ``output:<name>`` names an output of the graph: 1 to 93 printable characters.
 
     Raises
     ------
@@ -89,7 +61,7 @@ def parse_measure(text: str) -> Measure:
 
 
 def column(measure: str, k: int) -> str:
-    """Return the name under which a measure of the Top-k event is kept: see `Measure.column`.
+    """Return the column of a measure for the Top-k event: see `Measure.column`.
 
     Raises
     ------
@@ -100,12 +72,12 @@ def column(measure: str, k: int) -> str:
 
 
 def supplied_names(measures: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the supplied ones among these measures, each once."""
+    """Return the distinct names of the supplied measures among these."""
     return _names("supplied", measures)
 
 
 def output_names(measures: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of the graph outputs among these measures, each once."""
+    """Return the distinct names of the graph outputs among these measures."""
     return _names("output", measures)
 
 
@@ -117,10 +89,9 @@ def _names(kind: str, measures: Iterable[str]) -> tuple[str, ...]:
 def columns(
     top_k: Sequence[int], *, logits: bool = False
 ) -> Iterator[tuple[str, SinglePassMeasure, int]]:
-    """Yield each column these events have, once, as (name, measure, k).
+    """Yield each column of these events once, as (name, measure, k).
 
-    ``logits`` tells whether the model gives logits: measures that need them are left out where it
-    gives probabilities.
+    Without ``logits``, measures that need logits are left out.
     """
     for measure in SINGLE_PASS_MEASURES.values():
         if measure.needs_logits and not logits:
@@ -130,7 +101,7 @@ def columns(
 
 
 def check_measures(measures: Sequence[str], *, logits: bool) -> None:
-    """Check that a model's answer can have these measures.
+    """Check that these measures can be computed from a model's output.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""The gradient of a model's confidence with respect to its input, from differences of answers."""
+"""The gradient of a model's confidence with respect to its input, from finite differences."""
 
 from math import prod
 
@@ -10,14 +10,14 @@ from howsure.statistics.measures.noise import normal
 
 
 def is_exact(shape: tuple[int, ...], n_directions: int) -> bool:
-    """Tell whether so many directions are enough for each value of a sample to have its own."""
+    """Return whether there is a direction for each value of a sample."""
     return prod(shape) <= n_directions
 
 
 def directions(
     shape: tuple[int, ...], *, n_directions: int, seed: int, site: int
 ) -> NDArray[np.float32]:
-    """Return the directions in which a sample is moved, the same for every sample.
+    """Return the directions of the differences, the same for every sample.
 
     Parameters
     ----------
@@ -26,13 +26,13 @@ def directions(
     n_directions : int
         At least 1.
     seed, site : int
-        Of the noise; the number of a direction takes the place of the pass.
+        Of the noise; the index of a direction is used as the number of the pass.
 
     Returns
     -------
     ndarray of float32, shape (m, *shape)
-        The ``m = prod(shape)`` coordinates where that is at most ``n_directions``, and otherwise
-        as many Gaussian vectors as are asked for.
+        The ``m = prod(shape)`` coordinates if that is at most ``n_directions``, otherwise
+        ``n_directions`` Gaussian vectors.
 
     Raises
     ------
@@ -51,7 +51,7 @@ def directions(
 def gaussian_directions(
     shape: tuple[int, ...], *, n_directions: int, seed: int, site: int
 ) -> NDArray[np.float32]:
-    """Return as many Gaussian vectors as are asked for, however few values a sample has.
+    """Return ``n_directions`` Gaussian vectors, even for samples with fewer values.
 
     Parameters and shape as those of `directions`.
     """
@@ -63,12 +63,13 @@ def gaussian_directions(
 def slopes(plus: ArrayLike, minus: ArrayLike, *, distance: float) -> Floats:
     """Return ``(||p(x+)||_2 - ||p(x-)||_2) / distance``: the slope along one direction.
 
-    From ``1 - sum p^2``, made of tails: next to a certain answer both norms round to 1.
+    It is computed from ``1 - sum p^2``, using tails, because both norms round to 1 for a confident
+    prediction.
 
     Parameters
     ----------
     plus, minus : array_like of float, shape (n_samples, n_classes)
-        Logits or ``log p`` of the samples moved forth and back.
+        Logits or ``log p`` of the samples moved in both senses of the direction.
     distance : float
         Between the two, in units of the direction's length.
 
@@ -79,7 +80,7 @@ def slopes(plus: ArrayLike, minus: ArrayLike, *, distance: float) -> Floats:
     Raises
     ------
     ValueError
-        If scores break their rules, shapes differ, or the distance is not above 0.
+        If scores are invalid, shapes differ, or the distance is not above 0.
     """
     forth, back = as_scores(plus, name="plus"), as_scores(minus, name="minus")
     if forth.shape != back.shape:

@@ -1,4 +1,4 @@
-"""What an uncertainty measure is."""
+"""Types of uncertainty measures, and the columns that hold them."""
 
 import re
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from howsure.statistics.softmax import RankedScores
 
 @dataclass(frozen=True)
 class SinglePassMeasure:
-    """One scalar per sample from the classifier's output; larger = less certain.
+    """One scalar per sample from the classifier's output; larger = more uncertain.
 
     Attributes
     ----------
@@ -20,11 +20,12 @@ class SinglePassMeasure:
         Its name everywhere: configuration, tables, JSON, graph outputs.
     compute : callable
         ``compute(ranked, k)`` returns float64 of shape (n_samples,), finite and never ``-0.0``;
-        ``k`` is the Top-k event asked about, ``1 <= k <= m``.
+        ``k`` is the Top-k event, ``1 <= k <= m``.
     per_event : bool
-        Whether ``k`` matters.
+        Whether the measure depends on ``k``.
     needs_logits : bool
-        Whether adding a constant to the logits shows, so that probabilities do not have it.
+        Whether adding a constant to the logits changes the measure, so that probabilities do not
+        determine it.
     """
 
     name: str
@@ -35,18 +36,18 @@ class SinglePassMeasure:
 
 @dataclass(frozen=True)
 class MultiPassMeasure:
-    """How far a model's answers to the same sample differ from run to run; larger = less certain.
+    """The variation of a model's outputs over several runs; larger = more uncertain.
 
-    Its values are made where the model runs, not from its scores.
+    It is computed where the model runs, not from stored scores.
 
     Attributes
     ----------
     name : str
-        Its name everywhere, and that of its column: no event changes it.
+        Its name everywhere, and that of its column for every event.
     has_mean_prediction : bool
-        Whether its passes have a mean probability: each is an answer to the sample itself.
+        Whether its passes have a mean probability, because each pass predicts the sample itself.
     in_graph : bool
-        Whether one run of one graph gives it.
+        Whether one run of one graph computes it.
     """
 
     name: str
@@ -59,17 +60,17 @@ MeasureKind: TypeAlias = Literal["single_pass", "multi_pass", "supplied", "outpu
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure as its name in a configuration says it.
+    """A measure, parsed from its name in a configuration.
 
     Attributes
     ----------
     kind : {"single_pass", "multi_pass", "supplied", "output"}
-        From the classifier's output; from several runs of the model; a column that came with the
+        From the classifier's output; from several runs of the model; a column sent with the
         samples; an output of the graph.
     name : str
-        The registered name, or what follows ``supplied:`` or ``output:``.
+        The registered name, or the part after ``supplied:`` or ``output:``.
     needs_logits, per_event, in_graph : bool
-        Whether it needs logits, whether ``k`` matters, and whether one run of one graph gives it.
+        Whether it needs logits, depends on ``k``, and is computed by one run of one graph.
     """
 
     kind: MeasureKind
@@ -80,14 +81,14 @@ class Measure:
 
     @property
     def needs_model(self) -> bool:
-        """Whether it takes an ONNX model, not only the scores of one."""
+        """Whether it needs an ONNX model, not only scores."""
         return self.kind in {"output", "multi_pass"}
 
     def column(self, k: int) -> str:
-        """Return the name under which the measure of the Top-k event is kept.
+        """Return the name of the column that holds the measure of the Top-k event.
 
-        ``neg_log_topk_mass_5``, ``entropy``; ``supplied_<name>`` for ``supplied:<name>``, and for
-        ``output:<name>`` what `output_column` says.
+        ``neg_log_topk_mass_5``, ``entropy``; ``supplied_<name>`` for ``supplied:<name>``, and
+        `output_column` for ``output:<name>``.
         """
         if self.kind == "supplied":
             return f"supplied_{self.name}"
@@ -100,10 +101,10 @@ _PLAIN = re.compile(r"[A-Za-z0-9_]{1,50}")
 
 
 def output_column(name: str) -> str:
-    """Return the name under which the values of a graph's output are kept, safe wherever one is.
+    """Return the name of the column that holds a graph output; it is safe in any format.
 
-    ``output_<name>`` where the name is 1 to 50 ASCII letters, digits and underscores. Other names
-    are replaced by ``output-`` and 128 bits of their hash: escaped, they would grow without bound.
+    ``output_<name>`` if the name is 1 to 50 ASCII letters, digits and underscores. Other names are
+    replaced by ``output-`` and 128 bits of their hash, because escaping would make them too long.
     """
     if _PLAIN.fullmatch(name):
         return f"output_{name}"
@@ -111,5 +112,5 @@ def output_column(name: str) -> str:
 
 
 def prefix_column(column: str, n: int) -> str:
-    """Return the name under which what the first ``n`` passes alone give is kept."""
+    """Return the name of the column for the first ``n`` passes only."""
     return f"{column}@{n}"

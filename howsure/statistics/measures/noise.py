@@ -1,8 +1,9 @@
-"""Noise that a pass feeds to a model: the same for the same seed, pass and site, wherever drawn.
+"""Noise for the passes of a model: a function of seed, pass and site only.
 
-Philox counts: its key is the seed and the number of the pass, the last word of its counter the
-site, so that no two streams overlap and each is drawn without the others. Only the raw words are
-numpy's, which it promises never to change; what `numpy.random.Generator` makes of them it may.
+Philox is a counter-based generator. Its key is the seed and the number of the pass, and the last
+word of its counter is the site. Streams therefore never overlap, and each is drawn independently.
+Only the raw words come from numpy, which guarantees them; numpy may change the distributions of
+`numpy.random.Generator`.
 """
 
 from math import prod
@@ -18,15 +19,14 @@ LARGEST_WORD = 2**64 - 1
 def keep_mask(
     shape: tuple[int, ...], *, rate: float, seed: int, number: int, site: int
 ) -> NDArray[np.float32]:
-    """Return what inverted dropout multiplies by: 0 or, on average 1, ``1 / (1 - rate)``.
+    """Return a mask for inverted dropout: 0 or ``1 / (1 - rate)``, with mean 1.
 
     Parameters
     ----------
     shape : tuple of int
-        The draw runs through it in C order: an array of another shape and the same size holds the
-        same values.
+        Filled in C order: arrays of the same size hold the same values.
     rate : float
-        Chance of a 0, ``0 <= rate < 1``.
+        Probability of a 0, ``0 <= rate < 1``.
     seed, number, site : int
         Of the noise, the pass (from 0) and the place in the graph; each ``0 <= n < 2**64``.
 
@@ -47,7 +47,7 @@ def keep_mask(
 
 def uniform(shape: tuple[int, ...], *, seed: int, number: int, site: int) -> NDArray[np.float32]:
     """Return uniform draws from [0, 1); parameters as those of `keep_mask`."""
-    # 24 bits: float32 holds them as they are, so none rounds up to 1.
+    # 24 bits are exact in float32, so no value rounds up to 1.
     words = _words(prod(shape), seed, number, site) >> np.uint64(40)
     return np.ldexp(words.astype(np.float32), -24).reshape(shape)
 

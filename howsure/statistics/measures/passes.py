@@ -1,4 +1,4 @@
-"""Measures of several passes: their mean, their covariance and what records keep of them."""
+"""Measures of several passes: their mean, their covariance, and their columns in records."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from howsure.statistics.arrays import Floats, Labels, Uncertainty, as_uncertainty
-from howsure.statistics.measures import MULTI_PASS_MEASURES, prefix_column
+from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.measures.gradient import gradient_norm
+from howsure.statistics.measures.measure import prefix_column
 from howsure.statistics.softmax import label_ranks
 
 THREE_DIMENSIONS = 3
@@ -18,14 +19,13 @@ BLOCK_ELEMENTS = 2**20
 
 
 def as_log_probabilities(values: ArrayLike) -> NDArray[np.floating]:
-    """Return log-probabilities of shape (n_samples, n_passes, n_classes), in the precision given.
+    """Return log-probabilities of shape (n_samples, n_passes, n_classes), in their own precision.
 
     Raises
     ------
     ValueError
-        If there are fewer axes, no pass or fewer than two classes, or an answer holds NaN or a
-        number above 0 by more than rounding, or rules out every class. ``-inf`` stands for a
-        class that is ruled out.
+        If there are fewer axes, no pass or fewer than two classes; or if a prediction holds NaN or
+        a number above 0 by more than rounding, or excludes every class. ``-inf`` excludes a class.
     """
     array = np.asarray(values)
     if array.ndim != THREE_DIMENSIONS or array.shape[1] < 1 or array.shape[2] < LEAST_CLASSES:
@@ -47,18 +47,18 @@ def as_log_probabilities(values: ArrayLike) -> NDArray[np.floating]:
 
 
 def row_blocks(array: NDArray[np.floating]) -> Iterator[NDArray[np.float64]]:
-    """Yield rows in float64, a few megabytes at a time, so that memory does not grow with them."""
+    """Yield rows in float64, a few megabytes at a time, to bound memory."""
     n_samples, n_passes, n_classes = array.shape
     step = max(1, BLOCK_ELEMENTS // (n_passes * n_classes))
     for start in range(0, max(n_samples, 1), step):
-        # C order, so that each row is summed in one order whatever the layout of the array.
+        # C order, so that sums do not depend on the layout of the array.
         yield array[start : start + step].astype(np.float64, order="C")
 
 
 def mean_log_probability(log_probabilities: ArrayLike) -> Floats:
     """Return ``log((1 / M) sum_m p_m)``: Lakshminarayanan et al. 2017, section 2.4.
 
-    In log space, relative to the largest of the passes, so that no probability underflows.
+    It is computed in log space, relative to the largest pass, so that no probability underflows.
 
     Parameters
     ----------
@@ -68,12 +68,12 @@ def mean_log_probability(log_probabilities: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float64, shape (n_samples, n_classes)
-        ``-inf`` for a class that every pass rules out.
+        ``-inf`` for a class that every pass excludes.
 
     Raises
     ------
     ValueError
-        If shapes or values break their rules.
+        If shapes or values are invalid.
     """
     answers = as_log_probabilities(log_probabilities)
     return np.concatenate([_mean(block) for block in row_blocks(answers)])
@@ -95,12 +95,12 @@ def covariance_norm(log_probabilities: ArrayLike) -> Floats:
     """Return the 2-norm of the sample covariance of the passes: Oberman et al., section 2.2.
 
     ``||C||_2`` with ``C = sum_m d_m d_m' / (M - 1)``, where ``d_m`` are the deviations of the
-    ``M`` passes' probabilities from their mean. The largest eigenvalue is found of the smaller of
-    the two Gram matrices, ``M x M`` or ``K x K``, which have it in common.
+    ``M`` passes' probabilities from their mean. The largest eigenvalue is computed from the smaller
+    of the two Gram matrices, ``M x M`` or ``K x K``, which share it.
 
-    No digits are lost where the passes agree, or where they are all but certain: a deviation comes
-    from the difference of logarithms, and that of the class that leads is minus the sum of all
-    others, since probabilities sum to 1.
+    The result is precise even if the passes agree or are nearly certain: a deviation is computed
+    from the difference of logarithms, and that of the leading class as minus the sum of all others,
+    because probabilities sum to 1.
 
     Parameters
     ----------
@@ -110,7 +110,7 @@ def covariance_norm(log_probabilities: ArrayLike) -> Floats:
     Returns
     -------
     ndarray of float64, shape (n_samples,)
-        Never negative; exactly 0 where all passes are the same.
+        Never negative; exactly 0 if all passes are equal.
 
     Raises
     ------
@@ -126,9 +126,9 @@ def covariance_norm(log_probabilities: ArrayLike) -> Floats:
 
 
 def _deviations(log_p: Floats) -> Floats:
-    """Return the deviations from the mean over passes, in the shape of what is given."""
+    """Return the deviations from the mean over passes, in the shape of the argument."""
     largest = log_p.max(axis=1, keepdims=True)
-    ruled_out = np.isneginf(largest)  # by every pass: no deviation
+    ruled_out = np.isneginf(largest)  # excluded by every pass: no deviation
     change = np.expm1(log_p - np.where(ruled_out, 0.0, largest))  # p / max p - 1
     mean = change.mean(axis=1, keepdims=True)
     leader = (np.exp(largest) * (1.0 + mean)).argmax(axis=2, keepdims=True)
@@ -139,12 +139,12 @@ def _deviations(log_p: Floats) -> Floats:
 
 
 def _norm(deviations: Floats) -> Floats:
-    """Return the largest eigenvalue: squares underflow only where it does itself."""
+    """Return the largest eigenvalue; squares underflow only if the eigenvalue does."""
     _, n_passes, n_classes = deviations.shape
     transposed = deviations.swapaxes(1, 2)
     gram = deviations @ transposed if n_passes <= n_classes else transposed @ deviations
     largest = np.linalg.eigvalsh(gram)[:, -1]
-    # Rounding may put the eigenvalue of a vanishing matrix below 0.
+    # Rounding may make the eigenvalue of a vanishing matrix negative.
     return np.where(largest > 0.0, largest / (n_passes - 1), 0.0)
 
 
@@ -152,15 +152,7 @@ USUAL_PASSES = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500)
 
 
 def prefixes(passes: int) -> tuple[int, ...]:
-    """Return the numbers of passes at which scores are also reported: ``passes`` is the last.
-
-    Raises
-    ------
-    ValueError
-        If there is no pass.
-    """
-    if passes < 1:
-        raise ValueError(f"passes must be at least 1, not {passes}")
+    """Return the numbers of passes at which scores are also reported: ``passes`` is the last."""
     return (*(n for n in USUAL_PASSES if n < passes), passes)
 
 
@@ -169,15 +161,15 @@ GRADIENT = "gradient_norm"
 
 @dataclass(frozen=True, eq=False)
 class PassColumns:
-    """Columns made of passes, by name: of all of them, or of the first ``n`` as ``name@n``.
+    """Columns from passes, by name: from all passes, or from the first ``n`` as ``name@n``.
 
     Attributes
     ----------
     uncertainty : dict of str to ndarray of float32, shape (n_samples,)
     mean_log_probability : dict of str to ndarray of float64, shape (n_samples,)
-        ``log p_y`` of the mean probability of so many passes; may be ``-inf``.
+        ``log p_y`` of the mean probability of these passes; may be ``-inf``.
     mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
-        Classes that the same mean ranks above the label.
+        Number of classes that the same mean ranks above the label.
     """
 
     uncertainty: dict[str, Uncertainty] = field(default_factory=dict)
@@ -186,19 +178,19 @@ class PassColumns:
 
 
 def averaged_columns(measure: str, log_probabilities: ArrayLike, labels: Labels) -> PassColumns:
-    """Return what is kept of passes that are answers to the samples themselves.
+    """Return the columns of passes that predict the samples themselves.
 
     Parameters
     ----------
     measure : str
     log_probabilities : array_like of float, shape (n_samples, n_passes, n_classes)
-        At least two passes; prefixes are taken in their order.
+        At least two passes, in the order of the prefixes.
     labels : ndarray of int64, shape (n_samples,)
 
     Raises
     ------
     ValueError
-        If shapes or values break their rules.
+        If shapes or values are invalid.
     """
     answers = as_log_probabilities(log_probabilities)
     passes = answers.shape[1]
@@ -215,10 +207,10 @@ def averaged_columns(measure: str, log_probabilities: ArrayLike, labels: Labels)
 
 
 def gradient_columns(slopes: Floats, *, exact: bool) -> PassColumns:
-    """Return what is kept of the slopes along directions, shape (n_samples, m).
+    """Return the columns of slopes along directions, shape (n_samples, m).
 
-    With Gaussian directions also of the first ``n`` of them and of all ``m``, whose name says how
-    many there are; of coordinates a subset means nothing.
+    Gaussian directions also give a column for the first ``n`` and for all ``m`` of them. A subset
+    of the coordinates has no meaning.
     """
     found = {GRADIENT: as_uncertainty(gradient_norm(slopes, exact=exact))}
     names, _ = column_names(GRADIENT, slopes.shape[1], exact=exact)
@@ -230,7 +222,7 @@ def gradient_columns(slopes: Floats, *, exact: bool) -> PassColumns:
 def column_names(
     measure: str, passes: int, *, exact: bool = False
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the names of the uncertainties but for the full one, and those of the means."""
+    """Return the names of the uncertainties, except the full one, and of the means."""
     every = {n: prefix_column(measure, n) for n in prefixes(passes)}
     if not MULTI_PASS_MEASURES[measure].has_mean_prediction:
         return (() if exact else tuple(every.values())), ()

@@ -4,7 +4,6 @@ import numpy as np
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.bins.edges import UNDERFLOW
-from howsure.statistics.measures.measure import SinglePassMeasure
 from howsure.statistics.softmax import RankedScores
 
 
@@ -30,9 +29,6 @@ def entropy(ranked: RankedScores, _k: int) -> Floats:
     return np.log1p(ranked.tails[:, 0]) - spread
 
 
-ENTROPY = SinglePassMeasure("entropy", entropy)
-
-
 def neg_log_pmax(ranked: RankedScores, _k: int) -> Floats:
     """Return ``U_1 = -log p_(1)``: Finlay & Oberman, section 6.1.
 
@@ -47,9 +43,6 @@ def neg_log_pmax(ranked: RankedScores, _k: int) -> Floats:
         the prediction is right.
     """
     return np.log1p(ranked.tails[:, 0])
-
-
-NEG_LOG_PMAX = SinglePassMeasure("neg_log_pmax", neg_log_pmax)
 
 
 def neg_log_topk_mass(ranked: RankedScores, k: int) -> Floats:
@@ -72,9 +65,6 @@ def neg_log_topk_mass(ranked: RankedScores, k: int) -> Floats:
     return np.log1p(ranked.tails[:, k - 1] / ranked.heads[:, k - 1])
 
 
-NEG_LOG_TOPK_MASS = SinglePassMeasure("neg_log_topk_mass", neg_log_topk_mass, per_event=True)
-
-
 def margin(ranked: RankedScores, _k: int) -> Floats:
     """Return ``1 - (p_(1) - p_(2))``, from tails: ``(1 - p_(1)) + p_(2)``.
 
@@ -90,9 +80,6 @@ def margin(ranked: RankedScores, _k: int) -> Floats:
     # From the weights: as a difference of tails it would cancel where it is small beside the rest.
     second = np.take_along_axis(ranked.weights, ranked.top_classes[:, 1:2], axis=1)[:, 0]
     return (ranked.tails[:, 0] + second) / ranked.total
-
-
-MARGIN = SinglePassMeasure("margin", margin)
 
 
 LARGEST = float(np.finfo(np.float32).max)
@@ -117,6 +104,3 @@ def energy(ranked: RankedScores, _k: int) -> Floats:
     value = -(ranked.largest + np.log1p(ranked.tails[:, 0]))
     is_tiny = np.abs(value) < UNDERFLOW  # would be -0 in float32
     return np.clip(np.where(is_tiny, 0.0, value), -LARGEST, LARGEST)
-
-
-ENERGY = SinglePassMeasure("energy", energy, needs_logits=True)

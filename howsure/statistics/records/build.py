@@ -34,7 +34,7 @@ def score_uncertainty(
     top_k : sequence of int
         Distinct, ``1 <= k < n_classes``.
     logits : bool
-        Whether the scores are known to be logits: then there is ``energy``, too.
+        Whether the scores are known to be logits, so that ``energy`` can be computed.
 
     Returns
     -------
@@ -44,7 +44,7 @@ def score_uncertainty(
     Raises
     ------
     ValueError
-        If scores or ``top_k`` break their rules.
+        If scores or ``top_k`` are invalid.
     """
     checked = as_scores(scores)
     n_top = n_recorded_classes(checked.shape[1], top_k)
@@ -66,8 +66,8 @@ def build_records(
 ) -> Records:
     """Make one record per sample.
 
-    Rows are taken a few megabytes at a time, so that memory beyond the logits themselves does not
-    grow with them; a row's record does not depend on the rows beside it.
+    Rows are processed a few megabytes at a time to bound memory. The record of a row does not
+    depend on other rows.
 
     Parameters
     ----------
@@ -76,17 +76,17 @@ def build_records(
     labels : array_like of int, shape (n_samples,)
     tie_keys : ndarray of uint32, shape (n_samples,)
     uncertainty : mapping of str to ndarray of float32, shape (n_samples,), optional
-        Measures made elsewhere, by column, and then the only ones kept; those of
-        `howsure.statistics.measures` are computed where it is absent.
+        Measures computed elsewhere, by column. If given, they are the only ones; otherwise those of
+        `howsure.statistics.measures` are computed.
     top_k : sequence of int
         Distinct, ``1 <= k < n_classes``.
     logits : bool
-        Whether the scores are known to be logits: then there is ``energy``, too.
+        Whether the scores are known to be logits, so that ``energy`` can be computed.
 
     Raises
     ------
     ValueError
-        If an array's shape, dtype or range, or ``top_k``, breaks its rule.
+        If the shape, dtype or range of an array, or ``top_k``, is invalid.
     """
     rankable = as_scores(scores)
     n_samples, n_classes = rankable.shape
@@ -110,7 +110,7 @@ def build_records(
 
 
 def _row_blocks(logits: Logits) -> Iterator[slice]:
-    """Yield slices of rows, at least one, small enough for the processor's memory bandwidth."""
+    """Yield slices of rows, at least one, of bounded size."""
     n_samples, n_classes = logits.shape
     step = max(1, BLOCK_ELEMENTS // n_classes)
     for start in range(0, max(n_samples, 1), step):
@@ -150,17 +150,17 @@ def _record(
 def _top_log_odds(ranked: RankedScores) -> Floats:
     """Return ``log(p_(i) / (1 - p_(i)))``, shape (n_samples, m).
 
-    All but the first have the top class among the others, so ``total - e_(i) >= e_(i)`` and the
-    difference loses nothing; the first has its tail.
+    For all but the first class ``total - e_(i) >= e_(i)``, because the top class is among the
+    others, so the difference is precise. The first class uses its tail.
     """
     others = ranked.total[:, np.newaxis] - np.take_along_axis(
         ranked.weights, ranked.top_classes, axis=1
     )
     others[:, 0] = ranked.tails[:, 0]
-    with np.errstate(divide="ignore"):  # no other class is left: infinite odds
+    with np.errstate(divide="ignore"):  # no other class: infinite odds
         return ranked.top_relative - np.log(others)
 
 
 def _as_float32(values: Floats) -> NDArray[np.float32]:
-    with np.errstate(over="ignore"):  # logits further apart than float32 reaches: infinite
+    with np.errstate(over="ignore"):  # differences beyond float32: infinite
         return values.astype(np.float32)

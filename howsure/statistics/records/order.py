@@ -1,4 +1,4 @@
-"""Tie keys, folds and one order of the samples, which do not depend on the order of the input."""
+"""Tie keys, folds and the canonical order of samples, all independent of the input order."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,9 +17,8 @@ DIGEST_BYTES = 4
 def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
     """Return a keyed 32-bit hash of each row's bytes.
 
-    The key depends on the sample and the seed alone, so neither the order nor the sharding of
-    samples shows in any number derived from it. Identical samples share a key: they are
-    exchangeable.
+    The key depends only on the sample and the seed, so results derived from it do not depend on the
+    order or sharding of samples. Identical samples share a key; they are exchangeable.
 
     Parameters
     ----------
@@ -52,17 +51,16 @@ def tie_keys(rows: NDArray[np.generic], seed: int) -> TieKeys:
 
 
 def stratified_folds(hits: Hits, tie_keys: TieKeys, *, n_folds: int) -> BinIndex:
-    """Deal samples to folds in the order of their tie keys, misses first and then hits.
+    """Assign samples to folds in the order of their tie keys, misses first and then hits.
 
-    Folds differ by at most one in size, in hits and in misses; where there are fewer misses than
-    folds, some folds have none. The keys alone decide, not the order of the samples: only samples
-    that share a key fall back on it.
+    Folds differ by at most one in size, in hits and in misses; with fewer misses than folds, some
+    folds have none. The assignment depends on the keys only, except for samples with equal keys.
 
     Parameters
     ----------
     hits : ndarray of bool, shape (n_samples,)
     tie_keys : ndarray of uint32, shape (n_samples,)
-        Keyed hashes, so as good as random.
+        Keyed hashes, which are as good as random.
     n_folds : int
         At least 2.
 
@@ -80,8 +78,8 @@ def stratified_folds(hits: Hits, tie_keys: TieKeys, *, n_folds: int) -> BinIndex
 def in_canonical_order(records: Records) -> Records:
     """Sort samples by tie key, so that results do not depend on the order of the input.
 
-    Samples that share a key are told apart by what else is used of them; those that agree in all
-    of it are exchangeable. Records that are in this order already are not copied.
+    Samples with equal keys are sorted by the other values in use; samples that agree in all of them
+    are exchangeable. Records already in this order are not copied.
     """
     order = _canonical_order(records)
     if np.array_equal(order, np.arange(records.n_samples)):
@@ -91,10 +89,10 @@ def in_canonical_order(records: Records) -> Records:
 
 @contextmanager
 def moved_to_canonical_order(records: Records) -> Iterator[None]:
-    """Move the samples within their arrays while the block runs, and back at its end.
+    """Sort the samples in place for the duration of a block, then restore their order.
 
-    Memory is needed for a copy of one array, not of all: records are most of what a large fit
-    holds.
+    This needs memory for a copy of only one array. Records take most of the memory of a large
+    fit.
 
     Raises
     ------

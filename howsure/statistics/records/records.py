@@ -1,4 +1,4 @@
-"""The per-sample record: all that is kept of a model's output, a few hundred bytes a sample."""
+"""Records: everything stored of a model's output, a few hundred bytes per sample."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
@@ -18,15 +18,15 @@ TEMPERATURES: Floats = np.geomspace(0.25, 8.0, 24)
 def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
     """Return ``log sum_i exp((z_i - z_(1)) / T)`` for each ``T`` in `TEMPERATURES`.
 
-    Relative to the top logit, so that adding a constant to a row changes nothing and the value is
-    never negative; the top class is left out of the sum and added by ``log1p``, so that small
-    values keep their digits. Computed in float32, one temperature at a time in one buffer.
+    It is relative to the top logit, so it is invariant to a constant added to a row, and never
+    negative. The top class is left out of the sum and added by ``log1p``, so small values are
+    precise. Computed in float32, one temperature at a time in one buffer.
 
     Returns
     -------
     ndarray of float32, shape (n_samples, 24)
     """
-    with np.errstate(over="ignore"):  # beyond float32's range: -inf, whose weight is 0 as well
+    with np.errstate(over="ignore"):  # beyond float32's range: -inf, with weight 0
         relative = ranked.relative.astype(np.float32)
     np.put_along_axis(relative, ranked.top_classes[:, :1], -np.inf, axis=1)
     buffer = np.empty_like(relative)
@@ -39,7 +39,7 @@ def log_sum_exp_grid(ranked: RankedScores) -> NDArray[np.float32]:
     return grid
 
 
-# Fields that hold one array by name, and are stored as so many: "uncertainty_entropy".
+# Fields that hold arrays by name; each array is stored separately, as "uncertainty_entropy".
 FAMILIES: dict[str, type[np.generic]] = {
     "uncertainty": np.float32,
     "mean_log_probability": np.float64,
@@ -53,7 +53,7 @@ Arrays: TypeAlias = dict[str, NDArray[np.generic]]
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Records:
-    """One record per sample; tables, scores and reports read these and never logits again.
+    """One record per sample; tables, scores and reports need no other data of the model.
 
     With ``z`` the logits, ``p`` their softmax and ``z_(1)`` the largest logit:
 
@@ -64,9 +64,9 @@ class Records:
     top_classes : ndarray of int32, shape (n_samples, m)
         Best first, ties to the lower index.
     top_log_odds : ndarray of float32, shape (n_samples, m)
-        ``log(p_(i) / (1 - p_(i)))``, from tails; infinite only where float64 knows no other class.
+        ``log(p_(i) / (1 - p_(i)))``, from tails; infinite only if the others underflow float64.
     label_rank : ndarray of int32, shape (n_samples,)
-        Classes ranked above the label.
+        Number of classes ranked above the label.
     label_log_probability : ndarray of float64, shape (n_samples,)
         ``log p_y``; may be ``-inf``.
     sum_squares : ndarray of float64, shape (n_samples,)
@@ -78,13 +78,13 @@ class Records:
     top_logits : ndarray of float32, shape (n_samples, m)
         ``z_(i) - z_(1)``.
     uncertainty : dict of str to ndarray of float32, shape (n_samples,)
-        By column (`howsure.statistics.measures.column`, and ``name@n`` of the first ``n`` passes
-        of a measure that runs the model more than once); finite.
+        By column (`howsure.statistics.measures.column`, and ``name@n`` for the first ``n`` passes
+        of a multi-pass measure); finite.
     mean_log_probability : dict of str to ndarray of float64, shape (n_samples,)
         ``log p_y`` of the mean probability of the first ``n`` passes, as ``name@n``; may be
         ``-inf``.
     mean_label_rank : dict of str to ndarray of int32, shape (n_samples,)
-        Classes that the same mean ranks above the label.
+        Number of classes that the same mean ranks above the label.
 
     Raises
     ------
@@ -139,7 +139,7 @@ class Records:
 
     @property
     def n_samples(self) -> int:
-        """How many samples there are."""
+        """Number of samples."""
         return len(self.tie_key)
 
     def hits(self, k: int) -> Hits:
@@ -149,18 +149,13 @@ class Records:
     def raw_probability(self, k: int) -> Floats:
         """Return the model's own mass of the ``k`` top classes, shape (n_samples,).
 
-        Raises
-        ------
-        ValueError
-            If the event was not recorded.
+        The event must have been recorded.
         """
-        name = column("neg_log_topk_mass", k)
-        if name not in self.uncertainty:
-            raise ValueError(f"k must be a recorded event: there is no {name}")
-        return np.exp(-self.uncertainty[name].astype(np.float64))
+        mass = self.uncertainty[column("neg_log_topk_mass", k)]
+        return np.exp(-mass.astype(np.float64))
 
     def with_supplied(self, supplied: Mapping[str, NDArray[np.floating]]) -> "Records":
-        """Return the records with columns that came with the samples, by name.
+        """Return the records with supplied columns added, by name.
 
         Raises
         ------
@@ -174,12 +169,12 @@ class Records:
         return replace(self, uncertainty={**self.uncertainty, **added})
 
     def with_passes(self, columns: PassColumns) -> "Records":
-        """Return the records with columns that repeated runs of the model made.
+        """Return the records with the columns of several passes added.
 
         Raises
         ------
         ValueError
-            If one breaks the layout.
+            If a column is invalid.
         """
         return replace(
             self,
@@ -202,12 +197,12 @@ class Records:
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, NDArray[np.generic]]) -> "Records":
-        """Rebuild what `to_arrays` gave; records older than the means have none.
+        """Rebuild records from `to_arrays`; old records have no means.
 
         Raises
         ------
         ValueError
-            If an array is missing, unknown, or breaks the layout.
+            If an array is missing, unknown, or invalid.
         """
         plain = {field.name for field in fields(cls)} - FAMILIES.keys()
         families: dict[str, dict[str, Any]] = {
@@ -224,7 +219,7 @@ class Records:
 
 
 def _family(arrays: Mapping[str, NDArray[np.generic]], prefix: str) -> dict[str, Any]:
-    """Return the arrays whose names begin so, by the rest of their names."""
+    """Return the arrays whose names start with a prefix, by name without the prefix."""
     return {
         name.removeprefix(prefix): np.asarray(arrays[name])
         for name in sorted(arrays)
@@ -250,14 +245,14 @@ def concatenate(parts: Iterable[Records], *, n_samples: int | None = None) -> Re
     ----------
     parts : iterable of Records
     n_samples : int, optional
-        How many samples they hold together. Where it is known, parts are taken as they come, with
-        memory for no more than one beside the whole.
+        Total number of samples. If given, parts are consumed one at a time, so that only one is in
+        memory beside the result.
 
     Raises
     ------
     ValueError
-        If there is no part, they are not ``n_samples`` together, or parts keep different measures
-        or numbers of top classes.
+        If there is no part, their samples do not add up to ``n_samples``, or they have different
+        measures or numbers of top classes.
     """
     if n_samples is None:
         parts = list(parts)

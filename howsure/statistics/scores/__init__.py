@@ -34,23 +34,23 @@ __all__ = ["SCORES", "Predictions", "Score", "applicable", "compute_scores"]
 
 @dataclass(frozen=True)
 class Score:
-    """A number that judges probabilities against hits; its convention stands in its function.
+    """A number that judges probabilities against hits; its function documents the convention.
 
     Attributes
     ----------
     name : str
         Its name everywhere: reports, tables, JSON.
     compute : callable
-        From `Predictions` with at least one sample; None where these samples cannot define it.
-        Never NaN or infinite.
+        From `Predictions` with at least one sample; None if undefined for them, never NaN or
+        infinite.
     larger_is_better : bool or None
-        None for a property of the data that no probability can change.
+        None for a property of the data that does not depend on the probabilities.
     groups_samples : bool
         Whether it compares means over groups of samples. Such a score cannot judge pooled
-        out-of-fold probabilities: over all folds, those of a bin average to the bin's own hit
-        rate, and calibration looks perfect.
+        out-of-fold probabilities: over all folds, those of a bin average to the hit rate of the
+        bin, so calibration looks perfect.
     needs_bins : bool
-        Whether it is a number about bins, so that baselines, which have none, go without it.
+        Whether it needs bins. Baselines have none.
     """
 
     name: str
@@ -96,9 +96,9 @@ SCORES: dict[str, Score] = {
 
 
 def compute_scores(judged: Predictions) -> dict[str, float | None]:
-    """Return every score that applies; None where the samples cannot define it.
+    """Return every applicable score; None if undefined for these samples.
 
-    Scores that need bins are left out where there are none.
+    Without bins, scores that need them are left out.
     """
     names = applicable(has_bins=judged.bins is not None)
     if judged.n_samples == 0:
@@ -107,5 +107,5 @@ def compute_scores(judged: Predictions) -> dict[str, float | None]:
 
 
 def applicable(*, has_bins: bool) -> tuple[str, ...]:
-    """Return the names of the scores that samples with, or without, bins can have."""
+    """Return the names of the scores for samples with or without bins."""
     return tuple(name for name, score in SCORES.items() if has_bins or not score.needs_bins)

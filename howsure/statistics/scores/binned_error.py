@@ -1,4 +1,4 @@
-"""Calibration errors over bins: of the table, of equal range, of equal mass and adaptive."""
+"""Calibration errors over bins of the table, of equal range, of equal mass, and adaptive bins."""
 
 from dataclasses import replace
 
@@ -68,9 +68,9 @@ def gaps_between(ranked: RankedSamples, cuts: Counts) -> tuple[Rates, Rates]:
     Parameters
     ----------
     ranked : RankedSamples
-        By falling probability.
+        By descending probability.
     cuts : ndarray of int64, shape (n_bins + 1,)
-        Ascending strictly, from 0 to ``n_samples``.
+        Strictly ascending, from 0 to ``n_samples``.
     """
     counts = np.diff(cuts)
     # Sums of 1 - p, which are exact for probabilities next to 1.
@@ -80,12 +80,12 @@ def gaps_between(ranked: RankedSamples, cuts: Counts) -> tuple[Rates, Rates]:
 
 
 def _block_ends(ranked: RankedSamples, places: Counts) -> Counts:
-    """Return each place moved on to the end of the block that it cuts, each once."""
+    """Return the distinct ends of the blocks that contain these places."""
     return np.unique(ranked.ends[ranked.index_of_rank(places)])
 
 
 def equal_mass_cuts(ranked: RankedSamples, n_bins: int) -> Counts:
-    """Return cuts after ``i n // n_bins`` samples by falling probability, shape (n_found + 1,).
+    """Return cuts after ``i n // n_bins`` samples by descending probability, shape (n_found + 1,).
 
     A cut inside a block of equal probabilities moves to the block's end, and cuts that meet there
     merge.
@@ -106,10 +106,9 @@ def equal_mass_ece(judged: Predictions) -> float:
 def debiased_l2(judged: Predictions) -> float | None:
     """Return the debiased root mean square gap: Kumar et al. 2019, Definition 5.2.
 
-    From each squared gap of a bin of ``n`` samples the variance of its hit rate ``p``,
-    ``p (1 - p) / (n - 1)``, is taken off, by which the square of a difference of means is too
-    large on average. A sum below 0 counts as 0. Bins of a single sample are left out; None where
-    there are no others.
+    The squared gap of a bin of ``n`` samples is too large on average by the variance of its hit
+    rate ``p``, ``p (1 - p) / (n - 1)``, which is therefore subtracted. A negative sum counts as 0.
+    Bins of a single sample are left out; the result is None if there are no others.
     """
     ranked = judged.by_confidence
     cuts = equal_mass_cuts(ranked, N_BINS)
@@ -132,21 +131,21 @@ LEAST_RANGE_LEFT = 0.05
 def adaptive_cuts(ranked: RankedSamples, *, z: float = Z) -> Counts:
     """Return the cuts of adaptive binning, shape (n_bins + 1,): Ding et al., section 4.2.
 
-    A bin is to hold ``(z / width)^2 / 4`` samples, enough to know its hit rate to within its own
-    width. By falling probability, a bin is closed before a sample when it holds more than that,
-    more than 40 samples are left and more than 0.05 of range. A last bin short of its number takes
-    the missing samples from the others, from each its share. Samples of equal probability stay
-    together: a cut inside a block of them moves to the block's end.
+    A bin needs ``(z / width)^2 / 4`` samples, so that its hit rate is known to within its own
+    width. In descending order of probability, a bin is closed once it has more samples than that
+    and more than 40 samples and a range of 0.05 remain. If the last bin has too few samples, it
+    takes the missing ones from the others in proportion to their size. A cut inside a block of
+    equal probabilities moves to the end of the block.
 
-    The paper's text has z at 80 %; the authors' tool, and this, at 1.645. Their tool takes from
-    every bin by the size of the *last*, which we take for a slip.
+    In the paper z is that of 80 %; in the authors' tool, and here, it is 1.645. Their tool takes
+    samples from every bin in proportion to the *last* bin, which is probably an error.
 
     Parameters
     ----------
     ranked : RankedSamples
-        By falling probability, at least one sample.
+        By descending probability, at least one sample.
     z : float
-        Half-width of the interval wanted, in standard deviations.
+        Half-width of the interval, in standard deviations.
     """
     n_samples = ranked.n_samples
     cuts = [0]
@@ -155,7 +154,7 @@ def adaptive_cuts(ranked: RankedSamples, *, z: float = Z) -> Counts:
     counts = np.diff([*cuts, n_samples])
     width = ranked.values[-1] - ranked.values[cuts[-1]]
     if width > 0.0 and len(counts) > 1:
-        # No more than there are: the number for two values next to each other has no bounds.
+        # At most n_samples: for two neighbouring values the number is unbounded.
         missing = min(0.25 * (z / width) ** 2 - counts[-1], float(n_samples))
         if missing > 0.0:
             counts[:-1] -= np.floor(missing * counts[:-1] / n_samples).astype(np.int64)
@@ -165,7 +164,7 @@ def adaptive_cuts(ranked: RankedSamples, *, z: float = Z) -> Counts:
 
 
 def _close(ranked: RankedSamples, start: int, z: float) -> int | None:
-    """Return where the bin that begins at ``start`` ends; None where it is the last."""
+    """Return the end of the bin that begins at ``start``; None for the last bin."""
     ends = ranked.ends[np.searchsorted(ranked.ends, start, side="right") :]
     last = ranked.values[ends - 1]
     width = last - ranked.values[start]

@@ -11,8 +11,8 @@ from howsure.statistics.scores.proper import binary_entropy
 def expected_odds_ratio(weights: Rates, probability: Rates, accuracy: float) -> float:
     """Return ``sum_i w_i OR(p_i, a)``: Finlay & Oberman, section 4.
 
-    By how much a bin moves the odds of a hit, on average; 1 for bins that say nothing. The
-    expected Bayes factor is the same number. Probabilities and accuracy lie in (0, 1).
+    This is the average factor by which a bin changes the odds of a hit; 1 for uninformative bins.
+    It equals the expected Bayes factor. Probabilities and accuracy lie in (0, 1).
     """
     return float(weights @ odds_ratio(probability, accuracy))
 
@@ -20,8 +20,8 @@ def expected_odds_ratio(weights: Rates, probability: Rates, accuracy: float) -> 
 def eor(judged: Predictions) -> float | None:
     """Return the expected odds ratio of the fitted table, by its own weights and accuracy.
 
-    A property of the table, not of the judged samples. None without a table, and where the prior
-    is too weak for float64 to tell a probability from 0 or 1.
+    It is a property of the table, not of the judged samples. None without a table, and if a weak
+    prior lets a probability round to 0 or 1.
     """
     table = judged.table
     if table is None or not ((table.probability > 0.0) & (table.probability < 1.0)).all():

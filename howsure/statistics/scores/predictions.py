@@ -12,7 +12,7 @@ from howsure.statistics.ranking import RankedSamples, rank_samples
 
 @dataclass(frozen=True, eq=False)
 class OccupiedBins:
-    """Bins that hold at least one of the judged samples, in order; empty ones have no rate.
+    """The bins with at least one judged sample, in order.
 
     Attributes
     ----------
@@ -38,22 +38,22 @@ class OccupiedBins:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Predictions:
-    """Samples with what was said of them and what came true.
+    """Samples with probabilities and known hits.
 
     Attributes
     ----------
     uncertainty : ndarray of float32 or float64, shape (n_samples,)
-        What ranks the samples; larger = less certain.
+        Ranks the samples; larger = more uncertain.
     hits : ndarray of bool, shape (n_samples,)
     probability : ndarray of float64, shape (n_samples,)
         Served probability of a hit, in [0, 1].
     bins : ndarray of int64, shape (n_samples,), optional
-        Bin of each sample; None where the probability comes from no bins.
+        Bin of each sample; None if the probabilities do not come from bins.
     table : BinTable, optional
         The fitted table that the bins belong to.
     log_floor : float
-        Logarithms see the probability clipped to ``[log_floor, 1 - log_floor]``. 0 for the
-        probabilities of a bin table, which are never 0 or 1.
+        For logarithms the probability is clipped to ``[log_floor, 1 - log_floor]``. 0 for bin
+        tables, whose probabilities are never 0 or 1.
     """
 
     uncertainty: Uncertainty | Floats
@@ -65,7 +65,7 @@ class Predictions:
 
     @property
     def n_samples(self) -> int:
-        """How many samples are judged."""
+        """Number of samples."""
         return len(self.hits)
 
     @cached_property
@@ -82,8 +82,8 @@ class Predictions:
         counts = np.bincount(self.bins)
         kept = counts > 0
         hits = np.bincount(self.bins[self.hits], minlength=len(counts))
-        # A mean of differences from one of the bin's values: where all are the same, so is their
-        # mean, to the last bit, and decompositions are exact for probabilities next to 1 as well.
+        # A mean of differences from one of the bin's values: the mean of equal values is then
+        # exact, and so are decompositions for probabilities next to 1.
         one = np.zeros(len(counts))
         one[self.bins] = self.probability
         sums = np.bincount(self.bins, weights=self.probability - one[self.bins])
@@ -92,10 +92,10 @@ class Predictions:
 
     @cached_property
     def by_uncertainty(self) -> RankedSamples:
-        """Samples by rising uncertainty."""
+        """Samples by ascending uncertainty."""
         return rank_samples(self.uncertainty, self.hits)
 
     @cached_property
     def by_confidence(self) -> RankedSamples:
-        """Samples by falling probability: the values are ``-probability``."""
+        """Samples by descending probability: the values are ``-probability``."""
         return rank_samples(-self.probability, self.hits)

@@ -15,14 +15,14 @@ def squared_errors(judged: Predictions) -> Floats:
 def brier(judged: Predictions) -> float:
     """Return the mean of ``(q - X)^2``: Oberman et al., section 5.1.
 
-    On binned probabilities (one per bin) it equals uncertainty - resolution + calibration error.
-    Within a bin an interpolated table serves several, and then the three leave a remainder.
+    For binned probabilities (one per bin) it equals uncertainty - resolution + calibration error.
+    An interpolated table serves several probabilities in a bin, which leaves a remainder.
     """
     return float(np.mean(squared_errors(judged)))
 
 
 def brier_uncertainty(judged: Predictions) -> float:
-    """Return ``a (1 - a)``, with ``a`` the hit rate of all samples: the score of saying ``a``."""
+    """Return ``a (1 - a)``, with ``a`` the hit rate of all samples: the score of always ``a``."""
     accuracy = float(np.mean(judged.hits))
     return accuracy * (1.0 - accuracy)
 
@@ -59,7 +59,7 @@ def binary_divergence(rates: Rates, probability: Rates | float) -> Rates:
 def log_losses(judged: Predictions) -> Floats:
     """Return ``-log q`` of a hit and ``-log(1 - q)`` of a miss, nats, shape (n_samples,).
 
-    ``q`` is clipped as ``judged.log_floor`` says; infinite where the truth was given no chance.
+    ``q`` is clipped by ``judged.log_floor``; infinite if the outcome had probability 0.
     """
     probability = _clipped(judged.probability, judged.log_floor)
     with np.errstate(divide="ignore"):
@@ -69,8 +69,8 @@ def log_losses(judged: Predictions) -> Floats:
 def nll(judged: Predictions) -> float | None:
     """Return the mean of ``-log q`` over hits and ``-log(1 - q)`` over misses, in nats.
 
-    ``q`` is clipped as ``judged.log_floor`` says. None where it is infinite. On binned
-    probabilities it equals uncertainty - resolution + calibration error.
+    ``q`` is clipped by ``judged.log_floor``. None if infinite. For binned probabilities it equals
+    uncertainty - resolution + calibration error.
     """
     mean = float(np.mean(log_losses(judged)))
     return mean if np.isfinite(mean) else None

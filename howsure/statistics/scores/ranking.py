@@ -8,12 +8,12 @@ from howsure.statistics.scores.predictions import Predictions
 
 
 def auroc(hits: Counts | Floats, errors: Counts | Floats) -> float | None:
-    """Return the chance that an error ranks as less certain than a hit; a tie counts half.
+    """Return the probability that an error is more uncertain than a hit; a tie counts half.
 
     Parameters
     ----------
     hits, errors : ndarray of int64 or float64, shape (n_blocks,)
-        Hits and errors, in number or in weight, of each block of equal uncertainty, most certain
+        Number or weight of hits and errors in each block of equal uncertainty, most certain
         first.
 
     Returns
@@ -38,9 +38,10 @@ def judged_auroc(judged: Predictions) -> float | None:
 def aupr(judged: Predictions) -> float | None:
     """Return the average precision, errors as the positive class: Hendrycks & Gimpel 2017.
 
-    The mean over errors of the share of errors among the samples at least as uncertain; samples of
-    equal uncertainty are taken together. No line is drawn between points, which would flatter
-    (Davis & Goadrich 2006). None without an error. Chance scores the error rate.
+    It is the mean, over errors, of the share of errors among samples at least as uncertain; samples
+    of equal uncertainty are taken together. Points are not joined by lines, which would be
+    optimistic (Davis & Goadrich 2006). None without an error. A random ranking scores the error
+    rate.
     """
     errors = judged.by_uncertainty.block_errors[::-1]
     total = int(errors.sum())
@@ -53,8 +54,8 @@ def aupr(judged: Predictions) -> float | None:
 def selective_risks(ranked: RankedSamples) -> Floats:
     """Return the risk among the ``j`` most certain samples, for ``j = 1 … n``.
 
-    Samples of equal uncertainty share their average: each counts as the error rate of its block,
-    which is the mean over all orders of the tied.
+    Each sample counts as the error rate of its block of equal uncertainty, which is the mean over
+    all orders of the tied samples.
 
     Returns
     -------
@@ -76,8 +77,8 @@ def aurc(judged: Predictions) -> float:
 def e_aurc(judged: Predictions) -> float:
     """Return ``aurc`` less that of the ranking with every hit first: Geifman et al. 2019.
 
-    The oracle's by the same sum over ranks, where they take an integral in its place. 0 for a
-    ranking that puts all hits before all errors.
+    The value of the best ranking is the same sum over ranks, where they use an integral. The result
+    is 0 for a ranking with all hits before all errors.
     """
     n_samples, n_hits = judged.n_samples, int(np.count_nonzero(judged.hits))
     accepted = np.arange(n_hits + 1, n_samples + 1, dtype=np.float64)
@@ -88,9 +89,9 @@ def e_aurc(judged: Predictions) -> float:
 def augrc(judged: Predictions) -> float:
     """Return the area under the generalised risk-coverage curve: Traub et al. 2024, eq. (6).
 
-    Errors that were accepted, as a share of *all* samples, against coverage, from (0, 0), with
-    straight lines across the tied: ``(1 - AUROC) a (1 - a) + (1 - a)^2 / 2``, with ``a`` the
-    accuracy.
+    The curve shows accepted errors, as a share of *all* samples, against coverage, from (0, 0),
+    with straight lines across ties. Its area is ``(1 - AUROC) a (1 - a) + (1 - a)^2 / 2``, with
+    ``a`` the accuracy.
     """
     ranked = judged.by_uncertainty
     errors, counts = ranked.block_errors, ranked.block_counts

@@ -13,8 +13,8 @@ def smooth_ece(judged: Predictions) -> float:
     """Return the smooth calibration error: Błasiok & Nakkiran 2024, Definition 2.
 
     The residuals ``X - q`` are smoothed over q by a Gaussian reflected at 0 and 1, and their
-    absolute value integrated; the width is the one that equals the result, which there is one of.
-    On a grid of 2,048 cells, so that values below 0.0005 mean no more than that.
+    absolute value is integrated. The width of the Gaussian is chosen equal to the result, which is
+    unique. The grid has 2,048 cells, so values below 0.0005 are not resolved.
     """
     residuals = _residuals(judged.probability, judged.hits - judged.probability)
     if not residuals.any():
@@ -31,7 +31,7 @@ def smooth_ece(judged: Predictions) -> float:
 
 
 def _residuals(probability: Rates, residuals: Rates) -> Floats:
-    """Return the mean residual on the grid; each is shared by the two nearest cells' middles."""
+    """Return the mean residual on the grid; each is shared by the two nearest cell centres."""
     place = np.clip(probability * N_CELLS - 0.5, 0.0, N_CELLS - 1.0)
     left = np.minimum(place.astype(np.int64), N_CELLS - 2)
     share = place - left
@@ -41,7 +41,7 @@ def _residuals(probability: Rates, residuals: Rates) -> Floats:
 
 
 def _smoothed(waves: Floats, width: float) -> float:
-    # A Gaussian reflected at both ends has the cosines for its own: it damps each by a factor.
+    # Cosines are eigenfunctions of a Gaussian reflected at both ends: each is damped by a factor.
     frequency = np.pi * np.arange(N_CELLS)
     damped = waves * np.exp(-0.5 * np.square(width * frequency))
     return float(np.abs(scipy.fft.idct(damped, norm="ortho")).sum())

@@ -42,20 +42,20 @@ def evaluate_set(
     levels: Sequence[float] = OOD_LEVELS,
     seed: int = 0,
 ) -> EvaluationResult:
-    """Judge a further set, labelled or not: Ovadia et al., section 4.
+    """Evaluate another set, labelled or not: Ovadia et al., section 4.
 
-    No number depends on the order of the samples.
+    No result depends on the order of the samples.
 
     Parameters
     ----------
     tables : mapping of int to mapping of str to BinTable
-        Of the calibration, by event and measure; nothing is fitted anew.
+        Of the calibration, by event and measure; nothing is refitted.
     calibration, further : Records
         At least one sample each, with the column of every table.
     served : mapping of int to str
-        The measure whose table answers, by event.
+        The measure whose table is served, by event.
     labelled : bool
-        Whether labels of ``further`` mean anything; what they are is ignored otherwise.
+        Whether ``further`` is labelled; otherwise its labels are ignored.
     n_classes : int
         Of the model: the entropy histogram ends at its logarithm.
     levels : sequence of float
@@ -130,7 +130,7 @@ def _judge_measure(
     deals: int | None,
     seed: int,
 ) -> MeasureEvaluation:
-    """Judge one table; ``deals`` of its hits anew, or None without labels."""
+    """Judge one table; ``deals`` is the number of permutations, None without labels."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
     scores, band, p_value = None, None, None
@@ -158,7 +158,7 @@ def _judge_measure(
 
 
 def n_permutations(n_events: int) -> int:
-    """Return how many deals make a p-value that can be below the level that events share."""
+    """Return how many permutations allow a p-value below the level of each event."""
     return max(RESAMPLES, int(np.ceil(2.0 * n_events / SHIFT_LEVEL)))
 
 

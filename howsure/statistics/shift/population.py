@@ -1,4 +1,4 @@
-"""Compare the distributions of two sets: histograms on one grid, and a test of their ranks."""
+"""Compare the distributions of two sets: histograms on one grid, and a rank test."""
 
 from dataclasses import dataclass
 
@@ -14,12 +14,12 @@ N_CELLS = 20
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts over cells of equal width, closed on the right; the first holds its lower end, too.
+    """Counts in cells of equal width, closed on the right; the first includes its lower end.
 
     Attributes
     ----------
     edges : tuple of float
-        One more than there are cells.
+        One more than the number of cells.
     counts, calibration_counts : tuple of int
         Of the set, and of the calibration set.
     """
@@ -34,7 +34,7 @@ def fit_histogram(
 ) -> Histogram:
     """Count values on 20 cells from 0 to ``largest``.
 
-    A value that rounding has put outside is counted in the outer cell.
+    Values outside by rounding are counted in the outer cell.
 
     Parameters
     ----------
@@ -61,10 +61,10 @@ class PopulationShift:
     distance : float
         Largest difference of the two empirical distribution functions.
     p_value : float
-        Of the two-sample Kolmogorov-Smirnov test; never too small for equal values.
+        Of the two-sample Kolmogorov-Smirnov test; conservative for ties.
     auroc : float
-        Chance that a sample of the set is less certain than one of the calibration set, a tie
-        counting half: 1/2 where nothing tells them apart.
+        Probability that a sample of the set is more uncertain than one of the calibration set, a
+        tie counting half: 1/2 for equal distributions.
     """
 
     distance: float
@@ -75,8 +75,8 @@ class PopulationShift:
 def population_shift(further: Uncertainty, calibration: Uncertainty) -> PopulationShift:
     """Compare the uncertainties of two sets.
 
-    The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``. For small sets and for
-    ties the small ones, which decide, are if anything too large.
+    The p-value is the limit for large sets, ``Q(sqrt(n m / (n + m)) D)``. For small sets and ties,
+    small p-values are conservative.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What an evaluation of a finished calibration gives."""
+"""The result of evaluating a calibration on another set."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from howsure.statistics.shift.population import Histogram, PopulationShift
 
 @dataclass(frozen=True, eq=False)
 class MeasureEvaluation:
-    """One measure of one event on a further set, by the calibration's table as it is.
+    """One measure of one event on another set, by the unchanged table of the calibration.
 
     Attributes
     ----------
@@ -17,13 +17,14 @@ class MeasureEvaluation:
     scores : dict of str to float or None, optional
         Of the table on this set; None without labels.
     ece_band : ConsistencyBand, optional
-        The calibration error on this set beside that of a calibrated table; None without labels.
+        The calibration error on this set and its distribution for a calibrated table; None without
+        labels.
     ece_p_value : float, optional
-        How often chance alone makes so large a calibration error of a table whose bins have the
-        same probabilities on this set as on the calibration set; None without labels.
+        The probability of a calibration error at least as large, if bins have the same
+        probabilities on this set as on the calibration set; None without labels.
     discarded : dict of float to float
-        Share of the set above the calibration set's out-of-distribution threshold, by level; of
-        the calibration set, ``1 - level`` or less lies above.
+        Share of the set above the out-of-distribution threshold, by level; in the calibration set
+        it is at most ``1 - level``.
     population : PopulationShift
         The uncertainties of the set against those of the calibration set.
     occupancy : tuple of int
@@ -42,7 +43,7 @@ class MeasureEvaluation:
 
 @dataclass(frozen=True, eq=False)
 class EventEvaluation:
-    """One event on a further set.
+    """One event on another set.
 
     Attributes
     ----------
@@ -50,13 +51,13 @@ class EventEvaluation:
     accuracy : float or None
         Share of the samples for which the event holds; None without labels.
     served : str
-        The measure whose table answers.
+        The measure whose table is served.
     measures : dict of str to MeasureEvaluation
     shifted : bool
         By the served measure: whether its uncertainties are distributed differently from the
         calibration set or, with labels, its calibration error is more than chance explains.
     sentence : str
-        The same for the reader.
+        The result in words.
     """
 
     k: int
@@ -87,7 +88,7 @@ class ConfidenceCount:
 
 @dataclass(frozen=True, eq=False)
 class EvaluationResult:
-    """A further set on a finished calibration.
+    """The evaluation of another set.
 
     Attributes
     ----------
@@ -106,7 +107,7 @@ class EvaluationResult:
     shifted : bool
         Whether any event is.
     sentence : str
-        Those of the events, joined.
+        The sentences of the events, joined.
     """
 
     n_samples: int

@@ -8,13 +8,13 @@ LEAST_PRINTED = 1e-9
 
 
 def shift_verdict(k: int, measure: MeasureEvaluation, *, n_events: int) -> tuple[bool, str]:
-    """Return whether a set is shifted for the Top-k event, and the sentence that says so.
+    """Return whether a set is shifted for the Top-k event, and a sentence about it.
 
-    With or without labels it is shifted where its uncertainties are told from those of the
-    calibration set. With labels it is shifted, too, where the calibration error of the
-    probabilities served is above the 99 % point of its consistency band and is no chance of a fit
-    on few errors, either (`diagnostics.consistency.ece_permutation_test`). Each of the two tests
-    calls a set like the calibration set shifted at most 1 time in 100, over all events together.
+    A set is shifted if the distribution of its uncertainties differs significantly from that of the
+    calibration set. With labels it is also shifted if the calibration error of the served
+    probabilities is above the 99 % quantile of its consistency band and chance in a fit on few
+    errors does not explain it (`diagnostics.consistency.ece_permutation_test`). For sets like the
+    calibration set, each test has at most 1 false alarm in 100 over all events together.
     """
     level = SHIFT_LEVEL / n_events
     differs = measure.population.p_value < level

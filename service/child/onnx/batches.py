@@ -32,11 +32,11 @@ def log_probabilities(scores: Array, kind: Kind) -> Floats:
         return np.asarray(relative - np.log(np.exp(relative).sum(axis=1, keepdims=True)))
 
 
-def on_finite_rows(compute: Callable[..., Floats], *arrays: Floats) -> Floats:
-    """Return ``compute(*arrays)``, NaN for each row for which an array holds what is no answer.
+def apply_to_finite_rows(compute: Callable[..., Floats], *arrays: Floats) -> Floats:
+    """Return ``compute(*arrays)``, and NaN for rows without a valid answer.
 
-    That is NaN or +inf, and -inf for all classes, which the last axis is of.
-    ``compute`` takes and gives arrays with a row a sample; no row may see another.
+    Such rows have NaN or +inf, or -inf for all classes (the last axis). ``compute`` takes and
+    returns arrays with a row a sample; rows must be independent.
     """
     bad = np.zeros(len(arrays[0]), dtype=np.bool_)
     for array in arrays:
@@ -52,7 +52,7 @@ def on_finite_rows(compute: Callable[..., Floats], *arrays: Floats) -> Floats:
 
 
 def _uniform(array: Floats) -> float:
-    """Return a logarithm that every class may have at once."""
+    """Return the log-probability of each class of a uniform distribution."""
     return -float(np.log(array.shape[-1]))
 
 
@@ -60,14 +60,14 @@ Item = TypeVar("Item")
 Made = TypeVar("Made")
 
 
-def overlapped(items: Iterable[Item], make: Callable[[Item], Made]) -> list[Made]:
-    """Return what is made of each item, in order, on a thread beside the one that iterates.
+def map_ahead(items: Iterable[Item], make: Callable[[Item], Made]) -> list[Made]:
+    """Return the results of ``make`` in order, computed on a second thread during the iteration.
 
-    Not more than one item waits. The first failure, of ``items`` or of ``make``, is raised, that
-    of an earlier item first.
+    At most one item waits. The first failure, of ``items`` or of ``make``, is raised; that of an
+    earlier item comes first.
     """
     made: list[Future[Made]] = []
-    with ThreadPoolExecutor(1, thread_name_prefix="overlapped") as beside:
+    with ThreadPoolExecutor(1, thread_name_prefix="map-ahead") as beside:
         try:
             for item in items:
                 if made:
@@ -84,14 +84,14 @@ MAX_BATCH_ROWS = 256
 MAX_BATCH_INPUT_BYTES = 2**25
 MAX_BATCH_NUMBERS = 2**21
 
-# Answers a batch of rows, which are called so in errors, by arrays with a row for each.
+# Returns arrays with one row for each row of a batch; the text names the rows in errors.
 Run: TypeAlias = Callable[[Mapping[str, Array], str], Mapping[str, Array]]
 
 
 def batch_rows(inputs: Mapping[str, Array], numbers: int, fixed_batch: int | None) -> int:
-    """Return how many rows go through a model at a time: a power of two, by their size alone.
+    """Return how many rows go through a model at a time: a power of two that depends on their size.
 
-    ``numbers`` is how many the answer holds for a row before it is summed up.
+    ``numbers`` is how many numbers a row takes at once before they are reduced.
     """
     if fixed_batch is not None:
         return fixed_batch

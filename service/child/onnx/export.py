@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from onnx import ModelProto
 
-from howsure.statistics.measures import output_column
+from howsure.statistics.measures.measure import output_column
 from service.child.onnx.batches import batch_rows, run_batches
 from service.child.onnx.loading import Bytes
 from service.child.onnx.noise import last_layer_masks
@@ -19,13 +19,14 @@ from service.graph.export_spec import ExportSpec
 from service.graph.gate.external_weights import attach_external_data
 from service.graph.load import load_onnx_model
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import CONTENT, LAST_LAYER, OUTPUT, LoadOptions
-from service.runner.questions import chunks
+from service.runner.messages.input_rows import chunks
+from service.runner.messages.passes import LAST_LAYER
+from service.runner.messages.requests import CONTENT, OUTPUT, LoadRequest
 
 
 def export_file(
     files: Bytes,
-    options: LoadOptions,
+    request: LoadRequest,
     spec: Mapping[str, Any],
     rows: Mapping[str, Array],
     watchdog: Watchdog,
@@ -35,26 +36,26 @@ def export_file(
     Raises
     ------
     InferenceFailed
-        If it is no single model with a stored choice.
+        If it is not a single model with a stored choice.
     InvalidOnnxModel
         If it cannot be written or loaded.
     InvalidInput
         If it does not take the rows.
     """
-    if options.resolved is None or len(files.onnx_models) != 1:
-        raise InferenceFailed("Only one model that is calibrated can be exported.")
-    choice = options.resolved.choice
-    last_layer = options.plan(LAST_LAYER)
+    if not request.choices or len(files.onnx_models) != 1:
+        raise InferenceFailed("Only a single calibrated model can be exported.")
+    choice = request.choices[0]
+    last_layer = request.plan(LAST_LAYER)
     content = serialised(
         build_export_graph(
-            load_onnx_model(files.onnx_models[0], max_nodes=options.max_nodes),
+            load_onnx_model(files.onnx_models[0], max_nodes=request.max_nodes),
             choice,
             ExportSpec.from_dict(spec),
-            {output_column(name): name for name in options.scalar_outputs},
+            {output_column(name): name for name in request.scalar_outputs},
             last_layer_masks=None if last_layer is None else last_layer_masks(last_layer),
         )
     )
-    answers = _run(content, files, options, rows, watchdog, n_classes=choice.n_classes)
+    answers = _run(content, files, request, rows, watchdog, n_classes=choice.n_classes)
     named = {OUTPUT + name: array for name, array in answers.items()}
     return {CONTENT: np.frombuffer(content, dtype=np.uint8), **named}
 
@@ -62,14 +63,14 @@ def export_file(
 def _run(
     content: bytes,
     files: Bytes,
-    options: LoadOptions,
+    request: LoadRequest,
     rows: Mapping[str, Array],
     watchdog: Watchdog,
     *,
     n_classes: int,
 ) -> dict[str, Array]:
-    """Run the file, as its bytes are, on the rows; return the outputs that the model lacks."""
-    own = OnnxFile(files.onnx_models[0], files.companions, options, watchdog)
+    """Run the bytes of the file on the rows; return the outputs that the model itself lacks."""
+    own = OnnxFile(files.onnx_models[0], files.companions, request, watchdog)
     model = ModelProto.FromString(content)
     needed = attach_external_data(model, files.companions)
     session = own.session(model) if needed else own.session_of(content)
@@ -77,9 +78,9 @@ def _run(
     wanted = [name for name in session.output_names if name not in theirs]
     fixed = own.description.fixed_batch
     parts: list[dict[str, Array]] = []
-    # Pixels take four times as much once they are a model's input: not all of them at once.
+    # As a model's input, pixels take four times as much memory: chunks limit it.
     for place, some in chunks(rows, fixed_batch=fixed, start=0):
-        inputs = fitted_trial(some, own.inputs, options.location)
+        inputs = fitted_trial(some, own.inputs, request.location)
         parts += [
             part
             for _, part in run_batches(
@@ -87,7 +88,7 @@ def _run(
                 inputs,
                 size=batch_rows(inputs, n_classes, fixed),
                 pad=fixed is not None,
-                location=options.location,
+                location=request.location,
                 start=place.start,
             )
         ]

@@ -10,11 +10,11 @@ import numpy as np
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import directions, gaussian_directions, is_exact, slopes
-from service.child.onnx.batches import on_finite_rows
+from service.child.onnx.batches import apply_to_finite_rows
 from service.errors import InvalidConfig
 from service.graph.description import TensorSpec
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import GRADIENT, PassPlan
+from service.runner.messages.passes import GRADIENT, PassPlan
 
 TAKEN = ("float32", "float64")
 USUAL_STEP = 1e-3
@@ -111,7 +111,7 @@ def _along(
         forth, back = array + step, array - step
         moved = _moved(forth, back, direction)
         plus, minus = logs({**rows, name: forth}), logs({**rows, name: back})
-        rise = on_finite_rows(partial(slopes, distance=1.0), plus, minus)
+        rise = apply_to_finite_rows(partial(slopes, distance=1.0), plus, minus)
         yield rise / np.where(moved > 0.0, moved, np.inf) * weight
 
 

@@ -1,4 +1,4 @@
-"""An ONNX model with its uncertainty head, ready to answer."""
+"""A loaded ONNX model that answers rows and makes records of them."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,31 +12,33 @@ from howsure.statistics.arrays import Labels
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
-from service.child.onnx.batches import batch_rows, overlapped, run_batches
+from service.child.onnx.batches import batch_rows, map_ahead, run_batches
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.onnx.single_model import LAST_LAYER_LOGS, SingleModel
+from service.child.requests.tensors import is_surely_finite
 from service.errors import InvalidInput, ModelRule
 from service.graph.description import OnnxModelDescription
 from service.graph.proto import PREFIX
 from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
-from service.runner.model_output import Expected, expected_of
+from service.runner.model_output import OutputSpec, output_spec
 
+_greatest = np.maximum.reduce
 PASSES = frozenset((*MULTI_PASS_MEASURES, LAST_LAYER_LOGS))
 
 
 class Answering(Protocol):
-    """One model or several, asked about a batch of rows."""
+    """One model or several: answers a batch of rows."""
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Return what `finish` makes an answer of."""
+        """Return outputs that `finish` turns into an answer."""
 
     def finish(self, part: dict[str, Array]) -> dict[str, Array]:
         """Return top classes, top scores and uncertainties of finite rows."""
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Return what `record` makes records of."""
+        """Return outputs that `record` turns into records."""
 
     def record(
         self, seen: Mapping[str, Array], labels: Labels, *, keys: Array, top_k: Sequence[int]
@@ -46,9 +48,9 @@ class Answering(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class LoadedModel:
-    """A model that answers, and what is known of it.
+    """A model that answers, and its description.
 
-    ``numbers`` is how many numbers it makes of a row before they are summed up.
+    ``numbers`` is how many numbers a row takes at once before they are reduced.
     """
 
     answering: Answering
@@ -57,63 +59,61 @@ class LoadedModel:
 
     @property
     def description(self) -> OnnxModelDescription:
-        """What the file says."""
+        """The description of the file."""
         return self.found.description
 
     @property
     def inputs(self) -> ModelInputs:
-        """What it takes."""
+        """The model's inputs."""
         return ModelInputs(self.description.inputs, self.found.preprocessing)
 
-    def answer(
-        self, inputs: Mapping[str, Array], *, location: str, start: int, refuse: bool = True
-    ) -> dict[str, Array]:
-        """Return the head's outputs for all rows: top classes, top scores, uncertainties.
+    def predict(self, inputs: Mapping[str, Array], *, location: str, start: int) -> Array:
+        """Return top classes, top scores and uncertainties of each row, side by side.
 
         Raises
         ------
         InvalidInput
-            If the inputs do not suit or, with ``refuse``, a row's output is not finite.
+            If the model does not take the inputs, or a row has no valid answer.
         """
         fitted = self.inputs.fitted(inputs, location=location, start=start)
-        return self.answer_fitted(fitted, location=location, start=start, refuse=refuse)
+        words = self.matrix(fitted, location=location, start=start)
+        refuse_unsound(words, self.spec, location, start)
+        return words
 
-    def answer_fitted(
-        self, fitted: Mapping[str, Array], *, location: str, start: int, refuse: bool = True
-    ) -> dict[str, Array]:
-        """Return the same for inputs that suit the model already."""
-        parts = []
-        for first, part in self._batches(self.answering.answer, fitted, location, start, pad=False):
-            if refuse:
-                refuse_non_finite(part, location, start + first)
-            parts.append(self.answering.finish(part))
+    def answer(self, fitted: Mapping[str, Array], *, location: str, start: int) -> dict[str, Array]:
+        """Return the head's outputs by name, for fitted inputs; a row may be not finite."""
+        parts = [
+            self.answering.finish(part)
+            for _, part in self._batches(self.answering.answer, fitted, location, start, pad=False)
+        ]
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
-        """Return top classes, top scores and uncertainties of each row, side by side.
+        """Return top classes, top scores and uncertainties of fitted rows, side by side.
 
-        The inputs suit the model already; a row's output may be not finite.
+        A row may be not finite.
         """
-        expected = self._expected
+        spec = self.spec
         made = self._words(rows, location, start)
-        if made is not None and made.shape[1:] == (expected.n_words,):
+        if made is not None and made.shape[1:] == (spec.n_words,):
             return made
-        answer = self.answer_fitted(rows, location=location, start=start, refuse=False)
-        words = np.empty((len(answer[TOP_CLASSES]), expected.n_words), np.float32)
-        words[:, : expected.n_top] = answer[TOP_CLASSES]
-        words[:, expected.n_top : 2 * expected.n_top] = answer[TOP_SCORES]
-        for place, name in enumerate(expected.columns, 2 * expected.n_top):
+        answer = self.answer(rows, location=location, start=start)
+        words = np.empty((len(answer[TOP_CLASSES]), spec.n_words), np.float32)
+        words[:, : spec.n_top] = answer[TOP_CLASSES]
+        words[:, spec.n_top : 2 * spec.n_top] = answer[TOP_SCORES]
+        for place, name in enumerate(spec.columns, 2 * spec.n_top):
             words[:, place] = answer[PREFIX + name]
         return words
 
     @cached_property
-    def _expected(self) -> Expected:
-        return expected_of(self.found.resolved)
+    def spec(self) -> OutputSpec:
+        """The specification of its answers."""
+        return output_spec(self.found.resolved)
 
     def _words(self, fitted: dict[str, Array], location: str, start: int) -> Array | None:
-        """Return the matrix if the graph makes one and all rows go into one run."""
+        """Return the matrix if the graph computes it and all rows go into one run."""
         answering, n_rows = self.answering, len(next(iter(fitted.values())))
         if not isinstance(answering, SingleModel) or self.found.description.fixed_batch is not None:
             return None
@@ -131,12 +131,12 @@ class LoadedModel:
         location: str,
         start: int,
     ) -> Records:
-        """Return the records of all rows, the same whatever rows come with them in a request.
+        """Return the records of all rows; a record does not depend on the other rows.
 
         Raises
         ------
         InvalidInput
-            If the inputs do not suit, or a row's output is not finite.
+            If the model does not take the inputs, or a row's output is not finite.
         """
         fitted = self.inputs.fitted(inputs, location=location, start=start)
         as_sent = self.inputs.as_sent(inputs)
@@ -149,7 +149,7 @@ class LoadedModel:
             return self.answering.record(seen, labels[rows], keys=keys, top_k=self.found.top_k)
 
         batches = self._batches(self.answering.observe, fitted, location, start, pad=True)
-        return concatenate(overlapped(batches, records_of))
+        return concatenate(map_ahead(batches, records_of))
 
     def _batches(
         self,
@@ -172,7 +172,7 @@ class LoadedModel:
 
 
 def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) -> None:
-    """Refuse answers that hold what is no answer; ``start`` is the number of the first row.
+    """Refuse rows whose output is not finite; ``start`` is the number of the first row.
 
     Raises
     ------
@@ -183,7 +183,7 @@ def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) ->
     for name, values in answer.items():
         lines = values.reshape(len(values), -1)
         if name == SCORES:
-            # -inf rules a class out; a row needs one that is not.
+            # -inf rules a class out; a row needs one class that is not ruled out.
             bad |= np.isnan(lines).any(axis=1) | np.isposinf(lines).any(axis=1)
             bad |= np.isneginf(lines).all(axis=1)
         elif name in PASSES:
@@ -197,3 +197,30 @@ def refuse_non_finite(answer: Mapping[str, Array], location: str, start: int) ->
             f"the ONNX model's output for row {row} is not finite",
             rule=ModelRule.NOT_FINITE,
         )
+
+
+def is_sound(words: Array, spec: OutputSpec) -> bool:
+    """Return whether all rows of a matrix have known classes and finite numbers."""
+    if _greatest(words[:, : spec.n_top], axis=None) >= spec.n_classes:
+        return False
+    return is_surely_finite(words) or bool(np.isfinite(words[:, spec.n_top :]).all())
+
+
+def refuse_unsound(words: Array, spec: OutputSpec, location: str, start: int) -> None:
+    """Refuse rows of a matrix without a valid answer; the parent would see a protocol error.
+
+    Raises
+    ------
+    InvalidInput
+        The violation names the row.
+    """
+    if is_sound(words, spec):
+        return
+    refuse_non_finite({"words": words[:, spec.n_top :]}, location, start)
+    unknown = (words[:, : spec.n_top] >= spec.n_classes).any(axis=1)
+    row = start + int(np.argmax(unknown))
+    raise InvalidInput.at(
+        f"{location}[{row}]",
+        f"the ONNX model's output for row {row} has more than the {spec.n_classes} classes that "
+        "it was calibrated with",
+    )

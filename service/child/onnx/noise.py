@@ -15,7 +15,7 @@ from service.child.onnx.session import OnnxSession
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge
 from service.graph.description import NoiseSite
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import LAST_LAYER, PassPlan
+from service.runner.messages.passes import LAST_LAYER, PassPlan
 
 MAX_LAYOUTS = 64  # of texts of different lengths, for instance
 MAX_KEPT_BYTES = 2**26

@@ -11,7 +11,7 @@ from onnx import ModelProto, ValueInfoProto, helper
 from service.child.onnx.batches import batch_rows, run_batches
 from service.child.onnx.model_inputs import ModelInputs, check_input_types
 from service.child.onnx.noise import quiet_feeds
-from service.child.onnx.session import OnnxSession
+from service.child.onnx.session import VERSIONS, OnnxSession
 from service.child.onnx.watchdog import Watchdog
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge
 from service.graph.describe import describe_onnx_model
@@ -23,16 +23,18 @@ from service.graph.output.plan import HOOK, OUTPUT, OutputPlan, probe_graph
 from service.graph.proto import keep_outputs
 from service.graph.serving import SCORES, build_packed_graph, build_serving_graph
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import LoadOptions
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.passes import PassPlan
+from service.runner.messages.requests import LoadRequest
 
 MAX_TRIAL_SCORES = 2**23
 
 
 @dataclass(frozen=True, eq=False)
 class Probed:
-    """What the trial rows showed: the choice, the values it rests on, how many rows were run.
+    """The chosen output, and the outputs of the model for the trial rows.
 
-    ``values`` are those of the tensor that the head reads, ``session`` runs the plain model.
+    ``values`` are those of the tensor that the head reads; ``session`` runs the plain model.
     """
 
     choice: OutputChoice
@@ -42,32 +44,32 @@ class Probed:
 
 
 class OnnxFile:
-    """The model of a file, edited in place, and what is known of it."""
+    """The model of a file, which graphs are made of in place, and its description."""
 
     def __init__(
         self,
         data: bytes,
         companions: Mapping[str, memoryview],
-        options: LoadOptions,
+        request: LoadRequest,
         watchdog: Watchdog,
     ) -> None:
         self._data = data
         self._companions = companions
-        self._options = options
+        self._request = request
         self._watchdog = watchdog
-        self.model = load_onnx_model(data, max_nodes=options.max_nodes)
+        self.model = load_onnx_model(data, max_nodes=request.max_nodes)
         self.description: OnnxModelDescription = describe_onnx_model(self.model)
         check_input_types(self.description.inputs)
         self._attach()
 
     @property
     def inputs(self) -> ModelInputs:
-        """What the model takes."""
-        return ModelInputs(self.description.inputs, self._options.preprocessing)
+        """The model's inputs."""
+        return ModelInputs(self.description.inputs, self._request.preprocessing)
 
     def renew(self) -> ModelProto:
-        """Begin again with the file's own graph."""
-        self.model = load_onnx_model(self._data, max_nodes=self._options.max_nodes)
+        """Start again with the graph of the file."""
+        self.model = load_onnx_model(self._data, max_nodes=self._request.max_nodes)
         self._attach()
         return self.model
 
@@ -90,8 +92,8 @@ class OnnxFile:
         return OnnxSession(
             data,
             weights=self._weights,
-            device=self._options.device,
-            threads=self._options.threads,
+            device=self._request.device,
+            threads=self._request.threads,
             watchdog=self._watchdog,
         )
 
@@ -148,9 +150,33 @@ class OnnxFile:
         )
         return self.session(self.model)
 
+    def describe(
+        self,
+        choices: Sequence[OutputChoice],
+        provider: str,
+        plans: tuple[PassPlan, ...],
+        *,
+        averaged: bool = False,
+    ) -> LoadedOnnxModel:
+        """Describe a loaded model, whose first member is this file."""
+        request = self._request
+        return LoadedOnnxModel(
+            description=self.description,
+            output=choices[0],
+            top_k=request.events(choices[0].n_classes),
+            provider=provider,
+            versions=VERSIONS,
+            scalar_outputs=request.scalar_outputs,
+            members=tuple(choices[1:]),
+            passes=plans,
+            averaged=averaged,
+            columns=request.columns,
+            preprocessing=request.preprocessing,
+        )
+
     def refuse_too_many(self, n_classes: int) -> None:
-        """Refuse more classes than the service takes."""
-        most = self._options.max_classes
+        """Refuse more classes than the service accepts."""
+        most = self._request.max_classes
         if n_classes > most:
             raise TooLarge.at(
                 "model",
@@ -161,7 +187,7 @@ class OnnxFile:
     def _try(
         self, session: OnnxSession, sites: Sequence[NoiseSite], inputs: Mapping[str, Array]
     ) -> dict[str, Array]:
-        """Run one row first, since it tells how many classes a batch must hold."""
+        """Run one row first: its number of classes limits the size of a batch."""
         fixed = self.description.fixed_batch
         one = {name: array[:1] for name, array in inputs.items()}
         first = self._run(session, sites, one, fixed or 1)
@@ -187,7 +213,7 @@ class OnnxFile:
                 rows,
                 size=size,
                 pad=self.description.fixed_batch is not None,
-                location=self._options.location,
+                location=self._request.location,
                 start=0,
             )
         ]

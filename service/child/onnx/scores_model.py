@@ -1,4 +1,4 @@
-"""Answers for calibrations without a model: the rows of a request are a model's outputs."""
+"""Answers calibrations without a model: the rows of a request are a model's outputs."""
 
 from collections.abc import Mapping
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from howsure.statistics.records.build import score_uncertainty
 from howsure.statistics.softmax import rank_scores
+from service.child.onnx.session import CPU, VERSIONS
 from service.child.reading.checks import SUPPLIED_PREFIX
 from service.child.requests.body_decoder import Decoded, read_request, supplied_column
 from service.child.requests.limits import BodyLimits
@@ -17,54 +18,53 @@ from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.open_inference import TensorMetadata
 from service.runner.messages.predict_batches import Sent
 from service.runner.messages.scores_model import ScoresModelSpec
-from service.runner.model_output import expected_of
+from service.runner.model_output import output_spec
 
-PROVIDER = "CPUExecutionProvider"
 FLOAT = "FP32"
 
 
 class ScoresModel:
-    """Ranks classes and measures uncertainty of logits, or of logarithms of probabilities."""
+    """Ranks classes and computes the uncertainty of logits, or of logarithms of probabilities."""
 
-    def __init__(self, spec: ScoresModelSpec, versions: Mapping[str, str]) -> None:
+    def __init__(self, spec: ScoresModelSpec) -> None:
         rows = TensorSpec(spec.kind, "float32", (None, spec.n_classes))
         self.spec = spec
         self.found = LoadedOnnxModel(
             description=OnnxModelDescription((rows,), (), 0, 0, None, (), None),
             output=spec.output,
             top_k=spec.top_k,
-            provider=PROVIDER,
-            versions=versions,
+            provider=CPU,
+            versions=VERSIONS,
             columns=spec.columns,
         )
-        self._expected = expected_of(spec.resolved())
+        self._output = output_spec(spec.resolved())
 
     def matrix(
         self,
         rows: dict[str, Array],
         *,
-        location: str,  # noqa: ARG002 - as of a model that is run
+        location: str,  # noqa: ARG002 - as of a model that runs
         start: int,  # noqa: ARG002
     ) -> Array:
         """Return top classes, top scores and uncertainties of each row, side by side."""
         ((kind, scores),) = rows.items()
-        ranked = rank_scores(scores, n_top=self._expected.n_top)
+        ranked = rank_scores(scores, n_top=self._output.n_top)
         top_weights = np.take_along_axis(ranked.weights, ranked.top_classes, axis=1)
         measured = score_uncertainty(scores, top_k=self.spec.top_k, logits=kind == "logits")
-        columns = [measured[name][:, None] for name in self._expected.columns]
+        columns = [measured[name][:, None] for name in self._output.columns]
         return np.hstack(
             [ranked.top_classes, top_weights / ranked.total[:, None], *columns], dtype=np.float32
         )
 
 
 class ScoresDecoder:
-    """Reads bodies and holds them against the classes and events of a calibration."""
+    """Decodes bodies, and checks them against the classes and events of a calibration."""
 
     def __init__(self, spec: ScoresModelSpec) -> None:
         self._spec = spec
 
     def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
-        """Read a body.
+        """Decode a body.
 
         Raises
         ------
@@ -95,11 +95,11 @@ class ScoresDecoder:
         max_rows: int,  # noqa: ARG002
         run_rows: int,  # noqa: ARG002
     ) -> Decoded | None:
-        """Return None: each body is read by itself."""
+        """Return None: each body is decoded by itself."""
         return None
 
     def check(self, rows: Mapping[str, Array]) -> None:
-        """Accept rows, which were checked as they were read."""
+        """Accept rows, which `decode` has checked."""
 
     def _check_events(self, kind: ScoreKind) -> None:
         """Refuse probabilities where an event needs logits."""
@@ -111,7 +111,7 @@ class ScoresDecoder:
                 )
 
     def _inputs(self) -> list[TensorMetadata]:
-        """Return what the protocol calls inputs."""
+        """Return the inputs of the Open Inference Protocol."""
         spec = self._spec
         return [
             TensorMetadata(spec.kind, FLOAT, [-1, spec.n_classes]),

@@ -1,4 +1,4 @@
-"""One run of a session on a device, its inputs and outputs bound to where they lie."""
+"""Sessions of ONNX Runtime: how a graph is loaded and run on a device."""
 
 import re
 import sys
@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 import numpy as np
+import onnx
 import onnxruntime as ort
 from onnx import TensorProto, helper
 
@@ -20,10 +21,10 @@ def bound_run(
     feeds: Mapping[str, Array],
     options: ort.RunOptions,
 ) -> list[Array]:
-    """Return the outputs asked for, on the CPU; each input goes straight to where it is read.
+    """Return the outputs on the CPU; each input is copied once, to the device that reads it.
 
-    Everything is bound anew at each run: outputs that stay bound are filled again, under whoever
-    holds them, and cannot take another number of rows.
+    Each run binds everything again: outputs that stay bound would be overwritten by the next run,
+    and could not take another number of rows.
     """
     binding = session.io_binding()
     for name, array in feeds.items():
@@ -34,22 +35,27 @@ def bound_run(
     return list(binding.copy_outputs_to_cpu())
 
 
+VERSIONS = {
+    "numpy": np.__version__,
+    "onnx": onnx.__version__,
+    "onnxruntime": ort.__version__,
+}
 CPU = "CPUExecutionProvider"
 CUDA = "CUDAExecutionProvider"
 ERRORS_ONLY = 3
 MAX_NOTE = 1000
-# Not of the allocators that the names of functions in other errors hold.
+# Function names in other errors contain "allocator": it must not match.
 NO_MEMORY = re.compile(r"bad_alloc\b|alloc_failed|allocat(e|ion)\b|out of memory", re.IGNORECASE)
 RUNNING = re.compile(r"while running (\w+) node")
 NOT_LOADED = (
-    "ONNX Runtime cannot load it: a node, a type or a shape does not suit; load it with "
-    "ONNX Runtime where you export it, which says more"
+    "ONNX Runtime cannot load it: a node, a type or a shape is invalid; load it with "
+    "ONNX Runtime where you export it, to see the details"
 )
 NOT_IMPLEMENTED = (
     "it uses an operator or a data type that ONNX Runtime does not implement here; export it with "
     "another opset or type"
 )
-MORE_MEMORY = "it needs more memory than it is given; send a smaller model"
+MORE_MEMORY = "it needs more memory than a model may use; send a smaller model"
 
 
 class OnnxSession:
@@ -58,9 +64,9 @@ class OnnxSession:
     Parameters
     ----------
     data
-        The graph, as bytes: a path would let it read the files beside it.
+        The graph, as bytes: a path would let the graph read the files beside it.
     weights
-        Contents of companion files by name; kept alive as long as the session.
+        Contents of companion files by name; they live as long as the session.
     device
         ``cpu`` or ``cuda:N``.
     threads
@@ -108,19 +114,19 @@ class OnnxSession:
                 read_config_from_model=0,
             )
         except Exception as error:
-            # A stranger's file raises what it can, a UnicodeDecodeError for instance.
+            # An uploaded file can raise anything, a UnicodeDecodeError for instance.
             raise _load_failure(error) from error
         self.provider = str(self._session.get_providers()[0])
         self.output_names = [str(output.name) for output in self._session.get_outputs()]
         if device != "cpu" and self.provider != CUDA:
-            # The runtime took the CPU without a word; the numbers of a table would not be those
-            # of the device that it is said to be made on.
+            # The runtime fell back to the CPU silently: its numbers would not be those of the
+            # device that the calibration reports.
             raise InferenceFailed(
                 f"The device {device} could not be used for the ONNX model: its memory may be full."
             )
-        # What its `run` calls itself, but for checks in Python that cost a tenth of a small run.
-        self._run = self._session._sess.run  # noqa: SLF001 - there is no other way to it
-        # On the CPU to bind costs more than it saves.
+        # `InferenceSession.run` calls this after checks in Python, a tenth of a small run.
+        self._run = self._session._sess.run  # noqa: SLF001 - there is no public way
+        # On the CPU, binding costs more than it saves.
         self._is_bound = self.provider == CUDA
 
     def run(
@@ -128,12 +134,12 @@ class OnnxSession:
     ) -> dict[str, Array]:
         """Run the graph on a batch and return the outputs by name.
 
-        ``place`` is what the rows are called in errors.
+        ``place`` is the name of the rows in errors.
 
         Raises
         ------
         DeadlineExceeded
-            If the request's time is over.
+            If the request exceeds its time.
         InvalidInput
             If the graph does not take these rows, or there is not enough memory.
         """
@@ -141,7 +147,7 @@ class OnnxSession:
         return {name: np.asarray(answer) for name, answer in zip(outputs, answers, strict=True)}
 
     def run_all(self, outputs: list[str], feeds: dict[str, Array], *, place: str) -> list[Array]:
-        """Do what `run` does, but return the outputs as the runtime gives them."""
+        """Do the same as `run`, but return the outputs as the runtime gives them."""
         options = self._watchdog.begin()
         try:
             if self._is_bound:
@@ -161,9 +167,9 @@ def session_options(threads: int) -> ort.SessionOptions:
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = ERRORS_ONLY
-    # Otherwise it looks for its own format at a place where a producer's name may stand.
+    # Otherwise it looks for its own format where the name of a producer may be.
     options.add_session_config_entry("session.load_model_format", "ONNX")
-    # Threads that spin between two requests take the processor from the other models' children.
+    # Threads that spin between two requests would slow down the children of other models.
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     return options
 
@@ -172,17 +178,17 @@ def session_options(threads: int) -> ort.SessionOptions:
 def preload_cuda() -> None:
     """Load the libraries of CUDA and cuDNN that were installed as packages, once a process.
 
-    They lie where the loader does not look: without this a session falls back to the CPU.
+    The loader does not search their folders: without this, a session falls back to the CPU.
     """
     ort.preload_dlls()
 
 
 def providers(device: str) -> list[str | tuple[str, dict[str, str]]]:
-    """Return the execution providers of a device, by falling preference."""
+    """Return the execution providers of a device, the preferred one first."""
     if device == "cpu":
         return [CPU]
-    # TF32 would cut the logits to 10 bits, and trying every convolution algorithm anew for each
-    # batch size would make the answer depend on it.
+    # TF32 would cut logits to 10 bits. An exhaustive search for convolution algorithms, repeated
+    # for each batch size, would make answers depend on the batch size.
     settings = {
         "device_id": device.removeprefix("cuda:"),
         "use_tf32": "0",
@@ -220,7 +226,7 @@ def _lacks_memory(error: Exception) -> bool:
 
 
 def note(error: BaseException) -> None:
-    """Print the runtime's own words for the log: they may hold paths, and never leave as answer."""
+    """Print the runtime's message for the log; it may contain paths, so answers never have it."""
     text = f"{type(error).__name__}: {error}"[:MAX_NOTE].replace("\n", " ")
     sys.stderr.write(f"{text}\n")
     sys.stderr.flush()
@@ -232,8 +238,8 @@ SIZE = 64
 def probe_cuda(device: str) -> str:
     """Return why ``device`` (``cuda:N``) cannot be used, or nothing if it can.
 
-    What the library lists as available says how it was built, not what this machine has; and a
-    session falls back to the CPU without a word unless it is forbidden to.
+    The library's list of providers depends on its build, not on this machine, and a session falls
+    back to the CPU silently unless that is forbidden.
     """
     if CUDA not in ort.get_available_providers():
         return "this build of ONNX Runtime has no CUDA"
@@ -246,11 +252,11 @@ def probe_cuda(device: str) -> str:
             _one_node(), options, providers=providers(device)[:1], enable_fallback=0
         )
         product = session.run(None, {"x": matrix})[0]
-    except Exception as error:  # noqa: BLE001 - whatever a driver raises means the same here
+    except Exception as error:  # noqa: BLE001 - a driver can raise anything
         note(error)
         return "ONNX Runtime could not use it; its driver, CUDA 13 or cuDNN 9 may be missing"
     if not np.allclose(product, matrix @ matrix, rtol=1e-3):
-        return "it multiplied two matrices wrongly"
+        return "its product of two matrices is wrong"
     return ""
 
 

@@ -15,7 +15,7 @@ from howsure.statistics.measures.passes import (
 )
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.records import Records
-from service.child.onnx.batches import class_logs, log_probabilities, on_finite_rows
+from service.child.onnx.batches import apply_to_finite_rows, class_logs, log_probabilities
 from service.child.onnx.gradient import slopes_of
 from service.child.onnx.noise import NoiseFeeds
 from service.child.onnx.session import OnnxSession
@@ -23,7 +23,7 @@ from service.graph.description import Kind
 from service.graph.proto import PREFIX
 from service.graph.serving import PACKED_OUTPUT, SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
 
 LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
 
@@ -73,7 +73,7 @@ class SingleModel:
         wanted = [TOP_CLASSES, TOP_SCORES, *(PREFIX + name for name in self.columns)]
         answer = self.run(wanted, rows, place)
         if self.dropout is not None:
-            variance = on_finite_rows(covariance_norm, self.passes(rows, place))
+            variance = apply_to_finite_rows(covariance_norm, self.passes(rows, place))
             answer[PREFIX + DROPOUT] = variance.astype(np.float32)
         if self.gradient is not None:
             norm = gradient_norm(self.all_slopes(rows, place), exact=not self.gradient.divisible)

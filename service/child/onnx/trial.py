@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from howsure.statistics.arrays import Floats
 from howsure.statistics.measures.gradient import gradient_norm
 from howsure.statistics.measures.passes import covariance_norm
-from service.child.onnx.batches import batch_rows, on_finite_rows, padded
+from service.child.onnx.batches import apply_to_finite_rows, batch_rows, padded
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.onnx.noise import check_same_noise
 from service.child.onnx.onnx_file import Probed
@@ -20,14 +20,8 @@ from service.graph.description import OutputChoice
 from service.graph.proto import PREFIX
 from service.graph.serving import TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
-from service.runner.messages.onnx_models import (
-    DROPOUT,
-    GRADIENT,
-    LAST_LAYER,
-    PLAIN,
-    LoadedOnnxModel,
-    PassPlan,
-)
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 
 MAX_TIMED_ROWS = 32
 MAX_TIMED_RUNS = 1024  # rows times passes: a trial is no calibration
@@ -147,7 +141,7 @@ def _try_dropout(
 ) -> float:
     logs = model.passes(rows, place)
     advice = f"its Dropout nodes change nothing; set dropout.rate, or use {LAST_LAYER}"
-    check_spread(DROPOUT, on_finite_rows(covariance_norm, logs), logs.shape[1], advice)
+    check_spread(DROPOUT, apply_to_finite_rows(covariance_norm, logs), logs.shape[1], advice)
     few = replace(model, dropout=_first(model.dropout))
     check_same_noise(lambda fed: few.passes(fed, place), rows, fixed_batch)
     return _cost(lambda: few.passes(timed, place), model.dropout)

@@ -1,4 +1,4 @@
-"""The parts of a result, in a folder beside it: each is there whole or not at all."""
+"""The parts of a result, in a folder beside it: each is complete or missing."""
 
 import fcntl
 import json
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from howsure.client.uploads import Arrays, write_npz
 from service.cli.failure import CommandFailed
 
-FORMAT = 1
+MANIFEST, LOCK, UNFINISHED = "manifest.json", "lock", "part"
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,25 @@ class Manifest:
     Attributes
     ----------
     input_sha256
-        Of the file that is scored.
-    calibration_id, calibration
-        Its id, and ``name@version``.
+        SHA-256 of the file that is scored.
+    calibration, calibration_id
+        Its ``name@version``, and its id.
     rows_per_part
-        Of each part but the last.
+        Rows of each part except the last.
     n_rows
-        Of all of them.
+        Rows of all parts.
     """
 
     input_sha256: str
-    calibration_id: str
     calibration: str
+    calibration_id: str
     rows_per_part: int
     n_rows: int
+    format: int = 1
 
     @property
     def n_parts(self) -> int:
-        """How many parts there will be."""
+        """The number of parts of a complete result."""
         return -(-self.n_rows // self.rows_per_part)
 
     def rows_of(self, part: int) -> range:
@@ -51,26 +52,28 @@ class Manifest:
         start = part * self.rows_per_part
         return range(start, min(start + self.rows_per_part, self.n_rows))
 
-    def as_text(self) -> str:
-        """Return the content of the file that keeps it."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+    def require_same(self, path: Path) -> None:
+        """Refuse the manifest of a run that would make other parts.
 
-
-def described(text: str) -> str:
-    """Return a summary of a manifest for a message."""
-    try:
-        begun = json.loads(text)
-        return f"{begun['calibration']}, --rows {begun['rows_per_part']}"
-    except (ValueError, KeyError, TypeError):
-        return "a manifest of another program"
-
-
-MANIFEST = "manifest.json"
-LOCK = "lock"
+        Raises
+        ------
+        CommandFailed
+            If the file differs; the message gives the first value that does.
+        """
+        try:
+            begun = dict(json.loads(path.read_bytes()))
+        except (ValueError, TypeError):
+            begun = {}
+        for name, value in asdict(self).items():
+            if begun.get(name) != value:
+                raise CommandFailed(
+                    f"{path}: {name} is {begun.get(name)} there and {value} in this command. "
+                    "Repeat the command that was stopped, or start again with --restart."
+                )
 
 
 class Parts:
-    """The folder, locked by this process; removed at the end if it has no part."""
+    """The folder of the parts, locked by this process."""
 
     def __init__(self, folder: Path, manifest: Manifest) -> None:
         self.folder = folder
@@ -79,12 +82,13 @@ class Parts:
     @classmethod
     @contextmanager
     def opened(cls, folder: Path, manifest: Manifest, *, restart: bool) -> Iterator[Self]:
-        """Continue with the parts in the folder, or begin.
+        """Open the folder, to continue with its parts; it is removed at the end if it has none.
 
         Raises
         ------
         CommandFailed
-            If it was begun otherwise, unless it is to be begun anew, or somebody else is at it.
+            If another process writes to it, or if its parts are those of another run and
+            ``restart`` is false.
         """
         folder.mkdir(exist_ok=True)
         with (folder / LOCK).open("w") as lock:
@@ -93,42 +97,37 @@ class Parts:
             except OSError as error:
                 raise CommandFailed(f"another process is writing {folder}") from error
             parts = cls(folder, manifest)
-            if restart:
-                parts._clear()
-            parts._begin()
             try:
+                parts._begin(restart=restart)
                 yield parts
             finally:
-                if not any(parts.is_made(part) for part in range(manifest.n_parts)):
+                if not parts.n_rows_made():
                     parts.remove()
 
-    def _begin(self) -> None:
-        path, text = self.folder / MANIFEST, self.manifest.as_text()
-        if not path.exists():
-            self._clear()
-            self.write(MANIFEST, text.encode())
+    def _begin(self, *, restart: bool) -> None:
+        path = self.folder / MANIFEST
+        if not restart and path.exists():
+            self.manifest.require_same(path)
             return
-        begun = path.read_text("utf-8", errors="replace")
-        if begun != text:
-            raise CommandFailed(
-                f"{self.folder} holds parts of another calibration, --rows or another file: "
-                f"{described(begun)}; this command uses {self.manifest.calibration}, "
-                f"--rows {self.manifest.rows_per_part}. Repeat the command that was stopped, or "
-                "start again with --restart."
-            )
+        for found in self.folder.iterdir():
+            if found.name != LOCK:
+                found.unlink()
+        unfinished = self.folder / UNFINISHED
+        unfinished.write_text(f"{json.dumps(asdict(self.manifest), indent=2)}\n", "utf-8")
+        self.publish(unfinished, path)
 
     def is_made(self, part: int) -> bool:
         """Tell whether a part is there."""
         return self._path(part).exists()
 
     def n_rows_made(self) -> int:
-        """Return how many rows the parts have that are there."""
+        """Return the number of rows in the parts that are there."""
         parts = range(self.manifest.n_parts)
         return sum(len(self.manifest.rows_of(part)) for part in parts if self.is_made(part))
 
     def keep(self, part: int, arrays: Arrays) -> None:
-        """Write a part, so that it is there after a crash if it is there at all."""
-        unfinished = self.folder / "part"
+        """Write a part; after a crash it is complete or missing."""
+        unfinished = self.folder / UNFINISHED
         with unfinished.open("wb") as file:
             write_npz(file, arrays)
         self.publish(unfinished, self._path(part))
@@ -139,32 +138,24 @@ class Parts:
         with np.load(self._path(part), allow_pickle=False) as archive:
             yield archive
 
-    def write(self, name: str, content: bytes) -> None:
-        """Write a small file of the folder."""
-        unfinished = self.folder / "part"
-        unfinished.write_bytes(content)
-        self.publish(unfinished, self.folder / name)
-
     @staticmethod
     def publish(unfinished: Path, path: Path) -> None:
-        """Give a finished file its name, once its bytes are on the disk."""
-        with unfinished.open("rb") as file:
-            os.fsync(file.fileno())
+        """Rename a finished file once its content is on the disk."""
+        _flush(unfinished)
         unfinished.replace(path)
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
+        _flush(path.parent)
 
     def remove(self) -> None:
-        """Remove the folder and all that is in it."""
+        """Remove the folder and its content."""
         shutil.rmtree(self.folder, ignore_errors=True)
-
-    def _clear(self) -> None:
-        for path in self.folder.iterdir():
-            if path.name != LOCK:
-                path.unlink()
 
     def _path(self, part: int) -> Path:
         return self.folder / f"{part:08d}.npz"
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

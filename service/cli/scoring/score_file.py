@@ -1,14 +1,12 @@
 """Score a file: request the missing parts, then write the result."""
 
-import threading
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, wait
+import asyncio
+import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
 
-import httpx
+import numpy as np
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -22,103 +20,31 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from howsure.client import Client
+from howsure.client import AsyncClient
 from howsure.client.resources import Calibration
 from howsure.client.uploads import Arrays
+from service.child.reading.checks import SUPPLIED_PREFIX
+from service.child.reading.open_set import open_dataset
+from service.child.reading.pictures.picture_dataset import PictureDataset
 from service.cli.calibrate import one_file
-from service.cli.failure import one_sentence
+from service.cli.connection import Address
+from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Manifest, Parts
-from service.cli.scoring.source import digest_of, input_columns, opened_input, rows_of
-from service.cli.scoring.writers import Result, writer_of
-from service.runner.messages.dataset import Batch, Dataset, DatasetInfo
+from service.cli.scoring.writers import FILE, TRUE_LABEL, Result, writer_of
+from service.errors import ServiceError
+from service.runner.messages.dataset import Batch, Dataset
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.reading import Reading
 
-
-class _Rate(ProgressColumn):
-    """Rows a second."""
-
-    def render(self, task: Task) -> Text:
-        return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")
-
-
-class RowsDone:
-    """A bar on standard error, gone when it is done; ``done`` rows were so before."""
-
-    def __init__(self, n_rows: int, *, done: int) -> None:
-        self._progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            _Rate(),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            transient=True,
-        )
-        self._task = self._progress.add_task("scoring", total=n_rows, completed=done)
-
-    def add(self, rows: int) -> None:
-        """Count rows that were done now."""
-        self._progress.advance(self._task, rows)
-
-    def __enter__(self) -> Self:
-        self._progress.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._progress.stop()
-
-
-A = TypeVar("A")
-B = TypeVar("B")
-
-
-def answered(
-    ask: Callable[[A], B], asked: Iterable[tuple[A, bool]], *, at_a_time: int
-) -> Iterator[tuple[A, B]]:
-    """Yield each item with its response, in order of arrival; at most so many run at a time.
-
-    An item that comes with true is sent alone, after the responses to all items before it.
-    """
-    under_way: dict[Future[B], A] = {}
-    for thing, alone in asked:
-        while under_way and (alone or len(under_way) == at_a_time):
-            yield from _come(under_way)
-        under_way[_begun(ask, thing)] = thing
-    while under_way:
-        yield from _come(under_way)
-
-
-def _begun(ask: Callable[[A], B], thing: A) -> Future[B]:
-    """Run in a daemon thread: after an interrupt, Python does not wait for it."""
-    future: Future[B] = Future()
-
-    def work() -> None:
-        try:
-            future.set_result(ask(thing))
-        except BaseException as error:  # noqa: BLE001 - raised where the answer is taken
-            future.set_exception(error)
-
-    threading.Thread(target=work, name="asking", daemon=True).start()
-    return future
-
-
-def _come(under_way: dict[Future[B], A]) -> Iterator[tuple[A, B]]:
-    """Wait for the next, and yield all that are there."""
-    for future in wait(under_way, return_when=FIRST_COMPLETED).done:
-        yield under_way.pop(future), future.result()
-
-
-# Parts are multiples of a model run, so that a row has the same neighbours in every run.
+# The model runs this many rows at a time, or a multiple: few parts end in the middle of a run.
 BLOCK_ROWS = 128
 MOST_ROWS = 1024
 MOST_BYTES = 8 * 2**20
-# A service that starts again is waited for, a minute or more.
+# These take a minute or more: a service that restarts answers again within it.
 RETRIES = 12
+# The caller's own file on the caller's own machine may be of any size.
+LIMITS = DatasetLimits(max_samples=2**40, max_inflated_bytes=2**50)
 
 
 @dataclass(frozen=True)
@@ -134,78 +60,140 @@ class Scoring:
 
     @property
     def folder(self) -> Path:
-        """Where the parts are until all are there."""
+        """The folder of the parts, while some are missing."""
         return self.output.with_name(f"{self.output.name}.parts")
 
 
-def score_file(http: httpx.Client, scoring: Scoring) -> int:
-    """Answer every row of a file, write the result, and return how many rows it has.
+def score_file(address: Address, scoring: Scoring) -> int:
+    """Predict every row of a file, write the result, and return the number of rows.
+
+    Parts that were made stay if the command fails, and the same command continues with them.
 
     Raises
     ------
     CommandFailed
-        If the file, the calibration or the parts of an earlier run do not allow it, or the service
-        does not answer. Parts that are made stay, for the same command to go on with.
+        If the file, its format or the parts of an earlier run do not allow it.
+    HowsureError
+        If the service refuses, or does not respond.
     """
+    return asyncio.run(_score_file(address, scoring))
+
+
+async def _score_file(address: Address, scoring: Scoring) -> int:
     write = writer_of(scoring.output)
-    client = Client(http=http, retries=RETRIES)
-    with one_sentence():
-        calibration = client.get(scoring.calibration)
-        with (
-            one_file(scoring.source) as source,
-            opened_input(source, calibration, called=scoring.source) as dataset,
-        ):
-            manifest = _manifest(scoring, source, calibration, dataset.info)
-            with Parts.opened(scoring.folder, manifest, restart=scoring.restart) as parts:
-                _make_missing(client, dataset, parts, scoring.requests)
-                unfinished = scoring.folder / "result"
-                write(unfinished, Result(parts, calibration.classes, calibration.reference))
-                parts.publish(unfinished, scoring.output)
-                parts.remove()
+    async with address.async_client() as http:
+        client = AsyncClient(http=http, retries=RETRIES)
+        calibration = await client.get(scoring.calibration)
+        try:
+            with (
+                one_file(scoring.source) as source,
+                open_dataset(
+                    source,
+                    location="input",
+                    limits=LIMITS,
+                    labels_required=False,
+                    reading=_reading(calibration),
+                ) as dataset,
+            ):
+                manifest = _manifest(scoring, source, calibration, dataset)
+                with Parts.opened(scoring.folder, manifest, restart=scoring.restart) as parts:
+                    await _make_missing(client, dataset, parts, scoring.requests)
+                    unfinished = scoring.folder / "result"
+                    write(unfinished, Result(parts, calibration.classes))
+                    parts.publish(unfinished, scoring.output)
+                    parts.remove()
+        except ServiceError as error:
+            raise CommandFailed(f"{scoring.source}: {error.message}") from error
     return manifest.n_rows
 
 
 def _manifest(
-    scoring: Scoring, source: Path, calibration: Calibration, info: DatasetInfo
+    scoring: Scoring, source: Path, calibration: Calibration, dataset: Dataset
 ) -> Manifest:
+    with source.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Manifest(
-        input_sha256=digest_of(source),
+        input_sha256=digest,
         calibration_id=calibration.id,
         calibration=calibration.reference,
-        rows_per_part=scoring.rows or _fitting(info.row_bytes),
-        n_rows=info.n_samples,
+        rows_per_part=scoring.rows or _fitting(dataset.info.row_bytes),
+        n_rows=dataset.info.n_samples,
     )
 
 
 def _fitting(row_bytes: int) -> int:
-    """Return how many rows make a request of a fair size."""
+    """Return the number of rows that make a request of a suitable size."""
     rows = max(1, min(MOST_ROWS, MOST_BYTES // max(row_bytes, 1)))
     return rows if rows < BLOCK_ROWS else rows - rows % BLOCK_ROWS
 
 
-def _make_missing(client: Client, dataset: Dataset, parts: Parts, requests: int) -> None:
-    manifest = parts.manifest
+async def _make_missing(client: AsyncClient, dataset: Dataset, parts: Parts, requests: int) -> None:
+    manifest, missing = parts.manifest, _missing(dataset, parts)
+    progress = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        _Rate(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+    )
+    task = progress.add_task("scoring", total=manifest.n_rows, completed=parts.n_rows_made())
 
-    def ask(batch: Batch) -> Arrays:
-        found = client.predict(
-            manifest.calibration_id,
-            rows_of(batch),
-            rows_per_request=manifest.rows_per_part,
-        )
-        return found.arrays
+    async def request_parts() -> None:
+        for part, batch in missing:
+            found = await client.predict(
+                manifest.calibration_id,
+                _sent_arrays(batch),
+                rows_per_request=manifest.rows_per_part,
+            )
+            parts.keep(part, {**_input_columns(dataset, batch), **found.arrays})
+            progress.advance(task, len(batch.labels))
 
-    with RowsDone(manifest.n_rows, done=parts.n_rows_made()) as done:
-        for batch, arrays in answered(ask, _missing(dataset, parts), at_a_time=requests):
-            part = batch.start // manifest.rows_per_part
-            parts.keep(part, {**input_columns(dataset, batch), **arrays})
-            done.add(len(batch.labels))
+    with progress:
+        # The first failure ends the command, and asyncio.run cancels the other requests.
+        await asyncio.gather(*(request_parts() for _ in range(requests)))
 
 
-def _missing(dataset: Dataset, parts: Parts) -> Iterator[tuple[Batch, bool]]:
-    """Yield the batches without a part; the last one, which is shorter, is to be sent alone."""
-    size, n_parts = parts.manifest.rows_per_part, parts.manifest.n_parts
-    if all(parts.is_made(part) for part in range(n_parts)):
-        return
-    for part, batch in enumerate(dataset.batches(size)):
-        if not parts.is_made(part):
-            yield batch, part == n_parts - 1
+def _missing(dataset: Dataset, parts: Parts) -> Iterator[tuple[int, Batch]]:
+    """Yield the number and the rows of each part that is not there."""
+    if parts.n_rows_made() < parts.manifest.n_rows:
+        for part, batch in enumerate(dataset.batches(parts.manifest.rows_per_part)):
+            if not parts.is_made(part):
+                yield part, batch
+
+
+def _sent_arrays(batch: Batch) -> Arrays:
+    supplied = {f"{SUPPLIED_PREFIX}{name}": column for name, column in batch.supplied.items()}
+    return {**batch.arrays, **supplied}
+
+
+def _input_columns(dataset: Dataset, batch: Batch) -> Arrays:
+    """Return the columns of a batch that come from the input: file names and labels."""
+    found: Arrays = {}
+    if isinstance(dataset, PictureDataset):
+        names = dataset.file_names(batch.start, batch.start + len(batch.labels))
+        found[FILE] = np.array(names, dtype=np.str_)
+    if dataset.info.labelled:
+        found[TRUE_LABEL] = batch.labels
+    return found
+
+
+def _reading(calibration: Calibration) -> Reading:
+    config, kind = calibration.resource["config"], calibration.resource["data"].get("kind")
+    preprocessing = config.get("preprocessing")
+    return Reading(
+        preprocessing=None if preprocessing is None else Preprocessing.from_dict(preprocessing),
+        class_map=config.get("class_map"),
+        classes=calibration.classes or None,
+        columns=config.get("columns"),
+        kind=kind if kind in {"inputs", "logits", "probabilities"} else None,
+    )
+
+
+class _Rate(ProgressColumn):
+    """Rows per second."""
+
+    def render(self, task: Task) -> Text:
+        return Text("" if task.speed is None else f"{task.speed:,.0f} rows/s")

@@ -2,8 +2,7 @@
 
 import csv
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -14,48 +13,11 @@ from numpy.typing import NDArray
 
 from service.cli.failure import CommandFailed
 from service.cli.scoring.parts import Parts
-from service.cli.scoring.source import FILE, TRUE_LABEL
-from service.http.csv_table import csv_cell
+from service.reports.csv_table import csv_cell
 
 Column = NDArray[Any]
 Columns = dict[str, Column]
-ROW, CLASS, LABEL = "row", "class", "label"
-
-
-def names_of(stored: Mapping[str, Column]) -> list[str]:
-    """Return the names of a part's arrays, in the order they are written in.
-
-    First ``row``, what the input says of it (``file``, ``true_label``), ``class`` and ``label``;
-    then what the service told, in its order.
-    """
-    front = [name for name in (FILE, TRUE_LABEL) if name in stored]
-    rest = [name for name in stored if name not in {*front, CLASS}]
-    return [ROW, *front, CLASS, LABEL, *rest]
-
-
-def array_of(
-    stored: Mapping[str, Column], name: str, rows: range, classes: Sequence[str]
-) -> Column:
-    """Return one of them."""
-    if name == ROW:
-        return np.arange(rows.start, rows.stop, dtype=np.int64)
-    if name == LABEL:
-        # All parts get the width of the widest name.
-        return np.array(classes, dtype=np.str_)[stored[CLASS]]
-    return stored[name]
-
-
-def flat(columns: Columns) -> Columns:
-    """Return every array as columns: ``topk_class_1`` is the most probable class, and so on."""
-    found: Columns = {}
-    for name, array in columns.items():
-        if array.ndim == 1:
-            found[name] = array
-        else:
-            found |= {f"{name}_{k}": array[:, k - 1] for k in range(1, array.shape[1] + 1)}
-    return found
-
-
+ROW, FILE, TRUE_LABEL, CLASS, LABEL = "row", "file", "true_label", "class", "label"
 WORDS = np.array(["false", "true"])
 
 
@@ -65,7 +27,6 @@ class Result:
 
     parts: Parts
     classes: tuple[str, ...]
-    calibration: str
 
     @property
     def n_rows(self) -> int:
@@ -74,22 +35,41 @@ class Result:
 
     @property
     def names(self) -> list[str]:
-        """The arrays of every part, in the order they are written in."""
+        """The arrays of every part, in the order they are written in.
+
+        First ``row``, what the input says of it (``file``, ``true_label``), ``class`` and
+        ``label``; then the others, in the order of the service.
+        """
         with self.parts.reading(0) as stored:
-            return names_of(stored)
+            front = [name for name in (FILE, TRUE_LABEL) if name in stored]
+            rest = [name for name in stored if name not in {*front, CLASS}]
+        return [ROW, *front, CLASS, LABEL, *rest]
 
     def array(self, name: str) -> Iterator[Column]:
         """Yield one array, part by part."""
         manifest = self.parts.manifest
         for part in range(manifest.n_parts):
+            rows = manifest.rows_of(part)
             with self.parts.reading(part) as stored:
-                yield array_of(stored, name, manifest.rows_of(part), self.classes)
+                if name == ROW:
+                    yield np.arange(rows.start, rows.stop, dtype=np.int64)
+                elif name == LABEL:
+                    # All parts get the width of the widest name.
+                    yield np.array(self.classes, dtype=np.str_)[stored[CLASS]]
+                else:
+                    yield stored[name]
 
     def tables(self) -> Iterator[Columns]:
-        """Yield all arrays as columns, part by part."""
+        """Yield all arrays as columns, part by part: ``topk_class_1`` is the most probable."""
         names = self.names
         for arrays in zip(*(self.array(name) for name in names), strict=True):
-            yield flat(dict(zip(names, arrays, strict=True)))
+            columns: Columns = {}
+            for name, array in zip(names, arrays, strict=True):
+                if array.ndim == 1:
+                    columns[name] = array
+                else:
+                    columns |= {f"{name}_{k}": of for k, of in enumerate(array.T, start=1)}
+            yield columns
 
 
 Writer = Callable[[Path, Result], None]
@@ -113,7 +93,7 @@ def writer_of(output: Path) -> Writer:
 
 
 def write_csv(path: Path, result: Result) -> None:
-    """Write text: the shortest numbers that are read as the same again, true and false.
+    """Write CSV: the shortest decimals that read back as the same numbers, true and false.
 
     Names that a spreadsheet would take for formulas have an apostrophe before them.
     """
@@ -153,30 +133,17 @@ def write_npz(path: Path, result: Result) -> None:
             dtype = first.dtype
             if dtype.kind == "U":
                 # As wide as the widest text of all parts.
-                dtype = max((array.dtype for array in result.array(name)), key=_width)
-            shape = (result.n_rows, *first.shape[1:])
-            with _member(archive, name, dtype, shape) as write:
+                dtype = np.result_type(*{array.dtype for array in result.array(name)})
+            header = {
+                "descr": np.lib.format.dtype_to_descr(dtype),
+                "fortran_order": False,
+                "shape": (result.n_rows, *first.shape[1:]),
+            }
+            # No date, so that the same arrays are the same bytes.
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                np.lib.format.write_array_header_1_0(member, header)
                 for array in result.array(name):
-                    write(array.astype(dtype, copy=False))
-
-
-@contextmanager
-def _member(
-    archive: zipfile.ZipFile, name: str, dtype: np.dtype[Any], shape: tuple[int, ...]
-) -> Iterator[Callable[[Column], Any]]:
-    """Begin an array of a shape; no date, so that the same arrays are the same bytes."""
-    with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
-        header = {
-            "descr": np.lib.format.dtype_to_descr(dtype),
-            "fortran_order": False,
-            "shape": shape,
-        }
-        np.lib.format.write_array_header_1_0(member, header)
-        yield lambda array: member.write(np.ascontiguousarray(array).tobytes())
-
-
-def _width(dtype: np.dtype[Any]) -> int:
-    return dtype.itemsize
+                    member.write(np.ascontiguousarray(array, dtype).tobytes())
 
 
 def _as_text(column: Column) -> Iterable[str]:

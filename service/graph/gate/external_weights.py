@@ -1,7 +1,7 @@
-"""Weights that lie in files beside the model.
+"""External weights in files beside the model.
 
-A reference is a plain file name among the companions of the upload, and nothing else: ONNX
-Runtime itself would read any file of the working directory.
+A reference must be a plain file name among the companions of the upload. ONNX Runtime itself would
+read any file of the working directory.
 """
 
 import math
@@ -17,8 +17,8 @@ from service.graph.proto import nested_tensors
 
 Companion: TypeAlias = bytes | bytearray | memoryview
 
-# ONNX Runtime infers shapes before it takes weights from memory, and so refuses an external shape;
-# inside branches, loops and functions it does not take them from memory at all.
+# ONNX Runtime infers shapes before it takes weights from memory, so it refuses an external shape.
+# In branches, loops and functions it does not take weights from memory at all.
 SMALL_BYTES = 1024
 MAX_EMBEDDED_BYTES = 2**30
 MAX_DIGITS = 18
@@ -34,7 +34,7 @@ VALUES_PER_BYTE: dict[int, int] = {
 
 @dataclass(frozen=True)
 class _Reference:
-    """Where the values of a tensor lie, checked to be a plain name and sane numbers."""
+    """The location of a tensor's values; the name and the numbers are checked."""
 
     tensor: str
     location: str
@@ -43,26 +43,26 @@ class _Reference:
 
 
 def external_files(model: ModelProto) -> tuple[str, ...]:
-    """Return the sorted names of the files that hold weights.
+    """Return the sorted names of the files with weights.
 
     Raises
     ------
     InvalidOnnxModel
-        If a reference is more than a plain file name, or does not fit its tensor.
+        If a reference is not a plain file name, or does not match its tensor.
     """
     return tuple(sorted({_reference(tensor).location for tensor, _ in _external_tensors(model)}))
 
 
 def attach_external_data(model: ModelProto, companions: Mapping[str, Companion]) -> tuple[str, ...]:
-    """Check every reference; load, in place, what ONNX Runtime will not take from memory.
+    """Check every reference, and load, in place, weights that ONNX Runtime cannot take from memory.
 
     Parameters
     ----------
     model
-        Edited in place: small tensors, and those outside the main graph's initializers, then hold
+        Edited in place: small tensors, and tensors outside the main graph's initializers, then hold
         their values.
     companions
-        Contents by plain file name; ``memoryview(mmap)`` will do.
+        Contents by plain file name; ``memoryview(mmap)`` is possible.
 
     Returns
     -------
@@ -73,7 +73,7 @@ def attach_external_data(model: ModelProto, companions: Mapping[str, Companion])
     Raises
     ------
     InvalidOnnxModel
-        If a companion is missing, a tensor lies outside its file, or too much would be loaded.
+        If a companion is missing, a tensor exceeds its file, or too much would be loaded.
     """
     in_memory: set[str] = set()
     embedded: list[tuple[TensorProto, memoryview]] = []
@@ -84,7 +84,7 @@ def attach_external_data(model: ModelProto, companions: Mapping[str, Companion])
             embedded.append((tensor, values))
         else:
             in_memory.add(reference.location)
-    # Many tensors may name the same bytes: a small file could fill the memory.
+    # Many tensors may refer to the same bytes, so a small file could fill the memory.
     if sum(len(values) for _, values in embedded) > MAX_EMBEDDED_BYTES:
         raise InvalidOnnxModel.because(
             ModelRule.EXTERNAL_TOO_LARGE,
@@ -98,7 +98,7 @@ def attach_external_data(model: ModelProto, companions: Mapping[str, Companion])
 
 
 def _external_tensors(model: ModelProto) -> Iterator[tuple[TensorProto, bool]]:
-    """Yield each tensor kept in a file, and whether it is no initializer of the main graph."""
+    """Yield each external tensor, and whether it is outside the main graph's initializers."""
     for tensor in model.graph.initializer:
         if tensor.data_location == TensorProto.EXTERNAL:
             yield tensor, False
@@ -110,11 +110,11 @@ def _external_tensors(model: ModelProto) -> Iterator[tuple[TensorProto, bool]]:
 def _reference(tensor: TensorProto) -> _Reference:
     entries = {entry.key: entry.value for entry in tensor.external_data}
     if len(entries) < len(tensor.external_data):
-        raise _invalid(tensor, "its reference says something twice")
+        raise _invalid(tensor, "its reference has an entry twice")
     location = entries.get("location", "")
-    # A colon is a drive or a stream on Windows; the others lead out of the folder.
+    # A colon means a drive or a stream on Windows; the others leave the folder.
     if location in ("", ".", "..") or any(character in location for character in "/\\:\0"):
-        # The path itself is not repeated: in an answer it would look like one of this machine.
+        # The message omits the path, which would look like one of this machine.
         raise _invalid(
             tensor,
             "its external data location is a path or empty; only the plain name of a file sent as "

@@ -1,4 +1,4 @@
-"""What a file is by its first bytes, and whether its names are valid text."""
+"""Checks of a file's format by its first bytes, and of the text of its names."""
 
 from collections.abc import Iterator
 
@@ -9,7 +9,7 @@ from onnx import ModelProto, TensorProto
 from service.errors import InvalidOnnxModel, ModelRule
 
 ORT_FORMAT = (4, b"ORTM")
-# What people take for a model, or send by mistake.
+# Formats sent by mistake.
 OTHERS = (
     (0, b"PK\x03\x04", "a zip archive, as PyTorch, Keras and numpy write"),
     (0, b"\x89HDF", "an HDF5 file, as Keras writes"),
@@ -25,9 +25,9 @@ OTHERS = (
 
 
 def refuse_ort_format(data: bytes) -> None:
-    """Refuse a graph that ONNX Runtime wrote for itself.
+    """Refuse ONNX Runtime's own format.
 
-    Such a file holds what its optimisers made, and the runtime checks it less.
+    Such a file is already optimised, and the runtime checks it less strictly.
     """
     if _is(data, *ORT_FORMAT):
         raise InvalidOnnxModel.because(
@@ -37,7 +37,7 @@ def refuse_ort_format(data: bytes) -> None:
 
 
 def not_onnx(data: bytes) -> InvalidOnnxModel:
-    """Return the refusal of bytes that are no ONNX model."""
+    """Return the error for bytes that are not an ONNX model."""
     if not data:
         looks_like = "it is empty"
     else:
@@ -52,17 +52,17 @@ def _is(data: bytes, at: int, magic: bytes) -> bool:
     return data[at : at + len(magic)] == magic
 
 
-# Remarks for people, which nothing here reads.
+# Comments, which are not read here.
 REMARKS = frozenset(("doc_string", "metadata_props"))
 
 
 def check_text(model: ModelProto) -> None:
-    """Refuse a model in which a name of anything is not UTF-8.
+    """Refuse a model with a name that is not UTF-8.
 
     Raises
     ------
     InvalidOnnxModel
-        If there is one; the message shows its bytes.
+        If there is such a name; the message shows its bytes.
     """
     for text in _texts(model):
         if isinstance(text, bytes):

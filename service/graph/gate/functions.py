@@ -1,4 +1,4 @@
-"""A model's own functions: each defined once, and none that calls itself."""
+"""Checks of a model's functions: each is defined once, and none calls itself."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -22,36 +22,36 @@ Key: TypeAlias = tuple[str, str, str]
 
 @dataclass(frozen=True)
 class Body:
-    """What stands in a function or graph: nodes in all, and how often each function is called."""
+    """The number of nodes in a function or graph, and the number of calls of each function."""
 
     n_nodes: int
     calls: Mapping[Key, int]
 
 
 def key_of(domain: str, name: str, overload: str) -> Key:
-    """Return what a call and a function have in common."""
+    """Return the key that identifies a function in its definition and in calls."""
     return ("" if domain in DEFAULT_DOMAINS else domain, name, overload)
 
 
 def own_functions(model: ModelProto) -> set[Key]:
-    """Return the functions that the file defines."""
+    """Return the keys of the functions defined in the file."""
     return {key_of(f.domain, f.name, f.overload) for f in model.functions}
 
 
 def body_of(nodes: Iterable[NodeProto], own: set[Key]) -> Body:
-    """Count nodes and calls, those in branches and loops included."""
+    """Count nodes and calls, including those in branches and loops."""
     counted = Counter(key_of(n.domain, n.op_type, n.overload) for n in all_nodes(nodes))
     return Body(counted.total(), {key: counted[key] for key in counted.keys() & own})
 
 
 def check_functions(model: ModelProto) -> list[tuple[Key, Body]]:
-    """Return the functions, each behind those that it calls.
+    """Return the functions, each after those that it calls.
 
     Raises
     ------
     InvalidOnnxModel
-        If one is there twice, calls itself, also by way of others, calls lie too deep in one
-        another, or one takes a graph: which could then stand in it any number of times.
+        If a function is defined twice, calls itself directly or indirectly, calls are nested too
+        deeply, or a function takes a graph, which it could contain any number of times.
     """
     own = own_functions(model)
     if len(own) < len(model.functions):
@@ -102,14 +102,14 @@ MAX_NODES = 50_000
 
 
 def check_nodes(model: ModelProto, *, max_nodes: int) -> None:
-    """Refuse a model of more nodes, counted without making any.
+    """Refuse a model with more nodes; nodes are counted without inlining functions.
 
-    Thirty functions that each call the one before twice are 2 KB, and a thousand million nodes.
+    Thirty functions that each call the previous one twice take 2 KB and make 10**9 nodes.
 
     Raises
     ------
     InvalidOnnxModel
-        If it has more, or its functions are none that end.
+        If it has more nodes, or its functions do not end.
     """
     counts: dict[Key, int] = {}
     for key, body in check_functions(model):

@@ -15,12 +15,14 @@ from service.graph.proto import DEFAULT_DOMAINS, all_graphs, graphs_of
 
 
 def check_names_once(model: ModelProto) -> None:
-    """Refuse a graph or function in which a name is that of two values.
+    """Refuse a graph or function with two values of the same name.
+
+    An initializer may have the name of an input, whose default value it is.
 
     Raises
     ------
     InvalidOnnxModel
-        If one is; of an input that is an initializer as well, that is its default.
+        If there are such values.
     """
     for graph in all_graphs(model.graph):
         given = {tensor.name for tensor in graph.initializer}
@@ -42,19 +44,19 @@ def _check(given: Iterable[str], nodes: Iterable[NodeProto]) -> None:
             names.add(name)
 
 
-# Imports of other domains say nothing: ONNX Runtime lists all that it knows in what it writes.
+# Imports of other domains are ignored: ONNX Runtime lists all domains it knows in its files.
 DOMAINS = (*DEFAULT_DOMAINS, "ai.onnx.ml", "com.microsoft")
-# A program in some device's own language, or the path of one.
+# A program compiled for a device, or the path of one.
 REFUSED = frozenset({("com.microsoft", "EPContext")})
 
 
 def check_operators(model: ModelProto) -> None:
-    """Refuse operators of anybody else, and those that hold programs.
+    """Refuse operators of other domains, and operators that hold programs.
 
     Raises
     ------
     InvalidOnnxModel
-        If there is one, wherever it stands.
+        If there is one anywhere in the model.
     """
     own = own_functions(model)
     for node in _everywhere(model):

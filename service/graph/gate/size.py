@@ -13,9 +13,9 @@ from onnx import ModelProto, NodeProto
 from service.errors import InvalidOnnxModel, ModelRule
 from service.graph.gate.file import not_onnx
 
-# A node of PyTorch's with its attributes, remarks and the shape of its output has about 20.
+# A node from PyTorch with its attributes, comments and the shape of its output has about 20.
 MAX_MESSAGES_PER_NODE = 24
-# The parser gives up at 100. A branch in a branch lies three parts deeper.
+# The parser's limit is 100. A nested branch adds three levels.
 MAX_DEPTH = 64
 MAX_VARINT_BYTES = 10
 CONTINUES = 0x80
@@ -30,7 +30,7 @@ def _tags(wire_type: int) -> bytes:
     return b"(?:[%b]|[%b][\x80-\xff]{0,3}[\0-\x7f])" % (last, more)
 
 
-# A forest's nodes are lists of millions of numbers, each with a tag: they are skipped together.
+# A forest has lists of millions of numbers, each with a tag: they are skipped together.
 NUMBERS = re.compile(
     b"(?:%b[\x80-\xff]{0,9}[\0-\x7f]|%b.{4}|%b.{8})++"
     % (_tags(VARINT), _tags(FIXED_32), _tags(FIXED_64)),
@@ -44,7 +44,7 @@ Span: TypeAlias = tuple[int, int, Descriptor, int]
 
 
 def too_many_nodes(most: int) -> InvalidOnnxModel:
-    """Return the refusal of a model of more nodes."""
+    """Return the error for a model with more nodes."""
     return InvalidOnnxModel.because(
         ModelRule.TOO_MANY_NODES,
         f"it has more than {most} nodes, with those of its functions counted at each call; send a "
@@ -53,12 +53,12 @@ def too_many_nodes(most: int) -> InvalidOnnxModel:
 
 
 def check_parts(data: bytes, *, max_nodes: int) -> None:
-    """Refuse bytes that hold too many nodes, too many parts of any kind, or too deep ones.
+    """Refuse bytes with too many nodes, too many messages of any kind, or too deep nesting.
 
     Raises
     ------
     InvalidOnnxModel
-        If they do, or are no protocol buffers.
+        If so, or if the bytes are not a protocol buffer.
     """
     most = left = MAX_MESSAGES_PER_NODE * max_nodes
     n_nodes = 0
@@ -88,7 +88,7 @@ def check_parts(data: bytes, *, max_nodes: int) -> None:
 def _messages(
     data: bytes, start: int, end: int, children: Children, depth: int, most: int
 ) -> tuple[int, list[Span]]:
-    """Count the messages in one, up to one more than ``most``; return those to look into."""
+    """Count the messages in one, up to ``most + 1``; return those to scan as well."""
     n_parts, inside = 0, []
     at = start
     while at < end and n_parts <= most:
@@ -117,7 +117,7 @@ def _children(kind: Descriptor) -> Children:
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """Return the number that begins there, and where it ends."""
+    """Return the number at a position, and its end."""
     if at < end and data[at] < CONTINUES:
         return data[at], at + 1
     number = shift = 0

@@ -1,4 +1,4 @@
-"""The versions of the ONNX format that can be served, and the small repairs that widen them.
+"""The supported versions of the ONNX format, and small repairs that extend them.
 
 The head needs TopK-11 and ScatterElements-11; ONNX Runtime 1.31 reads opsets up to 26 and IR
 versions up to 13. (Of ``ai.onnx.ml`` opsets up to 5.)
@@ -18,17 +18,17 @@ MAX_OPSETS = {**dict.fromkeys(DEFAULT_DOMAINS, MAX_OPSET), "ai.onnx.ml": MAX_ML_
 
 
 def default_opset(model: ModelProto) -> int:
-    """Return the opset of the default domain; of several entries the last, as ONNX Runtime does.
+    """Return the opset of the default domain; of several entries the last, like ONNX Runtime.
 
-    A model of ``ai.onnx.ml`` nodes alone may name no default opset: the least that serves is
-    returned then.
+    A model with only ``ai.onnx.ml`` nodes may have no default opset; the result is then the lowest
+    supported one.
     """
     versions = [entry.version for entry in model.opset_import if entry.domain in DEFAULT_DOMAINS]
     return versions[-1] if versions else MIN_OPSET
 
 
 def check_versions(model: ModelProto) -> None:
-    """Refuse a model that ONNX Runtime or the head cannot take."""
+    """Refuse versions that ONNX Runtime or the head does not support."""
     if model.ir_version > MAX_IR_VERSION:
         raise InvalidOnnxModel.because(
             ModelRule.IR_TOO_NEW,
@@ -52,11 +52,11 @@ def check_versions(model: ModelProto) -> None:
 
 
 def normalise_opset(model: ModelProto) -> int:
-    """Leave one entry for the default domain, in place, at least ``MIN_OPSET``; return it.
+    """Keep one entry for the default domain, in place, at least ``MIN_OPSET``; return it.
 
-    skl2onnx writes the default domain twice, or at opset 9 for a model whose only standard node
-    is a Cast. Raising is exact, for `check_versions` lets an older opset pass only if none of its
-    operators changed on the way.
+    skl2onnx writes the default domain twice, or opset 9 for a model whose only standard node is a
+    Cast. Raising the opset is exact, because `check_versions` accepts an older opset only if its
+    operators did not change.
     """
     opset = max(default_opset(model), MIN_OPSET)
     others = [entry for entry in model.opset_import if entry.domain not in DEFAULT_DOMAINS]
@@ -67,10 +67,10 @@ def normalise_opset(model: ModelProto) -> int:
 
 
 def lower_ir_version(model: ModelProto) -> None:
-    """Lower the IR version, in place, to what most runtimes read, if the model needs no newer.
+    """Lower the IR version, in place, to one that most runtimes read, if the model permits it.
 
-    After version 10 came the opsets from 23 on, types of 4 and 2 bits, and graphs that are
-    spread over devices.
+    Versions after 10 added the opsets from 23 on, 4-bit and 2-bit types, and graphs on several
+    devices.
     """
     least = helper.find_min_ir_version_for(_imports(model), ignore_unknown=True)
     is_newer = any(tensor.data_type > TensorProto.INT4 for tensor in model.graph.initializer)
@@ -84,7 +84,7 @@ def _imports(model: ModelProto) -> list[OperatorSetIdProto]:
 
 
 def _means_the_same(model: ModelProto, opset: int) -> bool:
-    """Return whether every standard node is defined alike at ``opset`` and at ``MIN_OPSET``."""
+    """Return whether all standard operators are equal in ``opset`` and ``MIN_OPSET``."""
     if model.functions or opset < 1:
         return False
     operators = {

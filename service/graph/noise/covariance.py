@@ -5,7 +5,7 @@ import math
 from service.graph.builder import GraphBuilder
 
 EIGENVALUE_TOLERANCE = 5e-5
-# Squares of less, against the largest deviation, change nothing, and slow a processor down.
+# Smaller ratios to the largest deviation do not affect the squares, and are slow (denormal).
 LEAST_DEVIATION = 1e-15
 
 
@@ -16,13 +16,13 @@ def covariance_norm(
 
     It is the largest eigenvalue of the smaller Gram matrix of the deviations, of size
     ``d = min(n_passes, n_classes)``. After ``s`` squarings the Rayleigh quotient weighs each
-    eigenvalue with its ``2**s``-th power, and so is too low by a part of at most
-    ``log(1 + (d - 1) / e) / 2**s`` (the largest of ``a x / (a + exp x) / 2**s`` with
-    ``a = d - 1``, which is ``W(a / e) / 2**s`` with Lambert's W): ``s`` is chosen for less than
-    5e-5. Where one direction holds all the spread, it is exact.
+    eigenvalue by its ``2**s``-th power. Its relative error is at most
+    ``log(1 + (d - 1) / e) / 2**s`` (the maximum of ``a x / (a + exp x) / 2**s`` with
+    ``a = d - 1``, which is ``W(a / e) / 2**s`` with Lambert's W), and ``s`` is chosen for less than
+    5e-5. The result is exact if all variance is in one direction.
 
-    Digits are kept where the passes are all but certain: the deviation of the class that leads is
-    minus the sum of the others'. Passes that are the same give 0; NaN stays NaN.
+    It is precise for nearly certain passes, because the deviation of the leading class is computed
+    as minus the sum of the others. Equal passes give 0; NaN stays NaN.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ def covariance_norm(
 
 
 def _deviations(build: GraphBuilder, probabilities: str, n_passes: int, n_classes: int) -> str:
-    # From the first pass: the mean of equal numbers need not be that number.
+    # Relative to the first pass, because the rounded mean of equal numbers may differ from them.
     change = build.add("Sub", probabilities, build.columns(probabilities, 0, 1))
     mean = build.add("Div", build.sums(change, [1]), build.number(n_passes))
     deviations = build.add("Sub", change, mean)
@@ -61,17 +61,17 @@ def _deviations(build: GraphBuilder, probabilities: str, n_passes: int, n_classe
 
 
 def _largest_eigenvalue(build: GraphBuilder, gram: str, trace: str, size: int) -> str:
-    """Return the largest eigenvalue of each matrix, shape (n, 1, 1), where it is not all zero."""
+    """Return the largest eigenvalue of each nonzero matrix, shape (n, 1, 1)."""
     power = build.add("Div", gram, _not_zero(build, trace))
     for _ in range(n_squarings(size)):
-        # The trace of a symmetric matrix' square is the sum of its squared entries.
+        # The trace of the square of a symmetric matrix is the sum of its squared entries.
         total = build.sums(build.add("Mul", power, power), [1, 2])
         power = build.add("Div", build.add("MatMul", power, power), total)
     return build.sums(build.add("Mul", power, gram), [1, 2])
 
 
 def n_squarings(size: int) -> int:
-    """Return how many squarings of a matrix of this size are enough."""
+    """Return the number of squarings needed for a matrix of this size."""
     return math.ceil(math.log2(math.log1p((size - 1) / math.e) / EIGENVALUE_TOLERANCE))
 
 

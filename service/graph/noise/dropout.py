@@ -10,9 +10,9 @@ from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
 from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseSite, quote
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
-from service.graph.proto import DEFAULT_DOMAINS, upstream
+from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
 
-USUAL_RATIO = 0.5  # where the node says nothing
+USUAL_RATIO = 0.5  # the default of the operator
 
 
 def dropout_rate(node: NodeProto, constants: SmallConstants) -> float | None:
@@ -21,12 +21,10 @@ def dropout_rate(node: NodeProto, constants: SmallConstants) -> float | None:
     Raises
     ------
     InvalidOnnxModel
-        If it is no number of [0, 1).
+        If it is not a number of [0, 1).
     """
-    ratio = USUAL_RATIO
-    for attribute in node.attribute:
-        if attribute.name == "ratio":
-            ratio = _shortest(np.float32(attribute.f))
+    own = attribute(node, "ratio")
+    ratio = USUAL_RATIO if own is None else _shortest(np.float32(own.f))
     if len(node.input) > 1 and node.input[1]:
         values = constants.read(node.input[1])
         if values is None:
@@ -42,32 +40,32 @@ def dropout_rate(node: NodeProto, constants: SmallConstants) -> float | None:
 
 
 def _shortest(value: np.generic) -> float:
-    """Return 0.1 where the file holds the float32 next to it."""
+    """Return the shortest decimal of a float32, such as 0.1."""
     return float(str(value))
 
 
 DROPOUT = "Dropout"
-# ONNX Runtime's mask of a Dropout that drops nothing: all true since, all false before.
+# The mask output of an inactive Dropout in ONNX Runtime: all true since this opset, false before.
 MASK_IS_TRUE_SINCE = 12
 
 
 def expose_dropout(model: ModelProto, tensor: str, *, rate: float | None) -> list[NoiseSite]:
-    """Make every Dropout node that the tensor depends on a product with a mask, in place.
+    """Replace every Dropout node that the tensor depends on by a product with a mask, in place.
 
-    The masks are inputs of the graph, in the order of its nodes. Fed with ones, the graph is the
-    model as ONNX Runtime runs it, which leaves Dropout out.
+    The masks are inputs of the graph, in the order of its nodes. With ones, the graph equals the
+    model in ONNX Runtime, where Dropout is inactive.
 
     Parameters
     ----------
     rate
-        Share to drop, in place of the nodes' own ratios.
+        Share to drop, replacing the nodes' own ratios.
 
     Raises
     ------
     InvalidConfig
-        If there is no such node, or none that drops anything.
+        If there is no such node, or all have the ratio 0.
     InvalidOnnxModel
-        If one stands in a branch or loop, or its ratio is no constant, or none in [0, 1).
+        If one is in a branch or loop, or its ratio is not a constant in [0, 1).
     """
     places = noisy_places(
         model, tensor, holding=(DROPOUT,), is_noisy=is_dropout, nested=_nested_message
@@ -87,7 +85,7 @@ def expose_dropout(model: ModelProto, tensor: str, *, rate: float | None) -> lis
 
 
 def is_dropout(node: NodeProto) -> bool:
-    """Return whether the node is a Dropout with something to drop from."""
+    """Return whether the node is a Dropout with an input."""
     return node.op_type == DROPOUT and node.domain in DEFAULT_DOMAINS and len(node.input) > 0
 
 
@@ -99,7 +97,7 @@ def _add_product(
     mask = cast_like(build, site.name, given, known)
     build.add("Mul", given, mask, output=made[0])
     shape = build.add("Shape", given, output=site.shape_output)
-    if len(made) > 1 and made[1]:  # the mask as an output: what is kept
+    if len(made) > 1 and made[1]:  # the mask is an output as well
         least = 0 if build.opset >= MASK_IS_TRUE_SINCE else 1
         kept = build.add("Greater", site.name, build.number(least))
         build.add("Expand", kept, shape, output=made[1])

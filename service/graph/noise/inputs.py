@@ -15,7 +15,7 @@ from service.graph.proto import NOISE_PREFIX, PREFIX, replace_node, subgraphs, u
 
 CAST_LIKE_SINCE = 15
 
-# Appends the nodes that take the place of one, and returns the type of its first output if known.
+# Appends the nodes that replace one, and returns the type of its first output if known.
 AddNodes: TypeAlias = Callable[
     [GraphBuilder, NodeProto, NoiseSite, Mapping[str, TypeProto]], TypeProto | None
 ]
@@ -29,14 +29,14 @@ def noisy_places(
     is_noisy: Callable[[NodeProto], bool],
     nested: Callable[[NodeProto, NodeProto], str],
 ) -> list[int]:
-    """Return where the nodes stand that draw on the way to the tensor, in the graph's order.
+    """Return the indices of the noisy nodes that the tensor depends on, ascending.
 
-    Functions that hold one of the operators are inlined, in place.
+    Functions that contain one of the operators are inlined, in place.
 
     Raises
     ------
     InvalidOnnxModel
-        If one stands in a branch or loop: ``nested(inner, outer)`` is the message.
+        If such a node is in a branch or loop: ``nested(inner, outer)`` is the message.
     """
     inline_functions(model, holding=holding)
     nodes = model.graph.node
@@ -52,7 +52,7 @@ def noisy_places(
 def feed_noise(
     model: ModelProto, places: Sequence[int], sites: Sequence[NoiseSite], add_nodes: AddNodes
 ) -> None:
-    """Put nodes that read the sites' inputs in the place of those that draw, in place."""
+    """Replace the noisy nodes, in place, by nodes that read the inputs of the sites."""
     graph, opset = model.graph, default_opset(model)
     types = tensor_types(graph, opset)
     for site, place in reversed(list(zip(sites, places, strict=True))):
@@ -69,20 +69,20 @@ def feed_noise(
 def noise_site(
     number: int, kind: NoiseKind, *, rate: float = 0.0, of_rows: bool = True
 ) -> NoiseSite:
-    """Return the site of this number, with the names that belong to it."""
+    """Return the site with this number, and its names."""
     name = f"{NOISE_PREFIX}{number}"
     return NoiseSite(name, kind, rate, f"{PREFIX}noise_shape_{number}", of_rows=of_rows)
 
 
 def _site_builder(opset: int, site: NoiseSite) -> tuple[GraphBuilder, GraphProto]:
-    """Return a graph to gather the site's nodes in, and its builder."""
+    """Return a builder for the site's nodes, and the graph that collects them."""
     nodes = GraphProto()
     stem = f"{site.name.removeprefix(PREFIX)}_"
     return GraphBuilder(nodes, opset=opset, precision="float32", stem=stem), nodes
 
 
 def cast_like(build: GraphBuilder, values: str, like: str, known: TypeProto | None) -> str:
-    """Return float32 values in the type of another tensor, as far as it can be known."""
+    """Return float32 values in the type of another tensor, if that is known."""
     if known is not None:
         element_type = known.tensor_type.elem_type
         if element_type == TensorProto.FLOAT:
@@ -94,10 +94,11 @@ def cast_like(build: GraphBuilder, values: str, like: str, known: TypeProto | No
 
 
 def _declare(graph: GraphProto, name: str, known: TypeProto | None) -> None:
-    """Note the type and fixed sizes of a tensor, in place, which nodes before it hide.
+    """Declare the type and fixed sizes of a tensor, in place, which inference may not find.
 
-    ONNX Runtime joins MatMul and Add only where it knows the rank, and the joined node rounds
-    differently: without a note the base would differ from the caller's model in the last bit.
+    ONNX Runtime fuses MatMul and Add only if it knows the rank, and the fused node rounds
+    differently. Without the declaration the result could differ from the caller's model in the last
+    bit.
     """
     noted = {value.name for value in (*graph.value_info, *graph.output)}
     if known is None or name in noted:

@@ -9,13 +9,16 @@ from service.errors import InvalidConfig
 from service.graph.analysis import RANDOM, SmallConstants, varying_tensors
 from service.graph.description import quote
 from service.graph.noise.dropout import dropout_rate, is_dropout
-from service.graph.proto import DEFAULT_DOMAINS, Producers, operator, producers_of, subgraphs
+from service.graph.proto import (
+    DEFAULT_DOMAINS,
+    Producers,
+    attribute,
+    operator,
+    producers_of,
+    subgraphs,
+)
 
 WHAT_COUNTS = "a Gemm, MatMul or 1x1 Conv with constant weights"
-
-
-class HasNoFeatures(Exception):
-    """A layer whose features do not lie along its rows; the message is the end of a sentence."""
 
 
 def features_of(node: NodeProto, constants: SmallConstants, varying: set[str]) -> str | None:
@@ -23,8 +26,8 @@ def features_of(node: NodeProto, constants: SmallConstants, varying: set[str]) -
 
     Raises
     ------
-    HasNoFeatures
-        If it is a layer, but not one of rows of features.
+    InvalidConfig
+        If it is such a layer, but its input is not one row of features per sample.
     """
     if node.domain not in DEFAULT_DOMAINS or len(node.input) < 2:  # noqa: PLR2004 - x, weights
         return None
@@ -41,7 +44,7 @@ def features_of(node: NodeProto, constants: SmallConstants, varying: set[str]) -
 
 def _of_product(node: NodeProto, is_varying: Sequence[bool]) -> str | None:
     if is_varying[:2] == [False, True]:
-        raise HasNoFeatures("whose weights stand on the left: rows must be samples")
+        raise _no_features(node, "whose weights are on the left: rows must be samples")
     return _first(node) if is_varying[:2] == [True, False] else None
 
 
@@ -52,10 +55,11 @@ def _first(node: NodeProto) -> str:
 
 def _of_gemm(node: NodeProto, is_varying: Sequence[bool]) -> str | None:
     features = _of_product(node, is_varying)
-    if features is not None and any(a.name == "transA" and a.i for a in node.attribute):
-        raise HasNoFeatures("which transposes its input: rows must be samples")
+    transposed = attribute(node, "transA")
+    if features is not None and transposed is not None and transposed.i:
+        raise _no_features(node, "which transposes its input: rows must be samples")
     if features is not None and any(is_varying[2:]):
-        raise HasNoFeatures("to which something computed is added, as by a residual connection")
+        raise _no_features(node, "whose addend is computed, as in a residual connection")
     return features
 
 
@@ -67,48 +71,48 @@ def _of_convolution(
     kernel = _kernel(node, constants)
     if kernel is None or any(size != 1 for size in kernel):
         size = "x".join(map(str, kernel)) if kernel else "unknown"
-        raise HasNoFeatures(f"whose kernel is {size}")
+        raise _no_features(node, f"whose kernel is {size}")
     return _first(node)
 
 
 def _kernel(node: NodeProto, constants: SmallConstants) -> list[int] | None:
-    for attribute in node.attribute:
-        if attribute.name == "kernel_shape":
-            return list(attribute.ints)
+    declared = attribute(node, "kernel_shape")
+    if declared is not None:
+        return list(declared.ints)
     shape = constants.shape(node.input[1])
     return None if shape is None else shape[2:]
 
 
 MEASURE = "last_layer_dropout_variance"
 
-# Behind one of these a layer's weights may hide.
+# Layers whose weights this search does not recognise.
 LAYERS_OF_OTHER_KINDS = frozenset(
     (
         *("ConvTranspose", "ConvInteger", "QLinearConv", "DeformConv", "Einsum", "Attention"),
         *("MatMulInteger", "QLinearMatMul", "LSTM", "GRU", "RNN"),
     )
 )
-# They change no value, or its type alone: a Dropout before one drops what the layer takes.
+# They change no value but its type: a Dropout before one applies to the layer's input.
 CHANGES_OF_SHAPE = frozenset(("Identity", "Cast", "Flatten", "Reshape", "Squeeze", "Unsqueeze"))
 
 
 @dataclass(frozen=True, eq=False)
 class LastLayer:
-    """The last layer, and all that follows it up to the class scores.
+    """The last layer, and the nodes from it to the class scores.
 
     Attributes
     ----------
     features : str
-        What the layer takes, before its Dropout if it has one.
+        The layer's input, before its Dropout if it has one.
     rate : float or None
-        The ratio of that Dropout; None where there is none, or its ratio is computed.
+        The ratio of that Dropout; None if there is none, or the ratio is computed.
     operator : str
         Gemm, MatMul or Conv.
     entry : str
-        What the layer's node reads: the features, or the Dropout of them.
+        The input of the layer's node: the features, or their Dropout.
     tail : tuple of NodeProto
-        The layer and what follows, in the graph's order. They read the entry, constants, what one
-        of them made, and the shapes of tensors.
+        The layer and the nodes after it, in the graph's order. They read the entry, constants,
+        their own outputs, and shapes of tensors.
     """
 
     features: str
@@ -119,12 +123,12 @@ class LastLayer:
 
 
 def find_last_layer(graph: GraphProto, tensor: str) -> LastLayer:
-    """Walk back from the class scores to the layer with constant weights that makes them.
+    """Search back from the class scores for the layer with constant weights that makes them.
 
     Raises
     ------
     InvalidConfig
-        If there is none, or the scores depend on anything beside it.
+        If there is none, or the scores depend on other values as well.
     """
     constants = SmallConstants(graph)
     layers, tail = _walk_back(graph, tensor, constants)
@@ -146,7 +150,7 @@ def find_last_layer(graph: GraphProto, tensor: str) -> LastLayer:
 def _walk_back(
     graph: GraphProto, tensor: str, constants: SmallConstants
 ) -> tuple[dict[int, str], set[int]]:
-    """Return the layers that the scores come from, each with its input, and what follows them."""
+    """Return the layers that make the scores, each with its input, and the nodes after them."""
     places = {name: index for index, node in enumerate(graph.node) for name in node.output}
     varying = varying_tensors(graph)
     waiting, layers = [tensor], dict[int, str]()
@@ -161,22 +165,19 @@ def _walk_back(
         if place in tail or place in layers:
             continue
         node = graph.node[place]
-        entry = _entry(node, constants, varying)
+        entry = features_of(node, constants, varying)
         if entry is not None:
             layers[place] = entry
             continue
         _refuse_operator(node)
         tail.add(place)
-        if not _is_shape(node):  # only the number of rows is asked for
+        if not _is_shape(node):  # only the number of rows matters
             waiting.extend(node.input)
     return layers, tail
 
 
-def _entry(node: NodeProto, constants: SmallConstants, varying: set[str]) -> str | None:
-    try:
-        return features_of(node, constants, varying)
-    except HasNoFeatures as error:
-        raise _refused(f"they are made by {operator(node)}, {error}") from None
+def _no_features(node: NodeProto, reason: str) -> InvalidConfig:
+    return _refused(f"they are made by {operator(node)}, {reason}")
 
 
 def _refuse_operator(node: NodeProto) -> None:

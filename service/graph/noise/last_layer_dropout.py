@@ -1,7 +1,7 @@
-"""Dropout before the last layer alone, inside the graph: all before it runs once.
+"""Dropout before the last layer only, inside the graph; all earlier layers run once.
 
 Ovadia et al. 2019, "LL-Dropout". The masks are constants of the graph, the same for all rows, so
-that an answer depends on nothing but its row.
+the output for a row depends only on that row.
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from service.graph.inline import inline_functions
 from service.graph.noise.covariance import covariance_norm
 from service.graph.noise.inputs import cast_like
 from service.graph.noise.last_layer import LastLayer, find_last_layer
-from service.graph.proto import PREFIX, keep_outputs
+from service.graph.proto import PREFIX, attribute, keep_outputs
 
 LARGEST_SIZE = 2**62  # of an axis: to the end, in a Slice
 
@@ -26,12 +26,12 @@ LARGEST_SIZE = 2**62  # of an axis: to the end, in a Slice
 def repeat_tail(
     build: GraphBuilder, graph: GraphProto, layer: LastLayer, *, entry: str, tensor: str, times: int
 ) -> str:
-    """Append the last layer and what follows, reading ``entry``, and return its class scores.
+    """Append a copy of the last layer and its tail that reads ``entry``; return the class scores.
 
     Parameters
     ----------
     entry
-        What takes the place of the layer's input, with ``times`` as many rows on the first axis.
+        Replaces the layer's input, with ``times`` as many rows on the first axis.
     tensor
         The scores of the model.
     """
@@ -55,7 +55,7 @@ def repeat_tail(
 
 
 def _more_rows(build: GraphBuilder, shape: str, constants: SmallConstants, times: int) -> str:
-    """Return a constant shape for more rows, where it says how many there are."""
+    """Return a constant shape for ``times`` as many rows, if it contains the number of rows."""
     sizes = constants.read(shape)
     if sizes is None or sizes.size == 0 or sizes[0] <= 0:
         return shape
@@ -63,8 +63,9 @@ def _more_rows(build: GraphBuilder, shape: str, constants: SmallConstants, times
 
 
 def _times_as_many(build: GraphBuilder, node: NodeProto, shape: str, times: int) -> str:
-    """Return the shape of a tensor that is not of the tail, had it so many more rows."""
-    if any(attribute.name == "start" and attribute.i for attribute in node.attribute):
+    """Return the shape of a tensor outside the tail, as if it had ``times`` as many rows."""
+    start = attribute(node, "start")
+    if start is not None and start.i:
         return shape  # without the axis of the rows
     bounds = (build.integers([1]), build.integers([LARGEST_SIZE]), build.integers([0]))
     first = build.add("Slice", shape, build.integers([0]), build.integers([1]), bounds[2])
@@ -85,7 +86,7 @@ class LastLayerTensors:
 
 
 def expose_features(model: ModelProto, choice: OutputChoice) -> ModelProto:
-    """Make ``howsure_features``, what the last layer takes, the only output, in place.
+    """Make ``howsure_features``, the last layer's input, the only output, in place.
 
     Raises
     ------
@@ -104,13 +105,13 @@ def expose_features(model: ModelProto, choice: OutputChoice) -> ModelProto:
 def add_last_layer_dropout(
     build: GraphBuilder, graph: GraphProto, choice: OutputChoice, masks: NDArray[np.float32]
 ) -> LastLayerTensors:
-    """Append the passes with these masks, and how far they lie apart.
+    """Append the passes with these masks, and their variance.
 
     Parameters
     ----------
     masks
-        What the features are multiplied by, shape (passes, *shape of one sample's features); at
-        least two passes.
+        Factors of the features, shape (passes, *shape of one sample's features); at least two
+        passes.
 
     Raises
     ------
@@ -140,7 +141,7 @@ def add_last_layer_dropout(
 def _dropped(
     build: GraphBuilder, graph: GraphProto, features: str, masks: NDArray[np.float32]
 ) -> str:
-    """Return the features under each mask, the passes of a row one after the other on axis 0."""
+    """Return the features times each mask, the passes of a row next to each other on axis 0."""
     sizes = masks.shape[1:]
     known = tensor_types(graph, build.opset).get(features)
     drawn = cast_like(build, build.constant(masks), features, known)
@@ -150,7 +151,7 @@ def _dropped(
 
 
 def _distribution(build: GraphBuilder, scores: str, choice: OutputChoice) -> tuple[str, str]:
-    """Return p and log p of each row of class scores: as in the head, from the odds to the top."""
+    """Return p and log p of each row of class scores, from the odds against the top class."""
     top, top_class = build.top(scores, 1)
     ratios, log_ratios, top_ratio = ratios_to_top(build, choice.kind, scores, top, top_class)
     nothing = build.add("Mul", top_ratio, build.number(0))

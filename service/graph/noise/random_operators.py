@@ -1,8 +1,8 @@
-"""Random operators whose draws are graph inputs."""
+"""Replace the draws of random operators by graph inputs."""
 
 from collections.abc import Mapping
 
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, TypeProto
+from onnx import ModelProto, NodeProto, TensorProto, TypeProto
 
 from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.analysis import RANDOM, varying_tensors
@@ -10,7 +10,7 @@ from service.graph.builder import GraphBuilder
 from service.graph.description import NoiseKind, NoiseSite, quote
 from service.graph.inline import all_nodes, functions_holding
 from service.graph.noise.inputs import cast_like, feed_noise, noise_site, noisy_places
-from service.graph.proto import DEFAULT_DOMAINS, upstream
+from service.graph.proto import DEFAULT_DOMAINS, attribute, upstream
 
 KINDS: Mapping[str, NoiseKind] = {
     "RandomNormal": "normal",
@@ -25,17 +25,17 @@ WITHOUT_INPUT = frozenset(("RandomNormal", "RandomUniform"))
 def add_draw(
     build: GraphBuilder, node: NodeProto, site: NoiseSite, types: Mapping[str, TypeProto]
 ) -> TypeProto | None:
-    """Append nodes that give what the node would, from the site's noise, under the same name.
+    """Append nodes that compute the node's output from the site's noise, with the same name.
 
-    Return the type of the output, where it is known.
+    Return the type of the output, if known.
 
     Raises
     ------
     InvalidOnnxModel
-        If the node lacks its shape, or the tensor it is to have that of.
+        If the node has neither a shape nor a tensor that gives it.
     """
     shape = _shape(build, node, site)
-    # A Reshape takes (1,) to a scalar's shape (), which no broadcast does.
+    # Reshape turns (1,) into the shape () of a scalar, which broadcasting cannot.
     noise = build.add("Reshape", build.add("Expand", site.name, shape), shape)
     drawn = _drawn(build, node, noise)
     build.add("Identity", _typed(build, node, drawn, types), output=node.output[0])
@@ -45,7 +45,7 @@ def add_draw(
 def _shape(build: GraphBuilder, node: NodeProto, site: NoiseSite) -> str:
     if node.input:
         return build.add("Shape", node.input[0], output=site.shape_output)
-    sizes = _attribute(node, "shape")
+    sizes = attribute(node, "shape")
     if sizes is None or node.op_type not in WITHOUT_INPUT:
         raise InvalidOnnxModel.because(ModelRule.NOISE, f"a {node.op_type} node says no shape")
     return build.add("Identity", build.integers(sizes.ints), output=site.shape_output)
@@ -65,8 +65,8 @@ def _drawn(build: GraphBuilder, node: NodeProto, noise: str) -> str:
 
 
 def _typed(build: GraphBuilder, node: NodeProto, drawn: str, types: Mapping[str, TypeProto]) -> str:
-    """Return the draw in the type that is asked for, or else in that of the node's input."""
-    wanted = _attribute(node, "dtype")
+    """Return the draw in the declared type, or otherwise in that of the node's input."""
+    wanted = attribute(node, "dtype")
     if wanted is not None:
         return build.add("Cast", drawn, to=wanted.i)
     if not node.input:
@@ -75,25 +75,21 @@ def _typed(build: GraphBuilder, node: NodeProto, drawn: str, types: Mapping[str,
 
 
 def _number(node: NodeProto, name: str, default: float) -> float:
-    found = _attribute(node, name)
+    found = attribute(node, name)
     return default if found is None else found.f
 
 
-def _attribute(node: NodeProto, name: str) -> AttributeProto | None:
-    return next((attribute for attribute in node.attribute if attribute.name == name), None)
-
-
 def expose_random(model: ModelProto, tensor: str) -> list[NoiseSite]:
-    """Feed every random operator that the tensor depends on, in place.
+    """Replace every random operator that the tensor depends on by an input, in place.
 
-    The inputs are in the order of the graph's nodes. Dropout nodes stay as they are.
+    The inputs are in the order of the graph's nodes. Dropout nodes are unchanged.
 
     Raises
     ------
     InvalidConfig
         If there is no such operator.
     InvalidOnnxModel
-        If one is a Multinomial, or stands in a branch or loop, or lacks its shape.
+        If one is a Multinomial, is in a branch or loop, or has no shape.
     """
     places = noisy_places(
         model, tensor, holding=RANDOM, is_noisy=_is_random, nested=_nested_message
@@ -111,7 +107,7 @@ def expose_random(model: ModelProto, tensor: str) -> list[NoiseSite]:
 
 
 def refuse_random(model: ModelProto, tensor: str) -> None:
-    """Refuse a model that is to answer alike, but draws at random on the way to the tensor.
+    """Refuse a model whose tensor is random, where a deterministic model is required.
 
     Raises
     ------
@@ -121,14 +117,14 @@ def refuse_random(model: ModelProto, tensor: str) -> None:
     if has_random(model, tensor):
         raise InvalidOnnxModel.because(
             ModelRule.RANDOM,
-            "it draws at random, so the same rows have other answers each time; ask for "
-            "ensemble_variance, which takes the mean of several runs of one such model, or export "
-            "it in evaluation mode",
+            "it draws at random, so its output for the same rows changes; ask for "
+            "ensemble_variance, which takes the mean of several runs of such a model, or export it "
+            "in evaluation mode",
         )
 
 
 def has_random(model: ModelProto, tensor: str) -> bool:
-    """Return whether the tensor depends on a random operator, of any kind and wherever it is."""
+    """Return whether the tensor depends on a random operator, including nested ones."""
     drawing = functions_holding(model, RANDOM)
     nodes = (model.graph.node[place] for place in upstream(model.graph, [tensor]))
     return any(

@@ -18,21 +18,21 @@ ValueKind = Literal["logits", "probabilities", "log-probabilities"]
 
 
 def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
-    """Return what a block of class scores holds.
+    """Return the kind of a block of class scores.
 
     Parameters
     ----------
     scores : ndarray of shape (n_samples, n_classes)
         With two columns or more: values in [0, 1] whose rows sum to 1 within 1e-3 are
-        probabilities, values of at most 0 whose exponentials do so are log-probabilities, anything
-        else outside [0, 1] is logits. With one column, the score of class 1 of two: values in
+        probabilities; values of at most 0 whose exponentials do so are log-probabilities; other
+        values outside [0, 1] are logits. A single column is the score of class 1 of two: values in
         [0, 1] are probabilities, others logits. Rows with NaN or +inf are left out.
 
     Raises
     ------
     InvalidOnnxModel
-        If no row is finite, or all values lie in [0, 1] without summing to 1: independent
-        sigmoids, say, which are no distribution over classes.
+        If no row is finite, or all values lie in [0, 1] without summing to 1, such as independent
+        sigmoids, which are not a distribution over classes.
     """
     values = finite_rows(scores)
     in_unit_interval = bool((values >= 0).all() and (values <= 1 + SUM_TOLERANCE).all())
@@ -57,12 +57,12 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
 
 
 def finite_rows(scores: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Return the rows without NaN and +inf, and with a finite value, in float64.
+    """Return the rows without NaN and +inf that have a finite value, in float64.
 
     Raises
     ------
     InvalidOnnxModel
-        If there is none.
+        If there is no such row.
     """
     values = np.asarray(scores, dtype=np.float64)
     keep = ~(np.isnan(values) | np.isposinf(values)).any(axis=1)
@@ -80,12 +80,12 @@ Floats = NDArray[np.float64]
 def choose_output(
     plan: OutputPlan, trial: Mapping[str, NDArray[np.floating]], *, n_samples: int
 ) -> OutputChoice:
-    """Settle what the planned output holds and which tensor the head reads.
+    """Decide the kind of the planned output and the tensor that the head reads.
 
     Parameters
     ----------
     trial
-        What the graph of `probe_graph` gave for some rows of real data, by output name.
+        Outputs of the graph of `probe_graph` for some rows of real data, by name.
     n_samples
         The number of those rows.
 
@@ -95,8 +95,8 @@ def choose_output(
         If the output's shape is not (samples, classes), it is not finite, or its values are
         neither logits nor a distribution.
     InvalidConfig
-        If the caller says probabilities, and values are negative or above 1; or a scalar output is
-        none.
+        If the caller declares probabilities and values are negative or above 1; or a scalar output
+        is invalid.
     """
     for position, name in enumerate(plan.scalars):
         check_values(name, trial[f"{SCALAR}{position}"], n_samples)
@@ -134,7 +134,7 @@ def choose_output(
 
 
 def _as_rows(values: NDArray[np.floating], n_samples: int, name: str) -> Floats:
-    """Return (n_samples, columns): what `Flatten` makes of it in the graph."""
+    """Return shape (n_samples, columns), as `Flatten` does in the graph."""
     wide = [size for size in values.shape[1:] if size != 1]
     if values.ndim == 0 or len(values) != n_samples or len(wide) > 1 or 0 in wide:
         raise InvalidOnnxModel.because(

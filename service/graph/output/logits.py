@@ -1,8 +1,8 @@
-"""Finding the softmax or sigmoid that makes an output, to read its input instead.
+"""Find the softmax or sigmoid that makes an output, to read its input instead.
 
-Logits keep the tails that probabilities lose: next to a probability of 1 a float32 ``1 - p`` has
-steps of 6e-8. What is found here is a candidate; `choose` confirms it on real rows, and so
-settles axes, reshapes and whatever else the nodes on the way may do.
+Logits preserve tails that probabilities lose: next to a probability of 1 a float32 ``1 - p`` has
+steps of 6e-8. This module finds a candidate. `choose` confirms it on real rows, which covers axes,
+reshapes and other nodes in between.
 """
 
 from dataclasses import dataclass
@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import NodeProto
 
-from service.graph.proto import DEFAULT_DOMAINS, Producers, operator
+from service.graph.proto import DEFAULT_DOMAINS, Producers, attribute, operator
 
-# They hand on the values of their first input, or do so for the softmax's values.
+# They pass on the values of their first input, at least those of a softmax.
 STANDARD_PASSES = frozenset(
     ("Identity", "Cast", "Squeeze", "Flatten", "Reshape", "Unsqueeze", "Dropout")
 )
@@ -30,7 +30,7 @@ class LogitsSource:
 
 
 def trace(tensor: str, producers: Producers) -> list[str]:
-    """Return the tensor and those before it whose values it hands on, the earliest last."""
+    """Return the tensor and the earlier tensors with the same values, the earliest last."""
     path = {tensor: None}  # a set that keeps its order
     while (node := producers.get(tensor)) is not None and _passes(node) and node.input:
         tensor = node.input[0]
@@ -41,7 +41,7 @@ def trace(tensor: str, producers: Producers) -> list[str]:
 
 
 def find_logits(tensor: str, producers: Producers) -> LogitsSource | None:
-    """Return the logits from which the tensor seems to be made."""
+    """Return the logits that probably make the tensor."""
     source = trace(tensor, producers)[-1]
     node = producers.get(source)
     if node is None or not node.input:
@@ -65,7 +65,7 @@ def _passes(node: NodeProto) -> bool:
 
 
 def _complement_pair(concat: NodeProto, producers: Producers) -> LogitsSource | None:
-    """Return z where the node joins ``1 - s`` and ``s`` of one ``s = Sigmoid(z)``."""
+    """Return z if the node joins ``1 - s`` and ``s`` of one ``s = Sigmoid(z)``."""
     if len(concat.input) != 2:  # noqa: PLR2004 - a pair
         return None
     complement, positive = (producers.get(name) for name in concat.input)
@@ -81,24 +81,16 @@ def _complement_pair(concat: NodeProto, producers: Producers) -> LogitsSource | 
 def _classifier(node: NodeProto, source: str) -> LogitsSource | None:
     if len(node.output) != 2 or source != node.output[1]:  # noqa: PLR2004 - label and scores
         return None
-    match _post_transform(node):
-        case b"SOFTMAX":
-            return LogitsSource(source, raw=True)
-        case b"LOGISTIC":
-            # Without the logistic function the two columns hold -z (or nothing of use) and z.
-            return LogitsSource(source, positive_column=1, raw=True)
+    transform = attribute(node, "post_transform")
+    if transform is not None and transform.s == b"SOFTMAX":
+        return LogitsSource(source, raw=True)
+    if transform is not None and transform.s == b"LOGISTIC":
+        # Without the logistic function the two columns hold -z (or nothing useful) and z.
+        return LogitsSource(source, positive_column=1, raw=True)
     return None
 
 
-def _post_transform(node: NodeProto) -> bytes:
-    for attribute in node.attribute:
-        if attribute.name == "post_transform":
-            transform: bytes = attribute.s
-            return transform
-    return b"NONE"
-
-
-# A float16 softmax is off by 1e-3 of each value; a wrong axis or order by far more.
+# A float16 softmax has a relative error of 1e-3; a wrong axis or order a far larger one.
 RELATIVE_TOLERANCE = 1e-2
 ABSOLUTE_TOLERANCE = 1e-5
 
@@ -118,7 +110,7 @@ def is_confirmed(hook: LogitsSource, scores: Floats, hooked: NDArray[np.floating
     expected = _distribution(scores)
     if expected.shape != logits.shape:
         return False
-    # Rows that are not finite prove nothing, either way.
+    # Rows that are not finite are no evidence.
     finite = np.isfinite(expected).all(axis=1)
     return bool(finite.any()) and np.allclose(
         _softmax(logits[finite]),

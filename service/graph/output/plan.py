@@ -17,22 +17,22 @@ FLOATS = ("float16", "bfloat16", "float32", "float64")
 
 @dataclass(frozen=True)
 class OutputPlan:
-    """An output to be tried on real rows.
+    """An output to try on real rows.
 
     Attributes
     ----------
     name, tensor : str
         The graph output, and the tensor that holds its scores: another one behind a ZipMap.
     hook : LogitsSource or None
-        Logits that seem to make it.
+        Logits that probably make it.
     kind : {"logits", "probabilities"} or None
-        What the caller says the output holds.
+        Content of the output as declared by the caller.
     precision : {"float32", "float64"}
         float64 for a double output.
     reason : str
         Why this output, as the beginning of a sentence.
     scalars : tuple of str
-        Other outputs, to be passed through: one number a sample.
+        Other outputs to pass through: one number per sample.
     """
 
     name: str
@@ -60,18 +60,18 @@ def plan_output(
         (samples, classes), or several that carry the same scores, such as logits and their
         softmax; an output with one column counts only where no other is there.
     kind
-        What the caller says the output holds. For "logits" its own values are taken as they are;
-        for "probabilities" a softmax's input may still be read, the distribution being the same.
+        Content of the output as declared by the caller. For "logits" the output itself is read; for
+        "probabilities" the input of a softmax may still be read, because the distribution is equal.
     scalars
-        Outputs that the caller names as measures; none of them is a candidate.
+        Outputs that the caller uses as measures; they are not candidates.
 
     Raises
     ------
     InvalidConfig
         If there is no output of that name, or it cannot hold class scores; or a scalar output is
-        none, or is the one with the class scores.
+        invalid, or is the one with the class scores.
     InvalidOnnxModel
-        If no output can, or several can and nothing tells which.
+        If no output can hold class scores, or several can.
     """
     producers = producers_of(model.graph)
     outputs = [_behind_zipmap(spec, producers) for spec in output_specs(model.graph)]
@@ -101,7 +101,7 @@ def _is_zipmap(tensor: str, producers: Producers) -> bool:
 
 
 def _behind_zipmap(spec: TensorSpec, producers: Producers) -> TensorSpec:
-    """Return the output as its float scores where a ZipMap turns them into maps."""
+    """Return the output as float scores if a ZipMap turns them into maps."""
     if _is_zipmap(spec.name, producers):
         return TensorSpec(spec.name, "float32", (None, None))
     return spec
@@ -184,11 +184,11 @@ SCALAR = "howsure_scalar_"
 
 
 def probe_graph(model: ModelProto, plan: OutputPlan) -> ModelProto:
-    """Make the model give out the planned tensors, in place, and return it.
+    """Make the planned tensors the outputs of the model, in place, and return it.
 
-    The outputs are ``howsure_output`` and, where logits may lie behind it, ``howsure_hook``, and
-    ``howsure_scalar_{i}`` for each scalar output by its position in the plan; all float64, which
-    numpy has for every type a model computes in.
+    The outputs are ``howsure_output``; ``howsure_hook``, if logits may have made it; and
+    ``howsure_scalar_{i}`` for each scalar output by its position in the plan. All are float64, to
+    which every type of a model can be converted.
     """
     graph = model.graph
     shown = {OUTPUT: plan.tensor}
@@ -206,8 +206,8 @@ def probe_graph(model: ModelProto, plan: OutputPlan) -> ModelProto:
 def raw_scores(graph: GraphProto, tensor: str) -> str:
     """Add, in place, a twin of the classifier that makes the tensor, and return its raw scores.
 
-    An ``ai.onnx.ml`` classifier then leaves out its softmax or logistic function. The first stays
-    as it is: the confirmation of a choice needs both, and other outputs may be made from it.
+    The twin of an ``ai.onnx.ml`` classifier omits the softmax or logistic function. The original
+    stays, because confirming a choice needs both, and other outputs may depend on it.
     """
     producers = producers_of(graph)
     if RAW not in producers:

@@ -1,15 +1,16 @@
 """Charts of the bins: odds ratios, and uncertainty against loss."""
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.located import Located, pointer
 
 ODDS_RATIO = "odds_ratio"
 BETTER, WORSE = "above average", "below average"
 ODDS_RATIO_COLUMNS = (
-    Column("_bin", "bin, the most certain first", str),
-    Column("odds_ratio", "odds ratio", text.number),
-    Column("probability", "probability", text.percent),
-    Column("count", "samples", text.count),
+    Column("bin, the most certain first", str),
+    Column("odds ratio", text.number),
+    Column("probability", text.percent),
+    Column("samples", text.count),
 )
 
 
@@ -21,12 +22,8 @@ def odds_ratio_figures(report: Report) -> list[Figure]:
 def _odds_ratio_figure(k: str, event: Row) -> Figure:
     served = event["served"]
     found = event["measures"][served]
-    place = pointer("events", k, "measures", served)
-    table = [
-        (f"{place}/bins/{at}", {**row, "_bin": at + 1, "_side": _side(row, event)})
-        for at, row in enumerate(found["bins"])
-        if row["count"]
-    ]
+    bins = Located(found["bins"], pointer("events", k, "measures", served, "bins"))
+    drawn = [(at, row) for at, row in enumerate(found["bins"]) if row["count"]]
     mean = found["scores"].get("eor", {}).get("pooled")
     title = f"{text.event(k)}: odds of being right, by bin of {text.name(served)}"
     if mean is not None:
@@ -34,7 +31,6 @@ def _odds_ratio_figure(k: str, event: Row) -> Figure:
             f"{text.event(k)}: {text.name(served)} moves the odds of being right "
             f"{text.figures(mean, 3)}-fold on average"
         )
-    keys = ("_bin", "odds_ratio", "_side")
     return Figure(
         chart=ODDS_RATIO,
         key=k,
@@ -43,10 +39,19 @@ def _odds_ratio_figure(k: str, event: Row) -> Figure:
         f"{text.percent(event['accuracy'])}; whichever is larger is above. The dashes are the "
         "mean, weighted by samples.",
         data={
-            "rows": [{key: row[key] for key in keys} for _, row in table],
+            "rows": [
+                {"_bin": at + 1, "odds_ratio": row["odds_ratio"], "_side": _side(row, event)}
+                for at, row in drawn
+            ],
             "mean": [] if mean is None else [{"pooled": mean, "_text": text.figures(mean, 3)}],
         },
-        table=Table(ODDS_RATIO_COLUMNS, table),
+        table=Table(
+            ODDS_RATIO_COLUMNS,
+            [
+                [at + 1, *(bins[at][name] for name in ("odds_ratio", "probability", "count"))]
+                for at, _ in drawn
+            ],
+        ),
     )
 
 
@@ -57,10 +62,10 @@ def _side(row: Row, event: Row) -> str:
 LOSS_SCATTER = "loss_scatter"
 OUTCOMES = {"hit": "hit", "top5_hit": "Top-5 hit", "miss": "miss"}
 LOSS_SCATTER_COLUMNS = (
-    Column("_outcome", "outcome", str),
-    Column("count", "samples", text.count),
-    Column("_drawn", "drawn", text.count),
-    Column("infinite", "of infinite loss, not drawn", text.count),
+    Column("outcome", str),
+    Column("samples", text.count),
+    Column("drawn", text.count),
+    Column("of infinite loss, not drawn", text.count),
 )
 
 
@@ -75,21 +80,18 @@ def scatter_figures(report: Report) -> list[Figure]:
 
 def _scatter_figure(k: str, event: Row, scatter: Row) -> Figure:
     served = event["served"]
-    place = pointer("events", k, "measures", served, "curves", "scatter")
+    shown = Located(scatter, pointer("events", k, "measures", served, "curves", "scatter"))
     points = [
         {"u": u, "l": loss, "o": told}
         for outcome, told in OUTCOMES.items()
         for u, loss in zip(scatter[outcome]["uncertainty"], scatter[outcome]["loss"], strict=True)
     ]
     table = [
-        (
-            f"{place}/{outcome}",
-            {**scatter[outcome], "_outcome": told, "_drawn": len(scatter[outcome]["loss"])},
-        )
-        for outcome, told in OUTCOMES.items()
+        [told, shown[key]["count"], len(scatter[key]["loss"]), shown[key]["infinite"]]
+        for key, told in OUTCOMES.items()
     ]
     counts = text.enumerated(
-        [f"{text.count(row['count'])} of “{row['_outcome']}”" for _, row in table]
+        [f"{text.count(scatter[key]['count'])} of “{told}”" for key, told in OUTCOMES.items()]
     )
     return Figure(
         chart=LOSS_SCATTER,

@@ -1,8 +1,9 @@
 """Charts of differences: measures against the served one, calibrations against the first."""
 
-from howsure.statistics.comparison import PairedDifference
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.located import Located, pointer
+from service.reports.verdict import TIES, verdict
 
 MEASURES = "measures"
 SERVED, TIED, DIFFERS = "served", "tied with it", "differs clearly"
@@ -13,14 +14,14 @@ def _two_digits(value: float | None) -> str:
 
 
 MEASURES_COLUMNS = (
-    Column("measure", "measure", str),
-    Column("_verdict", "", str),
-    Column("difference/mean", "NLL more than the served", text.signed),
-    Column("difference/standard_error", "± standard error", _two_digits),
-    Column("nll/value", "NLL", text.number),
-    Column("auroc/value", "AUROC", text.number),
-    Column("passes", "runs of the model", text.count),
-    Column("ms_per_row", "ms a row", text.number),
+    Column("measure", str),
+    Column("", str),
+    Column("NLL more than the served", text.signed),
+    Column("± standard error", _two_digits),
+    Column("NLL", text.number),
+    Column("AUROC", text.number),
+    Column("runs of the model", text.count),
+    Column("ms a row", text.number),
 )
 
 
@@ -34,13 +35,13 @@ def measure_figures(report: Report) -> list[Figure]:
 
 
 def _measure_figure(k: str, event: Row) -> Figure:
-    place = pointer("events", k, "comparison")
-    table = [
-        (f"{place}/{at}", {**row, "_verdict": _measure_verdict(row)})
+    compared = Located(event["comparison"], pointer("events", k, "comparison"))
+    drawn = [
+        (row, compared[at])
         for at, row in enumerate(event["comparison"])
         if row["served"] or row.get("difference")
     ]
-    tied = [text.name(row["measure"]) for _, row in table if row["_verdict"] == TIED]
+    tied = [text.name(row["measure"]) for row, _ in drawn if _measure_verdict(row) == TIED]
     served = text.name(event["served"])
     ties = "no measure ties with it"
     if tied:
@@ -51,15 +52,28 @@ def _measure_figure(k: str, event: Row) -> Figure:
         title=f"{text.event(k)}: {served} serves; {ties}",
         note="Cross-validated, fold by fold; bars are two standard errors either way. Tied: they "
         "hold 0. To the left is better.",
-        data={"rows": [_measure_row(at, row) for at, (_, row) in enumerate(table)]},
-        table=Table(MEASURES_COLUMNS, table),
+        data={"rows": [_measure_row(place, row) for place, (row, _) in enumerate(drawn)]},
+        table=Table(MEASURES_COLUMNS, [_measure_cells(row, at) for row, at in drawn]),
     )
+
+
+def _measure_cells(row: Row, at: Located) -> list[object]:
+    return [
+        at["measure"],
+        _measure_verdict(row),
+        at["difference"]["mean"],
+        at["difference"]["standard_error"],
+        at["nll"]["value"],
+        at["auroc"]["value"],
+        at["passes"],
+        at["ms_per_row"],
+    ]
 
 
 def _measure_verdict(row: Row) -> str:
     if row["served"]:
         return SERVED
-    return DIFFERS if PairedDifference(**row["difference"]).clear else TIED
+    return TIED if verdict(row["difference"]) in TIES else DIFFERS
 
 
 def _measure_row(place: int, row: Row) -> Row:
@@ -71,21 +85,21 @@ def _measure_row(place: int, row: Row) -> Row:
     return {
         "place": place,
         "label": text.name(row["measure"]) + cost,
-        "verdict": row["_verdict"],
+        "verdict": _measure_verdict(row),
         "mean": difference["mean"],
         "error": difference["standard_error"] or 0.0,
     }
 
 
 COMPARISON = "comparison"
-BETTER, WORSE, MAYBE_CHANCE = "better", "worse", "may be chance"
+MAYBE_CHANCE = "may be chance"  # beside "better" and "worse"
 COMPARED_SCORES = {"nll": "negative log-likelihood", "brier": "Brier", "accuracy": "accuracy"}
 COMPARISON_COLUMNS = (
-    Column("_what", "score", str),
-    Column("mean", "difference", text.signed),
-    Column("standard_error", "± standard error", text.number),
-    Column("pairs", "pairs", text.count),
-    Column("_verdict", "", str),
+    Column("score", str),
+    Column("difference", text.signed),
+    Column("± standard error", text.number),
+    Column("pairs", text.count),
+    Column("", str),
 )
 
 
@@ -93,19 +107,19 @@ def comparison_figures(report: Report) -> list[Figure]:
     """Return one figure for each calibration that is compared with the first."""
     drawn = []
     for at, found in enumerate(report.get("comparisons", ())):
-        table = _comparison_table(at, found)
-        if table:
-            drawn.append(_comparison_figure(at, found, table))
+        rows = _compared_scores(at, found)
+        if rows:
+            drawn.append(_comparison_figure(at, found, rows))
     return drawn
 
 
-def _comparison_figure(at: int, found: Row, table: list[tuple[str, Row]]) -> Figure:
+def _comparison_figure(at: int, found: Row, rows: list[Row]) -> Figure:
     first, second = text.name(found["first"]), text.name(found["second"])
-    clear = [row for _, row in table if row["_verdict"] != MAYBE_CHANCE]
-    verdicts = {row["_verdict"] for row in clear}
+    clear = [row["verdict"] for row in rows if row["verdict"] != MAYBE_CHANCE]
+    verdicts = set(clear)
     said = f"{second} and {first} do not differ clearly"
     if len(verdicts) == 1:
-        said = f"{second} is {verdicts.pop()} than {first} in {len(clear)} of {len(table)} scores"
+        said = f"{second} is {verdicts.pop()} than {first} in {len(clear)} of {len(rows)} scores"
     elif verdicts:
         said = f"{second} is better than {first} in some scores and worse in others"
     return Figure(
@@ -118,30 +132,38 @@ def _comparison_figure(at: int, found: Row, table: list[tuple[str, Row]]) -> Fig
             "rows": [
                 {
                     "place": place,
-                    "label": f"{row['_what']}: {text.signed(row['mean'])} ± "
+                    "label": f"{row['score']}: {text.signed(row['mean'])} ± "
                     f"{text.figures(row['standard_error'], 2)}",
                     "mean": row["mean"],
                     "error": row["standard_error"],
-                    "verdict": row["_verdict"],
+                    "verdict": row["verdict"],
                 }
-                for place, (_, row) in enumerate(table)
+                for place, row in enumerate(rows)
             ]
         },
-        table=Table(COMPARISON_COLUMNS, table),
+        table=Table(
+            COMPARISON_COLUMNS,
+            [
+                [
+                    row["score"],
+                    *(row["at"][name] for name in ("mean", "standard_error", "pairs")),
+                    row["verdict"],
+                ]
+                for row in rows
+            ],
+        ),
     )
 
 
-def _comparison_table(at: int, found: Row) -> list[tuple[str, Row]]:
-    place = pointer("comparisons", at, "events")
+def _compared_scores(at: int, found: Row) -> list[Row]:
+    shown = Located(found["events"], pointer("comparisons", at, "events"))
     return [
-        (
-            f"{place}/{k}/differences/{score}",
-            {
-                **event["differences"][score],
-                "_what": f"{text.event(k)}, {told}",
-                "_verdict": _comparison_verdict(event["differences"][score], score),
-            },
-        )
+        {
+            **event["differences"][score],
+            "at": shown[k]["differences"][score],
+            "score": f"{text.event(k)}, {told}",
+            "verdict": _comparison_verdict(event["differences"][score], score),
+        }
         for k, event in found["events"].items()
         for score, told in COMPARED_SCORES.items()
         if event["differences"].get(score, {}).get("standard_error")
@@ -149,6 +171,5 @@ def _comparison_table(at: int, found: Row) -> list[tuple[str, Row]]:
 
 
 def _comparison_verdict(difference: Row, score: str) -> str:
-    if not PairedDifference(**difference).clear:
-        return MAYBE_CHANCE
-    return BETTER if (difference["mean"] > 0) == (score == "accuracy") else WORSE
+    found = verdict(difference, score)
+    return MAYBE_CHANCE if found in TIES else found

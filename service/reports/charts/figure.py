@@ -7,31 +7,23 @@ from typing import Any
 
 from markupsafe import Markup
 
+from service.reports.located import Located, path_of, value_of
+
 Report = Mapping[str, Any]
 Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column of the table behind a figure.
+    """A column of the table behind a figure; ``show`` returns the text of a value."""
 
-    Attributes
-    ----------
-    key : str
-        Of the row; ``nll/value`` is the ``value`` of its ``nll``.
-    heading : str
-    show : callable
-        From the value to its text.
-    """
-
-    key: str
     heading: str
     show: Callable[[Any], str]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """A value, how it is shown, and its JSON pointer in the report; None where it is not of it."""
+    """A value, its text, and its JSON pointer; None if it is not from the report."""
 
     text: str
     value: Any
@@ -40,23 +32,22 @@ class Cell:
 
 @dataclass(frozen=True)
 class Table:
-    """The numbers of a figure: what a reader has who does not see it.
+    """The numbers of a figure, for readers who do not see the picture.
 
     Attributes
     ----------
     columns : sequence of Column
-    rows : sequence of tuple of str and mapping
-        The pointer of a row in the report, and the row. Keys that begin with ``_`` are not of the
-        report; ``_paths`` has the pointers of those that stand elsewhere.
+    rows : sequence of sequence
+        A value for each column: `Located` if it is from the report, plain if it is derived.
     """
 
     columns: Sequence[Column]
-    rows: Sequence[tuple[str, Row]]
+    rows: Sequence[Sequence[Any]]
 
     def cells(self) -> Iterator[list[Cell]]:
         """Yield the cells of each row."""
-        for path, row in self.rows:
-            yield [_cell(path, row, column) for column in self.columns]
+        for row in self.rows:
+            yield [_cell(value, column) for value, column in zip(row, self.columns, strict=True)]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -89,24 +80,11 @@ class Figure:
     parameters: Mapping[str, float] = field(default_factory=dict)
 
 
-def _cell(path: str, row: Row, column: Column) -> Cell:
-    value: Any = row
-    for part in column.key.split("/"):
-        value = None if value is None else value.get(part)
-    where = None if value is None else _pointer(path, row, column.key)
-    return Cell(column.show(value), value, where)
-
-
-def _pointer(path: str, row: Row, key: str) -> str | None:
-    if key.startswith("_"):
-        return None
-    where: str = row.get("_paths", {}).get(key, f"{path}/{key}")
-    return where
-
-
-def pointer(*parts: object) -> str:
-    """Return the JSON pointer of a place in the report: RFC 6901."""
-    return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
+def _cell(value: Any, column: Column) -> Cell:  # noqa: ANN401 -- any JSON, or located
+    if not isinstance(value, Located):
+        return Cell(column.show(value), value, None)
+    plain = value_of(value)
+    return Cell(column.show(plain), plain, path_of(value))
 
 
 _FIGURE = Markup(

@@ -1,16 +1,17 @@
 """Charts of further sets beside the calibration set: Ovadia et al., Figures 1 and 3."""
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.located import Located, pointer
 
 HISTOGRAM = "histogram"
 KINDS = {"confidence": "largest softmax probability", "entropy": "entropy, nats"}
 KNOWN, FURTHER = "calibration set", "this set"
 HISTOGRAM_COLUMNS = (
-    Column("from", "from", text.number),
-    Column("to", "to", text.number),
-    Column("counts", "samples of this set", text.count),
-    Column("calibration_counts", "of the calibration set", text.count),
+    Column("from", text.number),
+    Column("to", text.number),
+    Column("samples of this set", text.count),
+    Column("of the calibration set", text.count),
 )
 
 
@@ -26,25 +27,16 @@ def histogram_figures(report: Report) -> list[Figure]:
 
 def _histogram_figure(at: int, found: Row, kind: str) -> Figure:
     histogram = found[kind]
-    place = pointer("evaluations", at, kind)
+    shown = Located(histogram, pointer("evaluations", at, kind))
     cells = list(zip(histogram["edges"], histogram["edges"][1:], strict=False))
     table = [
-        (
-            place,
-            {
-                "from": lower,
-                "to": upper,
-                "counts": histogram["counts"][cell],
-                "calibration_counts": histogram["calibration_counts"][cell],
-                "_paths": {
-                    "from": f"{place}/edges/{cell}",
-                    "to": f"{place}/edges/{cell + 1}",
-                    "counts": f"{place}/counts/{cell}",
-                    "calibration_counts": f"{place}/calibration_counts/{cell}",
-                },
-            },
-        )
-        for cell, (lower, upper) in enumerate(cells)
+        [
+            shown["edges"][cell],
+            shown["edges"][cell + 1],
+            shown["counts"][cell],
+            shown["calibration_counts"][cell],
+        ]
+        for cell in range(len(cells))
     ]
     sides = {KNOWN: histogram["calibration_counts"], FURTHER: histogram["counts"]}
     said = "is shifted" if found["shifted"] else "is not seen to be shifted"
@@ -84,8 +76,8 @@ def above_confidence_figures(report: Report) -> list[Figure]:
 
 
 def _shares(at: int, found: Row) -> Figure:
-    place = pointer("evaluations", at, "above_confidence")
     rows = found["above_confidence"]
+    names = ("confidence", "count", "share", "calibration_share")
     return Figure(
         chart=ABOVE_CONFIDENCE,
         key=f"share-{at}",
@@ -96,28 +88,25 @@ def _shares(at: int, found: Row) -> Figure:
         data=_data(rows, "share", rows, "calibration_share"),
         table=Table(
             (
-                Column("confidence", "confidence", text.number),
-                Column("count", "samples", text.count),
-                Column("share", "share of this set", text.percent),
-                Column("calibration_share", "of the calibration set", text.percent),
+                Column("confidence", text.number),
+                Column("samples", text.count),
+                Column("share of this set", text.percent),
+                Column("of the calibration set", text.percent),
             ),
-            [(f"{place}/{row}", values) for row, values in enumerate(rows)],
+            [
+                [row[name] for name in names]
+                for row in Located(rows, pointer("evaluations", at, "above_confidence"))
+            ],
         ),
     )
 
 
 def _accuracies(at: int, found: Row, known: list[Row]) -> Figure:
-    place = pointer("evaluations", at, "by_confidence")
+    ours = Located(found["by_confidence"], pointer("evaluations", at, "by_confidence"))
+    theirs = Located(known, pointer("model_scores", "calibration", "by_confidence"))
     table = [
-        (
-            f"{place}/{row}",
-            {
-                **ours,
-                "known": theirs["accuracy"],
-                "_paths": {"known": f"/model_scores/calibration/by_confidence/{row}/accuracy"},
-            },
-        )
-        for row, (ours, theirs) in enumerate(zip(found["by_confidence"], known, strict=True))
+        [row["confidence"], row["count"], row["accuracy"], other["accuracy"]]
+        for row, other in zip(ours, theirs, strict=True)
     ]
     return Figure(
         chart=ABOVE_CONFIDENCE,
@@ -130,10 +119,10 @@ def _accuracies(at: int, found: Row, known: list[Row]) -> Figure:
         data=_data(found["by_confidence"], "accuracy", known, "accuracy"),
         table=Table(
             (
-                Column("confidence", "confidence", text.number),
-                Column("count", "samples", text.count),
-                Column("accuracy", "right, this set", text.percent),
-                Column("known", "right, calibration set", text.percent),
+                Column("confidence", text.number),
+                Column("samples", text.count),
+                Column("right, this set", text.percent),
+                Column("right, calibration set", text.percent),
             ),
             table,
         ),

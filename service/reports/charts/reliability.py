@@ -3,7 +3,8 @@
 from typing import Any
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.located import Located, pointer
 
 RELIABILITY = "reliability"
 ERROR = "ece_15"  # the only calibration error that baselines have too
@@ -12,14 +13,19 @@ SETS = {
     "half": "samples of the calibration set that fitted nothing",
 }
 GROUP_COLUMNS = (
-    Column("said", "said", text.percent),
-    Column("hit_rate", "came true", text.percent),
-    Column("lower", "from", text.percent),
-    Column("upper", "to", text.percent),
-    Column("hits", "hits", text.count),
-    Column("count", "samples", text.count),
+    Column("said", text.percent),
+    Column("came true", text.percent),
+    Column("from", text.percent),
+    Column("to", text.percent),
+    Column("hits", text.count),
+    Column("samples", text.count),
 )
-RELIABILITY_COLUMNS = (Column("_side", "", str), *GROUP_COLUMNS)
+RELIABILITY_COLUMNS = (Column("", str), *GROUP_COLUMNS)
+
+
+def _group_cells(group: Located) -> list[Located]:
+    names = ("said", "hit_rate", "lower", "upper", "hits", "count")
+    return [group[name] for name in names]
 
 
 def reliability_figures(report: Report) -> list[Figure]:
@@ -32,14 +38,14 @@ def reliability_figures(report: Report) -> list[Figure]:
 
 
 def _reliability_figure(k: str, event: Row, found: Row) -> Figure:
-    place = pointer("events", k, "measures", event["served"], RELIABILITY)
-    table = [
-        (f"{place}/{side}/{at}", {**row, "_side": side})
+    shown = Located(found, pointer("events", k, "measures", event["served"], RELIABILITY))
+    drawn = [
+        (side, row, shown[side][at])
         for side in ("before", "after")
         for at, row in enumerate(found[side])
         if row["count"]
     ]
-    rows = [row for _, row in table]
+    rows = [{**row, "_side": side} for side, row, _ in drawn]
     return Figure(
         chart=RELIABILITY,
         key=k,
@@ -48,7 +54,7 @@ def _reliability_figure(k: str, event: Row, found: Row) -> Figure:
         f"{text.asked(found['level'])} intervals; larger points are of more samples; on the "
         "dashes what was said came true. Both axes grow as roots towards 100 %.",
         data={"rows": rows},
-        table=Table(RELIABILITY_COLUMNS, table),
+        table=Table(RELIABILITY_COLUMNS, [[side, *_group_cells(at)] for side, _, at in drawn]),
         parameters={"most": _most(rows)},
     )
 
@@ -81,7 +87,7 @@ def _most(rows: list[dict[str, Any]]) -> float:
 
 CLASSES = "classes"
 MAX_CLASSES = 20
-CLASSES_COLUMNS = (Column("_class", "predicted class", str), *GROUP_COLUMNS)
+CLASSES_COLUMNS = (Column("predicted class", str), *GROUP_COLUMNS)
 
 
 def class_figures(report: Report) -> list[Figure]:
@@ -95,25 +101,27 @@ def class_figures(report: Report) -> list[Figure]:
 
 
 def _class_figure(k: str, event: Row, found: Row, classes: list[str]) -> Figure:
-    place = pointer("events", k, "measures", event["served"], "reliability", "classes")
-    table = [
-        (f"{place}/{at}", {**row, "_class": _class_name(row["group"], classes), "_place": at})
+    place = pointer("events", k, "measures", event["served"], RELIABILITY, "classes")
+    shown = Located(found["classes"], place)
+    rows: list[Row] = [
+        {**row, "_class": _class_name(row["group"], classes), "_place": at}
         for at, row in enumerate(found["classes"][:MAX_CLASSES])
         if row["count"]
     ]
     n_classes = len(found["classes"])
-    drawn = (
-        f"The worst {len(table)} of {n_classes}" if n_classes > len(table) else f"All {n_classes}"
-    )
+    drawn = f"The worst {len(rows)} of {n_classes}" if n_classes > len(rows) else f"All {n_classes}"
     return Figure(
         chart=CLASSES,
         key=k,
-        title=_class_title(k, [row for _, row in table]),
+        title=_class_title(k, rows),
         note=f"{drawn} predicted classes. Points: how often it came true, with "
         f"{text.asked(found['level'])} intervals, of {text.count(found['n_samples'])} "
         f"{SETS[found['held_out']]}; upright ticks: what was said.",
-        data={"rows": [row | {"_label": _class_label(row)} for _, row in table]},
-        table=Table(CLASSES_COLUMNS, table),
+        data={"rows": [{**row, "_label": _class_label(row)} for row in rows]},
+        table=Table(
+            CLASSES_COLUMNS,
+            [[row["_class"], *_group_cells(shown[row["_place"]])] for row in rows],
+        ),
     )
 
 
@@ -142,28 +150,27 @@ def _class_title(k: str, rows: list[Row]) -> str:
 
 BEFORE_AFTER = "before_after"
 BEFORE_AFTER_COLUMNS = (
-    Column("_event", "event", str),
-    Column("before", "before, as the softmax says", text.percent),
-    Column("after", "after", text.percent),
-    Column("chance", "by chance alone, over the own bins, at most", text.percent),
+    Column("event", str),
+    Column("before, as the softmax says", text.percent),
+    Column("after", text.percent),
+    Column("by chance alone, over the own bins, at most", text.percent),
 )
 
 
 def before_after_figures(report: Report) -> list[Figure]:
     """Return one figure of all events, or none without scores."""
-    table = [
+    rows = [
         row
         for k, event in report["events"].items()
         if (row := _before_after_row(k, event)) is not None
     ]
-    if not table:
+    if not rows:
         return []
-    rows = [row for _, row in table]
     changes = [
-        f"{row['_event']} from {text.percent(row['before'])} to {text.percent(row['after'])}"
+        f"{row['event']} from {text.percent(row['before'])} to {text.percent(row['after'])}"
         for row in rows
     ]
-    on = "on the evaluation set" if rows[0]["_evaluated"] else "by cross-validation"
+    on = "on the evaluation set" if rows[0]["evaluated"] else "by cross-validation"
     return [
         Figure(
             chart=BEFORE_AFTER,
@@ -173,16 +180,16 @@ def before_after_figures(report: Report) -> list[Figure]:
             "of a calibrated table over its own bins, by chance alone, in 99 of 100 cases.",
             data={
                 "rows": [
-                    {"event": row["_event"], **{n: row[n] for n in ("before", "after", "chance")}}
+                    {name: row[name] for name in ("event", "before", "after", "chance")}
                     for row in rows
                 ]
             },
-            table=Table(BEFORE_AFTER_COLUMNS, table),
+            table=Table(BEFORE_AFTER_COLUMNS, [[row["event"], *row["cells"]] for row in rows]),
         )
     ]
 
 
-def _before_after_row(k: str, event: Row) -> tuple[str, Row] | None:
+def _before_after_row(k: str, event: Row) -> Row | None:
     served, raw = event["measures"][event["served"]], event["baselines"].get("raw_softmax")
     if raw is None:
         return None
@@ -191,18 +198,21 @@ def _before_after_row(k: str, event: Row) -> tuple[str, Row] | None:
     if before is None or after is None:
         return None
     band = "evaluation_ece_band" if evaluated else "ece_band"
-    where = pointer("events", k)
-    measure = where + pointer("measures", event["served"])
-    part, end = ("evaluation", "") if evaluated else ("scores", "/mean")
-    return where, {
-        "_event": text.event(k),
-        "_evaluated": evaluated,
+    shown = Located(event, pointer("events", k))
+    measure = shown["measures"][event["served"]]
+
+    def error_of(found: Located) -> Located:
+        return found["evaluation"][ERROR] if evaluated else found["scores"][ERROR]["mean"]
+
+    return {
+        "event": text.event(k),
+        "evaluated": evaluated,
         "before": before,
         "after": after,
         "chance": (served.get(band) or {}).get("upper"),
-        "_paths": {
-            "before": f"{where}/baselines/raw_softmax/{part}/{ERROR}{end}",
-            "after": f"{measure}/{part}/{ERROR}{end}",
-            "chance": f"{measure}/{band}/upper",
-        },
+        "cells": [
+            error_of(shown["baselines"]["raw_softmax"]),
+            error_of(measure),
+            measure[band]["upper"],
+        ],
     }

@@ -1,17 +1,18 @@
 """The chart of thresholds: the risk-coverage curve, its band and its operating points."""
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table
+from service.reports.located import Located, pointer
 
 RISK_COVERAGE = "risk_coverage"
 MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
 SHOWN_POINTS = 20
 COLUMNS = (
-    Column("coverage", "accepted", text.percent),
-    Column("risk", "errors among them", text.percent),
-    Column("lower", "from", text.percent),
-    Column("upper", "to", text.percent),
-    Column("threshold", "threshold", text.number),
+    Column("accepted", text.percent),
+    Column("errors among them", text.percent),
+    Column("from", text.percent),
+    Column("to", text.percent),
+    Column("threshold", text.number),
 )
 
 
@@ -26,7 +27,7 @@ def risk_coverage_figures(report: Report) -> list[Figure]:
 
 def _figure(k: str, event: Row, found: Row) -> Figure:
     curve, band = found["curves"]["risk_coverage"], found["curves"]["risk_band"]
-    place = pointer("events", k, "measures", event["served"], "curves")
+    shown = Located(found["curves"], pointer("events", k, "measures", event["served"], "curves"))
     drawn = [
         dict(zip(("coverage", "risk", "lower", "upper"), values, strict=True))
         for values in zip(
@@ -34,8 +35,7 @@ def _figure(k: str, event: Row, found: Row) -> Figure:
         )
     ]
     step = max(len(drawn) // SHOWN_POINTS, 1)
-    shown = range(0, len(drawn), step)
-    table = [_row(place, curve, band, at) for at in sorted({*shown, len(drawn) - 1})]
+    places = sorted({*range(0, len(drawn), step), len(drawn) - 1})
     points = [target for target in found["selective"] if target["threshold"] is not None]
     return Figure(
         chart=RISK_COVERAGE,
@@ -53,20 +53,15 @@ def _figure(k: str, event: Row, found: Row) -> Figure:
                 for target in points
             ],
         },
-        table=Table(COLUMNS, table),
+        table=Table(COLUMNS, [_cells(shown, at) for at in places]),
         parameters={"most": _most(drawn, found["selective"])},
     )
 
 
-def _row(place: str, curve: Row, band: Row, at: int) -> tuple[str, Row]:
-    parts = {"coverage": curve, "risk": curve, "threshold": curve, "lower": band, "upper": band}
-    return place, {
-        **{key: part[key][at] for key, part in parts.items()},
-        "_paths": {
-            key: f"{place}/{'risk_coverage' if part is curve else 'risk_band'}/{key}/{at}"
-            for key, part in parts.items()
-        },
-    }
+def _cells(curves: Located, at: int) -> list[Located]:
+    curve, band = curves["risk_coverage"], curves["risk_band"]
+    parts = (curve["coverage"], curve["risk"], band["lower"], band["upper"], curve["threshold"])
+    return [part[at] for part in parts]
 
 
 def _title(k: str, targets: list[Row]) -> str:

@@ -1,4 +1,4 @@
-"""A socket that carries frames, whole or not at all."""
+"""A blocking socket that carries frames."""
 
 import select
 import socket
@@ -24,20 +24,18 @@ INBOX_BYTES = 2**16
 
 
 class ChannelClosed(Exception):
-    """The other side is gone."""
+    """The other side closed the socket."""
 
 
 class Channel:
-    """One end of a socket pair. Not for several threads at once.
+    """One end of a socket pair, for one thread at a time.
 
-    After any exception the stream may stand in the middle of a frame, and the channel is of no
-    more use.
+    After an exception the stream may be in the middle of a frame: close the channel.
     """
 
     def __init__(self, sock: socket.socket) -> None:
         self._socket = sock
-        # Most frames are had by one call of the system: what came and was not asked for yet lies
-        # between these two places.
+        # Most frames take one system call. Unread bytes lie between these two positions.
         self._inbox = memoryview(bytearray(INBOX_BYTES))
         self._start = self._end = 0
         self._may_wait = False
@@ -47,21 +45,21 @@ class Channel:
         self._socket.close()
 
     def is_open(self) -> bool:
-        """Whether the other side is there, as far as the kernel knows; nothing is read."""
+        """Whether the other side has not closed the socket; nothing is read."""
         fd = self._socket.fileno()
         if fd < 0:
             return False
         watch = select.poll()
-        watch.register(fd, 0)  # an end that hung up is reported without being asked for
+        watch.register(fd, 0)  # a hang-up is always reported
         return not watch.poll(0)
 
     def send(self, buffers: Sequence[Buffer], *, deadline: float | None = None) -> None:
-        """Send a frame, as `frames.encode` returns it.
+        """Send the buffers of a frame.
 
         Raises
         ------
         ChannelClosed, TimeoutError
-            If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
+            If the other side closed the socket, or ``deadline`` (of `time.monotonic`) passed.
         """
         waiting = list(buffers)
         while waiting:
@@ -72,7 +70,7 @@ class Channel:
             except TimeoutError:
                 raise
             except OSError as error:
-                raise ChannelClosed("the other side is gone") from error
+                raise ChannelClosed("the other side closed the socket") from error
             while waiting and sent >= len(waiting[0]):
                 sent -= len(waiting.pop(0))
             if sent:
@@ -90,9 +88,9 @@ class Channel:
         Raises
         ------
         FrameError
-            If what came is none, or announces more than the reader takes.
+            If the bytes are not a frame, or it exceeds the limits.
         ChannelClosed, TimeoutError
-            If the other side is gone, or ``deadline`` (of `time.monotonic`) passed.
+            If the other side closed the socket, or ``deadline`` (of `time.monotonic`) passed.
         """
         header, fields, payload = self.receive_unread(
             deadline=deadline, max_fields_bytes=max_fields_bytes, max_tensor_bytes=max_tensor_bytes
@@ -108,7 +106,7 @@ class Channel:
     ) -> tuple[Header, Buffer, Buffer]:
         """Wait for a frame; return its header, and the bytes of its fields and of its arrays.
 
-        The next frame may come to lie where those bytes are: `to_keep` says what stays.
+        The next frame may overwrite these bytes; `to_keep` returns arrays that stay.
 
         Raises
         ------
@@ -134,21 +132,21 @@ class Channel:
         self._start = end = self._start + size
         return header, self._inbox[begin:arrays], self._inbox[arrays:end]
 
-    def lend(self) -> socket.socket:
-        """Return the socket, to be read by somebody else from now on.
+    def detach(self) -> socket.socket:
+        """Return the socket; this channel must not be used afterwards.
 
         Raises
         ------
         FrameError
-            If the other side has sent more than it was asked for.
+            If the other side has sent more than one answer.
         """
         if self._start != self._end:
-            raise FrameError("there is more than was asked for")
+            raise FrameError("there is more than one answer")
         self._socket.setblocking(False)
         return self._socket
 
     def _fill(self, size: int, deadline: float | None) -> None:
-        """Read on until so many bytes are in the inbox, and as many more as are there."""
+        """Read until the inbox holds ``size`` bytes, and any more that have arrived."""
         if self._start:
             held = bytes(self._inbox[self._start : self._end])
             self._inbox[: len(held)] = held
@@ -157,12 +155,12 @@ class Channel:
             self._end += self._receive_into(self._inbox[self._end :], deadline)
 
     def _read_apart(self, size: int, deadline: float | None) -> Buffer:
-        """Read so many bytes to a place of their own, first what is in the inbox."""
-        # Not a bytearray: that one is cleared first, which costs a pass over large inputs.
+        """Read ``size`` bytes into a new buffer, those in the inbox first."""
+        # A bytearray would be cleared first: an extra pass over large inputs.
         try:
             buffer = np.empty(size, dtype=np.uint8).data
         except MemoryError as error:
-            raise FrameError("there is no memory for the frame") from error
+            raise FrameError("there is not enough memory for the frame") from error
         have = min(size, self._end - self._start)
         buffer[:have] = self._inbox[self._start : self._start + have]
         self._start += have
@@ -178,13 +176,13 @@ class Channel:
         except TimeoutError:
             raise
         except OSError as error:
-            raise ChannelClosed("the other side is gone") from error
+            raise ChannelClosed("the other side closed the socket") from error
         if not got:
-            raise ChannelClosed("the other side is gone")
+            raise ChannelClosed("the other side closed the socket")
         return got
 
     def _set_timeout(self, deadline: float | None) -> None:
-        # To say so again costs a call of the system, even where nothing changes.
+        # Setting the same timeout again would cost a system call.
         self._may_wait = deadline is None
         if deadline is None:
             self._socket.settimeout(None)
@@ -196,5 +194,5 @@ class Channel:
 
 
 def to_keep(payload: Buffer) -> Buffer:
-    """Return the arrays of a frame where they stay, each as the runtime wants numbers to lie."""
+    """Return the bytes of a frame's arrays, aligned, and safe from the next frame."""
     return bytes(payload) if len(payload) <= INBOX_BYTES else payload

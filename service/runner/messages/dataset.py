@@ -1,7 +1,7 @@
 """A set of samples, whatever file it lies in: what it says of itself, its labels, its batches."""
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
@@ -84,6 +84,19 @@ class Batch:
             labels=self.labels[index],
             supplied={name: values[index] for name, values in self.supplied.items()},
         )
+
+
+def join_batches(parts: Sequence[Batch]) -> Batch:
+    """Return the samples of all parts as one batch, numbered from 0."""
+    first = parts[0]
+    return Batch(
+        start=0,
+        arrays={name: np.concatenate([p.arrays[name] for p in parts]) for name in first.arrays},
+        labels=np.concatenate([part.labels for part in parts]),
+        supplied={
+            name: np.concatenate([p.supplied[name] for p in parts]) for name in first.supplied
+        },
+    )
 
 
 class Dataset(Protocol):

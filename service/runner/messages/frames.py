@@ -1,7 +1,7 @@
 """Frames between the service and a child process: a fixed header, a little JSON, raw arrays.
 
-Nothing here can execute what it reads, and every size is checked before memory is taken for it:
-the other side may be in the hands of whoever wrote the ONNX model.
+Reading a frame executes nothing, and every size is checked before memory is allocated: the author
+of an ONNX model may control the other side.
 """
 
 import json
@@ -10,9 +10,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 from math import prod
-from typing import Any, NamedTuple, NoReturn, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
+import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 # Of any dtype in DTYPES; numpy's stubs allow no arithmetic on NDArray[np.generic].
@@ -22,13 +24,13 @@ Buffer: TypeAlias = bytes | memoryview
 MAGIC = b"HSR1"
 HEADER = struct.Struct("<4sHHQIIQ")
 MAX_FIELDS_BYTES = 8 * 2**20
-# Of answers that describe no model: a little JSON makes large objects.
+# For answers that do not describe a model: a little JSON makes large objects.
 SMALL_FIELDS_BYTES = 2**16
 MAX_TENSOR_BYTES = 2**31
 MAX_TENSORS = 1024
 MAX_RANK = 16
 ALIGNMENT = 64
-# The labels of a RECORD request; no input of a model may begin like this.
+# The labels of a RECORD request; no model input has a name with this prefix.
 LABELS = "howsure_labels"
 DTYPES = {
     name: np.dtype(name).newbyteorder("<")
@@ -37,17 +39,17 @@ DTYPES = {
         *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
     )
 }
-# By type: asking a dtype for its name takes longer than sending a row.
+# By dtype: `dtype.name` takes longer than sending a row.
 CODES = {dtype: name for name, dtype in DTYPES.items()}
 COPIED_BYTES = 2**16
 
 
 class FrameError(Exception):
-    """The bytes are no frame of this protocol, or exceed its limits."""
+    """The bytes are not a frame of this protocol, or exceed its limits."""
 
 
 class Kind(IntEnum):
-    """What a frame asks for; its answer carries the same kind."""
+    """The kind of a request; its answer has the same kind."""
 
     READY = 1
     PROBE = 2
@@ -58,6 +60,7 @@ class Kind(IntEnum):
     BATCH = 7
     READ = 8
     ROWS = 9
+    LOAD_SCORES = 10
 
 
 class Status(IntEnum):
@@ -72,7 +75,7 @@ _STATUSES = {status.value: status for status in Status}
 
 
 class Header(NamedTuple):
-    """The first bytes of a frame. ``budget_ms`` is the time the child may take; 0 is no limit."""
+    """The first bytes of a frame. ``budget_ms`` limits the child's time; 0 means no limit."""
 
     kind: Kind
     status: Status
@@ -84,7 +87,7 @@ class Header(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Frame:
-    """One request or answer: JSON fields, and arrays by name."""
+    """A request or an answer: JSON fields, and arrays by name."""
 
     kind: Kind
     sequence: int
@@ -94,13 +97,27 @@ class Frame:
     budget_ms: int = 0
 
 
+_Size: TypeAlias = Annotated[int, Meta(ge=0, le=MAX_TENSOR_BYTES)]
+_Shape: TypeAlias = Annotated[list[_Size], Meta(max_length=MAX_RANK)]
+
+
+class _Body(msgspec.Struct, forbid_unknown_fields=True):
+    """The JSON of a frame. ``tensors`` has name, dtype and shape of each array."""
+
+    fields: dict[str, Any]
+    tensors: Annotated[list[tuple[str, str, _Shape]], Meta(max_length=MAX_TENSORS)]
+
+
+_bodies = msgspec.json.Decoder(_Body)
+
+
 def encode(frame: Frame) -> list[Buffer]:
-    """Return the frame as buffers to be sent one after the other; arrays are not copied.
+    """Return the buffers of a frame, in order; arrays are not copied.
 
     Raises
     ------
     FrameError
-        If a dtype has no code, or a size is above its limit.
+        If a dtype has no code, or a size exceeds its limit.
     """
     table: list[list[object]] = []
     buffers: list[Buffer] = []
@@ -131,7 +148,7 @@ def encode(frame: Frame) -> list[Buffer]:
 
 
 def code_of(dtype: np.dtype[Any]) -> str | None:
-    """Return the name under which arrays of this type are sent, None if they are not."""
+    """Return the name of a dtype in frames; None if such arrays cannot be sent."""
     return CODES.get(dtype) or (dtype.name if dtype.name in DTYPES else None)
 
 
@@ -146,52 +163,48 @@ def parse_header(
     Raises
     ------
     FrameError
-        If it is none, or announces more than the reader is willing to take.
+        If it is invalid, or announces more than the reader accepts.
     """
     if len(data) != HEADER.size:
-        raise FrameError("a header is cut short")
+        raise FrameError("the header ends early")
     magic, kind, status, sequence, budget_ms, fields_bytes, tensor_bytes = HEADER.unpack(data)
     if magic != MAGIC:
-        raise FrameError("a header does not begin as it must")
+        raise FrameError("the header does not begin with the magic number")
     if fields_bytes > max_fields_bytes or tensor_bytes > max_tensor_bytes:
-        raise FrameError(f"a frame announces {fields_bytes} + {tensor_bytes} bytes")
+        raise FrameError(f"the frame announces {fields_bytes} + {tensor_bytes} bytes")
     try:
-        # By a table: to call an enumeration takes longer than all else here.
+        # A table: calling an enumeration takes longer than the rest of this function.
         known = _KINDS[kind], _STATUSES[status]
     except KeyError as error:
-        raise FrameError("a header's kind or status is unknown") from error
-    # Past a named tuple's own constructor, which is in Python.
+        raise FrameError("the kind or status is unknown") from error
+    # This skips the named tuple's constructor, which is written in Python.
     return tuple.__new__(Header, (*known, sequence, budget_ms, fields_bytes, tensor_bytes))
 
 
 def parse_body(header: Header, fields: Buffer, tensors: Buffer) -> Frame:
-    """Read what follows a header; the arrays are views of ``tensors``.
+    """Read the bytes after a header; the arrays are views of ``tensors``.
 
     Raises
     ------
     FrameError
-        If the JSON is not as it must be, or the arrays do not fill ``tensors`` exactly.
+        If the JSON is invalid, or the arrays do not fill ``tensors`` exactly.
     """
     try:
-        body = json.loads(bytes(fields), parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as error:
-        raise FrameError("a frame's fields are no JSON") from error
-    if not isinstance(body, dict) or body.keys() != {"fields", "tensors"}:
-        raise FrameError("a frame's fields have another layout")
-    if not isinstance(body["fields"], dict) or not isinstance(body["tensors"], list):
-        raise FrameError("a frame's fields have another layout")
+        body = _bodies.decode(fields)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+        raise FrameError(f"the JSON is invalid: {error}") from error
     return Frame(
         kind=header.kind,
         sequence=header.sequence,
-        fields=body["fields"],
-        tensors=_parse_tensors(body["tensors"], tensors),
+        fields=body.fields,
+        tensors=_parse_tensors(body.tensors, tensors),
         status=header.status,
         budget_ms=header.budget_ms,
     )
 
 
 def decode(data: bytes) -> Frame:
-    """Read one whole frame.
+    """Read one complete frame.
 
     Raises
     ------
@@ -201,7 +214,7 @@ def decode(data: bytes) -> Frame:
     header = parse_header(data[: HEADER.size])
     end = HEADER.size + header.fields_bytes
     if len(data) != end + header.tensor_bytes:
-        raise FrameError("a frame is shorter or longer than it announces")
+        raise FrameError("the frame is shorter or longer than announced")
     return parse_body(header, data[HEADER.size : end], data[end:])
 
 
@@ -209,48 +222,36 @@ def _dump(body: Mapping[str, object]) -> bytes:
     try:
         return json.dumps(body, allow_nan=False).encode()
     except (TypeError, ValueError) as error:
-        raise FrameError("a frame's fields cannot be written as JSON") from error
+        raise FrameError("the fields cannot be written as JSON") from error
 
 
-def _parse_tensors(table: list[Any], data: Buffer) -> dict[str, Array]:
-    if len(table) > MAX_TENSORS:
-        raise FrameError("a frame holds too many arrays")
+def _parse_tensors(table: list[tuple[str, str, _Shape]], data: Buffer) -> dict[str, Array]:
     arrays: dict[str, Array] = {}
     offset = 0
-    for entry in table:
-        name, dtype, shape = _parse_entry(entry)
+    for name, code, shape in table:
+        dtype = DTYPES.get(code)
+        if dtype is None or name in arrays:
+            raise FrameError("an array has an unknown dtype, or the name of another one")
         size = prod(shape) * dtype.itemsize
-        if name in arrays or offset + size > len(data):
-            raise FrameError("a frame's arrays repeat a name or exceed its size")
+        if offset + size > len(data):
+            raise FrameError("the arrays exceed the frame")
         arrays[name] = _view(data, dtype, shape, offset)
         offset += size + _padding(size)
     if offset != len(data):
-        raise FrameError("a frame's arrays do not fill it")
+        raise FrameError("the arrays do not fill the frame")
     return arrays
 
 
-def _view(data: Buffer, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int) -> Array:
+def _view(data: Buffer, dtype: np.dtype[Any], shape: list[int], offset: int) -> Array:
     count = prod(shape)
     try:
         if not count:
             return np.empty(shape, dtype=dtype)
         return np.frombuffer(data, dtype=dtype, count=count, offset=offset).reshape(shape)
     except ValueError as error:  # axes beside an empty one that overflow together
-        raise FrameError("a frame's array has an impossible shape") from error
-
-
-def _parse_entry(entry: object) -> tuple[str, np.dtype[Any], tuple[int, ...]]:
-    match entry:
-        case [str(name), str(code), list(shape)] if code in DTYPES and len(shape) <= MAX_RANK:
-            if all(type(n) is int and 0 <= n <= MAX_TENSOR_BYTES for n in shape):
-                return name, DTYPES[code], tuple(shape)
-    raise FrameError("a frame's table of arrays has another layout")
+        raise FrameError("an array has an impossible shape") from error
 
 
 def _padding(size: int) -> int:
-    """Return what brings the next array to an aligned offset."""
+    """Return the number of bytes up to the next aligned offset."""
     return -size % ALIGNMENT
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is no JSON")

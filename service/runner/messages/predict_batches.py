@@ -1,7 +1,7 @@
-"""What parent and child say to each other when one run answers many requests.
+"""The messages of a run that answers many requests.
 
-A request to the child brings bodies as their callers sent them. Its answer is one matrix with a
-row for each row that was run, and for each request which of them are its own.
+A batch carries request bodies as their callers sent them. Its result is one matrix with a row for
+each row of the run, and assigns ranges of these rows to requests.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 from service.runner.messages.frames import HEADER, MAGIC, Buffer, FrameError, Header, Kind, Status
 from service.runner.messages.open_inference import Wanted
 
-# Top classes, their scores, uncertainties: float32 holds every class up to 2**24 exactly.
+# Rows of top classes, their scores and uncertainties; see `service.runner.model_output`.
 Words: TypeAlias = NDArray[np.float32]
 
 
 class Sent(msgspec.Struct, array_like=True, frozen=True):
-    """New requests that differ in nothing but their bodies, which are of one length.
+    """``count`` new requests, numbered from ``number``, with bodies of one format and length.
 
-    They are ``count``, numbered from ``number``; ``reference`` is the calibration's.
+    ``reference`` is the calibration's.
     """
 
     number: int
@@ -34,9 +34,9 @@ class Sent(msgspec.Struct, array_like=True, frozen=True):
 
 
 class Batch(msgspec.Struct, array_like=True, frozen=True):
-    """New requests, and the numbers of earlier ones that nobody waits for any more.
+    """New requests, and the numbers of earlier requests that were dropped.
 
-    ``max_rows`` and ``max_bytes`` are of one body, ``run_rows`` of one run, which may take
+    ``max_rows`` and ``max_bytes`` limit one body, ``run_rows`` one run, which may take
     ``each_run`` seconds.
     """
 
@@ -49,35 +49,35 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
 
 
 class SuppliedColumn(msgspec.Struct, array_like=True, frozen=True):
-    """One uncertainty that came with a request."""
+    """An uncertainty that the caller sent with a request."""
 
     dtype: str
     shape: list[int]
     data: bytes
 
 
-class Beginning(msgspec.Struct, array_like=True, frozen=True):
-    """What is told of a request once: its rows in all, and what came beside them."""
+class ResponseHead(msgspec.Struct, array_like=True, frozen=True):
+    """The number of rows of a request, and what else the answer needs of it."""
 
     rows: int
     wanted: Wanted | None
     supplied: dict[str, SuppliedColumn]
 
 
-class Part(msgspec.Struct, array_like=True, frozen=True):
-    """The next ``rows`` rows of the matrix belong to this request; the first part begins it.
+class RowRange(msgspec.Struct, array_like=True, frozen=True):
+    """The next ``rows`` rows of the matrix answer this request; its first range has the head.
 
-    Of ``count`` requests, numbered from this one, each has as many, which are all of it.
+    With ``count`` above 1, as many requests, numbered from this one, have ``rows`` rows each.
     """
 
     number: int
     rows: int
-    beginning: Beginning | None
+    head: ResponseHead | None
     count: int = 1
 
 
-class Refused(msgspec.Struct, array_like=True, frozen=True):
-    """A request that failed, as other failures are reported."""
+class RequestError(msgspec.Struct, array_like=True, frozen=True):
+    """The failure of a request."""
 
     number: int
     code: str
@@ -85,23 +85,23 @@ class Refused(msgspec.Struct, array_like=True, frozen=True):
     violations: list[tuple[str, str, str]]
 
 
-class Report(msgspec.Struct, array_like=True, frozen=True):
-    """What a run answered. ``waiting`` is how many rows the child still has."""
+class BatchResult(msgspec.Struct, array_like=True, frozen=True):
+    """The result of a run. ``waiting`` is the number of rows that the child still has."""
 
-    parts: list[Part]
-    refused: list[Refused]
+    ranges: list[RowRange]
+    failures: list[RequestError]
     waiting: int
 
 
 _encoder = msgspec.msgpack.Encoder()
 _batches = msgspec.msgpack.Decoder(Batch)
-_reports = msgspec.msgpack.Decoder(Report)
+_results = msgspec.msgpack.Decoder(BatchResult)
 
 
 def encode_batch(
     batch: Batch, bodies: Sequence[Buffer], *, sequence: int, budget_ms: int
 ) -> list[Buffer]:
-    """Return the frame of a batch; its bodies are not copied."""
+    """Return the frame of a batch, without copying the bodies."""
     fields = _encoder.encode(batch)
     size = sum(sent.length * sent.count for sent in batch.sent)
     header = HEADER.pack(MAGIC, Kind.BATCH, Status.OK, sequence, budget_ms, len(fields), size)
@@ -109,39 +109,39 @@ def encode_batch(
 
 
 def decode_batch(fields: Buffer) -> Batch:
-    """Read the batch of a frame."""
+    """Return the batch of a frame."""
     return _batches.decode(fields)
 
 
-def encode_report(report: Report, words: Words, *, sequence: int) -> list[Buffer]:
-    """Return the frame of an answer."""
-    fields = _encoder.encode(report)
+def encode_result(result: BatchResult, words: Words, *, sequence: int) -> list[Buffer]:
+    """Return the frame of a result."""
+    fields = _encoder.encode(result)
     header = HEADER.pack(MAGIC, Kind.BATCH, Status.OK, sequence, 0, len(fields), words.nbytes)
     if not words.nbytes:
         return [header + fields]
     return [header + fields, words.data.cast("B")]
 
 
-def decode_report(
+def decode_result(
     header: Header, fields: Buffer, payload: Buffer, n_words: int
-) -> tuple[Report, Any]:
-    """Read an answer and its matrix, whose rows have ``n_words`` words.
+) -> tuple[BatchResult, Any]:
+    """Return a result and its matrix, which has ``n_words`` columns.
 
     Raises
     ------
     FrameError
-        If it is none, or the matrix has another size than the parts say.
+        If the bytes are not a result, or the matrix has not as many rows as the ranges.
     """
     try:
-        report = _reports.decode(fields)
+        result = _results.decode(fields)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
-        raise FrameError("the report of a batch is none") from error
+        raise FrameError("the fields are not the result of a batch") from error
     rows = 0
-    for part in report.parts:
+    for part in result.ranges:
         if part.rows < 1 or part.count < 1:
-            raise FrameError("a part of a batch has an impossible size")
+            raise FrameError("a range of rows is empty")
         rows += part.rows * part.count
     if header.tensor_bytes != rows * n_words * 4:
-        raise FrameError("the matrix of a batch has another size than its parts")
+        raise FrameError("the matrix has not as many rows as the ranges")
     words = np.frombuffer(payload, "<f4").reshape(rows, n_words)
-    return report, words
+    return result, words

@@ -1,17 +1,24 @@
-"""What turns a picture into a model's input: one description for every place that reads pictures.
+"""How pictures become a model's input: one description for every place that reads pictures.
 
-It falls into two parts. The *geometry* (resize, crop, colours) makes whole pixels of equal size out
-of a picture of any size, once, when it is read; the *values* (scale, mean, standard deviation,
-layout) make the model's input of those, each time the model is run.
+It has two parts. The *geometry* (resize, crop, colours) turns a picture of any size into pixels of
+one size, once, when the picture is read. The *values* (scale, mean, standard deviation, layout)
+turn pixels into the model's input, each time the model runs.
 """
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Literal, Self, TypeAlias
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from service.runner.messages.convert import Positive, to_json
 
 Colour: TypeAlias = Literal["rgb", "bgr", "grey"]
 Layout: TypeAlias = Literal["nchw", "nhwc", "nhw"]
 Interpolation: TypeAlias = Literal["nearest", "bilinear", "bicubic", "lanczos"]
+
+AboveZero: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 # The array of pixels, uint8 [n, height, width, channels], in a set, a shard or a request.
 PIXELS = "pixels"
@@ -19,52 +26,64 @@ PIXELS = "pixels"
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """How pictures are made a model's input.
+    """How pictures are turned into a model's input.
 
     Attributes
     ----------
     resize : int, or height and width; None
-        An integer is the length that the shorter side gets, the longer one keeping the proportion
-        (rounded down, as torchvision does); two are the size itself. None leaves pictures as
-        they are.
+        An integer is the new length of the shorter side; the longer side keeps the proportion,
+        rounded down as torchvision does. A pair is the new size. None keeps the size.
     crop : height and width, or None
-        The middle of the resized picture. One that is smaller is refused.
+        The centre of the resized picture. A smaller picture is refused.
     interpolation : str
-        How pixels between pixels are found when a picture is resized.
+        Interpolation between pixels when a picture is resized.
     colour : str
-        The channels that the model takes, in their order: ``grey`` is one.
+        The channels that the model takes, in order; ``grey`` is one channel.
     scale : float
-        What pixels, 0 to 255, are multiplied with first.
+        Pixels, 0 to 255, are multiplied by this first.
     mean, std : tuple of float
         Then subtracted, and divided by; one a channel, in the model's order.
     layout : str
-        The axes of the model's input; ``nhw``, of grey pictures alone, has none for channels.
+        The axes of the model's input; ``nhw``, for grey pictures only, has no channel axis.
+
+    Raises
+    ------
+    ValueError
+        If ``resize`` is not positive, or ``mean``, ``std`` or ``layout`` does not suit the number
+        of channels.
     """
 
+    # Not `Positive`: msgspec 0.22 corrupts memory for a bounded integer beside a tuple of them.
     resize: int | tuple[int, int] | None = None
-    crop: tuple[int, int] | None = None
+    crop: tuple[Positive, Positive] | None = None
     interpolation: Interpolation = "bilinear"
     colour: Colour = "rgb"
-    scale: float = 1.0
+    scale: AboveZero = 1.0
     mean: tuple[float, ...] = (0.0, 0.0, 0.0)
-    std: tuple[float, ...] = (1.0, 1.0, 1.0)
+    std: tuple[AboveZero, ...] = (1.0, 1.0, 1.0)
     layout: Layout = "nchw"
+
+    def __post_init__(self) -> None:
+        if self.resize is not None and np.min(self.resize) < 1:
+            raise ValueError("resize: expected lengths above 0")
+        for name, values in (("mean", self.mean), ("std", self.std)):
+            if len(values) != self.channels:
+                raise ValueError(f"{name}: expected one number a channel")
+        if self.layout == "nhw" and self.channels > 1:
+            raise ValueError("layout: nhw has no axis for channels; it takes colour grey")
 
     @property
     def channels(self) -> int:
-        """Channels that a pixel has."""
+        """Number of channels of a pixel."""
         return 1 if self.colour == "grey" else 3
 
     def as_dict(self) -> dict[str, Any]:
         """Return plain data, ready for JSON."""
-        return {
-            name: list(value) if isinstance(value, tuple) else value
-            for name, value in asdict(self).items()
-        }
+        return to_json(self)
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Read what `as_dict` wrote."""
+    def from_dict(cls, values: Mapping[str, Any]) -> "Preprocessing":
+        """Return what `as_dict` wrote, or values of the same form."""
         given: dict[str, Any] = {
             name: tuple(value) if isinstance(value, list) else value
             for name, value in values.items()
@@ -77,7 +96,7 @@ _CLIP_MEAN = (0.48145466, 0.4578275, 0.40821073)
 _CLIP_STD = (0.26862954, 0.26130258, 0.27577711)
 
 PRESETS: Mapping[str, Preprocessing] = {
-    # What torchvision's models of its first generation of weights were evaluated with.
+    # torchvision evaluates the first generation of its weights with this.
     "imagenet": Preprocessing(
         resize=256, crop=(224, 224), scale=1 / 255, mean=_IMAGENET_MEAN, std=_IMAGENET_STD
     ),
@@ -89,6 +108,6 @@ PRESETS: Mapping[str, Preprocessing] = {
         mean=_CLIP_MEAN,
         std=_CLIP_STD,
     ),
-    # Pixels as they are, 0 to 255.
+    # Unchanged pixels, 0 to 255.
     "none": Preprocessing(),
 }

@@ -1,9 +1,8 @@
-"""How the process that runs an ONNX model is locked in, as its parent says and sees it."""
+"""The rights of a child process, and whether this kernel can enforce them."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import cache
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from service.child.lockdown.support import missing
 
@@ -19,29 +18,16 @@ class SandboxRules:
     Parameters
     ----------
     allow_unsandboxed
-        Whether models run where the kernel cannot lock their process in.
+        Whether models run where the kernel cannot sandbox their process.
     memory_bytes
-        Address space that a model may take, on the CPU; 0 is as much as the machine has memory.
+        Address space that a model may take on the CPU; 0 means the memory of the machine.
     file_bytes
-        Largest file it may make; files of its own lie in memory, as the sets in requests.
+        Largest file that the child may create; its files exist in memory only.
     """
 
     allow_unsandboxed: bool = False
     memory_bytes: int = 0
     file_bytes: int = FILE_BYTES
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return the fields, as `from_dict` takes them."""
-        return asdict(self)
-
-    @classmethod
-    def from_dict(cls, fields: Mapping[str, Any]) -> "SandboxRules":
-        """Return the rules of a request's fields."""
-        return cls(
-            allow_unsandboxed=bool(fields["allow_unsandboxed"]),
-            memory_bytes=int(fields["memory_bytes"]),
-            file_bytes=int(fields["file_bytes"]),
-        )
 
 
 DEFAULT_RULES = SandboxRules()
@@ -49,7 +35,7 @@ DEFAULT_RULES = SandboxRules()
 
 @dataclass(frozen=True)
 class Sandbox:
-    """Whether processes can be locked in here, and what is missing if not."""
+    """Whether this kernel can sandbox processes, and what it lacks if not."""
 
     level: Level
     missing: tuple[str, ...]

@@ -1,18 +1,16 @@
-"""What answers for a calibration without a model: how the outputs that are sent to it are read."""
+"""A calibration without a model: how the outputs that requests bring are read."""
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, Self
-
-import msgspec
+from dataclasses import dataclass
+from typing import Any
 
 from howsure.statistics.measures import columns
 from service.graph.description import OutputChoice
+from service.runner.messages.convert import to_fields
 
 
 @dataclass(frozen=True)
 class ScoredEvent:
-    """An event that the outputs themselves answer: its measure, and the measure's column."""
+    """An event that is answered from the outputs: its measure, and the measure's column."""
 
     k: int
     measure: str
@@ -26,9 +24,9 @@ class ScoresModelSpec:
     Attributes
     ----------
     kind
-        What its set held, ``logits`` or ``probabilities``; requests may bring either.
+        What the calibration set held, ``logits`` or ``probabilities``; requests may bring either.
     supplied
-        Names of the uncertainties that come with each request.
+        Names of the uncertainties that each request brings.
     """
 
     kind: str
@@ -36,15 +34,6 @@ class ScoresModelSpec:
     top_k: tuple[int, ...]
     events: tuple[ScoredEvent, ...]
     supplied: tuple[str, ...]
-
-    def as_fields(self) -> dict[str, Any]:
-        """Return plain JSON values."""
-        return asdict(self)
-
-    @classmethod
-    def of(cls, fields: Mapping[str, Any]) -> Self:
-        """Return what `as_fields` wrote."""
-        return msgspec.convert(fields, cls)
 
     @property
     def output(self) -> OutputChoice:
@@ -55,7 +44,7 @@ class ScoresModelSpec:
 
     @property
     def columns(self) -> frozenset[str]:
-        """The uncertainties that outputs can give, of those that answer."""
+        """The uncertainties of the events that logits give."""
         given = self.given_by("logits")
         return frozenset(event.column for event in self.events if event.column in given)
 
@@ -65,11 +54,11 @@ class ScoresModelSpec:
         return frozenset(name for name, _, _ in found)
 
     def resolved(self) -> dict[str, Any]:
-        """Return the same as of an ONNX model, to read its answers by."""
+        """Return what `LoadedOnnxModel.resolved` is for an ONNX model."""
         return {
-            "output": self.output.as_dict(),
+            "output": to_fields(self.output),
             "top_k": list(self.top_k),
             "fixed_batch": None,
             "columns": sorted(self.columns),
-            "scores": self.as_fields(),
+            "scores": to_fields(self),
         }

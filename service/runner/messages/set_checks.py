@@ -10,6 +10,7 @@ from howsure.statistics.arrays import Labels
 from service.child.reading.checks import MIN_CLASSES, is_finite, supplied_names
 from service.child.reading.open_set import FORMATS
 from service.errors import InvalidInput
+from service.runner.messages.convert import FieldError, check_bounds
 from service.runner.messages.dataset import (
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
@@ -19,7 +20,6 @@ from service.runner.messages.dataset import (
 )
 from service.runner.messages.frames import DTYPES, MAX_RANK, Array
 from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.onnx_models import FieldError, integer, text
 from service.runner.messages.set_messages import OpenedSet, SetToRead, trial_rows
 
 MAX_NOTES = 20
@@ -83,14 +83,14 @@ def check_rows(
 
 
 def _check_counts(info: DatasetInfo, limits: DatasetLimits) -> None:
-    if not 1 <= integer(info.n_samples, least=1) <= limits.max_samples:
+    if not 1 <= info.n_samples <= limits.max_samples:
         raise FieldError("the number of samples")
     if info.kind == "inputs":
         if info.n_classes is not None:
             raise FieldError("classes of inputs")
         return
-    n_classes = integer(info.n_classes, least=MIN_CLASSES)
-    if n_classes > limits.max_classes or info.arrays.keys() != {info.kind}:
+    n_classes = info.n_classes or 0
+    if not MIN_CLASSES <= n_classes <= limits.max_classes or info.arrays.keys() != {info.kind}:
         raise FieldError("the outputs of a set")
     array = info.arrays[info.kind]
     if len(array.shape) != MATRIX_RANK or array.shape[1] != n_classes:
@@ -104,8 +104,8 @@ def _check_array(name: str, array: ArrayInfo, info: DatasetInfo) -> None:
         raise FieldError("the type or the rank of an array")
     if array.shape[0] != info.n_samples:
         raise FieldError("the rows of an array")
-    for length in array.shape:
-        integer(length, least=1)
+    if min(array.shape) < 1:
+        raise FieldError("an empty axis of an array")
     if not name.isprintable() or len(name) > MAX_NAME_LENGTH:
         raise FieldError("the name of an array")
 
@@ -116,10 +116,9 @@ def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> 
     classes = info.class_map or {}
     if len(classes) > max(limits.max_classes, len(asked.reading.class_map or {})):
         raise FieldError("the number of classes")
-    for words in (*info.notes, *classes):
-        text(words)
-    for index in classes.values():
-        integer(index)
+    if min(classes.values(), default=0) < 0:
+        raise FieldError("a class index below 0")
+    check_bounds([*info.notes, classes])
 
 
 def _check_labels(labels: Array | None, info: DatasetInfo, limits: DatasetLimits) -> None:

@@ -11,13 +11,14 @@ from lying_children import start_lying
 from runner_models import linear, rows, save, weights
 
 from service.errors import InvalidDataset, InvalidOnnxModel, SandboxUnavailable
+from service.runner.child_requests import ChildRequests, ask
 from service.runner.messages.frames import Kind
 from service.runner.messages.sandbox_rules import SandboxRules
 from service.runner.pool import RunnerPool
-from service.runner.questions import Questions, ask
 
 ALLOWED = SandboxRules(allow_unsandboxed=True)
-QUESTIONS = Questions(load_timeout=30.0, run_timeout=30.0, max_classes=100, threads=1)
+ROWS = {"location": "inputs", "start": 0, "each_run": 30.0}
+QUESTIONS = ChildRequests(load_timeout=30.0, run_timeout=30.0, max_classes=100, threads=1)
 REFUSED = {"Permission denied", "Operation not permitted"}
 ABSENT = {"Function not implemented"}
 DONE = {"done"}
@@ -48,17 +49,8 @@ def child(folder, how):
     """Yield a child with something worse than a model, and the question that has it loaded."""
     secret = folder / "secret"
     secret.write_text("hush")
-    question = QUESTIONS.try_out(
-        save(folder, linear()),
-        {"x": rows(2)},
-        output={},
-        top_k=[1],
-        scalar_outputs=(),
-        passes=(),
-        preprocessing=None,
-        device="cpu",
-        location="model",
-    )
+    message = replace(QUESTIONS.message(save(folder, linear()), "cpu"), top_k=(1,))
+    question = QUESTIONS.try_out(message, {"x": rows(2)})
     process = start_lying(locked_child.__file__, secret, how)
     try:
         process.wait_ready(60)
@@ -70,8 +62,8 @@ def child(folder, how):
 def tried(process, question):
     """Return what became of all that was tried in the place of a model."""
     with pytest.raises(Exception, match="it was none"):
-        ask(process, question, lambda _: None)
-    return process.call(Kind.PREDICT, {}, {}, timeout=30).fields
+        ask(process, question)
+    return process.call(Kind.PREDICT, ROWS, {}, timeout=30).fields
 
 
 @pytest.mark.parametrize(("how", "otherwise"), [("cpu", OTHERWISE), ("cuda", OTHERWISE_WITH_CUDA)])
@@ -92,15 +84,15 @@ def test_what_a_model_may_not_do_is_refused(tmp_path, how, otherwise):
 def test_without_a_kernel_s_part_a_model_is_refused(tmp_path, name):
     with child(tmp_path, f"without {name}") as (process, question):
         with pytest.raises(SandboxUnavailable, match=f"lacks {name}.*HOWSURE_ALLOW_UNSANDBOXED"):
-            ask(process, question, lambda _: None)
-        assert process.call(Kind.PREDICT, {}, {}, timeout=30).fields == {}
+            ask(process, question)
+        assert process.call(Kind.PREDICT, ROWS, {}, timeout=30).fields == {}
 
 
 @pytest.mark.parametrize(("name", "left"), [("Landlock", FILES), ("seccomp", CALLS)])
 def test_who_allows_it_runs_models_with_what_there_is(tmp_path, name, left):
     with child(tmp_path, f"without {name}") as (process, question):
-        fields = {**question.fields, "sandbox": ALLOWED.as_dict()}
-        found = tried(process, replace(question, fields=fields))
+        message = replace(question.message, sandbox=ALLOWED)
+        found = tried(process, replace(question, message=message))
     still = {*FILES, *CALLS} - {*left}
     assert {name: found[name] for name in still if found[name] not in REFUSED} == {}
     assert found[left[0]] == "done"

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from service.child.onnx.batches import overlapped
+from service.child.onnx.batches import map_ahead
 
 
 def test_it_is_made_beside_and_kept_in_order() -> None:
@@ -22,8 +22,8 @@ def test_it_is_made_beside_and_kept_in_order() -> None:
         assert threading.get_ident() != here
         return item * 2
 
-    assert overlapped(items(), make) == [0, 2, 4]
-    assert overlapped([], make) == []
+    assert map_ahead(items(), make) == [0, 2, 4]
+    assert map_ahead([], make) == []
 
 
 def test_the_failure_of_an_earlier_item_comes_first() -> None:
@@ -35,9 +35,9 @@ def test_the_failure_of_an_earlier_item_comes_first() -> None:
         raise KeyError(item)
 
     with pytest.raises(KeyError, match="bad"):
-        overlapped(items(), make)
+        map_ahead(items(), make)
     with pytest.raises(ValueError, match="the next one"):
-        overlapped(items(), str)
+        map_ahead(items(), str)
 
 
 def test_nothing_is_asked_for_after_a_failure() -> None:
@@ -52,5 +52,5 @@ def test_nothing_is_asked_for_after_a_failure() -> None:
         raise KeyError(item)
 
     with pytest.raises(KeyError, match="0"):
-        overlapped(items(), make)
+        map_ahead(items(), make)
     assert asked == [0, 1]

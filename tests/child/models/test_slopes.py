@@ -6,7 +6,7 @@ from scipy.special import softmax
 
 from howsure.statistics.measures.gradient import gradient_norm
 from service.child.onnx.gradient import plan_gradient, slopes_of
-from service.runner.messages.onnx_models import PassPlan
+from service.runner.messages.passes import PassPlan
 
 WEIGHTS = np.random.default_rng(0).normal(size=(5, 4))
 

@@ -16,11 +16,11 @@ from PIL import Image
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
+from service.runner.launch import environment
 from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
 from service.runner.messages.reading import Reading
-from service.runner.process import environment
 
 N = 25
 RNG = np.random.default_rng(0)

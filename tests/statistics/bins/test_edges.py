@@ -1,6 +1,8 @@
+"""Quantile edges, and the bin of each value."""
+
 import numpy as np
 import pytest
-from core_strategies import quick, uncertainties
+from core_strategies import uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -11,7 +13,7 @@ def bin_counts(values, edges):
     return np.bincount(assign_bins(values, edges), minlength=len(edges) - 1)
 
 
-@pytest.mark.parametrize(("n", "n_bins"), [(100, 10), (103, 10), (5000, 15), (7, 7), (19, 4)])
+@pytest.mark.parametrize(("n", "n_bins"), [(100, 10), (103, 10), (7, 7)])
 def test_without_ties_every_bin_holds_its_share(n, n_bins):
     values = np.random.default_rng(n).permutation(n).astype(np.float32) / 7
     edges = quantile_edges(values, n_bins)
@@ -19,12 +21,6 @@ def test_without_ties_every_bin_holds_its_share(n, n_bins):
     assert set(bin_counts(values, edges)) <= {n // n_bins, -(-n // n_bins)}
 
 
-def test_edges_stand_midway_between_samples():
-    values = np.array([8.0, 1.0, 2.0, 4.0], dtype=np.float32)
-    assert quantile_edges(values, 4).tolist() == [-np.inf, 1.5, 3.0, 6.0, np.inf]
-
-
-@quick
 @given(uncertainties(), st.integers(1, 70))
 def test_edges_ascend_and_part_distinct_samples(values, n_bins):
     edges = quantile_edges(values, n_bins)
@@ -40,7 +36,6 @@ def test_edges_ascend_and_part_distinct_samples(values, n_bins):
         assert edge > below or not between
 
 
-@quick
 @given(uncertainties(), st.integers(1, 70))
 def test_no_bin_could_be_split_where_an_edge_was_asked_for(values, n_bins):
     """Each i/B quantile is an edge, or lies in a block of ties that ends at one."""
@@ -55,30 +50,10 @@ def test_no_bin_could_be_split_where_an_edge_was_asked_for(values, n_bins):
             assert ordered[last] == tied[1] or np.abs(ordered[last]) <= np.float32(1e-37)
 
 
-@quick
-@given(uncertainties(), st.integers(1, 70), st.randoms(use_true_random=False))
-def test_the_order_of_samples_does_not_show(values, n_bins, random):
-    shuffled = values.tolist()
-    random.shuffle(shuffled)
-    np.testing.assert_array_equal(
-        quantile_edges(np.array(shuffled, dtype=np.float32), n_bins),
-        quantile_edges(values, n_bins),
-    )
-
-
 def test_a_block_of_ties_ends_midway_to_the_next_value():
     values = np.array([0, 0, 0, 0, 0, 0, 4, 5, 6, 7], dtype=np.float32)
     assert quantile_edges(values, 2).tolist() == [-np.inf, 2.0, np.inf]
     assert quantile_edges(values, 5).tolist() == [-np.inf, 2.0, 5.5, np.inf]
-
-
-def test_equal_values_make_one_bin():
-    assert quantile_edges(np.full(50, 0.3, dtype=np.float32), 10).tolist() == [-np.inf, np.inf]
-
-
-def test_fewer_samples_than_bins_make_a_bin_each():
-    values = np.array([3.0, 1.0, 2.0], dtype=np.float32)
-    assert quantile_edges(values, 10).tolist() == [-np.inf, 1.5, 2.5, np.inf]
 
 
 def test_what_a_device_may_flush_to_zero_shares_a_bin():
@@ -112,15 +87,32 @@ def test_midpoints_do_not_overflow():
     assert lower[0] < midpoints(lower, upper)[0] < upper[0]
 
 
-@pytest.mark.parametrize(
-    ("values", "n_bins", "rule"),
-    [
-        ([], 2, "at least one sample"),
-        ([1.0, np.nan], 2, "row 1 holds nan"),
-        ([np.inf], 2, "row 0 holds inf"),
-        ([1.0], 0, "n_bins must be at least 1"),
-    ],
-)
-def test_what_has_no_quantiles_is_refused(values, n_bins, rule):
-    with pytest.raises(ValueError, match=rule):
-        quantile_edges(np.array(values, dtype=np.float32), n_bins)
+def bin_by_definition(value, edges):
+    """Find by linear search the one bin with ``lower < value <= upper``."""
+    (index,) = [i for i in range(len(edges) - 1) if edges[i] < value <= edges[i + 1]]
+    return index
+
+
+@given(uncertainties(), st.integers(1, 40))
+def test_bins_follow_the_definition_at_edges_and_their_neighbours(values, n_bins):
+    edges = quantile_edges(values, n_bins)
+    inner = edges[1:-1]
+    probes = np.concatenate(
+        [
+            values,
+            inner,
+            np.nextafter(inner, np.float32(-np.inf)),
+            np.nextafter(inner, np.float32(np.inf)),
+            np.array([0.0, -0.0], dtype=np.float32),
+            np.array([np.finfo(np.float32).min, np.finfo(np.float32).max]),
+        ]
+    ).astype(np.float32)
+    expected = [bin_by_definition(value, edges) for value in probes]
+    np.testing.assert_array_equal(assign_bins(probes, edges), expected)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
+def test_a_value_that_is_not_finite_has_no_bin(value):
+    edges = np.array([-np.inf, 1.0, np.inf], dtype=np.float32)
+    with pytest.raises(ValueError, match="row 1 holds"):
+        assign_bins(np.array([0.5, value]), edges)

@@ -1,14 +1,22 @@
+"""Fitted tables, and the choice of the number of bins."""
+
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties, quick
+from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from scipy.stats import sem
 
-from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.fit import candidate_bins, choose_bins, fit_bin_table
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 
 RNG = np.random.default_rng(11)
+
+
 UNCERTAINTY = RNG.exponential(size=2000).astype(np.float32)
+
+
 HITS = RNG.random(2000) < np.exp(-UNCERTAINTY / 3)
 
 
@@ -22,7 +30,6 @@ def test_counts_and_hits_are_those_of_a_plain_loop():
     np.testing.assert_allclose(table.probability, (table.hits + HITS.mean()) / (table.counts + 1.0))
 
 
-@quick
 @given(
     judged_uncertainties(),
     st.integers(1, 30),
@@ -48,16 +55,6 @@ def test_intervals_hold_the_served_probability(data, n_bins, strength, method, s
         assert ((found.probability > 0) & (found.probability < 1)).all()
 
 
-@quick
-@given(judged_uncertainties(), st.integers(1, 30), st.sampled_from(["step", "interpolated"]))
-def test_a_monotone_table_never_rises(data, n_bins, lookup):
-    uncertainty, hits = data
-    table = fit_bin_table(uncertainty, hits, n_bins=n_bins, lookup=lookup, monotone=True)
-    ordered = table.look_up(np.sort(uncertainty)).probability
-    assert (np.diff(ordered) <= 1e-15).all()
-
-
-@quick
 @given(judged_uncertainties(), st.integers(1, 30))
 def test_the_order_of_samples_does_not_show(data, n_bins):
     uncertainty, hits = data
@@ -85,20 +82,51 @@ def test_interpolation_implies_monotone():
     assert table.n_bins == 1
 
 
-def test_an_event_without_exception_is_marked():
-    table = fit_bin_table(UNCERTAINTY, np.ones(2000, dtype=bool), n_bins=4)
-    assert table.prior.degenerate
-    assert np.isfinite(table.odds_ratios).all()
+@pytest.mark.parametrize(
+    ("values", "n_hits", "n_bins", "rule"),
+    [
+        ([], 0, 2, "at least one sample"),
+        ([1.0, np.nan], 2, 2, "row 1 holds nan"),
+        ([1.0], 1, 0, "n_bins must be at least 1"),
+        ([1.0], 2, 1, r"hits must have shape \(1,\)"),
+    ],
+)
+def test_invalid_samples_are_refused(values, n_hits, n_bins, rule):
+    with pytest.raises(ValueError, match=rule):
+        fit_bin_table(np.array(values, dtype=np.float32), np.ones(n_hits, bool), n_bins=n_bins)
 
 
-def test_shapes_that_differ_are_refused():
-    with pytest.raises(ValueError, match=r"hits must have shape \(2000,\)"):
-        fit_bin_table(UNCERTAINTY, HITS[:-1], n_bins=4)
+@pytest.mark.parametrize(
+    ("n_samples", "expected"),
+    [
+        (1, (1,)),
+        (49, (1,)),
+        (50, (1, 2)),
+        (2499, (1, 2, 5, 10, 15, 20, 30, 50, 75)),
+        (2500, (1, 2, 5, 10, 15, 20, 30, 50, 75, 100)),
+    ],
+)
+def test_a_candidate_leaves_25_samples_to_a_bin(n_samples, expected):
+    assert candidate_bins(n_samples) == expected
 
 
-def test_intervals_hold_probabilities_that_a_strong_prior_moves():
-    hits = np.arange(400) < 200
-    table = fit_bin_table(np.arange(400, dtype=np.float32), hits, n_bins=2, prior_strength=1e6)
-    np.testing.assert_allclose(table.probability, 0.5, atol=1e-3)
-    assert table.lower[0] == table.probability[0]
-    assert table.upper[1] == table.probability[1]
+@given(npst.arrays(np.float64, (4, 6), elements=st.floats(0.1, 1.0)))
+def test_the_rule_by_hand(nll):
+    n_bins = (1, 2, 5, 10)
+    best = min(range(4), key=lambda index: nll[index].mean())
+    allowed = [
+        n_bins[index]
+        for index in range(4)
+        if index == best or (nll[index] - nll[best]).mean() <= sem(nll[index] - nll[best])
+    ]
+    assert choose_bins(n_bins, nll) == min(allowed)
+
+
+def test_an_infinite_candidate_is_passed_over():
+    nll = np.array([[np.inf, 0.1, 0.1], [0.5, 0.5, 0.5]])
+    assert choose_bins((1, 2), nll) == 2
+    assert choose_bins((1, 2), np.full((2, 3), np.inf)) == 1
+
+
+def test_without_folds_the_fewest_are_chosen():
+    assert choose_bins((1, 2), np.empty((2, 0))) == 1

@@ -3,7 +3,7 @@ import pytest
 from scipy.stats import binomtest
 
 from howsure.statistics.bins.fit import fit_bin_table
-from howsure.statistics.bins.guarantee import labels_needed, widest_bin
+from howsure.statistics.bins.guarantee import labels_needed
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions
 
 
@@ -27,17 +27,6 @@ def test_the_labels_asked_for_bring_the_exact_interval_within_the_width():
     assert nearly.high - nearly.low > 0.1
 
 
-def test_bins_share_the_labels():
-    one, four = fitted(50, 100, n_bins=1), fitted(50, 100, n_bins=4)
-    assert labels_needed(four) > labels_needed(one)
-    assert labels_needed(four, half_width=0.5) == 0
-
-
-def test_the_first_of_the_widest_is_meant():
-    table = fitted(50, 100, n_bins=4)
-    assert widest_bin(table) == int(np.argmax(table.upper - table.lower))
-
-
 @pytest.mark.parametrize("method", INTERVALS)
 @pytest.mark.parametrize("simultaneous", [False, True])
 def test_every_interval_can_be_asked(method, simultaneous):
@@ -45,17 +34,6 @@ def test_every_interval_can_be_asked(method, simultaneous):
     labels = labels_needed(fitted(12, 20, n_bins=2, interval=interval))
     assert labels is not None
     assert labels > 0
-
-
-def test_all_bins_together_need_more_than_each_alone():
-    alone, together = (
-        labels_needed(
-            fitted(12, 20, n_bins=4, interval=IntervalOptions(simultaneous=simultaneous)),
-            half_width=0.3,
-        )
-        for simultaneous in (False, True)
-    )
-    assert alone < together
 
 
 def test_one_hit_of_one_sample_promises_nothing():

@@ -1,10 +1,14 @@
+"""The prior, regularised rates and pooled bins."""
+
 import numpy as np
 import pytest
-from core_strategies import binomial_counts, quick
+from core_strategies import binomial_counts
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from sklearn.isotonic import IsotonicRegression
 
+from howsure.statistics.bins.fit import pool_bins
 from howsure.statistics.bins.prior import BetaPrior, fit_prior, posterior_mean
 
 
@@ -21,20 +25,12 @@ def test_an_event_without_exception_leaves_odds_finite(hit, accuracy):
     assert prior.degenerate
 
 
-@quick
 @given(binomial_counts(), st.floats(0.01, 0.99), st.floats(0.01, 50))
 def test_the_regularised_rate_is_the_mean_of_the_posterior(sample, accuracy, strength):
     hits, counts = sample
     prior = BetaPrior(accuracy, strength)
     posterior = stats.beta(hits + strength * accuracy, counts - hits + strength * (1 - accuracy))
     np.testing.assert_allclose(posterior_mean(hits, counts, prior), posterior.mean(), rtol=1e-12)
-
-
-def test_ten_of_ten_falls_below_999_of_1000():
-    """The worked example of regularisation: .9909 and .9989 at an accuracy of .9."""
-    rates = posterior_mean(np.array([10, 999]), np.array([10, 1000]), BetaPrior(0.9, 1.0))
-    np.testing.assert_allclose(rates, [10.9 / 11, 999.9 / 1001])
-    assert rates.round(4).tolist() == [0.9909, 0.9989]
 
 
 def test_an_empty_bin_has_the_prior_mean():
@@ -49,6 +45,51 @@ def test_a_prior_with_infinite_odds_or_no_weight_is_refused(accuracy, strength):
         BetaPrior(accuracy, strength)
 
 
-def test_no_samples_have_no_accuracy():
-    with pytest.raises(ValueError, match="at least one sample"):
-        fit_prior(np.array([], dtype=bool))
+def pooled_probability(hits, counts, prior):
+    starts = pool_bins(hits, counts, prior)
+    return starts, posterior_mean(
+        np.add.reduceat(hits, starts), np.add.reduceat(counts, starts), prior
+    )
+
+
+@given(binomial_counts(max_bins=12), st.floats(0.01, 0.99), st.floats(0.01, 200))
+def test_probability_never_rises_with_uncertainty(sample, accuracy, strength):
+    starts, probability = pooled_probability(*sample, BetaPrior(accuracy, strength))
+    assert starts[0] == 0
+    assert (np.diff(starts) > 0).all()
+    assert (np.diff(probability) <= 0).all()
+
+
+@given(binomial_counts(max_bins=12), st.floats(0.01, 0.99))
+def test_bins_in_order_are_left_alone(sample, accuracy):
+    hits, counts = sample
+    prior = BetaPrior(accuracy, 1.0)
+    order = np.argsort(-posterior_mean(hits, counts, prior), kind="stable")
+    starts = pool_bins(hits[order], counts[order], prior)
+    np.testing.assert_array_equal(starts, np.arange(len(hits)))
+
+
+@given(binomial_counts(max_bins=12))
+def test_with_a_vanishing_prior_it_is_isotonic_regression(sample):
+    hits, counts = sample
+    starts, probability = pooled_probability(hits, counts, BetaPrior(0.5, 1e-9))
+    sizes = np.diff(np.append(starts, len(hits)))
+    isotonic = IsotonicRegression(increasing=False)
+    expected = isotonic.fit_transform(np.arange(len(hits)), hits / counts, sample_weight=counts)
+    np.testing.assert_allclose(np.repeat(probability, sizes), expected, atol=1e-6)
+
+
+def test_regularisation_decides_and_not_the_plain_rate():
+    """10/10 then 999/1000: plain rates fall, regularised ones (.991, .999) rise."""
+    hits, counts = np.array([10, 999]), np.array([10, 1000])
+    assert pool_bins(hits, counts, BetaPrior(0.9, 1.0)).tolist() == [0]
+
+
+def test_a_pooled_block_above_both_its_parts_looks_back():
+    # With a prior of 10 samples at .1: .55 | .50 .52, and the last two pool to .65.
+    hits, counts = np.array([10, 9, 10]), np.array([10, 10, 11])
+    prior = BetaPrior(0.1, 10.0)
+    parts = posterior_mean(hits, counts, prior)
+    pair = posterior_mean(hits[1:].sum(keepdims=True), counts[1:].sum(keepdims=True), prior)
+    assert parts[1] < parts[2] < parts[0] < pair[0]
+    assert pool_bins(hits, counts, prior).tolist() == [0]

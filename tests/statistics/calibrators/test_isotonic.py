@@ -21,11 +21,3 @@ def test_is_that_of_scikit_learn(tied):
     expected = IsotonicRegression(out_of_bounds="clip").fit(x[rows], hits[rows])
     fitted = fit_isotonic(x[rows], hits[rows])
     np.testing.assert_allclose(fitted.probability(x), expected.predict(x), atol=1e-9)
-
-
-def test_rises_and_stays_a_probability():
-    samples = EventSamples(simulated_records(500, seed=7), 5)
-    said = fit_isotonic(samples.log_odds, samples.hits).probability(samples.log_odds)
-    order = np.argsort(samples.log_odds)
-    assert (np.diff(said[order]) >= 0.0).all()
-    assert ((said >= 0.0) & (said <= 1.0)).all()

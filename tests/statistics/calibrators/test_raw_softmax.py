@@ -43,11 +43,3 @@ def test_what_a_device_may_flush_to_zero_ranks_as_equal():
     records.uncertainty["neg_log_topk_mass_1"][:] = np.float32([0.0, 1e-40, 2e-37])
     said = fitted(records).uncertainty
     assert said[0] == said[1] < said[2]
-
-
-def test_registry_names():
-    samples = EventSamples(records_with_ranks([0, 1, 2]), 1)
-    for name, method in BASELINES.items():
-        assert method.name == name
-        said = method.fit(samples, ALL)(samples)
-        assert said.probability.shape == said.uncertainty.shape == (3,)

@@ -6,8 +6,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax, logsumexp, softmax
 
 from howsure.statistics.calibrators.temperature import fit_temperature, scaled_neg_log_mass
-from howsure.statistics.fit.baselines import BASELINES
-from howsure.statistics.fit.event_samples import ALL, EventSamples
+from howsure.statistics.fit.event_samples import ALL
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import TEMPERATURES
@@ -39,7 +38,7 @@ def loss(logits, labels, temperature):
     return -log_p[np.arange(len(labels)), labels].mean()
 
 
-@pytest.mark.parametrize("temperature", [0.5, 0.93, 1.0, 1.8, 4.0])
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
 def test_is_the_temperature_of_least_loss(temperature):
     logits, labels = drawn(temperature)
     exact = minimize_scalar(
@@ -50,7 +49,7 @@ def test_is_the_temperature_of_least_loss(temperature):
     assert loss(logits, labels, found) == pytest.approx(exact.fun, abs=2e-6)
 
 
-@pytest.mark.parametrize("temperature", [0.26, 0.9, 1.0, 1.31, 2.2, 7.9, *TEMPERATURES[[0, 7]]])
+@pytest.mark.parametrize("temperature", [0.26, 1.31, *TEMPERATURES[[0, 7]]])
 def test_the_mass_after_scaling_is_that_of_the_logits(temperature):
     logits, labels = drawn(1.0, n_samples=500)
     records = records_of(logits, labels)
@@ -61,22 +60,13 @@ def test_the_mass_after_scaling_is_that_of_the_logits(temperature):
         assert (mass <= 1.0).all()
 
 
-@pytest.mark.parametrize("temperature", [0.3, 0.9, 1.0, 1.31, 2.2, 7.9])
+@pytest.mark.parametrize("temperature", [0.3, 1.31, 7.9])
 def test_a_mass_next_to_one_is_as_well_known(temperature):
     logits, labels = drawn(1.0, n_samples=500)
     descending = np.sort(logits / temperature, axis=1)[:, ::-1]
     rest = logsumexp(descending[:, 3:], axis=1) - logsumexp(descending[:, :3], axis=1)
     found = neg_log_mass(records_of(logits, labels), 3, temperature)
     np.testing.assert_allclose(found, np.log1p(np.exp(rest)), rtol=2e-3, atol=1e-6)
-
-
-def test_only_the_rows_given_are_learnt_from():
-    sharp, sharp_labels = drawn(3.0, seed=1)
-    plain, plain_labels = drawn(1.0, seed=2)
-    logits, labels = np.concatenate([sharp, plain]), np.concatenate([sharp_labels, plain_labels])
-    records = records_of(logits, labels)
-    assert best_temperature(records, np.arange(3000)) == pytest.approx(3.0, rel=0.05)
-    assert best_temperature(records, np.arange(3000, 6000)) == pytest.approx(1.0, rel=0.05)
 
 
 def test_labels_that_are_always_right_get_the_least_temperature_and_never_the_most():
@@ -97,18 +87,3 @@ def test_labels_of_classes_that_are_ruled_out_teach_nothing():
     all_rows = best_temperature(records, np.arange(3000))
     assert all_rows == pytest.approx(best_temperature(records, np.arange(100, 3000)), rel=1e-6)
     assert best_temperature(records, np.arange(100)) == 1.0
-
-
-def test_a_constant_added_to_the_logits_changes_nothing():
-    logits, labels = drawn(1.7)
-    shifted = logits + np.linspace(-50, 50, len(logits))[:, np.newaxis]
-    rows = np.arange(len(labels))
-    assert best_temperature(records_of(shifted, labels), rows) == pytest.approx(
-        best_temperature(records_of(logits, labels), rows), rel=1e-5
-    )
-
-
-def test_the_temperature_is_reported():
-    logits, labels = drawn(2.0)
-    fitted = BASELINES["temperature"].fit(EventSamples(records_of(logits, labels), 1), ALL)
-    assert fitted.parameters["temperature"] == pytest.approx(2.0, rel=0.05)

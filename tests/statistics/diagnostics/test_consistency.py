@@ -10,7 +10,6 @@ from howsure.statistics.diagnostics.consistency import (
     evaluation_band,
 )
 from howsure.statistics.fit.cross_validation import predict_with_table
-from howsure.statistics.plain import to_plain
 from howsure.statistics.scores import SCORES, Predictions
 
 N_FITTED, N_JUDGED, BINS = 600, 500, 6
@@ -78,17 +77,6 @@ def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times():
     assert outside <= 10
 
 
-def test_another_world_is_outside():
-    rng = np.random.default_rng(0)
-    table = fit_bin_table(*drawn_set(rng, 2000), n_bins=8)
-    uncertainty, hits = drawn_set(rng, 2000)
-    shifted = hits & (rng.random(2000) < 0.85)
-    band = evaluation_band(table, uncertainty, uncertainty, shifted, seed=0)
-    assert not band.consistent
-    assert to_plain(band)["consistent"] is False
-    assert band.median < band.upper < band.observed
-
-
 def test_of_folds_is_that_of_their_mean():
     """Each fold's table fitted anew on the other folds' draws, with the edges of their samples."""
     rng = np.random.default_rng(8)
@@ -127,17 +115,7 @@ def test_of_confidences_draws_the_judging_labels_alone():
 
 
 @pytest.mark.parametrize("hit", [True, False])
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
-def test_an_event_that_never_varies_has_a_band(hit, lookup):
-    uncertainty = np.linspace(0, 1, 30, dtype=np.float32)
-    hits = np.full(30, hit)
-    table = fit_bin_table(uncertainty, hits, n_bins=3, lookup=lookup)
-    band = evaluation_band(table, uncertainty, uncertainty[:4], hits[:4], seed=0)
-    assert 0.0 <= band.median <= band.upper <= 1.0
-
-
-@pytest.mark.parametrize("hit", [True, False])
-@pytest.mark.parametrize("n_samples", [50, 333, 1000, 3000])
+@pytest.mark.parametrize("n_samples", [50, 3000])
 def test_an_event_that_never_varies_is_what_its_table_says(n_samples, hit):
     """Nearly every draw is the data themselves: their error is the 99 % point, to rounding."""
     uncertainty, hits = np.arange(n_samples, dtype=np.float32), np.full(n_samples, hit)

@@ -86,7 +86,7 @@ def test_stored_curves_are_thinned_and_keep_their_ends():
             assert np.isin(values[:-1], whole).all()
 
 
-@pytest.mark.parametrize("n_points", [1, 2, 199, 200, 201, 5000])
+@pytest.mark.parametrize("n_points", [1, 200, 201, 5000])
 def test_thinned_points_ascend_from_end_to_end(n_points):
     kept = downsample(np.arange(n_points) / n_points)
 

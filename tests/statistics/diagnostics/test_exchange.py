@@ -66,15 +66,6 @@ def test_other_error_rates_are_seen():
     assert ece_permutation_test(table, judged, rng=rng) < 0.001
 
 
-@pytest.mark.parametrize("right", [True, False])
-def test_one_sided_sets_are_alike(right):
-    uncertainty, hits = np.arange(20, dtype=np.float32), np.full(20, right)
-    table = fit_bin_table(uncertainty, hits, n_bins=4)
-    judged = predict_with_table(table, uncertainty[:3], hits[:3])
-
-    assert ece_permutation_test(table, judged, rng=np.random.default_rng(0)) == 1.0
-
-
 @pytest.mark.parametrize("lookup", ["step", "interpolated"])
 def test_hits_that_can_be_dealt_in_one_way_are_no_surprise(lookup):
     """Also where an interpolated table serves something else than its bins' own probabilities."""

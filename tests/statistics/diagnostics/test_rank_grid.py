@@ -1,12 +1,10 @@
 import numpy as np
-import pytest
 from core_strategies import uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chi2
 
 from howsure.statistics.diagnostics.rank_grid import fit_rank_grid
-from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import merge_underflow
 
 
@@ -37,17 +35,6 @@ def test_grid_is_that_of_a_sort_by_value_and_key(uncertainty, n_bins):
     assert found == [pairs[rank - 1] for rank in grid.ranks]
 
 
-@given(uncertainties(), st.integers(1, 20), st.randoms(use_true_random=False))
-def test_order_of_the_samples_does_not_show(uncertainty, n_bins, random):
-    keys = distinct_keys(len(uncertainty))
-    order = list(range(len(uncertainty)))
-    random.shuffle(order)
-
-    ours = fit_rank_grid(uncertainty, keys, n_bins=n_bins)
-    theirs = fit_rank_grid(uncertainty[order], keys[order], n_bins=n_bins)
-    assert to_plain(ours) == to_plain(theirs)
-
-
 def test_later_samples_of_one_distribution_fall_evenly_even_if_all_are_tied():
     rng = np.random.default_rng(1)
     tied = np.zeros(20_000, dtype=np.float32)
@@ -63,9 +50,3 @@ def test_identical_samples_share_a_cell():
     grid = fit_rank_grid(np.zeros(6, dtype=np.float32), same, n_bins=3)
 
     assert set(grid.assign(np.zeros(6, dtype=np.float32), same).tolist()) == {0}
-
-
-def test_bad_input_is_refused():
-    one = np.zeros(1, dtype=np.float32)
-    with pytest.raises(ValueError, match="tie_keys must have shape"):
-        fit_rank_grid(one, distinct_keys(2), n_bins=1)

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from howsure.statistics.bins.intervals import clopper_pearson
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.records.build import build_records
@@ -51,12 +50,6 @@ def test_every_sample_is_in_one_row_of_each(overconfident):
         assert sum(row.count for row in rows) == found.n_samples == 3000
         assert all(row.count > 0 and row.lower <= row.hit_rate <= row.upper for row in rows)
         assert len({row.group for row in rows}) == len(rows)
-
-
-def test_intervals_are_exact(overconfident):
-    for row in overconfident.reliability.after:
-        lower, upper = clopper_pearson(np.array([row.hits]), np.array([row.count]), 0.95)
-        assert (row.lower, row.upper) == (lower[0], upper[0])
 
 
 def test_classes_come_worst_first(overconfident):

@@ -5,7 +5,7 @@ import pytest
 from finding_evidence import calibrated, evidence_of, found_in, records_of
 from scipy.special import softmax
 
-from howsure.statistics.findings import RescaledTrial
+from howsure.statistics.findings.evidence import RescaledTrial
 from howsure.statistics.plain import to_plain
 
 # Bins are too many for such sets, whatever else they are like.

@@ -9,9 +9,9 @@ CODE = "few-samples-for-bins"
 @pytest.mark.parametrize(
     ("n_samples", "bins", "said"),
     [
-        (48, "auto", "One bin is all that 48 calibration samples can fill"),
-        (100, 5, "5 bins share 100 calibration samples, about 20 to a bin"),
-        (1, "auto", "One bin is all that 1 calibration sample can fill"),
+        (48, "auto", "There is only one bin for 48 calibration samples"),
+        (100, 5, "5 bins share 100 calibration samples, about 20 per bin"),
+        (1, "auto", "There is only one bin for 1 calibration sample,"),
     ],
 )
 def test_too_few(n_samples, bins, said):

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from finding_evidence import calibrated, found_in, records_of
 
-from howsure.statistics.findings import RescaledTrial, rescaling_factor
+from howsure.statistics.findings.evidence import RescaledTrial
+from howsure.statistics.findings.inputs_scale import rescaling_factor
 
 
 def rescaled(sent, other, labels, factor):

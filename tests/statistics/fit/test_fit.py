@@ -1,6 +1,6 @@
 """The fit as a whole."""
 
-from dataclasses import asdict, is_dataclass, replace
+from dataclasses import is_dataclass, replace
 
 import numpy as np
 import pytest
@@ -63,11 +63,6 @@ class TestChoice:
             fit = fit_calibration(records, options=FitOptions(top_k=(1,), measures=measures))
             assert fit.events[1].served == measures[0]
 
-    def test_serve_decides_where_it_is_given(self):
-        options = FitOptions(serve={5: "margin"})
-        fit = fit_calibration(simulated_records(200, seed=2), options=options)
-        assert fit.events[5].served == "margin"
-
     def test_the_fewest_bins_within_a_standard_error_are_fitted(self, fit):
         for event in fit.events.values():
             for measure in event.measures.values():
@@ -100,11 +95,6 @@ class TestCalls:
         columns = [m.column for e in fit.events.values() for m in e.measures.values()]
         assert set(columns) <= set(all_columns((5, 1)))
 
-    def test_without_an_evaluation_set_there_are_no_evaluation_scores(self):
-        event = fit_calibration(simulated_records(60, seed=0), options=FitOptions()).events[1]
-        assert event.measures["entropy"].evaluation is None
-        assert event.baselines["raw_softmax"].evaluation is None
-
     def test_an_empty_evaluation_set_defines_nothing(self):
         records = simulated_records(60, seed=0)
         empty = records.take(np.arange(0))
@@ -123,8 +113,3 @@ class TestCalls:
         both = simulated_records(30, seed=0)
         with pytest.raises(ValueError, match="evaluation must hold neg_log_topk_mass_5"):
             fit_calibration(both, options=FitOptions(), evaluation=records)
-
-    def test_candidates_are_plain_numbers(self):
-        fit = fit_calibration(simulated_records(60, seed=0), options=FitOptions())
-        for candidate in fit.events[1].measures["entropy"].candidates:
-            assert {type(value) for value in asdict(candidate).values()} <= {int, float}

@@ -11,8 +11,6 @@ from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.build import build_records
-from howsure.statistics.records.order import tie_keys
-from howsure.statistics.scores import SCORES
 
 OPTIONS = FitOptions(top_k=(1,), folds=5)
 
@@ -103,22 +101,6 @@ class TestClasses:
             hits = np.argsort(np.argsort(-logits, axis=1), axis=1)[np.arange(200), labels] < k
             assert event.accuracy == pytest.approx(hits.mean())
 
-    def test_certain_events_are_refused_by_name(self):
-        logits, labels = drawn(20, 2)
-        with pytest.raises(ValueError, match=r"top_k must lie in \[1, 1\], not 5"):
-            records_of(logits, labels, top_k=(1, 5))
-
-    def test_one_that_never_occurs_is_no_matter(self):
-        logits, labels = drawn(400, 6)
-        kept = labels != 3
-        fit = fitted(records_of(logits[kept], labels[kept]))
-        assert_no_nan(fit)
-        assert fit.events[1].n_samples == kept.sum()
-        # The model gives the missing class mass, so that it is wrong a little more often.
-        assert fit.events[1].accuracy == pytest.approx(
-            (logits[kept].argmax(axis=1) == labels[kept]).mean()
-        )
-
 
 class TestHardSets:
     def test_all_right(self):
@@ -156,16 +138,6 @@ class TestHardSets:
         assert measure.coarse.edges == (None, None)
         assert any("Top-1 never holds in 60" in text for text in fit.warnings)
 
-    def test_twenty_samples(self):
-        fit = fitted(simulated_records(20, seed=3, top_k=(1,)))
-        assert_no_nan(fit)
-        event = fit.events[1]
-        for measure in event.measures.values():
-            assert measure.table.n_bins == 1
-            assert measure.guarantee.width is not None
-            assert measure.guarantee.width < 1.0
-        assert any("more labels" in text for text in fit.warnings)
-
     def test_all_uncertainties_equal(self):
         rng = np.random.default_rng(0)
         logits = np.tile([2.0, 1.0, 0.0, -1.0, -2.0, -3.0], (200, 1))
@@ -185,16 +157,6 @@ class TestHardSets:
         for name in ("beta_calibration", "quadratic_logistic", "isotonic", "constant"):
             assert event.baselines[name].evaluation["brier"] == pytest.approx(rate * (1 - rate))
         assert sum("equal uncertainty share a bin" in text for text in fit.warnings) == 4
-
-    @pytest.mark.parametrize("lookup", ["step", "interpolated"])
-    @pytest.mark.parametrize("ranks", [[0], [1], [0, 1], [0, 0, 1]])
-    def test_a_handful(self, ranks, lookup):
-        fit = fitted(records_with_ranks(ranks), lookup=lookup)
-        assert_no_nan(fit)
-        assert set(fit.events[1].measures["entropy"].scores) == set(SCORES)
-        if len(ranks) == 1:
-            assert fit.events[1].verdict.best is None
-            assert "nothing can be compared" in fit.events[1].verdict.sentence
 
     def test_classes_that_are_ruled_out(self):
         logits, labels = drawn(100, 8)
@@ -221,12 +183,3 @@ def test_the_seed_moves_bands_and_nothing_else():
         assert measure.scores == other.measures[name].scores
         assert measure.ece_band.observed == other.measures[name].ece_band.observed
         assert measure.ece_band.upper != other.measures[name].ece_band.upper
-
-
-def test_tie_keys_decide_the_folds():
-    logits, labels = drawn(200, 6)
-    one = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
-    other = build_records(logits, labels, tie_keys=tie_keys(logits, 1), top_k=(1,))
-    scores = [fitted(r).events[1].measures["entropy"].scores["brier"].mean for r in (one, other)]
-    assert scores[0] != scores[1]
-    assert scores[0] == pytest.approx(scores[1], rel=0.1)

@@ -96,7 +96,7 @@ def test_without_folds_nothing_is_compared(event):
     served = replace(event.measures["entropy"], scores={"nll": FoldScore(None, None, 0, None)})
     verdict = reach_verdict(1, served, {})
     assert (verdict.best, verdict.cross_validation) == (None, None)
-    assert verdict.sentence == "Top-1: no cross-validation, so that nothing can be compared."
+    assert verdict.sentence == "Top-1: no cross-validation, so methods cannot be compared."
 
 
 def test_the_evaluation_set_is_judged_sample_by_sample(event):

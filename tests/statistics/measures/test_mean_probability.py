@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from core_strategies import quick
 from hypothesis import given
 from hypothesis import strategies as st
 from pass_strategies import drawn_passes, pass_blocks
@@ -10,7 +9,7 @@ from pass_strategies import drawn_passes, pass_blocks
 from howsure.statistics.measures.passes import mean_log_probability
 
 
-@pytest.mark.parametrize("n_classes", [2, 10, 1000])
+@pytest.mark.parametrize("n_classes", [2, 1000])
 def test_it_is_the_logarithm_of_the_mean(n_classes):
     log_p, _ = drawn_passes(30, 7, n_classes)
     found = mean_log_probability(log_p)
@@ -33,14 +32,12 @@ def test_a_class_ruled_out_by_one_pass_is_not_by_the_mean_and_by_all_it_is():
     assert mean_log_probability(log_p)[0, 2] == -np.inf
 
 
-@quick
 @given(log_p=pass_blocks(), n_passes=st.integers(1, 9))
 def test_passes_that_are_the_same_are_their_mean(log_p, n_passes):
     same = np.repeat(log_p[:, :1], n_passes, axis=1)
     np.testing.assert_array_equal(mean_log_probability(same), log_p[:, 0])
 
 
-@quick
 @given(log_p=pass_blocks(), data=st.data())
 def test_neither_samples_nor_the_order_of_passes_show(log_p, data):
     passes = data.draw(st.permutations(range(log_p.shape[1])))
@@ -50,8 +47,3 @@ def test_neither_samples_nor_the_order_of_passes_show(log_p, data):
     )
     alone = np.concatenate([mean_log_probability(row[np.newaxis]) for row in log_p])
     np.testing.assert_array_equal(found, alone)
-
-
-def test_what_is_no_log_probability_is_refused():
-    with pytest.raises(ValueError, match="must be at most 0"):
-        mean_log_probability(np.ones((1, 2, 3)))

@@ -8,7 +8,8 @@ from score_strategies import simulated_records
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.measures import SINGLE_PASS_MEASURES, column, output_column, parse_measure
+from howsure.statistics.measures import SINGLE_PASS_MEASURES, column, parse_measure
+from howsure.statistics.measures.measure import output_column
 from howsure.statistics.records.records import Records
 
 names = st.text(min_size=1, max_size=93).filter(str.isprintable)

@@ -1,4 +1,4 @@
-"""What is kept of passes: full columns, and the same of the first of them."""
+"""Columns of several passes: all of them, and the first ones."""
 
 import numpy as np
 import pytest
@@ -10,27 +10,13 @@ from howsure.statistics.measures.passes import (
     column_names,
     covariance_norm,
     gradient_columns,
+    prefixes,
 )
 
 
 @pytest.fixture(scope="module")
 def passes():
     return drawn_passes(25, 12, 6)
-
-
-def test_a_column_of_the_first_passes_is_that_of_a_run_of_so_many(passes):
-    log_p, labels = passes
-    found = averaged_columns("dropout_variance", log_p, labels)
-    for n in (2, 3, 5, 10):
-        fewer = averaged_columns("dropout_variance", log_p[:, :n], labels)
-        name = f"dropout_variance@{n}"
-        np.testing.assert_array_equal(
-            found.uncertainty[name], fewer.uncertainty["dropout_variance"]
-        )
-        for family in ("mean_log_probability", "mean_label_rank"):
-            one, other = getattr(found, family), getattr(fewer, family)
-            for held in other:
-                np.testing.assert_array_equal(one[held], other[held])
 
 
 def test_columns_hold_what_they_say(passes):
@@ -66,19 +52,6 @@ def test_a_label_that_every_pass_rules_out_has_an_infinite_loss():
     np.testing.assert_array_equal(found.uncertainty["dropout_variance"], [0, 0])
 
 
-def test_names_are_those_of_the_columns(passes):
-    log_p, labels = passes
-    for n in (2, 3, 4, 12):
-        found = averaged_columns("dropout_variance", log_p[:, :n], labels)
-        uncertainty, means = column_names("dropout_variance", n)
-        assert tuple(found.uncertainty) == ("dropout_variance", *uncertainty)
-        assert tuple(found.mean_log_probability) == tuple(found.mean_label_rank) == means
-    assert column_names("dropout_variance", 4) == (
-        ("dropout_variance@2", "dropout_variance@3"),
-        tuple(f"dropout_variance@{n}" for n in (1, 2, 3, 4)),
-    )
-
-
 def test_slopes_along_gaussian_directions_have_prefixes():
     slopes = np.random.default_rng(0).normal(size=(30, 16))
     found = gradient_columns(slopes, exact=False)
@@ -104,3 +77,18 @@ def test_slopes_along_coordinates_have_none():
         found.uncertainty["gradient_norm"], np.linalg.norm(slopes, axis=1), rtol=1e-6
     )
     assert found.mean_log_probability == found.mean_label_rank == {}
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        (1, (1,)),
+        (2, (1, 2)),
+        (4, (1, 2, 3, 4)),
+        (20, (1, 2, 3, 5, 10, 20)),
+        (21, (1, 2, 3, 5, 10, 20, 21)),
+        (1000, (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)),
+    ],
+)
+def test_usual_numbers_and_then_all(passes, expected):
+    assert prefixes(passes) == expected

@@ -84,11 +84,6 @@ def test_they_are_taken_and_joined_with_the_rest(records):
     same(taken.take(np.argsort(order)), records)
 
 
-def test_parts_with_and_without_them_do_not_join(plain, records):
-    with pytest.raises(ValueError, match="same measures"):
-        concatenate([plain, records])
-
-
 @pytest.mark.parametrize(
     ("name", "change", "rule"),
     [
@@ -109,11 +104,3 @@ def test_columns_that_break_the_layout_are_refused(records, name, change, rule):
     arrays[name] = change(arrays.get(name))
     with pytest.raises(ValueError, match=rule):
         Records.from_arrays(arrays)
-
-
-def test_an_infinite_loss_of_the_mean_is_kept(plain):
-    ruled_out = LOG_P.copy()
-    ruled_out[0, :, LABELS[0]] = -np.inf
-    found = plain.with_passes(averaged_columns("ensemble_variance", ruled_out, LABELS))
-    assert found.mean_log_probability["ensemble_variance@12"][0] == -np.inf
-    same(Records.from_arrays(found.to_arrays()), found)

@@ -60,11 +60,6 @@ class TestEqualMass:
             assert (np.diff(cuts) > 0).all()
             assert (ranked[cuts[1:-1] - 1] > ranked[cuts[1:-1]]).all()
 
-    def test_fewer_samples_than_bins(self):
-        judged = judged_of([0.9, 0.8, 0.7], [1, 0, 1])
-        expected = (0.1 + 0.8 + 0.3) / 3
-        assert SCORES["ece_equal_mass"].compute(judged) == pytest.approx(expected)
-
 
 class TestDebiased:
     def test_of_a_calibrated_model_the_square_is_none_on_average(self):
@@ -121,7 +116,7 @@ def by_the_authors_steps(probability, hits, z=1.645):
 
 
 class TestAdaptive:
-    @pytest.mark.parametrize("n_samples", [10, 60, 300, 1000, 4000])
+    @pytest.mark.parametrize("n_samples", [10, 60, 1000])
     @pytest.mark.parametrize("power", [0.05, 0.3, 1.0])
     def test_is_that_of_the_authors_steps(self, n_samples, power):
         judged = drawn(n_samples, power=power, shift=0.05)
@@ -136,11 +131,7 @@ class TestAdaptive:
         cuts, _, _ = by_the_authors_steps(judged.probability, judged.hits)
         np.testing.assert_array_equal(adaptive_cuts(judged.by_confidence), cuts)
 
-    def test_a_smaller_z_makes_more_bins(self):
-        order = drawn(4000).by_confidence
-        assert len(adaptive_cuts(order, z=1.2816)) > len(adaptive_cuts(order, z=1.645))
-
-    @pytest.mark.parametrize("gap", [1e-6, 1e-9, 1e-11, 1e-14])
+    @pytest.mark.parametrize("gap", [1e-6, 1e-14])
     def test_a_last_bin_of_next_to_no_width_takes_all(self, gap):
         """Its target has no bounds: more than there are samples, more than 64 bits can count."""
         counts = [3500, 3500, 3000, 3000, 30, 30]
@@ -179,23 +170,9 @@ class TestSmooth:
         # Every residual is 1 - q, about 1/2, and of one sign: nothing cancels at any width.
         assert SCORES["smooth_ece"].compute(judged) == pytest.approx(0.5, rel=1e-6)
 
-    def test_errors_that_cancel_at_one_place_are_none(self):
-        judged = judged_of([0.5, 0.5], [0, 1])
-        assert SCORES["smooth_ece"].compute(judged) == pytest.approx(0.0, abs=1e-12)
-
     @pytest.mark.parametrize(("said", "hit"), [(0.0, True), (1.0, False)])
     def test_the_worst_is_one(self, said, hit):
         assert SCORES["smooth_ece"].compute(judged_of([said], [hit])) == pytest.approx(1.0)
-
-
-@given(any_judged)
-def test_splitting_bins_never_lowers_a_plug_in_error(judged):
-    """Ding et al., Proposition 1, for the error over nested cuts."""
-    order = judged.by_confidence
-    coarse = equal_mass_cuts(order, 3)
-    fine = np.union1d(coarse, equal_mass_cuts(order, 7))
-    errors = [np.dot(*gaps_between(order, cuts)) for cuts in (coarse, fine)]
-    assert errors[0] <= errors[1] + 1e-12
 
 
 def test_ten_equal_ranges_are_those_of_scikit_learn():

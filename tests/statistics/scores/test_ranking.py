@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from score_strategies import judged_by_table, judged_without_bins
 from sklearn.metrics import average_precision_score, roc_curve
 
-from howsure.statistics.ranking import rank_samples
 from howsure.statistics.scores import SCORES, Predictions
 from howsure.statistics.scores.ranking import selective_risks
 
@@ -58,36 +57,9 @@ def test_ties_are_the_mean_over_all_their_orders(samples):
     )
 
 
-@pytest.mark.parametrize(
-    ("hits", "expected"),
-    [
-        ([1, 1, 1, 1], 0.0),
-        ([0, 0, 0], 1.0),
-        ([1, 1, 0, 0], (0 + 0 + 1 / 3 + 2 / 4) / 4),
-        ([0, 1], (1 + 1 / 2) / 2),
-    ],
-)
-def test_aurc_is_the_mean_of_the_risks(hits, expected):
-    assert aurc(ranked(hits)) == pytest.approx(expected, rel=1e-14)
-
-
-def test_one_block_of_ties_has_the_risk_of_all():
-    judged = ranked([1, 0, 1, 1], np.zeros(4))
-    np.testing.assert_allclose(selective_risks(judged.by_uncertainty), 0.25)
-    assert auroc(judged) == 0.5
-
-
 def test_auroc_wants_a_hit_and_an_error():
     assert auroc(ranked([1, 1])) is None
     assert auroc(ranked([0, 0])) is None
-
-
-def test_blocks_count_samples_of_equal_uncertainty():
-    blocks = rank_samples(
-        np.array([3.0, 1.0, 1.0, 2.0, 1.0]), np.array([1, 0, 1, 1, 1], dtype=bool)
-    )
-    np.testing.assert_array_equal(blocks.block_counts, [3, 1, 1])
-    np.testing.assert_array_equal(blocks.block_errors, [1, 0, 0])
 
 
 @given(

@@ -1,0 +1,181 @@
+"""Loads one ONNX model with its uncertainty head."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from howsure.statistics.measures.measure import output_column
+from howsure.statistics.softmax import n_recorded_classes
+from service.child.onnx.gradient import check_gradient_inputs, plan_gradient
+from service.child.onnx.loaded_model import LoadedModel
+from service.child.onnx.noise import USUAL_RATE, NoiseFeeds, check_masks, last_layer_masks
+from service.child.onnx.onnx_file import OnnxFile, Probed
+from service.child.onnx.single_model import SingleModel
+from service.child.onnx.trial import (
+    first_rows,
+    try_passes,
+    verify_alone,
+    verify_head,
+    verify_scalar,
+)
+from service.errors import InvalidConfig
+from service.graph.description import NoiseSite, OutputChoice
+from service.graph.inline import inline_functions
+from service.graph.noise.dropout import expose_dropout
+from service.graph.noise.last_layer import find_last_layer
+from service.graph.noise.last_layer_dropout import expose_features
+from service.graph.noise.random_operators import refuse_random
+from service.graph.output.plan import SCALAR, OutputPlan, plan_output
+from service.graph.proto import PREFIX
+from service.runner.messages.frames import Array
+from service.runner.messages.onnx_models import score_columns
+from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
+from service.runner.messages.requests import LoadRequest
+
+
+class SingleLoader:
+    """Loads a model without random operators."""
+
+    def __init__(self, file: OnnxFile, request: LoadRequest) -> None:
+        self._file = file
+        self._request = request
+        self._scalars = {output_column(name): name for name in request.scalar_outputs}
+        if not request.choices and request.plan(GRADIENT) is not None:
+            check_gradient_inputs(file.description.inputs)
+        name = request.choices[0].name if request.choices else request.output_name
+        self._output: OutputPlan = plan_output(
+            file.model, name=name, kind=request.output_kind, scalars=request.scalar_outputs
+        )
+        if not request.choices:
+            refuse_random(file.model, self._output.tensor)
+        self._sites = self._open_dropout()
+
+    def probe(self, inputs: Mapping[str, Array]) -> Sequence[Probed]:
+        """Run the model on the trial rows, without noise, and choose its output."""
+        return [self._file.probe(self._output, self._sites, inputs)]
+
+    def plan(self, probes: Sequence[Probed], inputs: Mapping[str, Array]) -> tuple[PassPlan, ...]:
+        """Complete the plans: steps of a gradient, rate and shape of the last layer."""
+        plans = tuple(
+            self._planned(plan, probes[0].choice, inputs) for plan in self._request.passes
+        )
+        if plans:
+            self._file.renew()
+            self._sites = self._open_dropout()
+        return plans
+
+    def build(self, choices: Sequence[OutputChoice], plans: tuple[PassPlan, ...]) -> LoadedModel:
+        """Load the serving graph, and a second one for passes where it has its own."""
+        (choice,), file, request = choices, self._file, self._request
+        top_k = request.events(choice.n_classes)
+        by_measure = {plan.measure: plan for plan in plans}
+        dropout, last_layer = by_measure.get(DROPOUT), by_measure.get(LAST_LAYER)
+        repeated = None
+        if last_layer is not None and len(plans) > 1:
+            repeated = file.scores(choice, self._sites)
+            file.renew()
+        of_scores = tuple(
+            score_columns(top_k, logits=choice.kind == "logits", only=request.columns)
+        )
+        # A model that serves usually has only its head; then one output holds all of it.
+        in_one = request.columns is not None and not plans and not self._scalars
+        if in_one:
+            session = file.serve_in_one(choice, top_k=top_k, columns=of_scores)
+        else:
+            session = file.serve(
+                choice,
+                top_k=top_k,
+                columns=of_scores,
+                scalars=self._scalars,
+                sites=self._sites if repeated is None else (),
+                last_layer_masks=None if last_layer is None else last_layer_masks(last_layer),
+            )
+        repeated = repeated or session
+        noise = None
+        if dropout is not None:
+            fixed = file.description.fixed_batch
+            noise = NoiseFeeds(repeated, self._sites, seed=dropout.seed, fixed_batch=fixed)
+        in_graph = () if last_layer is None else (LAST_LAYER,)
+        model = SingleModel(
+            session=session,
+            repeated=repeated,
+            kind=choice.kind,
+            columns=(*of_scores, *self._scalars, *in_graph),
+            dropout=dropout,
+            noise=noise,
+            last_layer=last_layer,
+            gradient=by_measure.get(GRADIENT),
+            n_top=n_recorded_classes(choice.n_classes, top_k) if in_one else None,
+        )
+        found = file.describe(choices, session.provider, plans)
+        return LoadedModel(model, found, numbers=_numbers(choice.n_classes, plans))
+
+    def try_out(
+        self, loaded: LoadedModel, probes: Sequence[Probed], inputs: Mapping[str, Array]
+    ) -> dict[str, float]:
+        """Compare the head's answers with the model's own, and time the passes."""
+        model, location = loaded.answering, self._request.location
+        if not isinstance(model, SingleModel):
+            raise TypeError("expected a single model")
+        self._verify(
+            replace(loaded, answering=replace(model, dropout=None, gradient=None)),
+            probes[0],
+            inputs,
+        )
+        return try_passes(model, loaded.found, probes[0], inputs, location, numbers=loaded.numbers)
+
+    def _open_dropout(self) -> list[NoiseSite]:
+        """Open the Dropout nodes before the planned output, in the same order each time."""
+        dropout = self._request.plan(DROPOUT)
+        if dropout is None:
+            return []
+        return expose_dropout(self._file.model, self._output.tensor, rate=dropout.rate)
+
+    def _planned(
+        self, asked: PassPlan, choice: OutputChoice, inputs: Mapping[str, Array]
+    ) -> PassPlan:
+        """Complete one plan."""
+        if asked.measure == GRADIENT:
+            return plan_gradient(asked, inputs)
+        if asked.measure != LAST_LAYER:
+            return asked
+        model = self._file.renew()
+        inline_functions(model)
+        layer = find_last_layer(model.graph, choice.tensor)
+        rate = asked.rate or layer.rate or USUAL_RATE
+        features = self._file.session(expose_features(model, choice))
+        rows = first_rows(inputs, 1, self._file.description.fixed_batch)
+        (shown,) = features.run(features.output_names, rows, place=self._request.location).values()
+        if len(shown) != len(next(iter(rows.values()))):
+            raise InvalidConfig.at(
+                "config.measures",
+                f"{LAST_LAYER}: the first axis of what the last layer takes, {list(shown.shape)}, "
+                "is not that of the rows",
+            )
+        planned = replace(asked, rate=rate, feature_shape=tuple(shown.shape[1:]))
+        check_masks(planned)
+        return planned
+
+    def _verify(self, plain: LoadedModel, probed: Probed, inputs: Mapping[str, Array]) -> None:
+        location = self._request.location
+        rows = {name: array[: len(probed.values)] for name, array in inputs.items()}
+        head = plain.answer(rows, location=location, start=0)
+        verify_head(probed.choice, probed.values, head)
+        if self._file.description.fixed_batch is None:
+            one = first_rows(inputs, 1, None)
+            verify_alone(head, plain.answer(one, location=location, start=0))
+        for position, column in enumerate(self._scalars):
+            verify_scalar(probed.outputs[f"{SCALAR}{position}"], head[PREFIX + column])
+
+
+def _numbers(n_classes: int, plans: Sequence[PassPlan]) -> int:
+    """Return the numbers that a row takes at once before they are reduced."""
+    numbers = [n_classes]
+    for plan in plans:
+        if plan.measure == LAST_LAYER:
+            features = int(np.prod(plan.feature_shape or (1,)))
+            numbers.append(plan.passes * max(features, n_classes))
+        elif plan.measure == DROPOUT:
+            numbers.append(plan.passes * n_classes)
+    return max(numbers)

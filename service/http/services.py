@@ -1,0 +1,46 @@
+"""The shared objects of a running service, as its routes receive them."""
+
+from collections import Counter
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from uuid import UUID
+
+from fastapi import Response
+from starlette.types import Scope
+
+from service.access.authenticator import Authenticator
+from service.http.job_events import JobWatch
+from service.http.uploads import UploadLimits
+from service.http.worker_threads import Lanes
+from service.predictions.oip_statistics import Statistics
+from service.predictions.prediction_app import PredictionApp
+from service.reports.charts.drawing import Renderer
+from service.runner.served_models import ServedModels
+
+
+@dataclass(frozen=True)
+class Services:
+    """Built once by the composition root, when the service starts.
+
+    ``models`` is for the event loop only. ``saved_report`` renders a report as one HTML file; the
+    rooms below the pages know it only by this field. ``uploading`` counts the bytes that each
+    tenant is uploading to this process.
+    """
+
+    authenticator: Authenticator
+    predictions: PredictionApp
+    models: ServedModels
+    oip_statistics: Statistics
+    lanes: Lanes
+    job_watch: JobWatch
+    charts: Renderer
+    saved_report: Callable[[Mapping[str, Any]], Awaitable[Response]]
+    upload_limits: UploadLimits
+    uploading: Counter[UUID]
+
+
+def services_of(scope: Scope) -> Services:
+    """Return the services of the app that received a request."""
+    services: Services = scope["app"].state.services
+    return services

@@ -1,0 +1,309 @@
+"""The requests of the pool to its children, with their time limits."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Generic, TypeVar
+
+from howsure.statistics.arrays import Labels
+from howsure.statistics.records.records import Records
+from service.errors import InvalidDataset, InvalidInput, TooLarge
+from service.runner.messages.convert import FieldError, convert, to_fields
+from service.runner.messages.failures import raise_failure
+from service.runner.messages.frames import (
+    LABELS,
+    MAX_TENSOR_BYTES,
+    Array,
+    Frame,
+    FrameError,
+    Kind,
+    Status,
+)
+from service.runner.messages.input_rows import CHUNK_ROWS
+from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles, read_resolved
+from service.runner.messages.passes import ENSEMBLE, GRADIENT, LAST_LAYER, PLAIN, PassPlan
+from service.runner.messages.preprocessing import Preprocessing
+from service.runner.messages.requests import (
+    MAX_ADDED_BYTES,
+    MAX_EXPORTED_ROW_BYTES,
+    ExportedOnnxModel,
+    ExportRequest,
+    LoadRequest,
+    LoadScoresRequest,
+    RowsRequest,
+    read_exported,
+)
+from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
+from service.runner.messages.scores_model import ScoresModelSpec
+from service.runner.model_output import HeadMatrix, OutputSpec
+from service.runner.process import RunnerProcess
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class ChildRequest(Generic[T]):
+    """A message to a child, its arrays, and how its answer is read.
+
+    Attributes
+    ----------
+    read
+        Returns the result of an answer; raises `FieldError` to have the child killed.
+    location, invalid
+        The name of the arrays in errors, and the error that replaces `InvalidInput`.
+    """
+
+    kind: Kind
+    message: object
+    read: Callable[[Frame], T]
+    timeout: float
+    tensors: Mapping[str, Array]
+    location: str = "model"
+    invalid: type[InvalidInput] = InvalidDataset
+    max_answer_bytes: int = 0
+
+    @property
+    def operation(self) -> str:
+        """Name of the request, for metrics."""
+        return self.kind.name.lower()
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows that go with it."""
+        return len(next(iter(self.tensors.values()), ()))
+
+
+def ask(process: RunnerProcess, request: ChildRequest[T]) -> T:
+    """Send a request to a child and return the result.
+
+    Raises
+    ------
+    InvalidInput, InferenceFailed
+        The failure that the child reports, or how the child failed.
+    TooLarge
+        If the arrays exceed one frame.
+    """
+    try:
+        answer = process.call(
+            request.kind,
+            to_fields(request.message),
+            request.tensors,
+            timeout=request.timeout,
+            max_tensor_bytes=request.max_answer_bytes,
+        )
+    except FrameError as error:
+        raise TooLarge.at(
+            request.location,
+            f"expected at most {MAX_TENSOR_BYTES} bytes in a batch of rows",
+        ) from error
+    try:
+        if answer.status is Status.FAILED:
+            raise_failure(answer, invalid=request.invalid)
+        return request.read(answer)
+    except FieldError as error:
+        raise process.kill_for_protocol_error(str(error)) from error
+
+
+def read_loaded(answer: Frame) -> LoadedOnnxModel:
+    """Return the model that a child has loaded.
+
+    Raises
+    ------
+    FieldError
+        If the description breaks a rule.
+    """
+    return convert(answer.fields, LoadedOnnxModel)
+
+
+@dataclass(frozen=True)
+class ChildRequests:
+    """Makes the requests of one pool; times in seconds."""
+
+    load_timeout: float
+    run_timeout: float
+    max_classes: int
+    threads: int
+    max_nodes: int = 50_000
+    sandbox: SandboxRules = DEFAULT_RULES
+
+    def message(self, files: OnnxModelFiles, device: str) -> LoadRequest:
+        """Return the part of a load request that does not depend on the caller's choices."""
+        paths = [files.path, *(member.path for member in files.members)]
+        return LoadRequest(
+            paths=tuple(str(path.absolute()) for path in paths),
+            companions={name: str(at.absolute()) for name, at in files.companions.items()},
+            device=device,
+            threads=self.threads,
+            max_classes=self.max_classes,
+            max_nodes=self.max_nodes,
+            sandbox=self.sandbox,
+        )
+
+    def try_out(
+        self, message: LoadRequest, trial: Mapping[str, Array]
+    ) -> ChildRequest[LoadedOnnxModel]:
+        """Load a model, and choose its output on the trial rows."""
+
+        def read(answer: Frame) -> LoadedOnnxModel:
+            loaded = read_loaded(answer)
+            check_loaded_model(
+                loaded,
+                message.passes,
+                n_models=len(message.paths),
+                preprocessing=message.preprocessing,
+            )
+            return loaded
+
+        return replace(self._loading(message), read=read, tensors=trial, location=message.location)
+
+    def load(
+        self, files: OnnxModelFiles, resolved: Mapping[str, Any], *, device: str
+    ) -> ChildRequest[LoadedOnnxModel]:
+        """Load a model whose output was chosen before."""
+        return self._loading(self._resolved_message(files, resolved, device))
+
+    def load_scores(self, resolved: Mapping[str, Any]) -> ChildRequest[LoadedOnnxModel]:
+        """Prepare the answers for a calibration without a model."""
+        spec = convert(resolved["scores"], ScoresModelSpec)
+        message = LoadScoresRequest(spec, self.sandbox)
+        return ChildRequest(
+            Kind.LOAD_SCORES, message, read_loaded, timeout=self.load_timeout, tensors={}
+        )
+
+    def export(
+        self,
+        files: OnnxModelFiles,
+        resolved: Mapping[str, Any],
+        spec: Mapping[str, Any],
+        rows: Mapping[str, Array],
+        *,
+        device: str,
+        location: str,
+    ) -> ChildRequest[ExportedOnnxModel]:
+        """Write a calibrated model as one file, and run it on these rows."""
+        n_rows = len(next(iter(rows.values())))
+        message = self._resolved_message(files, resolved, device)
+        answers = n_rows * MAX_EXPORTED_ROW_BYTES
+        return ChildRequest(
+            Kind.EXPORT,
+            ExportRequest(replace(message, location=location), spec),
+            lambda answer: read_exported(answer.tensors, n_rows),
+            timeout=self.load_timeout * len(message.paths)
+            + self.run_timeout * -(-n_rows // CHUNK_ROWS),
+            tensors=rows,
+            location=location,
+            max_answer_bytes=files.path.stat().st_size + MAX_ADDED_BYTES + answers,
+        )
+
+    def predict(
+        self, inputs: Mapping[str, Array], spec: OutputSpec, *, start: int, location: str
+    ) -> ChildRequest[HeadMatrix]:
+        """Answer rows; ``start`` is the number of the first."""
+        n_rows = len(next(iter(inputs.values())))
+        return ChildRequest(
+            Kind.PREDICT,
+            RowsRequest(location, start, each_run=self.run_timeout * spec.largest_run),
+            lambda answer: spec.read_rows(answer.tensors, n_rows),
+            timeout=self.run_timeout * spec.runs,
+            tensors=inputs,
+            location=location,
+            invalid=InvalidInput,
+            max_answer_bytes=spec.most_row_bytes(n_rows),
+        )
+
+    def record(
+        self,
+        inputs: Mapping[str, Array],
+        labels: Labels,
+        spec: OutputSpec,
+        *,
+        seed: int,
+        start: int,
+        location: str,
+    ) -> ChildRequest[Records]:
+        """Make the records of rows; ``start`` is the number of the first."""
+        return ChildRequest(
+            Kind.RECORD,
+            RowsRequest(location, start, self.run_timeout * spec.largest_run, seed),
+            lambda answer: spec.records(answer.tensors, labels),
+            timeout=self.run_timeout * spec.runs * -(-len(labels) // CHUNK_ROWS),
+            tensors={**inputs, LABELS: labels},
+            location=location,
+            max_answer_bytes=spec.most_record_bytes(len(labels)),
+        )
+
+    def _loading(self, message: LoadRequest) -> ChildRequest[LoadedOnnxModel]:
+        timeout = self.load_timeout * len(message.paths)
+        return ChildRequest(Kind.LOAD, message, read_loaded, timeout=timeout, tensors={})
+
+    def _resolved_message(
+        self, files: OnnxModelFiles, resolved: Mapping[str, Any], device: str
+    ) -> LoadRequest:
+        model = read_resolved(resolved)
+        return replace(
+            self.message(files, device),
+            top_k=model.top_k,
+            choices=(model.output, *model.members),
+            scalar_outputs=model.scalar_outputs,
+            passes=model.passes,
+            columns=model.columns,
+            preprocessing=model.preprocessing,
+        )
+
+
+def check_loaded_model(
+    found: LoadedOnnxModel,
+    asked: Sequence[PassPlan],
+    *,
+    n_models: int,
+    preprocessing: Preprocessing | None = None,
+) -> None:
+    """Refuse plans that differ from the requested ones, or cost more.
+
+    Raises
+    ------
+    FieldError
+        If an honest child cannot have made the description.
+    """
+    if found.preprocessing != preprocessing:
+        raise FieldError("the preprocessing differs from the request")
+    measures = [plan.measure for plan in asked]
+    if [plan.measure for plan in found.passes] != measures:
+        raise FieldError("the measures of the passes differ from the request")
+    if found.averaged != (n_models > 1 or ENSEMBLE in measures):
+        raise FieldError("whether the prediction is a mean")
+    if len(found.members) != n_models - 1:
+        raise FieldError("the number of members")
+    if found.costs.keys() != {PLAIN, *measures}:
+        raise FieldError("the measures of the costs differ from the request")
+    inputs = [tensor.name for tensor in found.description.inputs]
+    for plan, wanted in zip(found.passes, asked, strict=True):
+        if not _matches(plan, wanted, inputs, n_models):
+            raise FieldError(f"the passes of {plan.measure}")
+
+
+def _matches(plan: PassPlan, wanted: PassPlan, inputs: Sequence[str], n_models: int) -> bool:
+    if (plan.seed, plan.step) != (wanted.seed, wanted.step):
+        return False
+    if plan.measure == GRADIENT:
+        return _are_directions(plan, wanted.passes, inputs)
+    if plan.scales is not None or not plan.divisible:
+        return False
+    if plan.measure == LAST_LAYER:
+        rate, shape = plan.rate or 0.0, plan.feature_shape
+        is_rate = rate == wanted.rate if wanted.rate else 0.0 < rate < 1.0
+        return plan.passes == wanted.passes and is_rate and shape is not None
+    if plan.feature_shape is not None or plan.rate != wanted.rate:
+        return False
+    of_models = plan.measure == ENSEMBLE and n_models > 1
+    return plan.passes == (n_models if of_models else wanted.passes)
+
+
+def _are_directions(plan: PassPlan, most: int, inputs: Sequence[str]) -> bool:
+    """Return whether each input has directions, at most ``most``, with a step along each."""
+    scales = plan.scales or {}
+    return (
+        sorted(scales) == sorted(inputs)
+        and all(1 <= len(scale) <= most and min(scale) > 0 for scale in scales.values())
+        and plan.passes == sum(map(len, scales.values()))
+        and plan.feature_shape is None
+    )

@@ -1,0 +1,207 @@
+"""All formats of the bin tables hold the same numbers to the last bit, under one digest."""
+
+import csv
+import io
+import json
+import re
+import sys
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pyarrow.parquet as pa_parquet
+import pytest
+from bins_documents import content_digest, exported
+from running_service import digits
+from uploads import calibrated
+
+DOCUMENT = [
+    *("schema", "content_sha256", "calibration", "model_sha256", "model", "data_sha256", "data"),
+    *("classes", "top_k", "serve", "out_of_distribution", "selective", "tables"),
+]
+TABLE = [
+    *("event", "measure", "served", "lookup", "monotone", "requested_bins", "quantile_bins"),
+    *("interval", "prior", "bins"),
+]
+BIN = [
+    *("lower", "upper", "count", "hits", "weight", "probability", "interval"),
+    *("mean_uncertainty", "odds_ratio"),
+]
+COLUMNS = {
+    "event": "int64",
+    "measure": "string",
+    "served": "bool",
+    "bin": "int64",
+    "lower": "float",
+    "upper": "float",
+    "count": "int64",
+    "hits": "int64",
+    "weight": "double",
+    "probability": "double",
+    "interval_lower": "double",
+    "interval_upper": "double",
+    "mean_uncertainty": "double",
+    "odds_ratio": "double",
+    "lookup": "string",
+    "monotone": "bool",
+    "requested_bins": "int64",
+    "quantile_bins": "int64",
+    "interval_method": "string",
+    "interval_level": "double",
+    "interval_simultaneous": "bool",
+    "prior_accuracy": "double",
+    "prior_strength": "double",
+    "prior_degenerate": "bool",
+    "model_sha256": "string",
+    "data_sha256": "string",
+    "content_sha256": "string",
+}
+PARQUET = "application/vnd.apache.parquet"
+
+
+@pytest.fixture(scope="module")
+def document(client, digits_calibration) -> dict:
+    return exported(client, "digits")
+
+
+def flat(document: dict) -> list[dict]:
+    """Return the rows of the flat table that the document stands for."""
+    digests = {n: document[n] for n in ("model_sha256", "data_sha256", "content_sha256")}
+    rows = []
+    for table in document["tables"]:
+        about = {key: table[key] for key in TABLE if key not in ("interval", "prior", "bins")}
+        about |= {f"interval_{key}": value for key, value in table["interval"].items()}
+        about |= {f"prior_{key}": value for key, value in table["prior"].items()}
+        for index, found in enumerate(table["bins"]):
+            lower, upper = found["interval"]
+            row = {key: value for key, value in found.items() if key != "interval"}
+            row |= {"bin": index, "interval_lower": lower, "interval_upper": upper}
+            rows.append({name: (row | about | digests)[name] for name in COLUMNS})
+    return rows
+
+
+def test_the_schema_of_json(document, digits_calibration) -> None:
+    assert list(document) == DOCUMENT
+    assert document["schema"] == "howsure.bins/1"
+    assert list(document["model"]) == ["members", "companions", "outputs", "averaged", "passes"]
+    for table in document["tables"]:
+        assert list(table) == TABLE
+        assert list(table["interval"]) == ["method", "level", "simultaneous"]
+        assert list(table["prior"]) == ["accuracy", "strength", "degenerate"]
+        assert all(list(found) == BIN for found in table["bins"])
+
+
+def test_the_document_says_what_the_resource_and_the_report_say(
+    client, document, digits_calibration
+) -> None:
+    resource = digits_calibration
+    report = client.get("/report", params={"calibration": "digits"}).json()
+    assert document["calibration"] == {n: resource[n] for n in ("id", "name", "version")}
+    assert document["model_sha256"] == resource["model"]["sha256"]
+    assert document["data_sha256"] == resource["data"]["sha256"]
+    assert document["data"] == {"samples": 600, "kind": "inputs"}
+    for name in ("classes", "top_k", "selective"):
+        expected = resource["config"][name]
+        kept = document[name]
+        if name == "selective":
+            kept = [{n: found[n] for n in ("max_risk", "delta")} for found in kept]
+        assert kept == expected
+    assert document["serve"] == resource["serve"]
+    top1 = report["events"]["1"]["measures"][resource["serve"]["1"]]
+    assert document["out_of_distribution"] == {
+        "level": 0.99,
+        "threshold": top1["ood_thresholds"]["0.99"],
+    }
+    found = [found["threshold"] for found in document["selective"]]
+    assert found == [result["threshold"] for result in top1["selective"]]
+    for table in document["tables"]:
+        theirs = report["events"][str(table["event"])]["measures"][table["measure"]]
+        for key in ("lookup", "monotone", "requested_bins", "quantile_bins", "bins"):
+            assert table[key] == theirs[key]
+
+
+def test_edges_are_float32_to_the_last_bit(document) -> None:
+    edges = [found["upper"] for table in document["tables"] for found in table["bins"][:-1]]
+    assert len(edges) > 50
+    assert all(float(np.float32(edge)) == edge for edge in edges)
+
+
+def test_csv_is_the_flat_table(client, document) -> None:
+    answer = client.get("/calibrations/digits/bins", headers={"Accept": "text/csv"})
+    lines = list(csv.DictReader(io.StringIO(answer.text)))
+    rows = flat(document)
+
+    assert answer.text.partition("\n")[0].split(",") == list(COLUMNS)
+    assert len(lines) == len(rows)
+    for line, row in zip(lines, rows, strict=True):
+        for name, kind in COLUMNS.items():
+            if kind in ("float", "double"):
+                assert (float(line[name]) if line[name] else None) == row[name]
+            else:
+                assert line[name] == str(row[name])
+
+
+@pytest.mark.parametrize("asked", [{"params": {"format": "parquet"}}, {"headers": {}}])
+def test_parquet_is_the_flat_table_with_types(client, document, asked: dict) -> None:
+    if "headers" in asked:
+        asked = {"headers": {"Accept": f"{PARQUET}, application/json;q=0.5"}}
+    answer = client.get("/calibrations/digits/bins", **asked)
+    assert answer.headers["content-type"] == PARQUET
+    table = pa_parquet.read_table(io.BytesIO(answer.content))
+
+    assert {field.name: str(field.type) for field in table.schema} == COLUMNS
+    assert table.to_pylist() == flat(document)
+    metadata = {key.decode(): value.decode() for key, value in table.schema.metadata.items()}
+    assert metadata["howsure.schema"] == "howsure.bins/1"
+    assert metadata["howsure.content_sha256"] == document["content_sha256"]
+    shared = {key: value for key, value in document.items() if key != "tables"}
+    assert json.loads(metadata["howsure.document"]) == shared
+
+
+def test_without_pyarrow_the_way_out_is_said(client, digits_calibration, monkeypatch) -> None:
+    # Python's own mark of a module that cannot be imported; the service runs in this process.
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    answer = client.get("/calibrations/digits/bins", params={"format": "parquet"})
+
+    assert answer.status_code == httpx.codes.NOT_ACCEPTABLE
+    assert "pip install howsure[tables]" in answer.json()["detail"]
+    assert client.get("/calibrations/digits/bins").status_code == httpx.codes.OK
+
+
+def test_the_digest_is_the_one_that_is_documented(client, document) -> None:
+    assert document["content_sha256"] == content_digest(document)
+    interpolated = calibrated(
+        client,
+        calibration=digits("calibration_logits.csv"),
+        config='{"name": "other", "lookup": "interpolated", "measures": ["energy", "margin"]}',
+    )
+    other = exported(client, interpolated["id"])
+    assert other["model_sha256"] is None
+    assert other["content_sha256"] == content_digest(other) != document["content_sha256"]
+
+
+@pytest.mark.parametrize("bins_format", ["json", "csv", "parquet"])
+def test_the_digest_is_the_entity_tag_of_each_format(client, document, bins_format: str) -> None:
+    asked = {"params": {"format": bins_format}}
+    answer = client.get("/calibrations/digits/bins", **asked)
+    tag = answer.headers["etag"]
+    assert tag == f'W/"{document["content_sha256"]}"'
+    assert answer.headers["vary"] == "Accept"
+
+    for known in (tag, f'"other", {tag}', "*"):
+        again = client.get("/calibrations/digits/bins", **asked, headers={"If-None-Match": known})
+        assert (again.status_code, again.content) == (httpx.codes.NOT_MODIFIED, b"")
+        assert again.headers["etag"] == tag
+    again = client.get("/calibrations/digits/bins", **asked, headers={"If-None-Match": '"other"'})
+    assert again.status_code == httpx.codes.OK
+
+
+def test_every_key_and_column_is_documented() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
+    section = text.partition("## `GET /calibrations/{calibration_id}/bins`")[2].partition("\n## ")[
+        0
+    ]
+    words = set(re.findall(r"`([a-z0-9_.]+)`", section))
+    documented = {word.rpartition(".")[2] for word in words}
+
+    assert documented >= {*DOCUMENT, *TABLE, *BIN, *COLUMNS}

@@ -1,0 +1,229 @@
+"""An imported calibration answers exactly as the exported one."""
+
+import json
+
+import httpx
+import numpy as np
+import pytest
+from bins_documents import answers, changed, digits_set, exported
+from pass_service import as_file, calibrate_models, labelled_sets, model_file
+from running_service import digits, kept_files, service_on
+from slow_cases import quick
+from uploads import calibrated, npz
+
+CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
+CONFIGS = [
+    {"bins": 10},
+    {"lookup": "interpolated", "top_k": [1, 2, 3], "bins": 30},
+    {"top_k": [2], "monotone": True, "interval": {"method": "hoeffding", "level": 0.9}},
+    {"measures": ["energy", "margin"], "serve": {"1": "energy"}, "ood": {"level": 0.9}},
+    {"classes": [f"é {i}" for i in range(10)], "selective": [{"max_risk": 0.2}], "bins": 1},
+]
+
+
+def imported(client: httpx.Client, document: dict, **params: str) -> dict:
+    answer = client.post("/calibrations/import", json=document, params=params)
+    assert answer.status_code == CREATED, answer.text
+    assert answer.headers["location"] == f"/calibrations/{answer.json()['id']}"
+    return answer.json()
+
+
+@pytest.fixture(scope="module")
+def other(tmp_path_factory):
+    """A second service, which knows the digits model from another set and configuration."""
+    with service_on(tmp_path_factory.mktemp("other")) as client:
+        calibrated(
+            client,
+            model=digits("model.onnx"),
+            calibration=digits("evaluation.npz"),
+            config='{"name": "here", "bins": 3, "top_k": [1, 2, 3, 5]}',
+        )
+        yield client
+
+
+@pytest.mark.parametrize(
+    "config", quick({json.dumps(config): config for config in CONFIGS}, json.dumps(CONFIGS[1]))
+)
+def test_another_service_answers_alike(client, other, config: dict) -> None:
+    made = calibrated(
+        client,
+        model=digits("model.onnx"),
+        calibration=digits("calibration.npz"),
+        config=json.dumps({"name": "digits"} | config),
+    )
+    document = exported(client, made["id"])
+    # As a program would send it that writes 1 for 1.0, and the keys in another order.
+    sent = json.dumps(document, sort_keys=True).replace(".0,", ",")
+
+    answer = other.post(
+        "/calibrations/import", content=sent, headers={"Content-Type": "application/json"}
+    )
+
+    assert answer.status_code == CREATED, answer.text
+    there = answer.json()
+    assert (there["name"], there["status"]) == ("digits", "succeeded")
+    assert there["finished_at"] is not None
+    rows = digits_set()["inputs"].tolist()
+    assert answers(other, there["id"], inputs=rows) == answers(client, made["id"], inputs=rows)
+    again = exported(other, there["id"])
+    assert again["content_sha256"] == document["content_sha256"]
+    assert again["tables"] == document["tables"]
+    for name in ("serve", "accuracy"):
+        assert there[name] == made[name]
+    for name in ("top_k", "classes", "selective", "ood", "lookup", "interval", "serve"):
+        expected = made["serve"] if name == "serve" else made["config"][name]
+        assert there["config"][name] == expected
+
+
+@pytest.mark.parametrize("kind", ["logits", "probabilities"])
+def test_outputs_alone_need_no_model(client, other, kind: str) -> None:
+    rng = np.random.default_rng(3)
+    logits = rng.normal(size=(400, 6)) * 2
+    values = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    labels = np.array([rng.choice(6, p=row) for row in values])
+    own = -np.log(values.max(axis=1)) + rng.normal(size=400) * 0.1
+    scores = {"logits": logits, "probabilities": values}[kind]
+    made = calibrated(
+        client,
+        calibration=npz(**{kind: scores, "labels": labels, "uncertainty_own": own}),
+        config='{"name": "own", "measures": ["supplied:own", "entropy"], "bins": 7, '
+        '"serve": {"1": "supplied:own"}}',
+    )
+    there = imported(other, exported(client, made["id"]))
+
+    assert there["model"] is None
+    rows = {kind: scores[:50].tolist(), "supplied": {"own": own[:50].tolist()}}
+    assert answers(other, there["id"], **rows) == answers(client, made["id"], **rows)
+
+
+def test_measures_of_repeated_runs_come_with_their_plan(client) -> None:
+    """The masks of the passes are fixed by the plan: another plan would be another measure."""
+    sets = labelled_sets()
+    config = {
+        "name": "passes",
+        "measures": ["dropout_variance", "entropy"],
+        "serve": {"1": "dropout_variance"},
+        "dropout": {"passes": 4},
+    }
+    made = calibrate_models(
+        client, [model_file("hidden_dropout_cnn.onnx")], config, calibration=as_file(sets)
+    ).json()
+    assert made["status"] == "succeeded", made["error"]
+    document = exported(client, made["id"])
+    assert [plan["passes"] for plan in document["model"]["passes"]] == [4]
+
+    there = imported(client, document, name="elsewhere")
+
+    rows = sets["evaluation_inputs"][:40].tolist()
+    assert answers(client, there["id"], inputs=rows) == answers(client, made["id"], inputs=rows)
+
+    def more_passes(found: dict) -> None:
+        found["model"]["passes"][0]["passes"] = 7
+
+    def no_plan(found: dict) -> None:
+        found["model"]["passes"] = []
+
+    for change in (more_passes, no_plan):
+        answer = client.post("/calibrations/import", json=changed(document, change))
+        assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+        (violation,) = answer.json()["errors"]
+        assert violation["location"] == "document.serve.1"
+        assert "dropout_variance" in violation["message"]
+
+
+def test_members_of_an_ensemble_are_known_by_their_digests(client) -> None:
+    files = [model_file(f"member_{i}.onnx") for i in range(3)]
+    sets = labelled_sets()
+    config = {"name": "ensemble", "measures": ["ensemble_variance", "entropy"]}
+    made = calibrate_models(client, files, config, calibration=as_file(sets)).json()
+    assert made["status"] == "succeeded", made["error"]
+    document = exported(client, made["id"])
+
+    there = imported(client, document)
+
+    rows = sets["evaluation_inputs"][:40].tolist()
+    assert answers(client, there["id"], inputs=rows) == answers(client, made["id"], inputs=rows)
+    answer = client.post(
+        "/calibrations/import",
+        json=changed(document, lambda found: found["model"]["members"].reverse()),
+    )
+    assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert answer.json()["errors"][0]["location"] == "document.model.members"
+
+
+def test_names_and_versions(client, digits_calibration) -> None:
+    document = exported(client, digits_calibration["id"])
+    newest = client.get("/calibrations", params={"name": "digits"}).json()["calibrations"][0]
+
+    assert imported(client, document)["version"] == newest["version"] + 1
+    assert imported(client, document, name="renamed")["name"] == "renamed"
+    assert imported(client, document, name="renamed")["version"] == 2
+    refused = client.post(
+        "/calibrations/import", json=document, params={"name": digits_calibration["id"]}
+    )
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    assert refused.json()["errors"][0]["location"] == "name"
+
+
+def test_the_report_says_that_nothing_was_judged(client, digits_calibration) -> None:
+    there = imported(client, exported(client, digits_calibration["id"]), name="judged")
+    asked = {"calibration": there["id"]}
+    report = client.get("/report", params=asked).json()
+    original = client.get("/report", params={"calibration": digits_calibration["id"]}).json()
+
+    assert report["warnings"] == there["warnings"]
+    assert "nothing was judged" in report["warnings"][0]
+    for k, event in report["events"].items():
+        assert event["accuracy"] == original["events"][k]["accuracy"]
+        assert (event["verdict"], event["oracle"], event["baselines"]) == (None, None, {})
+        for name, found in event["measures"].items():
+            assert (found["scores"], found["evaluation"]) == ({}, None)
+            assert found["bins"] == original["events"][k]["measures"][name]["bins"]
+        for row in event["comparison"]:
+            assert row["nll"] == {"value": None, "std": None, "pooled": False, "evaluation": None}
+    assert report["model_scores"] == {}
+    imported_from = report["provenance"]["data"]["imported"]
+    assert imported_from["id"] == digits_calibration["id"]
+    for written in ("csv", "markdown"):
+        answer = client.get("/report", params=asked | {"format": written})
+        assert answer.status_code == OK, answer.text
+        assert "None" not in answer.text
+    both = {"calibration": [there["id"], digits_calibration["id"]]}
+    compared = client.get("/report", params=both).json()["comparisons"][0]
+    assert all("share no score" in sentence for sentence in compared["sentences"])
+
+
+def test_what_needs_samples_is_refused(client, digits_calibration) -> None:
+    there = imported(client, exported(client, digits_calibration["id"]), name="bare")
+    parts = {"evaluation": ("e.npz", digits("evaluation.npz")), "name": (None, "later")}
+
+    refit = client.post(f"/calibrations/{there['id']}/refit", json={"bins": 5})
+    judged = client.post(f"/calibrations/{there['id']}/evaluations", files=parts)
+
+    for answer in (refit, judged):
+        assert answer.status_code == CONFLICT
+        assert "bare@1 was imported" in answer.json()["detail"]
+        assert "no records" in answer.json()["detail"]
+
+
+def test_it_outlives_the_calibration_whose_model_it_shares(database_url, tmp_path) -> None:
+    rows = digits_set()["inputs"][:20].tolist()
+    with service_on(tmp_path, database_url=database_url) as client:
+        source = calibrated(
+            client, model=digits("model.onnx"), calibration=digits("calibration.npz")
+        )
+        expected = answers(client, source["id"], inputs=rows)
+        document = exported(client, source["id"])
+        there = imported(client, document)
+        assert client.delete(f"/calibrations/{source['id']}").is_success
+        assert len(kept_files(tmp_path)) == 1, "the model, and no samples"
+
+    with service_on(tmp_path, database_url=database_url) as client:
+        assert answers(client, there["id"], inputs=rows) == expected
+        second = imported(client, document)
+        assert client.delete(f"/calibrations/{there['id']}").is_success
+        assert answers(client, second["id"], inputs=rows) == expected
+        assert client.delete(f"/calibrations/{second['id']}").is_success
+        assert kept_files(tmp_path) == []
+        answer = client.post("/calibrations/import", json=document)
+        assert answer.status_code == httpx.codes.NOT_FOUND

@@ -1,0 +1,253 @@
+"""Invalid bins documents are refused by one rule at one location."""
+
+import json
+from collections.abc import Callable
+
+import httpx
+import pytest
+from bins_documents import Document, changed, exported
+from running_service import digits
+from uploads import calibrated
+
+UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
+
+
+@pytest.fixture(scope="module")
+def document(client, digits_calibration) -> Document:
+    return exported(client, digits_calibration["id"])
+
+
+@pytest.fixture(scope="module")
+def outputs(client) -> Document:
+    made = calibrated(
+        client,
+        calibration=digits("calibration_logits.csv"),
+        config='{"name": "outputs", "lookup": "interpolated", "measures": ["energy", "margin"]}',
+    )
+    return exported(client, made["id"])
+
+
+def put(path: str, value: object) -> Callable[[Document], None]:
+    """Return the change that puts a value at a path, such as ``tables.0.event``."""
+
+    def change(found: Document) -> None:
+        *above, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+        for part in above:
+            found = found[part]
+        found[last] = value
+
+    return change
+
+
+def both(path: str, value: object, twin: str) -> Callable[[Document], None]:
+    def change(found: Document) -> None:
+        put(path, value)(found)
+        put(twin, value)(found)
+
+    return change
+
+
+def refused(client: httpx.Client, document: Document, status: int = UNPROCESSABLE) -> dict:
+    """Return the one violation that the document is refused for; nothing is made of it."""
+    before = client.get("/calibrations", params={"limit": 200}).json()["calibrations"]
+    answer = client.post("/calibrations/import", json=document)
+    assert answer.status_code == status, answer.text
+    assert client.get("/calibrations", params={"limit": 200}).json()["calibrations"] == before
+    (violation,) = answer.json()["errors"]
+    return violation
+
+
+BIN = "tables.0.bins.1"
+
+
+@pytest.mark.parametrize(
+    ("change", "location", "says"),
+    [
+        (put("schema", "howsure.bins/2"), "schema", "'howsure.bins/1'"),
+        (put("schema", None), "schema", "got none"),
+        (put("extra", 1), "extra", "there is no such key"),
+        (put("classes", 3), "classes", "a list"),
+        (put("model_sha256", "A" * 64), "model_sha256", "64 hexadecimal digits"),
+        (put("model_sha256", None), "model", "null"),
+        (put("data.kind", "logits"), "data.kind", "'inputs'"),
+        (put("calibration.name", "a b"), "calibration.name", "A-Z"),
+        (put("tables.0.measure", "surprise"), "tables[0].measure", "unknown measure"),
+        (put("tables.0.event", 3), "tables[0].event", "top_k"),
+        (put("tables.1.measure", "entropy"), "tables[0].measure", "two tables"),
+        (put("tables.0.served", False), "serve", "served table"),
+        (put("top_k", [5, 1]), "top_k", "rising"),
+        (put("classes", ["a", "b", "c"]), "top_k", "certain"),
+        (put(f"{BIN}.hits", 61), f"{BIN}.hits", "at most"),
+        (put(f"{BIN}.hits", -1), f"{BIN}.hits", "from 0"),
+        (put(f"{BIN}.count", 10.5), f"{BIN}.count", "an integer"),
+        (put(f"{BIN}.probability", 0.1), f"{BIN}.probability", "interval"),
+        (put(f"{BIN}.probability", 1.0), f"{BIN}.probability", "below 1"),
+        (put(f"{BIN}.interval", [0.9, 1.5]), f"{BIN}.interval[1]", "to 1"),
+        (put(f"{BIN}.weight", 0.2), f"{BIN}.weight", "expected 0.1"),
+        (put(f"{BIN}.odds_ratio", 2.0), f"{BIN}.odds_ratio", "leave it out"),
+        (put(f"{BIN}.lower", 1.0), f"{BIN}.lower", "where the bin before ends"),
+        (put("tables.0.bins.0.lower", -1.0), "tables[0].bins[0].lower", "null"),
+        (put("tables.0.bins.9.upper", 99.0), "tables[0].bins[9].upper", "last bin"),
+        (
+            both(f"{BIN}.upper", 0.0, "tables.0.bins.2.lower"),
+            f"{BIN}.upper",
+            "edges must ascend",
+        ),
+        (both(f"{BIN}.upper", 0.1, "tables.0.bins.2.lower"), f"{BIN}.upper", "float32"),
+        (both(f"{BIN}.upper", 1e39, "tables.0.bins.2.lower"), f"{BIN}.upper", "float32"),
+        (put("tables.0.requested_bins", 9), "tables[0].quantile_bins", "requested_bins"),
+        (put("data.samples", 601), "tables[0].bins[0].weight", "follows"),
+        (put("out_of_distribution.threshold", 0.1), "out_of_distribution.threshold", "float32"),
+        (put("selective.1.max_risk", 0.05), "selective", "twice"),
+        (put("tables.0.interval.method", "guess"), "tables[0].interval.method", "unknown method"),
+        (put("tables.0.prior.accuracy", 1.0), "tables[0].prior.accuracy", "below 1"),
+        (put("model.outputs.0.name", "other"), "model.outputs", "calibrate that model"),
+        (put("model.companions", {"w.bin": "0" * 64}), "model.companions", "external weights"),
+        (put("model.averaged", True), "model.averaged", "mean"),
+        (put("model.passes", [{"measure": "dropout_variance"}]), "model.passes", "plan"),
+        (put("classes", [*"abcdefghijk"]), "classes", "expected 10"),
+        (put("tables", []), "tables", "a list of 1 to"),
+    ],
+)
+def test_one_rule_is_broken(client, document, change, location: str, says: str) -> None:
+    found = refused(client, changed(document, change))
+
+    place = location.replace("tables.0.bins.1", "tables[0].bins[1]")
+    assert found["location"] == f"document.{place}"
+    assert says in found["message"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("calibration.name", "another"),
+        put(f"{BIN}.weight", None),
+        put("calibration", {"name": "plain"}),
+    ],
+)
+def test_what_is_no_content_may_change(client, document, change) -> None:
+    """The digest does not cover names, nor numbers that follow from others."""
+    sent = changed(document, change, sign=False)
+
+    answer = client.post("/calibrations/import", json=sent)
+
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("data_sha256", "0" * 64),
+        put("classes.0", "nought"),
+        put("out_of_distribution.level", 0.9),
+        put("selective.0.coverage", 0.5),
+        put(f"{BIN}.probability", 0.9991),
+        put(f"{BIN}.mean_uncertainty", 0.25),
+        put("tables.0.prior.degenerate", True),
+        put("content_sha256", "0" * 64),
+    ],
+)
+def test_content_that_was_changed_is_noticed(client, document, change) -> None:
+    def without_odds(found: Document) -> None:
+        for row in found["tables"][0]["bins"]:
+            del row["odds_ratio"]
+        change(found)
+
+    found = refused(client, changed(document, without_odds, sign=False))
+
+    assert found["location"] == "document.content_sha256"
+    assert "changed after it was exported" in found["message"]
+
+
+def test_a_model_that_is_not_here_is_named(client, document) -> None:
+    found = refused(
+        client,
+        changed(document, put("model_sha256", "0123456789abcdef" * 4)),
+        status=httpx.codes.NOT_FOUND,
+    )
+
+    assert found["location"] == "document.model_sha256"
+    assert "0123456789abcdef" * 4 in found["message"]
+    assert "POST /calibrate" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("event", "measure", "location"),
+    [("1", "dropout_variance", "serve.1"), ("5", "output:other", "serve.5")],
+)
+def test_a_measure_that_the_stored_model_does_not_give(
+    client, document, event: str, measure: str, location: str
+) -> None:
+    def serve(found: Document) -> None:
+        served = next(t for t in found["tables"] if t["event"] == int(event) and t["served"])
+        served["measure"] = found["serve"][event] = measure
+
+    found = refused(client, changed(document, serve))
+
+    assert found["location"] == f"document.{location}"
+    assert measure in found["message"]
+
+
+def test_events_that_the_stored_model_was_not_prepared_for(client, document) -> None:
+    def move(found: Document) -> None:
+        found["top_k"] = [1, 4]
+        found["serve"]["4"] = found["serve"].pop("5")
+        for table in found["tables"]:
+            table["event"] = {1: 1, 5: 4}[table["event"]]
+
+    found = refused(client, changed(document, move))
+
+    assert found["location"] == "document.top_k"
+    assert "[1, 5]" in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "location", "says"),
+    [
+        (put("tables.0.measure", "gradient_norm"), "tables[0].measure", "ONNX model"),
+        (put("tables.0.measure", "output:x"), "tables[0].measure", "ONNX model"),
+        (put("data.kind", "probabilities"), "tables[0].measure", "needs logits"),
+        (put("tables.0.bins.1.mean_uncertainty", None), "mean_uncertainty", "interpolated"),
+        (put("tables.0.bins.1.mean_uncertainty", -99.0), "mean_uncertainty", "interpolated"),
+    ],
+)
+def test_without_a_model(client, outputs, change, location: str, says: str) -> None:
+    found = refused(client, changed(outputs, change))
+
+    assert found["location"].endswith(location)
+    assert says in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("content", "media_type", "status"),
+    [
+        (b"{", "application/json", 400),
+        (b"\xff", "application/json", 400),
+        (b'{"schema":' + b"[" * 100_000, "application/json", 400),
+        (b"[" * 100_000, "application/json", 422),
+        (b"[]", "application/json", 422),
+        (b"1", "application/json", 422),
+        (b"{}", "application/json", 422),
+        (b'{"schema": "howsure.bins/1"}', "application/json", 422),
+        (b'{"schema": {"a": NaN}}', "application/json", 400),
+        (b"{}", "text/csv", 415),
+        (b" " * (8 * 1024**2 + 1), "application/json", 413),
+    ],
+)
+def test_bodies_that_are_no_document(client, content: bytes, media_type: str, status: int) -> None:
+    answer = client.post(
+        "/calibrations/import", content=content, headers={"Content-Type": media_type}
+    )
+
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.json()["errors"]
+
+
+def test_numbers_that_are_not_finite(client, document) -> None:
+    for word in ("NaN", "Infinity", "1e999"):
+        text = json.dumps(document).replace('"threshold": 0.', f'"threshold": {word}, "x": 0.', 1)
+        answer = client.post(
+            "/calibrations/import", content=text, headers={"Content-Type": "application/json"}
+        )
+        assert answer.status_code in (400, 422), answer.text

@@ -1,0 +1,200 @@
+"""Calibration over HTTP, on the digits example."""
+
+import csv
+import io
+import json
+
+import httpx
+import numpy as np
+import pytest
+from predict_bodies import npz
+from running_service import calibrate, digits, kept_files
+from uploads import calibrated, quick_config
+
+
+def test_resource_says_what_was_found(digits_calibration) -> None:
+    found = digits_calibration
+
+    assert found["name"] == "digits"
+    assert found["version"] == 1
+    assert found["progress"] is None
+    assert found["error"] is None
+    assert found["finished_at"] >= found["created_at"]
+    assert found["config"]["top_k"] == [1, 5]
+    assert found["config"]["bins"] == 10
+    assert found["model"]["inputs"] == [{"name": "inputs", "dtype": "float32", "shape": [None, 64]}]
+    assert found["model"]["output"]["name"] == "logits"
+    assert found["model"]["output"]["kind"] == "logits"
+    assert found["model"]["classes"] == 10
+    assert found["model"]["provider"] == "CPUExecutionProvider"
+    assert len(found["model"]["sha256"]) == 64
+    assert found["data"]["samples"] == 600
+    assert sum(found["data"]["class_counts"]) == 600
+    assert found["data"]["evaluation_samples"] == 600
+    assert "onnxruntime-gpu" in found["versions"] or "onnxruntime" in found["versions"]
+    assert set(found["serve"]) == {"1", "5"}
+
+
+def test_accuracy_is_counted_from_the_labels(digits_calibration) -> None:
+    rows = list(csv.DictReader(io.StringIO(digits("calibration_logits.csv").decode())))
+    logits = np.array([[float(row[f"logit_{i}"]) for i in range(10)] for row in rows])
+    labels = np.array([int(row["label"]) for row in rows])
+    ranked = np.argsort(-logits, axis=1, kind="stable")
+
+    for k in (1, 5):
+        right = (ranked[:, :k] == labels[:, None]).any(axis=1).mean()
+        assert digits_calibration["accuracy"][str(k)] == pytest.approx(right, abs=1e-12)
+
+
+def test_accepted_at_once_without_prefer(client) -> None:
+    parts = [
+        ("model", ("m.onnx", digits("model.onnx"))),
+        ("calibration", ("c.npz", digits("calibration.npz"))),
+    ]
+    answer = client.post("/calibrate", files=parts)
+
+    assert answer.status_code == httpx.codes.ACCEPTED
+    assert answer.json()["status"] in ("queued", "running", "succeeded")
+    assert answer.headers["location"] == f"/calibrations/{answer.json()['id']}"
+    waited = wait_until_finished(client, answer.json()["id"])
+    assert waited["status"] == "succeeded"
+
+
+def wait_until_finished(client: httpx.Client, calibration_id: str) -> dict:
+    for _ in range(600):
+        found = client.get(f"/calibrations/{calibration_id}").json()
+        if found["status"] not in ("queued", "running"):
+            return found
+    pytest.fail("the calibration did not end")
+
+
+def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> None:
+    rows = list(csv.DictReader(io.StringIO(digits("calibration_logits.csv").decode())))
+    logits = np.array([[row[f"logit_{i}"] for i in range(10)] for row in rows], dtype=np.float32)
+    labels = np.array([int(row["label"]) for row in rows])
+    config = {"name": "outputs", "bins": 10}
+    made = calibrated(client, config, calibration=npz(logits=logits, labels=labels))
+    assert made["model"] is None
+
+    theirs = client.get(f"/calibrations/{digits_calibration['id']}/bins").json()["tables"]
+    ours = client.get(f"/calibrations/{made['id']}/bins").json()["tables"]
+    for one, other in zip(ours, theirs, strict=True):
+        assert (one["event"], one["measure"]) == (other["event"], other["measure"])
+        counts = [(b["count"], b["hits"], b["probability"], b["interval"]) for b in one["bins"]]
+        assert counts == [
+            (b["count"], b["hits"], b["probability"], b["interval"]) for b in other["bins"]
+        ]
+
+
+def test_versions_are_never_reused(client) -> None:
+    def make() -> dict:
+        data = digits("calibration_logits.csv")
+        return calibrated(client, quick_config(name="again"), calibration=data)
+
+    first, second = make(), make()
+    assert (first["version"], second["version"]) == (1, 2)
+    assert client.delete(f"/calibrations/{second['id']}").status_code == httpx.codes.NO_CONTENT
+    assert make()["version"] == 3
+    assert client.get("/calibrations/again@1").json()["id"] == first["id"]
+    assert client.get("/calibrations/again@2").status_code == httpx.codes.NOT_FOUND
+
+
+def test_delete_leaves_nothing(service) -> None:
+    made = calibrated(
+        service.client,
+        quick_config(),
+        model=digits("model.onnx"),
+        calibration=digits("calibration.npz"),
+    )
+    assert any(made["id"] in path for path in kept_files(service.folder))
+
+    service.client.delete(f"/calibrations/{made['id']}")
+
+    assert not any(made["id"] in path for path in kept_files(service.folder))
+    assert service.client.get(f"/calibrations/{made['id']}").status_code == httpx.codes.NOT_FOUND
+    body = {"calibration": made["id"], "inputs": [[0.0] * 64]}
+    assert service.client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
+
+
+def test_list_pages_newest_first(client) -> None:
+    data = digits("calibration_logits.csv")
+    for _ in range(3):
+        calibrated(client, quick_config(name="paged"), calibration=data)
+    seen, cursor = [], None
+    while True:
+        params = {"name": "paged", "limit": 2} | ({"cursor": cursor} if cursor else {})
+        page = client.get("/calibrations", params=params).json()
+        seen += [row["version"] for row in page["calibrations"]]
+        cursor = page["next_cursor"]
+        if cursor is None:
+            break
+    assert seen == [3, 2, 1]
+    found = client.get("/calibrations", params={"status": "failed", "name": "paged"}).json()
+    assert found["calibrations"] == []
+
+
+def test_a_row_the_model_cannot_answer_fails_the_calibration(service) -> None:
+    """Only a run over all rows finds it: the calibration ends `failed` and says which row."""
+    rng = np.random.default_rng(1)
+    images = rng.integers(0, 17, (600, 64)).astype(np.float32)
+    images[500] = 3e38  # finite, but its logits overflow
+    answer = calibrate(
+        service.client,
+        model=digits("model.onnx"),
+        calibration=npz(inputs=images, labels=np.arange(600) % 10),
+    )
+    found = answer.json()
+    assert found["status"] == "failed"
+    assert "500" in json.dumps(found["error"])
+    left = [path for path in kept_files(service.folder) if found["id"] in path]
+    assert [path.rpartition("/")[2] for path in left] == ["model-0"]
+    body = {"calibration": found["id"], "inputs": [[0.0] * 64]}
+    assert service.client.post("/predict", json=body).status_code == httpx.codes.CONFLICT
+
+
+def test_config_reaches_the_tables(client) -> None:
+    config = {
+        "name": "options",
+        "top_k": [1, 3],
+        "measures": ["margin", "entropy"],
+        "serve": {"1": "margin", "3": "entropy"},
+        "bins": 6,
+        "lookup": "interpolated",
+        "interval": {"method": "hoeffding", "level": 0.9},
+        "classes": [f"digit {i}" for i in range(10)],
+    }
+    found = calibrated(
+        client, config, model=digits("model.onnx"), calibration=digits("calibration.npz")
+    )
+    assert found["serve"] == {"1": "margin", "3": "entropy"}
+    tables = client.get("/calibrations/options/bins").json()["tables"]
+    assert {(t["event"], t["measure"]) for t in tables} == {
+        (k, m) for k in (1, 3) for m in ("margin", "entropy")
+    }
+    for table in tables:
+        assert table["lookup"] == "interpolated"
+        assert table["requested_bins"] == 6
+        probabilities = [b["probability"] for b in table["bins"]]
+        assert probabilities == sorted(probabilities, reverse=True)
+    row = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:1].tolist()
+    prediction = client.post("/predict", json={"calibration": "options", "inputs": row}).json()
+    assert prediction["predictions"][0]["label"].startswith("digit ")
+    assert set(prediction["predictions"][0]) >= {"top1", "top3"}
+
+
+def test_two_classes_leave_out_top5(client) -> None:
+    rng = np.random.default_rng(2)
+    logits = rng.normal(size=(100, 2)) * 2
+    answer = calibrate(
+        client, calibration=npz(logits=logits, labels=(rng.random(100) < 0.5).astype(int))
+    )
+    found = answer.json()
+    assert found["config"]["top_k"] == [1]
+    assert any("Top-5" in warning for warning in found["warnings"])
+
+
+def test_cancel_a_finished_calibration_is_a_conflict(client, digits_calibration) -> None:
+    answer = client.post(f"/calibrations/{digits_calibration['id']}/cancel")
+
+    assert answer.status_code == httpx.codes.CONFLICT
+    assert answer.headers["content-type"] == "application/problem+json"

@@ -1,0 +1,274 @@
+"""All formats of a set give the same calibration, evaluation and predictions."""
+
+import io
+import json
+import tarfile
+import zipfile
+from collections.abc import Mapping
+from typing import Any
+
+import httpx
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+from pass_service import labelled_sets, model_file
+from picture_files import encoded as picture_file
+from predict_bodies import npy, npz, send
+from running_service import DIGITS, digits
+from uploads import evaluate
+
+ROWS = np.load(DIGITS / "calibration.npz")["inputs"].astype(np.float32)
+LABELS = np.load(DIGITS / "calibration.npz")["labels"]
+FEATURES = [f"pixel {i}" for i in range(ROWS.shape[1])]
+CONFIG: dict[str, Any] = {"bins": 4, "folds": 2, "measures": ["margin"], "selective": []}
+FEW = slice(0, 40)
+
+GREYS = labelled_sets()
+PIXELS = (GREYS["calibration_inputs"][:300] * 16).astype(np.uint8).transpose(0, 2, 3, 1)
+SHOWN = GREYS["calibration_labels"][:300]
+GREY = {"preprocessing": {"colour": "grey", "scale": 1 / 16}}
+
+
+def csv(rows: np.ndarray, labels: np.ndarray | None) -> bytes:
+    names = FEATURES if labels is None else [*FEATURES, "label"]
+    lines = [",".join(names)]
+    for position, row in enumerate(rows):
+        cells = [repr(float(value)) for value in row]
+        lines.append(",".join(cells if labels is None else [*cells, str(labels[position])]))
+    return "\n".join(lines).encode()
+
+
+def parquet(columns: Mapping[str, Any], names: Mapping[str, Any] | None = None) -> bytes:
+    table = pa.table(dict(columns))
+    if names is not None:
+        told = json.dumps({"info": {"features": names}})
+        table = table.replace_schema_metadata({"huggingface": told})
+    file = io.BytesIO()
+    pa_parquet.write_table(table, file, row_group_size=64)
+    return file.getvalue()
+
+
+def features(rows: np.ndarray, labels: np.ndarray | None) -> bytes:
+    columns = {name: rows[:, i] for i, name in enumerate(FEATURES)}
+    return parquet(columns if labels is None else {**columns, "label": labels})
+
+
+def lists(rows: np.ndarray, labels: np.ndarray | None) -> bytes:
+    flat = pa.array(rows.reshape(-1))
+    columns = {"x": pa.FixedSizeListArray.from_arrays(flat, rows.shape[1])}
+    columns["id"] = pa.array(np.arange(len(rows)))
+    return parquet(columns if labels is None else {**columns, "label": pa.array(labels)})
+
+
+def pngs(pixels: np.ndarray) -> list[bytes]:
+    return [picture_file(grey[..., 0], "PNG") for grey in pixels]
+
+
+def members(pixels: np.ndarray, labels: np.ndarray | None) -> dict[str, bytes]:
+    shown = labels if labels is not None else [None] * len(pixels)
+    return {
+        f"{i:04}.png" if label is None else f"{label}/{i:04}.png": content
+        for i, (content, label) in enumerate(zip(pngs(pixels), shown, strict=True))
+    }
+
+
+def zipped(pixels: np.ndarray, labels: np.ndarray | None) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, content in members(pixels, labels).items():
+            archive.writestr(name, content)
+    return file.getvalue()
+
+
+def tarred(pixels: np.ndarray, labels: np.ndarray | None) -> bytes:
+    """Return a WebDataset shard."""
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        for i, content in enumerate(pngs(pixels)):
+            pair = {f"{i:04}.png": content}
+            if labels is not None:
+                pair[f"{i:04}.cls"] = str(labels[i]).encode()
+            for name, data in pair.items():
+                member = tarfile.TarInfo(name)
+                member.size = len(data)
+                archive.addfile(member, io.BytesIO(data))
+    return file.getvalue()
+
+
+def pictures_in_parquet(pixels: np.ndarray, labels: np.ndarray | None) -> bytes:
+    """Return what the library `datasets` writes of pictures and a ClassLabel."""
+    kind = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
+    cells = [{"bytes": content, "path": f"{i}.png"} for i, content in enumerate(pngs(pixels))]
+    columns = {"image": pa.array(cells, kind)}
+    told = {"image": {"_type": "Image"}}
+    if labels is None:
+        return parquet(columns, told)
+    told["label"] = {"names": [str(i) for i in range(10)], "_type": "ClassLabel"}
+    return parquet({**columns, "label": labels}, told)
+
+
+ROW_FILES = {
+    "csv": (csv, "text/csv", {}),
+    "parquet": (features, "application/vnd.apache.parquet", {}),
+    "lists": (lists, "application/vnd.apache.parquet", {"columns": {"inputs": "x"}}),
+}
+PICTURE_FILES = {
+    "zip": (zipped, "application/zip"),
+    "tar": (tarred, "application/x-tar"),
+    "parquet": (pictures_in_parquet, "application/vnd.apache.parquet"),
+}
+
+
+def calibrated(
+    client: httpx.Client, model: bytes, name: str, config: Mapping[str, Any], **sets: bytes
+) -> dict[str, Any]:
+    """Calibrate; parts are named by keywords."""
+    parts: list[tuple[str, Any]] = [("model", ("model.onnx", model))]
+    parts += [(part, (part, content)) for part, content in sets.items()]
+    parts.append(("config", (None, json.dumps(CONFIG | {"name": name} | dict(config)))))
+    answer = client.post("/calibrate", files=parts, headers={"Prefer": "wait=60"})
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    found: dict[str, Any] = answer.json()
+    assert found["status"] == "succeeded", found["error"]
+    return found
+
+
+def tables(client: httpx.Client, name: str) -> list[Any]:
+    """Return the bins, but for what depends on the bytes of a row: which of equal ones is where."""
+    return [table["bins"] for table in client.get(f"/calibrations/{name}/bins").json()["tables"]]
+
+
+def answers(client: httpx.Client, name: str, media_type: str, content: bytes) -> list[Any]:
+    answer = send(client, name, content, {"Content-Type": media_type})
+    assert answer.status_code == httpx.codes.OK, answer.text
+    return answer.json()["predictions"]
+
+
+@pytest.fixture(scope="module")
+def rows_in_npz(client: httpx.Client) -> list[Any]:
+    """Rows as they have always been: their bins, and answers to a few of them."""
+    npz_set = npz(inputs=ROWS, labels=LABELS)
+    calibrated(client, digits("model.onnx"), "rows", {}, calibration=npz_set)
+    return answers(client, "rows", "application/x-npz", npz(inputs=ROWS[FEW]))
+
+
+@pytest.fixture(scope="module")
+def pixels_in_npz(client: httpx.Client) -> list[Any]:
+    npz_set = npz(pixels=PIXELS, labels=SHOWN)
+    calibrated(client, model_file("small_cnn.onnx"), "pixels", GREY, calibration=npz_set)
+    return answers(client, "pixels", "application/x-npz", npz(pixels=PIXELS[FEW]))
+
+
+@pytest.mark.parametrize("kind", ROW_FILES)
+def test_tables_of_inputs(client, rows_in_npz, kind):
+    write, media_type, config = ROW_FILES[kind]
+    name = f"rows-{kind}"
+    found = calibrated(
+        client,
+        digits("model.onnx"),
+        name,
+        config,
+        calibration=write(ROWS, LABELS),
+        evaluation=write(ROWS[FEW], LABELS[FEW]),
+    )
+    assert found["data"]["samples"] == len(ROWS)
+    assert found["data"]["evaluation_samples"] == 40
+    assert tables(client, name) == tables(client, "rows")
+    assert answers(client, name, media_type, write(ROWS[FEW], None)) == rows_in_npz
+    # Labels in what is asked are left out of it.
+    assert answers(client, name, media_type, write(ROWS[FEW], LABELS[FEW])) == rows_in_npz
+
+
+def test_a_label_by_another_name_is_not_asked_for_again(client, rows_in_npz):
+    named = csv(ROWS, LABELS).replace(b"label", b"digit", 1)
+    config = {"columns": {"inputs": FEATURES, "label": "digit"}}
+    calibrated(client, digits("model.onnx"), "called-otherwise", config, calibration=named)
+    assert answers(client, "called-otherwise", "text/csv", csv(ROWS[FEW], None)) == rows_in_npz
+    beside = csv(ROWS[FEW], LABELS[FEW]).replace(b"label", b"digit", 1)
+    assert answers(client, "called-otherwise", "text/csv", beside) == rows_in_npz
+
+
+def test_a_pair_of_arrays(client, rows_in_npz):
+    calibrated(
+        client,
+        digits("model.onnx"),
+        "pair",
+        {},
+        calibration=npy(ROWS),
+        calibration_labels=npy(LABELS),
+        evaluation=npy(ROWS[FEW]),
+        evaluation_labels=npy(LABELS[FEW]),
+    )
+    assert tables(client, "pair") == tables(client, "rows")
+    labels = npy(LABELS[FEW])
+    made = evaluate(client, "pair", "few", npy(ROWS[FEW]), evaluation_labels=labels)
+    assert made.status_code == httpx.codes.CREATED, made.text
+    assert made.json()["labelled"]
+    assert made.json()["result"]["n_samples"] == 40
+
+
+@pytest.mark.parametrize("kind", PICTURE_FILES)
+def test_archives_of_pictures(client, pixels_in_npz, kind):
+    write, media_type = PICTURE_FILES[kind]
+    name = f"pixels-{kind}"
+    found = calibrated(
+        client,
+        model_file("small_cnn.onnx"),
+        name,
+        GREY,
+        calibration=write(PIXELS, SHOWN),
+        evaluation=write(PIXELS[FEW], SHOWN[FEW]),
+    )
+    assert found["data"]["format"] == kind
+    assert found["config"]["preprocessing"]["colour"] == "grey"
+    assert found["config"]["class_map"] == {str(i): i for i in range(10)}
+    assert tables(client, name) == tables(client, "pixels")
+    assert answers(client, name, media_type, write(PIXELS[FEW], None)) == pixels_in_npz
+    further = evaluate(client, name, "without labels", write(PIXELS[FEW], None))
+    assert further.json()["result"]["n_samples"] == 40, further.text
+
+
+def test_classes_that_order_alone_numbers_must_all_be_there(client):
+    named = np.array([f"digit {label}" for label in SHOWN])
+    some = SHOWN < 9
+    parts = {
+        "model": ("model.onnx", model_file("small_cnn.onnx")),
+        "calibration": ("set", zipped(PIXELS[some], named[some])),
+    }
+    refused = client.post("/calibrate", files=parts, data={"config": json.dumps(GREY)})
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY, refused.text
+    assert "9 classes by name where the model has 10" in refused.json()["detail"]
+    mapped = GREY | {"class_map": {f"digit {i}": i for i in range(10)}}
+    taken = client.post("/calibrate", files=parts, data={"config": json.dumps(mapped)})
+    assert taken.status_code == httpx.codes.ACCEPTED, taken.text
+
+
+def test_folders_in_what_is_asked_mean_nothing(client, pixels_in_npz):
+    asked = zipped(PIXELS[FEW], np.array([f"{i % 2 + 7}" for i in range(40)]))
+    assert answers(client, "pixels", "application/zip", asked) == pixels_in_npz
+
+
+@pytest.mark.parametrize(
+    ("name", "media_type", "content", "status", "told"),
+    [
+        ("rows", "text/csv", b"a,b\n1,2\n", 422, "expected shape [rows, 64]"),
+        ("rows", "text/csv", csv(ROWS[:1], None) + b",x\n", 422, "body"),
+        ("rows", "application/zip", zipped(PIXELS[:2], None), 422, "preprocessing"),
+        ("rows", "application/vnd.apache.parquet", b"PAR1" + bytes(40), 422, "Parquet"),
+        ("rows", "application/x-tar", bytes(2000), 415, "body"),
+        ("pixels", "application/zip", zipped(PIXELS[:2], None)[:-9], 422, "body"),
+        ("pixels", "application/x-tar", tarred(PIXELS[:1], None)[:700], 422, "body"),
+    ],
+)
+def test_what_is_wrong_is_named(
+    client, rows_in_npz, pixels_in_npz, name, media_type, content, status, told
+):
+    answer = send(client, name, content, {"Content-Type": media_type})
+    assert answer.status_code == status, answer.text
+    assert told in answer.text
+
+
+def test_more_rows_than_a_request_may_have(client, rows_in_npz):
+    answer = send(client, "rows", b"x\n" + b"0\n" * 10_001, {"Content-Type": "text/csv"})
+    assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE, answer.text

@@ -1,0 +1,274 @@
+"""Further sets, refits, promotions and comparisons over HTTP."""
+
+import io
+
+import httpx
+import numpy as np
+import pytest
+from running_service import digits, kept_files
+from uploads import calibrated, evaluate, npz, quick_config, refit
+
+CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
+EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
+LATE_NAN = EVALUATION["inputs"].astype(np.float32)
+LATE_NAN[-1, 3] = np.nan
+
+
+@pytest.fixture(scope="module")
+def clean(client, digits_calibration) -> dict:
+    answer = evaluate(client, "digits", "clean half", digits("evaluation.npz"))
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    assert answer.json()["status"] == "succeeded", answer.json()["error"]
+    return answer.json()
+
+
+@pytest.fixture(scope="module")
+def noisy(client, digits_calibration) -> dict:
+    rng = np.random.default_rng(4)
+    pixels = EVALUATION["inputs"] + rng.normal(0, 6, EVALUATION["inputs"].shape)
+    data = npz(inputs=np.clip(pixels, 0, 16).astype(np.float32), labels=EVALUATION["labels"])
+    return evaluate(client, "digits", "noisy", data).json()
+
+
+def test_a_clean_set_is_scored_as_the_evaluation_was(client, clean) -> None:
+    """The same samples, sent with the calibration or afterwards, get the same scores."""
+    report = client.get("/report", params={"calibration": "digits"}).json()
+    for k, event in report["events"].items():
+        for name, found in event["measures"].items():
+            scores = clean["result"]["events"][k]["measures"][name]["scores"]
+            assert scores == pytest.approx(found["evaluation"], rel=1e-12, nan_ok=False)
+    assert clean["labelled"] is True
+    assert clean["data"]["samples"] == 600
+
+
+def test_shift_is_said_in_words(clean, noisy) -> None:
+    assert clean["result"]["shifted"] is False
+    assert noisy["result"]["shifted"] is True
+    assert "shifted" in noisy["result"]["sentence"]
+    for k in ("1",):
+        served = noisy["result"]["events"][k]["served"]
+        scores = [s["result"]["events"][k]["measures"][served]["scores"] for s in (clean, noisy)]
+        assert scores[0]["nll"] < scores[1]["nll"]
+
+
+def test_report_tells_of_further_sets(client, clean, noisy) -> None:
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
+    found = {row["name"]: row for row in report["evaluations"]}
+    assert list(found)[:2] == ["clean half", "noisy"]
+    for resource in (clean, noisy):
+        row, result = found[resource["name"]], resource["result"]
+        assert row["samples"] == resource["data"]["samples"]
+        assert (row["shifted"], row["sentence"]) == (result["shifted"], result["sentence"])
+        for k, event in row["events"].items():
+            served = result["events"][k]["measures"][report["events"][k]["served"]]
+            assert event["scores"] == served["scores"]
+            assert event["discarded"] == served["discarded"]
+    markdown = client.get("/report", params={"calibration": "digits@1", "format": "markdown"}).text
+    assert "## Further sets" in markdown
+    assert noisy["result"]["sentence"] in markdown
+
+
+def test_without_labels_there_are_no_scores(client, digits_calibration) -> None:
+    answer = evaluate(client, "digits", "unlabelled", npz(inputs=EVALUATION["inputs"]))
+    found = answer.json()
+    assert found["status"] == "succeeded", found["error"]
+    assert found["labelled"] is False
+    event = found["result"]["events"]["1"]
+    assert event["accuracy"] is None
+    for measure in event["measures"].values():
+        assert measure["scores"] is None
+        assert sum(measure["occupancy"]) == 600
+    assert found["result"]["shifted"] is False
+
+
+def test_mislabelled_candidates_find_flipped_labels(client, digits_calibration) -> None:
+    rng = np.random.default_rng(6)
+    flipped = rng.choice(600, 12, replace=False)
+    labels = EVALUATION["labels"].copy()
+    labels[flipped] = (labels[flipped] + rng.integers(1, 10, 12)) % 10
+    found = evaluate(
+        client, "digits", "flipped", npz(inputs=EVALUATION["inputs"], labels=labels)
+    ).json()
+    first = [row["index"] for row in found["result"]["mislabelled"]["1"][:12]]
+    assert len(set(first) & set(flipped.tolist())) >= 7
+
+
+def test_evaluations_are_listed_read_and_deleted(client, clean, noisy) -> None:
+    listed = client.get("/calibrations/digits/evaluations").json()["evaluations"]
+    assert {"clean half", "noisy"} <= {found["name"] for found in listed}
+    times = [found["created_at"] for found in listed]
+    assert times == sorted(times)
+
+
+@pytest.mark.parametrize("name", ["a/b", "/", "50% #1?", "x/cancel", "été"])
+def test_every_name_has_an_address(client, digits_calibration, name: str) -> None:
+    answer = evaluate(client, "digits", name, npz(inputs=EVALUATION["inputs"]))
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    where = answer.headers["location"]
+    assert client.get(where).json()["name"] == name
+    assert client.post(f"{where}/cancel").status_code == httpx.codes.CONFLICT
+    assert client.delete(where).status_code == httpx.codes.NO_CONTENT
+    assert client.get(where).status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "status", "part"),
+    [
+        (None, npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        ("", npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        ("..", npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        ("no file", None, 422, "evaluation"),
+        ("other width", npz(inputs=EVALUATION["inputs"][:, :60]), 422, "evaluation"),
+        ("other kind", npz(logits=np.zeros((9, 10))), 422, "evaluation"),
+        (
+            "bad labels",
+            npz(inputs=EVALUATION["inputs"], labels=EVALUATION["labels"] + 1),
+            422,
+            "evaluation.labels",
+        ),
+        ("late NaN", npz(inputs=LATE_NAN), 422, "evaluation.inputs[599]"),
+        ("clean half", digits("evaluation.npz"), 409, ""),
+    ],
+)
+def test_bad_further_sets(service, clean, name, data, status: int, part: str) -> None:
+    before = kept_files(service.folder)
+    answer = evaluate(service.client, "digits", name, data)
+
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert not part or any(e["location"].startswith(part) for e in answer.json()["errors"])
+    assert kept_files(service.folder) == before
+
+
+def test_of_a_set_that_was_judged_records_are_kept_and_no_samples(service, clean) -> None:
+    left = [path for path in kept_files(service.folder) if clean["id"] in path]
+    assert len(left) == 1
+    assert "/evaluation_records-0000000000-" in left[0]
+
+
+def test_refit_is_the_calibration_that_would_have_been(client, digits_calibration) -> None:
+    """Other bins by refit and by a new run of the model give the same tables and scores."""
+    changes = {"bins": 5, "lookup": "interpolated", "interval": {"method": "wilson"}}
+    answer = refit(client, "digits@1", **changes)
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    refitted = answer.json()
+    assert refitted["status"] == "succeeded", refitted["error"]
+    assert refitted["name"] == "digits"
+    assert refitted["version"] > 1
+    assert refitted["refit_of"] == digits_calibration["id"]
+    assert refitted["config"]["bins"] == 5
+
+    anew = calibrated(
+        client,
+        changes | {"name": "anew"},
+        model=digits("model.onnx"),
+        calibration=digits("calibration.npz"),
+        evaluation=digits("evaluation.npz"),
+    )
+    reports = [
+        client.get("/report", params={"calibration": found["id"]}).json()
+        for found in (refitted, anew)
+    ]
+    for report in reports:  # a run of its own takes a time of its own
+        for event in report["events"].values():
+            assert all(row.pop("ms_per_row") > 0 for row in event["comparison"])
+    assert reports[0]["events"] == reports[1]["events"]
+    client.delete(f"/calibrations/{anew['id']}")
+    body = {"calibration": refitted["id"], "inputs": EVALUATION["inputs"][:2].tolist()}
+    assert client.post("/predict", json=body).status_code == httpx.codes.OK
+    client.delete(f"/calibrations/{refitted['id']}")
+    assert client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
+    body["calibration"] = "digits"
+    assert client.post("/predict", json=body).status_code == httpx.codes.OK
+
+
+@pytest.mark.parametrize(
+    ("changes", "status", "part"),
+    [
+        ({}, 422, "body"),
+        ({"seed": 3}, 422, "config.seed"),
+        ({"top_k": [1, 3]}, 422, "config.top_k"),
+        ({"bins": 0}, 422, "config.bins"),
+        ({"serve": {"1": "energy"}}, 422, "config"),
+    ],
+)
+def test_bad_refits(client, digits_calibration, changes, status: int, part: str) -> None:
+    answer = client.post("/calibrations/digits@1/refit", json=changes)
+
+    assert answer.status_code == status, answer.text
+    assert any(e["location"].startswith(part) for e in answer.json()["errors"])
+
+
+def test_promotion_decides_what_a_name_means(client) -> None:
+    data = digits("calibration_logits.csv")
+    for _ in range(2):
+        calibrated(client, quick_config(name="promoted"), calibration=data)
+
+    def meant() -> int:
+        body = {"calibration": "promoted", "logits": [[0.0] * 9 + [1.0]]}
+        return client.post("/predict", json=body).json()["calibration"]["version"]
+
+    def marked() -> list[bool]:
+        page = client.get("/calibrations", params={"name": "promoted"}).json()
+        listed = {row["version"]: row["promoted"] for row in page["calibrations"]}
+        read = [client.get(f"/calibrations/promoted@{v}").json()["promoted"] for v in (1, 2)]
+        assert [listed[1], listed[2]] == read
+        return read
+
+    assert meant() == 2
+    assert marked() == [False, False]
+    promoted = client.post("/calibrations/promoted@1/promote")
+    assert promoted.status_code == httpx.codes.OK
+    assert promoted.json()["promoted"] is True
+    assert meant() == 1
+    assert marked() == [True, False]
+    client.post("/calibrations/promoted@2/promote")
+    assert meant() == 2
+    assert marked() == [False, True]
+
+
+def test_comparison_is_paired_on_a_shared_evaluation_set(client, digits_calibration) -> None:
+    refitted = refit(client, "digits@1", bins=2).json()
+    params = [("calibration", "digits@1"), ("calibration", refitted["id"])]
+    answer = client.get("/report", params=params)
+    assert answer.status_code == httpx.codes.OK, answer.text
+    (comparison,) = answer.json()["comparisons"]
+    event = comparison["events"]["1"]
+    assert event["paired"] is True
+    assert event["differences"]["nll"]["pairs"] == 600
+    reports = answer.json()["calibrations"]
+    nll = [r["events"]["1"]["measures"][r["events"]["1"]["served"]]["evaluation"] for r in reports]
+    assert event["differences"]["nll"]["mean"] == pytest.approx(nll[1]["nll"] - nll[0]["nll"])
+    assert event["differences"]["accuracy"]["mean"] == 0
+    assert "digits@1" in comparison["sentences"][0]
+    client.delete(f"/calibrations/{refitted['id']}")
+
+
+def test_comparison_without_shared_samples(client, digits_calibration) -> None:
+    data = digits("calibration_logits.csv")
+    calibrated(client, quick_config(name="other"), calibration=data)
+    params = [("calibration", "digits@1"), ("calibration", "other")]
+    (comparison,) = client.get("/report", params=params).json()["comparisons"]
+    assert comparison["events"]["1"]["paired"] is False
+
+
+def test_flags_follow_their_thresholds(client, digits_calibration) -> None:
+    report = client.get("/report", params={"calibration": "digits@1"}).json()
+    event = report["events"]["1"]
+    served = event["measures"][event["served"]]
+    threshold = served["ood_thresholds"]["0.99"]
+    accept = {
+        f"{found['target']['max_risk']:g}": found["threshold"] for found in served["selective"]
+    }
+    assert set(accept) == {"0.05", "0.01"}
+    assert accept["0.05"] is not None
+    body = {"calibration": "digits@1", "inputs": CALIBRATION["inputs"].tolist()}
+    predictions = client.post("/predict", json=body).json()["predictions"]
+    flagged = [p["out_of_distribution"] for p in predictions]
+    assert 1 <= sum(flagged) <= 6, "one per cent of the calibration set lies beyond its 99 % point"
+    for prediction in predictions:
+        uncertainty = prediction["top1"]["uncertainty"]
+        assert prediction["out_of_distribution"] == (uncertainty > threshold)
+        for risk, limit in accept.items():
+            expected = None if limit is None else uncertainty > limit
+            assert prediction["abstain"][risk] == expected

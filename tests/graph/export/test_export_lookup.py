@@ -1,0 +1,144 @@
+"""The lookup in the graph is that of `BinTable`: on edges, beside them, and far beyond them."""
+
+import numpy as np
+import pytest
+from calibrated_files import Model, assert_answers, calibrate, write
+from graph_models import make_model, node, opsets, value
+
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.table import BinTable
+from service.graph.description import OutputChoice
+
+ENDLESS = np.float32(np.inf)
+LARGEST = np.finfo(np.float32).max
+CHOICE = OutputChoice("y", "logits", "y", "a test", n_classes=3)
+N_BINS = (1, 2, 20, 1000)
+
+
+def file_of(table, *, opset=17):
+    """Return a file that looks up the input ``u`` itself."""
+    model = make_model(
+        [node("Identity", ["x"], ["y"]), node("Identity", ["u"], ["v"])],
+        inputs=[value("x", ("N", 3)), value("u", ("N",))],
+        outputs=[value("y", ("N", 3)), value("v", ("N",))],
+        opset=opset,
+    )
+    given = Model(model.SerializeToString(), scalars={"output_v": "v"})
+    return write(given, CHOICE, {1: table}, {1: "output_v"})
+
+
+def rows_of(uncertainty):
+    scores = np.random.default_rng(0).normal(size=(len(uncertainty), 3))
+    return {"x": scores.astype(np.float32), "u": uncertainty.astype(np.float32)}
+
+
+def beside(values):
+    """Return the values in float32, and their neighbours on either side."""
+    near = np.asarray(values, dtype=np.float32)
+    return np.concatenate([near, np.nextafter(near, ENDLESS), np.nextafter(near, -ENDLESS)])
+
+
+def random_table(n_bins, lookup, *, center, width):
+    """Return a table of bins so wide, near so large an uncertainty, with any rates and intervals.
+
+    Intervals of an interpolated table need not hold the line between the bins.
+    """
+    rng = np.random.default_rng(n_bins)
+    edges = np.unique((center + width * rng.normal(size=n_bins - 1)).astype(np.float32))
+    outer = [edges.min(initial=center) - width, edges.max(initial=center) + width]
+    knots = np.concatenate([outer[:1], edges.astype(np.float64), outer[1:]])
+    share = rng.uniform(0.1, 0.9, size=len(edges) + 1)
+    rates, half = rng.uniform(size=(2, len(edges) + 1))
+    fitted = fit_bin_table(np.zeros(1, np.float32), np.ones(1, np.bool_), n_bins=1)
+    return BinTable(
+        edges=np.concatenate([[-np.inf], edges, [np.inf]]),
+        counts=np.ones(len(rates)),
+        hits=np.ones(len(rates)),
+        prior=fitted.prior,
+        probability=rates,
+        lower=np.maximum(rates - half / 50, 0),
+        upper=np.minimum(rates + half / 50, 1),
+        mean_uncertainty=knots[:-1] + share * np.diff(knots),
+        requested_bins=n_bins,
+        lookup=lookup,
+    )
+
+
+def probes(table):
+    inner = table.edges[1:-1]
+    rng = np.random.default_rng(1)
+    reach = (float(table.mean_uncertainty[0]) - 1, float(table.mean_uncertainty[-1]) + 1)
+    within = rng.uniform(*np.quantile(table.mean_uncertainty, [0, 1]), size=2000)
+    far = [*reach, 0, -0.0, LARGEST, -LARGEST, 1e-37, -1e-37, 3e-38, 1e30]
+    return np.concatenate([*map(beside, (inner, table.mean_uncertainty, within)), far])
+
+
+@pytest.mark.parametrize("opset", opsets(11, 13, 18, 23))
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize("n_bins", N_BINS)
+def test_every_edge_and_what_lies_beside_it_is_looked_up_alike(n_bins, lookup, opset):
+    table = random_table(n_bins, lookup, center=0.0, width=1.0)
+    assert_answers(file_of(table, opset=opset), rows_of(probes(table)))
+
+
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize(
+    ("center", "width"), [(12.0, 1e-4), (-300.0, 1e-3), (1e-33, 1e-33), (1e30, 1e30)]
+)
+def test_bins_may_be_narrow_and_lie_anywhere(center, width, lookup):
+    table = random_table(50, lookup, center=center, width=width)
+    assert_answers(file_of(table), rows_of(probes(table)))
+
+
+def test_means_may_lie_closer_together_than_two_float32():
+    near = 10 + np.array([0, 1e-9, 2e-9, 1.0])
+    table = random_table(4, "interpolated", center=10.0, width=1.0)
+    table = BinTable(**{**vars(table), "mean_uncertainty": near})
+    assert_answers(file_of(table), rows_of(beside([*near, 9, 10.5, 11.5])))
+
+
+def test_the_line_between_means_leaves_the_bins_interval_and_widens_it():
+    table = random_table(20, "interpolated", center=0.0, width=1.0)
+    rows = rows_of(probes(table))
+    answers = assert_answers(file_of(table), rows)
+    bins = answers["top1_bin"]
+    assert (answers["top1_lower"] < table.lower[bins] - 1e-3).any()
+    assert (answers["top1_upper"] > table.upper[bins] + 1e-3).any()
+    assert (answers["top1_lower"] <= answers["top1_probability"]).all()
+    assert (answers["top1_probability"] <= answers["top1_upper"]).all()
+
+
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize("n_bins", [1, 20])
+def test_what_is_not_finite_is_in_no_bin(n_bins, lookup):
+    table = random_table(n_bins, lookup, center=0.0, width=1.0)
+    file = file_of(table)
+    rows = rows_of(np.linspace(-2, 2, 50))
+    before = file.answer(rows)
+    for row, odd in zip((0, 7, 49), (np.nan, np.inf, -np.inf), strict=True):
+        rows["u"][row] = odd
+    rows["x"][20, 1] = np.nan  # the measure itself knows nothing of it
+    after = file.answer(rows)
+    bad = ~np.isfinite(rows["u"] + rows["x"].sum(axis=1))
+    assert bad.sum() == 4
+    for name, values in after.items():
+        if name in ("y", "v"):
+            continue
+        np.testing.assert_array_equal(values[~bad], before[name][~bad], err_msg=name)
+        if values.dtype.kind == "f":
+            assert np.isnan(values[bad]).all()
+        else:
+            assert (values[bad] == (True if values.dtype == np.bool_ else -1)).all()
+    assert_answers(file, rows)
+
+
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+@pytest.mark.parametrize("measure", ["entropy", "neg_log_pmax", "margin", "energy"])
+def test_fitted_tables_of_every_measure_are_looked_up_alike(measure, lookup):
+    rng = np.random.default_rng(3)
+    logits = (np.exp(rng.normal(1, 1, (5000, 1))) * rng.normal(size=(5000, 7))).astype(np.float32)
+    model = make_model([node("Identity", ["x"], ["y"])], outputs=[value("y", ("N", 7))])
+    columns = {1: measure, 3: "neg_log_topk_mass_3", 5: measure}
+    file = calibrate(model, {"x": logits}, columns=columns, lookup=lookup)
+    answers = assert_answers(file, {"x": logits})
+    assert len(np.unique(answers["top1_bin"])) == file.tables[1].n_bins > 3

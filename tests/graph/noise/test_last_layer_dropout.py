@@ -1,0 +1,209 @@
+"""Dropout before the last layer inside the graph, against numpy on the same masks."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from graph_last_layer import LOGS, VARIANCE, assert_agree, draw_masks, passes_of, served
+from graph_models import constant, make_model, node, opsets, run_session, value
+from graph_noise import (
+    BIASES,
+    N_CLASSES,
+    N_HIDDEN,
+    ROWS,
+    WEIGHTS,
+    dropout,
+    last_hidden,
+    load,
+    logits_choice,
+    network,
+    quiet,
+    spread_of,
+)
+from onnx import ModelProto, TensorProto, helper
+from scipy.special import log_softmax
+
+from service.errors import InvalidConfig
+from service.graph.noise.dropout import expose_dropout
+from service.graph.noise.last_layer_dropout import expose_features
+from service.graph.serving import build_serving_graph
+
+PASSES = Path(__file__).parents[2] / "data" / "passes"
+
+
+@pytest.mark.parametrize("scale", [1.0, 6.0])
+@pytest.mark.parametrize("n_passes", [2, 100])
+@pytest.mark.parametrize("n_classes", [2, 1000])
+def test_numpy_agrees_on_the_same_masks(n_classes, n_passes, scale):
+    rng = np.random.default_rng(n_classes + n_passes)
+    weights = (scale * rng.normal(size=(32, n_classes)) / np.sqrt(32)).astype(np.float32)
+    bias = rng.normal(size=n_classes).astype(np.float32)
+    model = make_model(
+        [node("Gemm", ["x", "w", "b"], ["y"])],
+        inputs=[value("x", ("N", 32))],
+        initializers=[constant("w", weights), constant("b", bias)],
+    )
+    rows = 3 if n_classes == 1000 else 12
+    features = np.abs(rng.normal(size=(rows, 32))).astype(np.float32)
+    masks = draw_masks(n_passes, 32, rate=0.1)
+    outputs = served(model, masks, {"x": features}, choice=logits_choice(n_classes))
+    assert_agree(outputs, passes_of(features, masks, weights, bias))
+
+
+@pytest.mark.parametrize("opset", opsets(*range(11, 27)))
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_every_opset_and_precision(opset, dtype):
+    kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
+    last = dropout("h1", "d1", 0.25, opset=opset)
+    model = network((), last, opset=opset, dtype=dtype, element_type=kind)
+    masks = draw_masks(20, N_HIDDEN)
+    rows = ROWS.astype(dtype)
+    choice = logits_choice(precision=np.dtype(dtype).name)
+    outputs = served(model, masks, {"x": rows}, choice=choice)
+    assert outputs[VARIANCE].dtype == np.float32
+    assert outputs[LOGS].dtype == dtype
+    assert outputs[LOGS].shape == (len(rows), 20, N_CLASSES)
+    assert_agree(outputs, passes_of(last_hidden(rows), masks, WEIGHTS[2], BIASES[2]))
+
+
+def test_float16_comes_out_as_its_digits_allow():
+    model = network(dtype=np.float16, element_type=TensorProto.FLOAT16)
+    masks = draw_masks(10, N_HIDDEN)
+    outputs = served(model, masks, {"x": ROWS.astype(np.float16)})
+    expected = spread_of(passes_of(last_hidden(ROWS), masks, WEIGHTS[2], BIASES[2]))
+    np.testing.assert_allclose(outputs[VARIANCE], expected, rtol=0.1, atol=1e-5)
+
+
+def test_all_else_stays_as_it_was():
+    model = network()
+    plain = run_session(
+        build_serving_graph(load(model), logits_choice(), top_k=(1,), with_scores=True), {"x": ROWS}
+    )
+    outputs = served(model, draw_masks(5, N_HIDDEN), {"x": ROWS})
+    assert list(outputs) == [*plain, VARIANCE, LOGS]
+    for name, values in plain.items():
+        np.testing.assert_array_equal(outputs[name], values)
+
+
+def test_log_probabilities_come_with_the_scores_alone():
+    outputs = served(network(), draw_masks(5, N_HIDDEN), {"x": ROWS}, with_scores=False)
+    assert VARIANCE in outputs
+    assert LOGS not in outputs
+
+
+def test_an_answer_depends_on_its_row_alone():
+    masks = draw_masks(30, N_HIDDEN)
+    together = served(network(), masks, {"x": ROWS})[VARIANCE]
+    alone = [served(network(), masks, {"x": row[None]})[VARIANCE][0] for row in ROWS]
+    np.testing.assert_allclose(together, alone, rtol=1e-4)
+
+
+def test_masks_of_ones_give_no_variance_and_the_models_own_answer():
+    outputs = served(network(), np.ones((4, N_HIDDEN), np.float32), {"x": ROWS})
+    # Equal rows of one product may differ in the last bit, by their place in it.
+    np.testing.assert_allclose(outputs[VARIANCE], 0, atol=1e-13)
+    expected = log_softmax(np.float64(outputs["howsure_scores"]), axis=1)
+    for number in range(4):
+        np.testing.assert_allclose(outputs[LOGS][:, number], expected, rtol=1e-4, atol=1e-6)
+
+
+def test_features_that_are_not_numbers_are_seen():
+    rows = ROWS.copy()
+    rows[2] = np.nan
+    outputs = served(network(), draw_masks(5, N_HIDDEN), {"x": rows})
+    expected = np.arange(len(rows)) == 2
+    np.testing.assert_array_equal(np.isnan(outputs[VARIANCE]), expected)
+    np.testing.assert_array_equal(np.isnan(outputs[LOGS]).all(axis=(1, 2)), expected)
+
+
+def test_the_file_passes_onnxs_full_check():
+    model = network((), dropout("h1", "d1", 0.25), opset=17)
+    masks = draw_masks(5, N_HIDDEN)
+    graph = build_serving_graph(load(model), logits_choice(), top_k=(1,), last_layer_masks=masks)
+    onnx.checker.check_model(graph, full_check=True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["last_layer_dropout_cnn", "small_cnn", "hidden_dropout_cnn_dynamo", "squeezenet_like"],
+)
+def test_torch_exports(name):
+    """The whole tail is run again in numpy from the features that the graph shows."""
+    with np.load(PASSES / "digits_passes.npz") as arrays:
+        feeds = {"inputs": arrays["evaluation_inputs"][:40]}
+    model = ModelProto.FromString((PASSES / f"{name}.onnx").read_bytes())
+    choice = logits_choice(10, "logits")
+    shown = run_session(expose_features(load(model), choice), feeds)
+    assert list(shown) == ["howsure_features"]
+    features = shown["howsure_features"].astype(np.float64)
+    masks = draw_masks(30, *features.shape[1:])
+    weight, bias = (
+        onnx.numpy_helper.to_array(tensor).astype(np.float64)
+        for name in last_parameters(model)
+        for tensor in model.graph.initializer
+        if tensor.name == name
+    )
+    dropped = features[:, np.newaxis] * masks
+    if weight.ndim == 4:  # 1x1 convolution, rectifier, mean over pixels
+        maps = np.einsum("nmchw,kc->nmkhw", dropped, weight[:, :, 0, 0])
+        logits = np.maximum(maps + bias[:, np.newaxis, np.newaxis], 0).mean(axis=(3, 4))
+    else:
+        logits = dropped @ weight.T + bias
+    assert_agree(served(model, masks, feeds, choice=choice), logits)
+
+
+def last_parameters(model):
+    """Return the names of the last layer's weights and bias."""
+    last = [step for step in model.graph.node if step.op_type in ("Gemm", "Conv")][-1]
+    return last.input[1:]
+
+
+def test_text_of_any_length():
+    with np.load(PASSES / "sequences.npz") as arrays:
+        tokens = arrays["evaluation_inputs"][:16]
+    model = ModelProto.FromString((PASSES / "sequence_dropout.onnx").read_bytes())
+    masks = draw_masks(20, 16)
+    choice = logits_choice(3, "logits")
+    weight, bias = (
+        onnx.numpy_helper.to_array(tensor)
+        for tensor in model.graph.initializer
+        if tensor.name in ("last.weight", "last.bias")
+    )
+    if weight.ndim == 1:
+        weight, bias = bias, weight
+    for length in (12, 7):
+        feeds = {"inputs": tokens[:, :length]}
+        features = run_session(expose_features(load(model), choice), feeds)["howsure_features"]
+        outputs = served(model, masks, feeds, choice=choice)
+        assert_agree(outputs, passes_of(features, masks, weight.T, bias))
+
+
+def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
+    model = network((), dropout("h1", "d1", 0.25))
+    masks = draw_masks(6, N_HIDDEN)
+    loaded = load(model)
+    sites = expose_dropout(loaded, "y", rate=None)
+    graph = build_serving_graph(
+        loaded, logits_choice(), top_k=(1,), with_scores=True, sites=sites, last_layer_masks=masks
+    )
+    still = run_session(graph, {"x": ROWS} | quiet(sites))
+    np.testing.assert_array_equal(still[VARIANCE], served(model, masks, {"x": ROWS})[VARIANCE])
+    for number, mask in enumerate(masks):
+        fed = run_session(graph, {"x": ROWS, sites[0].name: mask[np.newaxis]})
+        logs = log_softmax(np.float64(fed["howsure_scores"]), axis=1)
+        np.testing.assert_allclose(still[LOGS][:, number], logs, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("shape", [(1, 8), (5,)])
+def test_masks_are_at_least_two_and_have_features(shape):
+    with pytest.raises(ValueError, match="two passes or more"):
+        served(network(), np.ones(shape, np.float32), {"x": ROWS})
+
+
+def test_a_model_without_a_last_layer_is_refused_by_both_steps():
+    model = make_model([node("Softmax", ["x"], ["y"])])
+    with pytest.raises(InvalidConfig, match="last_layer_dropout_variance"):
+        expose_features(load(model), logits_choice())
+    with pytest.raises(InvalidConfig, match="last_layer_dropout_variance"):
+        served(model, draw_masks(4, 3), {"x": ROWS})

@@ -1,0 +1,130 @@
+"""The covariance's 2-norm in the graph, on probabilities that are fed."""
+
+import numpy as np
+import pytest
+from graph_models import make_model, opsets, run_session, value
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+
+from service.graph.builder import GraphBuilder
+from service.graph.noise.covariance import covariance_norm, n_squarings
+
+TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
+
+
+def in_graph(probabilities, *, opset=17, precision="float32"):
+    _, n_passes, n_classes = probabilities.shape
+    kind = TYPES[precision]
+    model = make_model([], inputs=[value("x", ("N", n_passes, n_classes), kind)], opset=opset)
+    build = GraphBuilder(model.graph, opset=opset, precision=precision)
+    tensor = covariance_norm(build, "x", n_passes=n_passes, n_classes=n_classes)
+    model.graph.output[0].CopyFrom(helper.make_tensor_value_info(tensor, kind, [None, 1]))
+    (values,) = run_session(model, {"x": probabilities.astype(precision)}).values()
+    assert values.shape == (len(probabilities), 1)
+    return values[:, 0]
+
+
+def by_singular_values(probabilities):
+    deviations = probabilities - probabilities.mean(axis=1, keepdims=True)
+    return np.linalg.svd(deviations, compute_uv=False)[:, 0] ** 2 / (probabilities.shape[1] - 1)
+
+
+def draw(rng, n_passes, n_classes, *, rows=5):
+    return rng.dirichlet(np.full(n_classes, 0.3), size=(rows, n_passes))
+
+
+@pytest.mark.parametrize("precision", TYPES)
+@pytest.mark.parametrize("opset", opsets(*range(11, 27)))
+def test_every_opset(opset, precision):
+    probabilities = draw(np.random.default_rng(opset), 6, 4)
+    got = in_graph(probabilities, opset=opset, precision=precision)
+    np.testing.assert_allclose(got, by_singular_values(probabilities), rtol=1e-4)
+
+
+@pytest.mark.parametrize("n_passes", [2, 100])
+@pytest.mark.parametrize("n_classes", [2, 1000])
+def test_every_side(n_passes, n_classes):
+    probabilities = draw(np.random.default_rng(n_passes), n_passes, n_classes, rows=2)
+    np.testing.assert_allclose(
+        in_graph(probabilities), by_singular_values(probabilities), rtol=1e-4
+    )
+
+
+@given(n_passes=st.integers(2, 9), n_classes=st.integers(2, 9), seed=st.integers(0, 10**6))
+def test_any_shape(n_passes, n_classes, seed):
+    probabilities = draw(np.random.default_rng(seed), n_passes, n_classes, rows=3)
+    expected = by_singular_values(probabilities)
+    got = in_graph(probabilities)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_passes", [2, 30])
+@pytest.mark.parametrize("n_classes", [2, 50])
+def test_equal_passes_give_exactly_nothing(n_passes, n_classes):
+    rng = np.random.default_rng(1)
+    one = rng.dirichlet(np.ones(n_classes), size=(40, 1))
+    assert (in_graph(np.repeat(one, n_passes, axis=1)) == 0).all()
+
+
+def test_not_a_number_stays_so_and_keeps_to_its_row():
+    probabilities = draw(np.random.default_rng(2), 4, 3)
+    expected = in_graph(probabilities)
+    probabilities[1, 2] = np.nan
+    probabilities[3] = np.nan
+    got = in_graph(probabilities)
+    np.testing.assert_array_equal(np.isnan(got), [False, True, False, True, False])
+    np.testing.assert_array_equal(got[[0, 2, 4]], expected[[0, 2, 4]])
+
+
+@pytest.mark.parametrize("rest", [1e-4, 1e-9, 1e-14])
+@pytest.mark.parametrize("n_classes", [2, 4])
+def test_digits_are_kept_where_one_class_is_all_but_certain(rest, n_classes):
+    """Next to 1 float32 has steps of 6e-8; the classes beside it hold the digits."""
+    rng = np.random.default_rng(3)
+    others = rest * rng.random((6, 5, n_classes - 1))
+    probabilities = np.concatenate([1 - others.sum(axis=2, keepdims=True), others], axis=2)
+    change = others - others.mean(axis=1, keepdims=True)
+    exact = np.concatenate([-change.sum(axis=2, keepdims=True), change], axis=2)
+    expected = np.linalg.svd(exact, compute_uv=False)[:, 0] ** 2 / 4
+    np.testing.assert_allclose(in_graph(probabilities), expected, rtol=1e-4)
+
+
+def test_what_float32_cannot_hold_is_nothing_and_no_error():
+    probabilities = np.array([[[1, 1e-25], [1, 2e-25]], [[1, 0], [1, 1e-20]]])
+    got = in_graph(probabilities)
+    assert got[0] < 1e-37
+    assert np.isclose(got[1], 1e-40, rtol=1e-3) or got[1] == 0
+
+
+@pytest.mark.parametrize("size", [3, 100])
+def test_eigenvalues_that_almost_tie_are_told_apart_well_enough(size):
+    """All others at the ratio that misleads squarings most, found by trying them."""
+    rng = np.random.default_rng(size)
+    power = 2.0 ** n_squarings(size)
+    grid = np.exp(-np.linspace(0.01, 10, 2000) / power)
+    errors = (size - 2) * grid**power * (1 - grid) / (1 + (size - 2) * grid**power)
+    worst = np.ones(size - 1)
+    worst[1:] = grid[errors.argmax()]
+    # Rows and columns of deviations sum to 0, which takes one dimension.
+    left, right = (centred(rng, size) for _ in range(2))
+    deviations = left @ np.diag(np.sqrt(worst)) @ right.T
+    scale = 0.5 / size / np.abs(deviations).max()
+    probabilities = 1 / size + scale * deviations[np.newaxis]
+    got = in_graph(probabilities, precision="float64")
+    np.testing.assert_allclose(got, scale**2 / (size - 1), rtol=1e-4)
+
+
+def centred(rng, size):
+    """Return orthonormal columns that sum to 0, shape (size, size - 1)."""
+    square = np.column_stack([np.ones(size), rng.normal(size=(size, size - 1))])
+    return np.linalg.qr(square)[0][:, 1:]
+
+
+@pytest.mark.parametrize("size", [2, 3, 10, 100, 1000])
+def test_the_error_of_that_many_squarings_is_within_its_bound(size):
+    power = 2.0 ** n_squarings(size)
+    ratio = np.exp(-np.linspace(1e-3, 20, 10_000) / power)
+    weight = (size - 1) * ratio**power
+    errors = weight * (1 - ratio) / (1 + weight)
+    assert 1e-6 < errors.max() < 5e-5

@@ -1,0 +1,51 @@
+"""The rate of a running job, and its report to the database."""
+
+import time
+
+import pytest
+from storage_rows import claimed, queue_calibration, queue_of, stored
+
+from service.jobs.progress import Progress, RecentRate
+
+FAST = [("calibration", 1000 * second, float(second)) for second in range(61)]
+SLOW = [("calibration", 60_000 + second, 60.0 + second) for second in range(1, 41)]
+STALLED = [("fit", 0, 0.0), ("fit", 100, 10.0), ("fit", 100, 20.0)]
+# Stage, rows done and time of each report, and the rate after the last one.
+CASES = {
+    "unknown at first": ([("fit", 0, 100.0), ("fit", 128, 100.1)], None),
+    "after half a second": ([("fit", 0, 100.0), ("fit", 128, 100.1), ("fit", 640, 100.5)], 1280),
+    "without an earlier attempt": ([("fit", 900_000, 5.0), ("fit", 900_200, 7.0)], 100),
+    "unknown in a new stage": ([*FAST[:6], ("evaluation", 5000, 5.1)], None),
+    "of a new stage": ([*FAST[:6], ("evaluation", 5000, 5.1), ("evaluation", 5010, 6.1)], 10),
+    "unknown in a stage begun again": ([("fit", 0, 0.0), ("fit", 10, 1.0), ("fit", 0, 1.5)], None),
+    "of a stage begun again": (
+        [("fit", 0, 0.0), ("fit", 10, 1.0), ("fit", 0, 1.5), ("fit", 4, 3.5)],
+        2,
+    ),
+    "of a minute": (FAST, 1000),
+    "of the last half minute": (FAST + SLOW, 1),
+    "of a job that waits": (STALLED, 5),
+    "of a job that stands": ([*STALLED, *(("fit", 100, 20.0 + s) for s in range(1, 40))], 0),
+}
+
+
+@pytest.mark.parametrize(("reports", "expected"), CASES.values(), ids=CASES)
+def test_the_rate(reports, expected) -> None:
+    rate = RecentRate()
+    assert [rate.seen(*report) for report in reports][-1] == (
+        None if expected is None else pytest.approx(expected)
+    )
+
+
+@pytest.mark.parametrize("dialect", ["sqlite"])
+def test_the_rate_of_the_stage_is_told_with_it(database) -> None:
+    row, queue = queue_calibration(database), queue_of(database)
+    progress = Progress(queue, claimed(queue), check=lambda: None)
+    progress.report("calibration", 0, 1000, now=True)
+    assert stored(database, row.id).progress_rate is None
+    # As if the evaluation set had been begun a while ago, with some of it done before.
+    progress.rate.seen("evaluation", 100, time.monotonic() - 10)
+    progress.report("evaluation", 600, 1000, now=True)
+    told = stored(database, row.id)
+    assert (told.progress_stage, told.progress_done) == ("evaluation", 600)
+    assert 0 < told.progress_rate <= 50

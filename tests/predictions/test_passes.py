@@ -1,0 +1,215 @@
+"""Measures that run the model several times, from the upload to the answer."""
+
+from typing import Any
+
+import httpx
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from pass_service import (
+    CASES,
+    MEMBERS,
+    Case,
+    as_file,
+    labelled_sets,
+    model_file,
+    predictions,
+    probabilities,
+    spread,
+    started,
+    uncertainties,
+)
+from slow_cases import quick
+from uploads import evaluate, refit
+
+from howsure.statistics.measures.noise import keep_mask
+
+SETS = labelled_sets()
+ROWS = SETS["evaluation_inputs"][:40]
+
+
+@pytest.fixture(scope="module", params=quick(CASES, "dropout", "gradient"))
+def made(request, client) -> tuple[Case, dict[str, Any]]:
+    return request.param, started(client, request.param)
+
+
+def test_the_resource_says_what_it_costs(made) -> None:
+    case, found = made
+    costs = found["costs"]
+    assert set(costs) == {"plain", case.measure}
+    assert costs["plain"]["passes"] == 1
+    assert all(cost["ms_per_row"] >= 0 for cost in costs.values())
+    averaged = case.measure == "ensemble_variance"
+    assert costs[case.measure]["passes"] == case.runs - (not averaged)
+    assert [member["label"] for member in found["model"]["members"]] == (
+        ["model.onnx"] * len(case.models) if len(case.models) > 1 else []
+    )
+
+
+def test_the_report_compares_cost_with_quality(client, made) -> None:
+    case, found = made
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    event = report["events"]["1"]
+    rows = {row["measure"]: row for row in event["comparison"]}
+
+    assert set(rows) == {"entropy", case.measure}
+    averaged = case.measure == "ensemble_variance"
+    assert rows[case.measure]["passes"] == case.runs
+    assert rows["entropy"]["passes"] == (case.runs if averaged else 1)
+    assert rows[case.measure]["ms_per_row"] >= rows["entropy"]["ms_per_row"] > 0
+    for name, row in rows.items():
+        assert row["served"] == (name == case.measure)
+        scores = event["measures"][name]
+        for score in ("nll", "brier", "ece", "aurc", "conditional_entropy"):
+            assert row[score]["value"] == scores["scores"][score]["mean"]
+            assert row[score]["std"] == scores["scores"][score]["std"]
+            assert row[score]["evaluation"] == scores["evaluation"][score]
+        assert row["eor"]["value"] == scores["scores"]["eor"]["pooled"]
+    nll = [row["nll"]["value"] for row in event["comparison"]]
+    assert nll == sorted(nll)
+
+
+def test_the_report_tells_what_fewer_passes_would_do(client, made) -> None:
+    case, found = made
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    n_passes = 3 if case.models == MEMBERS else 6
+    for name, n_samples in (("calibration", 600), ("evaluation", 200)):
+        scores = report["model_scores"][name]
+        rows = scores["passes"][case.measure]
+        assert [row["passes"] for row in rows] == [n for n in (1, 2, 3, 5, 6) if n <= n_passes]
+        assert scores["n_samples"] == n_samples
+        if case.measure == "gradient_norm":
+            assert all(row["nll"] is None and row["accuracy"] is None for row in rows)
+        else:
+            assert all(0 < row["accuracy"]["1"] <= 1 for row in rows)
+            assert rows[0]["auroc"]["1"] is None, "one pass has no spread"
+        assert 0.5 < rows[-1]["auroc"]["1"] <= 1
+        if case.measure == "ensemble_variance":
+            assert rows[-1]["accuracy"]["1"] == pytest.approx(scores["accuracy"]["1"], abs=1e-12)
+            assert rows[-1]["nll"] == pytest.approx(scores["nll"], rel=1e-6)
+
+
+def test_a_row_is_answered_alike_whatever_comes_with_it(client, made) -> None:
+    case, found = made
+    together = predictions(client, found["id"], ROWS)
+    again = predictions(client, found["id"], ROWS)
+    parts = [predictions(client, found["id"], ROWS[a:b]) for a, b in ((0, 1), (1, 8), (8, 40))]
+    apart = [prediction for part in parts for prediction in part]
+    back = predictions(client, found["id"], ROWS[::-1])[::-1]
+
+    assert together == again
+    assert {p["top1"]["measure"] for p in together} == {case.measure}
+    for other in (apart, back):
+        np.testing.assert_allclose(uncertainties(other), uncertainties(together), rtol=2e-3)
+        for one, two in zip(together, other, strict=True):
+            assert one["class"] == two["class"]
+            assert one["top1"]["bin"] == two["top1"]["bin"]
+            assert one["top1"]["probability"] == two["top1"]["probability"]
+
+
+def test_the_calibration_set_got_the_values_that_are_served(client, made) -> None:
+    """The bins' counts are those of the served values of the calibration set's rows."""
+    _, found = made
+    rows = SETS["calibration_inputs"]
+    served = [
+        p for a in range(0, 600, 200) for p in predictions(client, found["id"], rows[a : a + 200])
+    ]
+    (table,) = [
+        table
+        for table in client.get(f"/calibrations/{found['id']}/bins").json()["tables"]
+        if table["measure"] == found["serve"]["1"]
+    ]
+    counts = np.bincount([p["top1"]["bin"] for p in served], minlength=len(table["bins"]))
+    assert counts.tolist() == [row["count"] for row in table["bins"]]
+    right = np.array([p["class"] for p in served]) == SETS["calibration_labels"]
+    assert found["accuracy"]["1"] == pytest.approx(right.mean(), abs=1e-12)
+
+
+def test_refits_keep_it_or_leave_it_out(client, made) -> None:
+    case, found = made
+    kept = refit(client, found["id"], bins=4).json()
+    assert kept["status"] == "succeeded", kept
+    assert kept["costs"] == found["costs"]
+    before, after = (predictions(client, x["id"], ROWS) for x in (found, kept))
+    np.testing.assert_array_equal(uncertainties(before), uncertainties(after))
+
+    without = refit(client, found["id"], measures=["entropy"]).json()
+    assert (without["status"], without["serve"]) == ("succeeded", {"1": "entropy"})
+    classes = [p["class"] for p in predictions(client, without["id"], ROWS)]
+    assert classes == [p["class"] for p in before]
+
+    back = refit(client, without["id"], measures=[case.measure]).json()
+    assert (back["status"], back["serve"]) == ("succeeded", {"1": case.measure})
+    other = "gradient_norm" if case.measure != "gradient_norm" else "dropout_variance"
+    refused = refit(client, without["id"], measures=["entropy", other])
+    assert refused.status_code == httpx.codes.UNPROCESSABLE_ENTITY
+    (error,) = refused.json()["errors"]
+    assert error == {
+        "location": "config.measures",
+        "message": f"the records hold no {other}; calibrate anew",
+    }
+
+
+def test_further_sets_are_measured_too(client, made) -> None:
+    case, found = made
+    answer = evaluate(client, found["id"], "further", as_file(SETS, "evaluation", 200)).json()
+    assert answer["status"] == "succeeded", answer
+    report = client.get("/report", params={"calibration": found["id"]}).json()
+    evaluated = report["events"]["1"]["measures"][case.measure]["evaluation"]
+    scores = answer["result"]["events"]["1"]["measures"][case.measure]["scores"]
+    assert scores == pytest.approx(evaluated, rel=1e-12)
+    passes = answer["result"]["model_scores"]["passes"][case.measure]
+    assert passes == report["model_scores"]["evaluation"]["passes"][case.measure]
+
+
+def test_the_seed_is_that_of_the_noise(client) -> None:
+    case = CASES["dropout"]
+    first, same, other = (started(client, case, seed=seed) for seed in (3, 3, 4))
+    values = [uncertainties(predictions(client, x["id"], ROWS)) for x in (first, same, other)]
+    np.testing.assert_array_equal(values[0], values[1])
+    assert np.mean(values[0] != values[2]) > 0.9
+
+
+def test_an_ensemble_is_the_mean_of_its_members(client) -> None:
+    found = started(client, CASES["ensemble"])
+    passes = np.stack([probabilities(model_file(name), ROWS) for name in MEMBERS])
+    answers = predictions(client, found["id"], ROWS)
+
+    np.testing.assert_allclose(uncertainties(answers), spread(passes), rtol=1e-4, atol=1e-12)
+    mean = passes.mean(axis=0)
+    assert [p["class"] for p in answers] == mean.argmax(axis=1).tolist()
+    scores = [p["classes"][0]["score"] for p in answers]
+    np.testing.assert_allclose(scores, mean.max(axis=1), rtol=1e-5)
+    calibrated = np.stack(
+        [probabilities(model_file(name), SETS["calibration_inputs"]) for name in MEMBERS]
+    ).mean(axis=0)
+    right = calibrated.argmax(axis=1) == SETS["calibration_labels"]
+    assert found["accuracy"]["1"] == pytest.approx(right.mean(), abs=1e-12)
+
+
+def masked(model: onnx.ModelProto, rates: list[float], number: int) -> onnx.ModelProto:
+    """Return the model with each Dropout replaced by a constant mask: a second way to a pass."""
+    made = onnx.ModelProto()
+    made.CopyFrom(model)
+    shapes = {2: (1, 64), 4: (1, 8, 4, 4)}
+    ranks = iter([4, 2])
+    for site, rate in enumerate(rates):
+        node = next(n for n in made.graph.node if n.op_type == "Dropout")
+        shape = shapes[next(ranks)]
+        mask = keep_mask(shape, rate=rate, seed=0, number=number, site=site)
+        made.graph.initializer.append(numpy_helper.from_array(mask, f"mask_{site}"))
+        node.CopyFrom(helper.make_node("Mul", [node.input[0], f"mask_{site}"], node.output[:1]))
+    return made
+
+
+def test_dropout_is_the_variance_over_masked_models(client) -> None:
+    found = started(client, CASES["dropout"])
+    model = onnx.load_from_string(model_file("hidden_dropout_cnn.onnx"))
+    passes = np.stack([probabilities(masked(model, [0.1, 0.3], m), ROWS) for m in range(6)])
+    answers = predictions(client, found["id"], ROWS)
+
+    np.testing.assert_allclose(uncertainties(answers), spread(passes), rtol=1e-4, atol=1e-12)
+    base = masked(model, [0.0, 0.0], 0)
+    classes = probabilities(base, ROWS).argmax(axis=1)
+    assert [p["class"] for p in answers] == classes.tolist()

@@ -1,0 +1,62 @@
+"""Predictions over HTTP against the tables they come from."""
+
+import io
+import json
+
+import numpy as np
+import onnxruntime
+import pass_service
+import pytest
+from running_service import DIGITS, digits
+
+EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"]
+
+
+@pytest.fixture(scope="module")
+def predictions(client, digits_calibration) -> list[dict]:
+    return pass_service.predictions(client, "digits", EVALUATION)
+
+
+def test_classes_are_those_of_onnx_runtime(predictions) -> None:
+    session = onnxruntime.InferenceSession(
+        DIGITS / "model.onnx", providers=["CPUExecutionProvider"]
+    )
+    logits = session.run(["logits"], {"inputs": EVALUATION.astype(np.float32)})[0].astype(float)
+    softmax = np.exp(logits - logits.max(axis=1, keepdims=True))
+    softmax /= softmax.sum(axis=1, keepdims=True)
+    ranked = np.argsort(-logits, axis=1, kind="stable")[:, :5]
+
+    for prediction, classes, scores in zip(predictions, ranked, softmax, strict=True):
+        assert prediction["class"] == classes[0]
+        assert [found["class"] for found in prediction["classes"]] == classes.tolist()
+        for found in prediction["classes"]:
+            assert found["score"] == pytest.approx(scores[found["class"]], rel=1e-4, abs=1e-30)
+        assert prediction["top1"]["uncertainty"] >= 0
+
+
+def test_every_answer_stands_in_the_table(client, predictions) -> None:
+    tables = {
+        (table["event"], table["measure"]): table["bins"]
+        for table in client.get("/calibrations/digits/bins").json()["tables"]
+        if table["served"]
+    }
+    for prediction in predictions:
+        for k in (1, 5):
+            answer = prediction[f"top{k}"]
+            row = tables[k, answer["measure"]][answer["bin"]]
+            assert answer["probability"] == row["probability"]
+            assert answer["interval"] == row["interval"]
+            assert row["lower"] is None or row["lower"] < answer["uncertainty"]
+            assert row["upper"] is None or answer["uncertainty"] <= row["upper"]
+
+
+def test_the_example_request(client, digits_calibration) -> None:
+    answer = client.post("/predict", json=json.loads(digits("request.json"))).json()
+
+    easy, hard = answer["predictions"]
+    assert easy["top1"]["probability"] > hard["top1"]["probability"]
+    assert answer["calibration"] == {
+        "id": digits_calibration["id"],
+        "name": "digits",
+        "version": 1,
+    }

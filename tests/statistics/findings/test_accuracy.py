@@ -1,0 +1,82 @@
+"""Findings about accuracy: near chance, or different between two sets."""
+
+import numpy as np
+import pytest
+from finding_evidence import calibrated, found_in, records_of
+
+NEAR_CHANCE = "accuracy-near-chance"
+
+
+def guesses(n_samples, n_classes, *, seed=0, spread=3.0):
+    logits, _ = calibrated(n_samples, n_classes=n_classes, seed=seed, spread=spread)
+    return logits, np.random.default_rng(seed + 1).integers(0, n_classes, n_samples)
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "n_samples"), [(2, 100), (10, 40), (10, 2000), (1000, 40), (1000, 2000)]
+)
+def test_labels_of_other_rows_are_found(n_classes, n_samples):
+    logits, labels = guesses(n_samples, n_classes)
+    finding = found_in(logits, labels)[NEAR_CHANCE]
+    assert finding.level == "warning"
+    assert finding.figures == {
+        "accuracy": np.mean(logits.argmax(axis=1) == labels),
+        "samples": n_samples,
+        "chance": 1 / n_classes,
+    }
+    assert f"{1 / n_classes:.1%}" in finding.message
+
+
+def test_a_model_that_knows_that_it_guesses_takes_500_samples():
+    for n_samples, found in ((400, False), (500, True)):
+        logits, labels = guesses(n_samples, 10, seed=4, spread=0.01)
+        assert (NEAR_CHANCE in found_in(logits, labels)) == found
+
+
+def test_always_naming_the_most_frequent_class_is_worth_a_notice():
+    labels = (np.arange(1000) % 20 == 0).astype(np.int64)
+    logits = np.column_stack([np.full(1000, 3.0), np.random.default_rng(0).normal(size=1000) / 9])
+    finding = found_in(logits, labels)[NEAR_CHANCE]
+    assert finding.level == "notice"
+    assert finding.figures == {"accuracy": 0.95, "samples": 1000, "chance": 0.95}
+
+
+def test_twenty_samples_of_an_unsure_model_prove_nothing():
+    logits, labels = guesses(20, 2, spread=0.5)
+    assert NEAR_CHANCE not in found_in(logits, labels)
+
+
+DIFFERS = "accuracy-differs"
+
+
+def spoilt(labels, share, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.where(rng.random(len(labels)) < share, (labels + 1) % 10, labels)
+
+
+@pytest.mark.parametrize("spoil", ["calibration", "evaluation"])
+def test_a_set_with_wrong_labels(spoil):
+    logits, labels = calibrated(2000, seed=1, spread=8.0)
+    halves = {"calibration": labels[:1000], "evaluation": labels[1000:]}
+    halves[spoil] = spoilt(halves[spoil], 0.15)
+    evaluation = records_of(logits[1000:], halves["evaluation"])
+    finding = found_in(logits[:1000], halves["calibration"], evaluation=evaluation)[DIFFERS]
+    assert finding.level == "warning"
+    figures = finding.figures
+    assert figures["samples"] == figures["evaluation_samples"] == 1000
+    lower = "accuracy" if spoil == "calibration" else "evaluation_accuracy"
+    assert figures[lower] == min(figures["accuracy"], figures["evaluation_accuracy"])
+
+
+def test_a_difference_that_is_certain_and_small():
+    logits, labels = calibrated(60_000, seed=2, n_classes=3, spread=8.0)
+    labels = np.where(np.arange(60_000) % 50 == 0, (labels + 1) % 3, labels)
+    clean = np.flatnonzero(np.arange(60_000) % 50 != 0)[:30_000]
+    evaluation = records_of(logits[clean], labels[clean])
+    assert DIFFERS not in found_in(logits, labels, evaluation=evaluation)
+
+
+def test_a_difference_that_may_be_chance():
+    logits, labels = calibrated(60, seed=3)
+    evaluation = records_of(logits[30:], spoilt(labels[30:], 0.2))
+    assert DIFFERS not in found_in(logits[:30], labels[:30], evaluation=evaluation)

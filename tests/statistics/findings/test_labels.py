@@ -1,0 +1,92 @@
+"""Findings about labels: shifted or permuted."""
+
+import numpy as np
+import pytest
+from finding_evidence import calibrated, found_in
+
+from howsure.statistics.findings.labels import MOST_CLASSES
+
+SHIFTED = "labels-shifted"
+
+
+@pytest.mark.parametrize("added", [1, -1, 3, 5])
+@pytest.mark.parametrize("n_samples", [60, 2000])
+def test_labels_around_the_last_class(added, n_samples):
+    logits, labels = calibrated(n_samples, seed=2)
+    found = found_in(logits, (labels + added) % 10)
+    figures = found[SHIFTED].figures
+    assert figures["offset"] % 10 == -added % 10
+    assert figures["shifted_accuracy"] == np.mean(logits.argmax(axis=1) == labels)
+    assert found[SHIFTED].level == "warning"
+    assert "labels-permuted" not in found
+
+
+@pytest.mark.parametrize("added", [1, 24])
+def test_labels_of_a_model_with_further_classes(added):
+    """A model that has a class for the background, say, before those of the labels."""
+    logits, labels = calibrated(1500, n_classes=76, seed=3)
+    wide = np.concatenate([np.full((1500, added), -20.0), logits], axis=1)
+    figures = found_in(wide, labels)[SHIFTED].figures
+    assert figures["offset"] == added
+    assert figures["accuracy"] < 0.1 < figures["shifted_accuracy"]
+
+
+def test_two_classes_that_are_swapped():
+    logits, labels = calibrated(300, n_classes=2, seed=4)
+    found = found_in(logits, 1 - labels)
+    assert abs(found[SHIFTED].figures["offset"]) == 1
+
+
+def test_a_thousand_classes():
+    logits, labels = calibrated(400, n_classes=1000, seed=5, spread=5.0)
+    assert found_in(logits, (labels + 1) % 1000)[SHIFTED].figures["offset"] == -1
+
+
+def test_neighbours_that_are_often_confused_are_not_shifted():
+    """Ages, say: the class after the label is as likely as the label."""
+    rng = np.random.default_rng(0)
+    labels = rng.integers(0, 50, 3000)
+    near = np.clip(labels + rng.choice([-1, 0, 0, 1, 1], 3000), 0, 49)
+    logits = rng.normal(size=(3000, 50))
+    logits[np.arange(3000), near] += 6.0
+    assert not found_in(logits, labels)
+
+
+PERMUTED = "labels-permuted"
+
+
+@pytest.mark.parametrize(("n_classes", "n_samples"), [(3, 200), (10, 150), (200, 4000)])
+def test_another_order_is_found(n_classes, n_samples):
+    logits, labels = calibrated(n_samples, n_classes=n_classes, seed=1, spread=6.0)
+    order = np.random.default_rng(2).permutation(n_classes)
+    if n_classes == 3:
+        order = np.array([1, 0, 2])
+    found = found_in(logits, order[labels])
+    figures = found[PERMUTED].figures
+    assert found[PERMUTED].level == "warning"
+    assert figures["matched_accuracy"] > figures["accuracy"] + 0.4
+    assert figures["classes_renamed"] <= np.count_nonzero(order != np.arange(n_classes))
+    assert 0.3 * n_samples < figures["samples"] < 0.7 * n_samples
+
+
+def test_two_of_ten_that_are_swapped():
+    logits, labels = calibrated(400, seed=3, spread=8.0)
+    swapped = np.array([1, 0, *range(2, 10)])[labels]
+    figures = found_in(logits, swapped)[PERMUTED].figures
+    assert figures["classes_renamed"] == 2
+
+
+@pytest.mark.parametrize("n_samples", [20, 500, 2000])
+def test_a_matching_by_chance_wins_nothing(n_samples):
+    """With as many classes as samples some matching is right about nearly all of them."""
+    logits, _ = calibrated(n_samples, n_classes=500, seed=4)
+    labels = np.random.default_rng(5).integers(0, 500, n_samples)
+    assert PERMUTED not in found_in(logits, labels)
+
+
+def test_more_classes_than_are_matched():
+    rng = np.random.default_rng(6)
+    labels = rng.integers(0, MOST_CLASSES + 1, 300)
+    logits = np.zeros((300, MOST_CLASSES + 1))
+    logits[np.arange(300), rng.permutation(MOST_CLASSES + 1)[labels]] = 9.0
+    assert PERMUTED not in found_in(logits, labels)

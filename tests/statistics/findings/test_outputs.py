@@ -1,0 +1,77 @@
+"""Findings about outputs: a softmax applied twice, and predictions in place of probabilities."""
+
+import numpy as np
+import pytest
+from finding_evidence import calibrated, found_in
+from scipy.special import softmax
+
+SOFTMAX_TWICE = "softmax-twice"
+
+
+@pytest.mark.parametrize("n_classes", [2, 3, 10, 1000])
+@pytest.mark.parametrize("factor", [1.0, 3.0])
+def test_a_softmax_of_probabilities(n_classes, factor):
+    logits, labels = calibrated(1000, n_classes=n_classes, seed=1, spread=6.0)
+    found = found_in(softmax(logits * factor, axis=1), labels)
+    figures = found[SOFTMAX_TWICE].figures
+    assert found[SOFTMAX_TWICE].level == "warning"
+    assert figures["largest_confidence"] <= figures["bound"] + 1e-9
+    assert figures["bound"] == pytest.approx(np.e / (np.e + n_classes - 1))
+    assert figures["mean_confidence"] < figures["accuracy"] - 0.1
+
+
+def test_probabilities_of_half_precision():
+    logits, labels = calibrated(1000, seed=2, spread=6.0)
+    halves = softmax(logits, axis=1).astype(np.float16)
+    assert SOFTMAX_TWICE in found_in(halves, labels)
+
+
+@pytest.mark.parametrize("n_classes", [2, 10])
+def test_a_model_that_is_unsure_and_right_to_be(n_classes):
+    logits, labels = calibrated(3000, n_classes=n_classes, seed=3, spread=0.2)
+    assert SOFTMAX_TWICE not in found_in(logits, labels)
+
+
+def test_a_model_that_is_less_sure_than_it_could_be():
+    logits, labels = calibrated(3000, seed=4, spread=6.0)
+    assert SOFTMAX_TWICE not in found_in(logits / 6.0, labels)
+
+
+NOT_PROBABILITIES = "not-probabilities"
+
+
+GIVEN = {"source": "probabilities", "probabilities": True}
+
+
+def test_votes_are_found():
+    logits, labels = calibrated(500, seed=1)
+    votes = np.eye(10)[logits.argmax(axis=1)]
+    finding = found_in(votes, labels, **GIVEN)[NOT_PROBABILITIES]
+    assert finding.level == "warning"
+    assert finding.figures == {
+        "certain": 500,
+        "samples": 500,
+        "accuracy": np.mean(logits.argmax(axis=1) == labels),
+    }
+
+
+def test_a_rare_doubt_does_not_hide_them():
+    logits, labels = calibrated(500, seed=2)
+    votes = np.eye(10)[logits.argmax(axis=1)]
+    votes[:4] = 0.1
+    assert found_in(votes, labels, **GIVEN)[NOT_PROBABILITIES].figures["certain"] == 496
+    votes[:6] = 0.1
+    assert NOT_PROBABILITIES not in found_in(votes, labels, **GIVEN)
+
+
+def test_a_softmax_in_float32_that_is_as_sure_as_can_be():
+    logits, labels = calibrated(2000, seed=3, spread=60.0)
+    sure = softmax(logits.astype(np.float32), axis=1)
+    assert np.mean(sure.max(axis=1) == 1.0) > 0.1
+    assert NOT_PROBABILITIES not in found_in(sure, labels, **GIVEN)
+
+
+def test_probabilities_of_two_digits():
+    logits, labels = calibrated(2000, seed=4)
+    rounded = np.round(softmax(logits, axis=1), 2)
+    assert not found_in(rounded / rounded.sum(axis=1, keepdims=True), labels, **GIVEN)

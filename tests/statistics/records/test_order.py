@@ -1,0 +1,91 @@
+"""Tie keys, folds and the canonical order of samples."""
+
+import hashlib
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+
+from howsure.statistics.records.order import stratified_folds, tie_keys
+
+ROWS = np.random.default_rng(3).normal(size=(200, 3, 2)).astype(np.float32)
+
+
+def test_a_key_is_the_keyed_hash_of_the_bytes_of_a_row():
+    expected = hashlib.blake2b(ROWS[7].tobytes(), digest_size=4, key=(5).to_bytes(8, "little"))
+    assert tie_keys(ROWS, 5)[7] == int.from_bytes(expected.digest(), "little")
+    assert tie_keys(ROWS, 5).dtype == np.uint32
+
+
+def test_keys_follow_their_samples_through_any_order_and_shard():
+    order = np.random.default_rng(0).permutation(len(ROWS))
+    np.testing.assert_array_equal(tie_keys(ROWS[order], 1), tie_keys(ROWS, 1)[order])
+    np.testing.assert_array_equal(tie_keys(ROWS[50:60], 1), tie_keys(ROWS, 1)[50:60])
+
+
+def test_layout_and_byte_order_do_not_show():
+    np.testing.assert_array_equal(tie_keys(np.asfortranarray(ROWS), 1), tie_keys(ROWS, 1))
+    np.testing.assert_array_equal(tie_keys(ROWS.astype(">f4"), 1), tie_keys(ROWS, 1))
+
+
+def test_identical_samples_share_a_key_and_others_do_not():
+    keys = tie_keys(np.concatenate([ROWS, ROWS[:1]]), 0)
+    assert keys[-1] == keys[0]
+    assert len(np.unique(keys)) == len(ROWS)
+
+
+def test_no_rows_have_no_keys_and_scalar_rows_have_some():
+    assert tie_keys(np.empty((0, 4)), 0).shape == (0,)
+    assert len(np.unique(tie_keys(np.arange(9), 0))) == 9
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64])
+def test_a_seed_out_of_range_is_refused(seed):
+    with pytest.raises(ValueError, match="seed must lie"):
+        tie_keys(ROWS, seed)
+
+
+@pytest.mark.parametrize("rows", [np.array(1.0), np.array([None, "a"], dtype=object)])
+def test_what_has_no_rows_of_numbers_is_refused(rows):
+    with pytest.raises(ValueError, match="rows must be"):
+        tie_keys(rows, 0)
+
+
+hits_arrays = npst.arrays(np.bool_, st.integers(1, 40))
+
+
+def distinct_keys(n_samples, seed=0):
+    return np.random.default_rng(seed).permutation(n_samples).astype(np.uint32)
+
+
+@given(hits_arrays, st.integers(2, 12))
+def test_folds_share_samples_hits_and_misses_evenly(hits, n_folds):
+    folds = stratified_folds(hits, distinct_keys(len(hits)), n_folds=n_folds)
+    used = min(n_folds, len(hits))
+    for stratum in (np.ones_like(hits), hits, ~hits):
+        sizes = np.bincount(folds[stratum], minlength=used)
+        assert len(sizes) == used
+        assert sizes.max() - sizes.min() <= 1
+    assert np.bincount(folds, minlength=used).min() >= 1
+
+
+@given(hits_arrays, st.data())
+def test_the_order_of_samples_does_not_matter(hits, data):
+    keys = distinct_keys(len(hits))
+    order = np.array(data.draw(st.permutations(range(len(hits)))))
+    shuffled = stratified_folds(hits[order], keys[order], n_folds=4)
+    np.testing.assert_array_equal(shuffled, stratified_folds(hits, keys, n_folds=4)[order])
+
+
+def test_other_keys_deal_other_folds():
+    hits = np.arange(100) % 3 > 0
+    first = stratified_folds(hits, distinct_keys(100, seed=0), n_folds=5)
+    second = stratified_folds(hits, distinct_keys(100, seed=1), n_folds=5)
+    assert (first != second).any()
+
+
+def test_no_samples_have_no_fold():
+    folds = stratified_folds(np.empty(0, np.bool_), np.empty(0, np.uint32), n_folds=3)
+    assert folds.shape == (0,)

@@ -1,0 +1,96 @@
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
+
+from howsure.statistics.bins.edges import UNDERFLOW
+from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.plain import to_plain
+from howsure.statistics.ranking import ranking_of
+
+TARGETS = st.sampled_from([(0.99, 0.95), (0.9, 0.5), (0.8,), (0.75, 0.5, 0.25)])
+
+
+def brute_force(uncertainty, hits, targets):
+    """Try every value as the end of each cell, the largest first."""
+    start, ends = -np.inf, []
+    for target in targets:
+        found = None
+        for end in np.unique(uncertainty[uncertainty > start])[::-1]:
+            cell = (uncertainty > start) & (uncertainty <= end)
+            if hits[cell].sum() >= target * cell.sum() - 1e-9:
+                found = end
+                break
+        ends.append(found)
+        start = start if found is None else found
+    return ends
+
+
+@given(judged_uncertainties(), TARGETS)
+def test_edges_are_the_largest_that_meet_their_targets(sample, targets):
+    uncertainty, hits = sample
+    table = fit_coarse_table(ranking_of(uncertainty, hits), targets=targets)
+    values = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+
+    for edge, end in zip(table.edges, brute_force(values, hits, targets), strict=True):
+        if end is None:
+            assert edge is None
+        else:
+            assert ((values <= edge) == (values <= end)).all()
+
+
+@given(judged_uncertainties(), TARGETS)
+def test_cells_hold_every_sample_once(sample, targets):
+    uncertainty, hits = sample
+    table = fit_coarse_table(ranking_of(uncertainty, hits), targets=targets)
+
+    assert [cell.target for cell in table.cells] == [*targets, None]
+    assert sum(cell.count for cell in table.cells) == len(hits)
+    assert sum(cell.hits for cell in table.cells) == hits.sum()
+    assert sum(cell.weight for cell in table.cells) == pytest.approx(1.0)
+    for cell, edge in zip(table.cells, (*table.edges, None), strict=True):
+        assert cell.upper == edge
+        if cell.count == 0:
+            assert cell.probability is None
+            assert cell.interval is None
+        else:
+            assert cell.probability == cell.hits / cell.count
+            assert cell.interval[0] <= cell.probability <= cell.interval[1]
+            if cell.target is not None:
+                assert cell.probability >= cell.target - 1e-9
+
+
+def test_intervals_are_exact():
+    hits = np.arange(100) % 10 > 0  # 90 of 100
+    table = fit_coarse_table(
+        ranking_of(np.zeros(100, dtype=np.float32), hits), targets=(0.9,), level=0.9
+    )
+
+    expected = binomtest(90, 100).proportion_ci(0.9, method="exact")
+    assert table.cells[0].interval == pytest.approx((expected.low, expected.high), rel=1e-9)
+
+
+def test_rate_of_exactly_a_target_that_rounds_up_meets_it():
+    """In float64, .55 of 100 is 55.00000000000001."""
+    hits = np.arange(100) >= 45
+    table = fit_coarse_table(ranking_of(np.ones(100, dtype=np.float32), hits), targets=(0.55,))
+
+    assert table.edges == (1.0,)
+
+
+def test_first_target_unmet_and_the_second_met():
+    # The most certain sample is an error: no cell from the start is 99 % right before n = 100.
+    hits = np.arange(40) > 0
+    table = fit_coarse_table(ranking_of(np.arange(40, dtype=np.float32), hits))
+
+    assert table.edges == (None, 39.0)
+    assert [cell.count for cell in table.cells] == [0, 40, 0]
+    assert table.cells[1].lower is None
+
+
+def test_says_that_the_choice_saw_the_data():
+    table = fit_coarse_table(ranking_of(np.arange(5, dtype=np.float32), np.ones(5, dtype=bool)))
+
+    assert "chosen on the same labels" in to_plain(table)["note"]

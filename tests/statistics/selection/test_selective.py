@@ -1,0 +1,176 @@
+"""Selective prediction: the tests, and the smallest certifiable risk."""
+
+import numpy as np
+import pytest
+from core_strategies import judged_uncertainties
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+from howsure.statistics.bins.edges import UNDERFLOW
+from howsure.statistics.ranking import ranking_of
+from howsure.statistics.selective import (
+    STEPS,
+    SelectiveTarget,
+    certifiable_risk,
+    fit_selective,
+    risk_p_values,
+)
+
+EASY = SelectiveTarget(0.5, 0.5)  # four samples without an error pass
+
+
+def by_the_book(uncertainty, hits, target):
+    """Fixed-sequence testing written out, one start and one rank after the other."""
+    uncertainty = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+    values = np.sort(uncertainty)
+    least = next(m for m in range(1, 10_000) if (1.0 - target.max_risk) ** m <= target.delta / 5)
+    n_samples, best = len(values), None
+    if n_samples < least:
+        return None
+    starts = [round(least + i * (n_samples - least) / 4) for i in range(5)]
+    grid = {round(least + i * (n_samples - least) / 199) for i in range(200)} | set(starts)
+    for start in starts:
+        for rank in sorted(rank for rank in grid if rank >= start):
+            accepted = uncertainty <= values[rank - 1]
+            count, errors = int(accepted.sum()), int((accepted & ~hits).sum())
+            if binom.cdf(errors, count, target.max_risk) > target.delta / 5 * (1 + 1e-9):
+                break
+            best = max(best or 0, count)
+    return best
+
+
+@given(judged_uncertainties(), st.sampled_from([EASY, SelectiveTarget(0.3, 0.8)]))
+def test_largest_pass_is_that_of_the_procedure_written_out(sample, target):
+    uncertainty, hits = sample
+    found = fit_selective(ranking_of(uncertainty, hits), target)
+
+    expected = by_the_book(uncertainty, hits, target)
+    if expected is None:
+        assert found.threshold is None
+        assert found.coverage is None
+        assert (found.n_accepted, found.n_errors) == (0, 0)
+        assert found.labels_missing is None or found.labels_missing > 0
+    else:
+        values = np.where(np.abs(uncertainty) < UNDERFLOW, UNDERFLOW, uncertainty)
+        accepted = values <= np.float32(found.threshold)
+        assert found.n_accepted == expected == accepted.sum()
+        assert found.n_errors == (accepted & ~hits).sum()
+        assert found.coverage == expected / len(hits)
+        assert found.labels_missing is None
+
+
+@given(st.integers(1, 500), st.data(), st.floats(0.001, 0.999))
+def test_p_values_are_those_of_scipy(count, data, max_risk):
+    errors = data.draw(st.integers(0, count))
+
+    found = risk_p_values(np.array([errors]), np.array([count]), max_risk)
+    assert found[0] == pytest.approx(binom.cdf(errors, count, max_risk), rel=1e-9, abs=1e-300)
+
+
+@pytest.mark.parametrize(("max_risk", "least"), [(0.05, 90), (0.01, 459)])
+def test_so_many_right_answers_are_needed_and_enough(max_risk, least):
+    target = SelectiveTarget(max_risk, 0.05)
+    uncertainty = np.arange(least, dtype=np.float32)
+    hits = np.ones(least, dtype=bool)
+
+    found = fit_selective(ranking_of(uncertainty, hits), target)
+    one_less = fit_selective(ranking_of(uncertainty[1:], hits[1:]), target)
+
+    assert target.least_rank == least
+    assert (found.coverage, found.threshold) == (1.0, least - 1.0)
+    assert (one_less.threshold, one_less.labels_missing) == (None, 1)
+
+
+def test_labels_missing_are_about_what_is_needed():
+    """One error in a hundred, everywhere: passes at 5 % once there are enough samples."""
+    target = SelectiveTarget(0.02, 0.05)
+    hits = np.arange(400) % 100 != 50
+    missing = fit_selective(
+        ranking_of(np.arange(400, dtype=np.float32), hits), target
+    ).labels_missing
+
+    for growth, passes in ((0.8, False), (1.3, True)):
+        n_samples = int((400 + missing) * growth)
+        hits = np.arange(n_samples) % 100 != 50
+        found = fit_selective(ranking_of(np.arange(n_samples, dtype=np.float32), hits), target)
+        assert (found.threshold is not None) == passes
+
+
+def test_no_number_of_labels_helps_where_all_is_wrong():
+    found = fit_selective(
+        ranking_of(np.arange(50, dtype=np.float32), np.zeros(50, dtype=bool)), EASY
+    )
+
+    assert found.threshold is None
+    assert found.labels_missing is None
+
+
+def test_block_of_equal_values_is_accepted_as_a_whole_or_not_at_all():
+    uncertainty = np.repeat(np.float32([1, 2]), [100, 100])
+    hits = np.arange(200) < 100
+
+    found = fit_selective(ranking_of(uncertainty, hits), SelectiveTarget(0.05, 0.05))
+
+    assert (found.threshold, found.n_accepted, found.n_errors) == (1.5, 100, 0)
+
+
+def test_wrong_label_among_the_most_certain_does_not_end_all():
+    """The first start fails; a later one carries on."""
+    hits = np.arange(2000) != 3
+    found = fit_selective(
+        ranking_of(np.arange(2000, dtype=np.float32), hits), SelectiveTarget(0.01, 0.05)
+    )
+
+    assert found.coverage == 1.0
+
+
+@pytest.mark.parametrize("value", [0.0, 1.0, -0.1, np.nan])
+def test_targets_out_of_range_are_refused(value):
+    with pytest.raises(ValueError, match="max_risk must"):
+        SelectiveTarget(value, 0.05)
+    with pytest.raises(ValueError, match="delta must"):
+        SelectiveTarget(0.05, value)
+
+
+def accepted(uncertainty, hits, step, delta):
+    return fit_selective(
+        ranking_of(uncertainty, hits), SelectiveTarget(step / STEPS, delta)
+    ).n_accepted
+
+
+@given(judged_uncertainties(), st.sampled_from([0.05, 0.5]), st.data())
+def test_it_accepts_as_much_and_a_hundredth_less_does_not(sample, delta, data):
+    uncertainty, hits = sample
+    wanted = data.draw(st.integers(1, len(hits)))
+    found = certifiable_risk(ranking_of(uncertainty, hits), wanted, delta=delta)
+    if found is None:
+        assert accepted(uncertainty, hits, STEPS - 1, delta) < wanted
+        return
+    step = round(found * STEPS)
+    assert accepted(uncertainty, hits, step, delta) >= wanted
+    assert step == 1 or accepted(uncertainty, hits, step - 1, delta) < wanted
+
+
+def test_of_what_a_risk_accepts_it_is_no_larger_than_that_risk():
+    """Going from a rate to a share and back leads to where one was, or to less."""
+    rng = np.random.default_rng(3)
+    uncertainty = rng.random(2000, dtype=np.float32)
+    hits = rng.random(2000) > 0.3 * uncertainty
+    for max_risk in (0.09, 0.12, 0.16):
+        there = fit_selective(ranking_of(uncertainty, hits), SelectiveTarget(max_risk, 0.05))
+        back = certifiable_risk(ranking_of(uncertainty, hits), there.n_accepted, delta=0.05)
+        assert there.n_accepted > 0
+        assert 0.9 * max_risk < back <= max_risk
+
+
+def test_where_nothing_is_ever_right_no_rate_is_kept_to():
+    uncertainty = np.arange(50, dtype=np.float32)
+    assert (
+        certifiable_risk(ranking_of(uncertainty, np.zeros(50, dtype=bool)), 50, delta=0.05) is None
+    )
+
+
+def test_a_probability_is_one():
+    with pytest.raises(ValueError, match="delta"):
+        certifiable_risk(ranking_of(np.ones(3, np.float32), np.ones(3, bool)), 1, delta=1.5)

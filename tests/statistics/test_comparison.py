@@ -1,0 +1,118 @@
+"""Paired differences, and comparisons of two calibrations."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.stats import ttest_ind_from_stats, ttest_rel
+from score_strategies import simulated_records
+
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.comparison import (
+    PairedDifference,
+    Served,
+    compare_on_folds,
+    compare_on_samples,
+    paired_difference,
+)
+from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.plain import to_plain
+
+
+def test_is_the_statistic_of_a_paired_t_test():
+    rng = np.random.default_rng(0)
+    one, other = rng.normal(size=10) + 0.3, rng.normal(size=10)
+    found = paired_difference(one.tolist(), other.tolist())
+    test = ttest_rel(one, other)
+    assert found.mean / found.standard_error == pytest.approx(test.statistic, rel=1e-12)
+    assert found.pairs == 10
+
+
+def test_pairs_without_both_are_left_out():
+    found = paired_difference((0.5, None, 0.9, 0.2), (0.1, 0.3, None, 0.4))
+    assert found.mean == pytest.approx(0.1)
+    assert found.pairs == 2
+    assert paired_difference((None, 1.0), (1.0, None)) is None
+    assert paired_difference((), ()) is None
+
+
+def test_one_pair_has_no_error():
+    found = paired_difference((0.5,), (0.25,))
+    assert found == PairedDifference(0.25, None, 1)
+    assert not found.clear
+    assert to_plain(found) == {"mean": 0.25, "standard_error": None, "pairs": 1}
+
+
+def test_clear_is_beyond_two_standard_errors():
+    assert PairedDifference(-0.21, 0.1, 10).clear
+    assert not PairedDifference(0.19, 0.1, 10).clear
+
+
+COLUMN = "neg_log_pmax"
+
+
+def served_of(records, *, n_bins, **options):
+    fitted = simulated_records(400, seed=1)
+    table = fit_bin_table(fitted.uncertainty[COLUMN], fitted.hits(1), n_bins=n_bins, **options)
+    return Served(table, COLUMN, records)
+
+
+def test_samples_are_compared_one_by_one():
+    records = simulated_records(300, seed=2)
+    first, second = served_of(records, n_bins=2), served_of(records, n_bins=8)
+    found = compare_on_samples(1, first, second)
+
+    hits, losses = records.hits(1), []
+    for served in (first, second):
+        q = served.table.look_up(records.uncertainty[COLUMN]).probability
+        losses.append((-np.where(hits, np.log(q), np.log1p(-q)), (q - hits) ** 2))
+    assert found.paired
+    for index, name in enumerate(("nll", "brier")):
+        ours, theirs = losses[0][index], losses[1][index]
+        difference = found.differences[name]
+        assert difference.mean == pytest.approx(theirs.mean() - ours.mean(), rel=1e-9)
+        statistic = ttest_rel(theirs, ours).statistic
+        assert difference.mean / difference.standard_error == pytest.approx(statistic, rel=1e-9)
+        assert difference.pairs == 300
+    assert found.differences["accuracy"].mean == 0.0
+
+
+@pytest.mark.parametrize("places", [(0, 1), (1, 0), (0, 0)])
+def test_an_infinite_loss_is_no_difference(places):
+    """The prior is too weak for float64 to tell a bin of hits alone from certainty."""
+    fitted = simulated_records(400, seed=1)
+    hits = fitted.uncertainty[COLUMN] < np.median(fitted.uncertainty[COLUMN])
+    weak = fit_bin_table(fitted.uncertainty[COLUMN], hits, n_bins=2, prior_strength=1e-20)
+    plain = fit_bin_table(fitted.uncertainty[COLUMN], hits, n_bins=2)
+    assert weak.probability[0] == 1.0
+
+    records = simulated_records(300, seed=2)
+    first, second = (Served((weak, plain)[place], COLUMN, records) for place in places)
+    found = compare_on_samples(1, first, second)
+    assert set(found.differences) == {"brier", "accuracy"}
+    json.dumps(to_plain(found), allow_nan=False)
+
+
+def test_samples_of_other_labels_are_refused():
+    one, other = simulated_records(50, seed=2), simulated_records(50, seed=3)
+    with pytest.raises(ValueError, match="their labels differ"):
+        compare_on_samples(1, served_of(one, n_bins=2), served_of(other, n_bins=2))
+
+
+def test_folds_are_compared_by_their_means():
+    first = {"nll": FoldScore(0.30, 0.05, 10, None), "brier": FoldScore(0.1, 0.02, 10, None)}
+    second = {"nll": FoldScore(0.27, 0.08, 5, None), "brier": FoldScore(None, None, 0, None)}
+    found = compare_on_folds(5, first, second)
+
+    assert (found.k, found.paired, set(found.differences)) == (5, False, {"nll"})
+    difference = found.differences["nll"]
+    expected = ttest_ind_from_stats(0.27, 0.08, 5, 0.30, 0.05, 10, equal_var=False).statistic
+    assert difference.mean == pytest.approx(-0.03)
+    assert difference.mean / difference.standard_error == pytest.approx(expected, rel=1e-9)
+
+
+def test_a_single_fold_has_no_error():
+    one, many = FoldScore(0.2, None, 1, None), FoldScore(0.3, 0.1, 10, None)
+    assert (
+        compare_on_folds(1, {"nll": one}, {"nll": many}).differences["nll"].standard_error is None
+    )

@@ -1,0 +1,77 @@
+"""Top classes, label ranks, heads and tails of the softmax."""
+
+import numpy as np
+import pytest
+from core_strategies import logit_blocks
+from hypothesis import given
+from hypothesis import strategies as st
+
+from howsure.statistics.softmax import label_ranks, n_recorded_classes, rank_scores, top_classes
+
+
+def full_ranking(scores):
+    """Sort each row in Python by falling score, then by class."""
+    return np.array([sorted(range(len(row)), key=lambda c: (-row[c], c)) for row in scores])
+
+
+@given(logit_blocks(), st.data())
+def test_top_classes_are_the_head_of_the_full_ranking(scores, data):
+    n_top = data.draw(st.integers(1, scores.shape[1]))
+    np.testing.assert_array_equal(top_classes(scores, n_top), full_ranking(scores)[:, :n_top])
+
+
+@given(logit_blocks())
+def test_the_rank_of_a_label_is_its_place_in_the_full_ranking(scores):
+    ranking = full_ranking(scores)
+    for place in range(scores.shape[1]):
+        labels = ranking[:, place].astype(np.int64)
+        np.testing.assert_array_equal(label_ranks(scores, labels), place)
+
+
+def test_ties_at_the_boundary_go_to_the_lower_class_among_many():
+    rng = np.random.default_rng(0)
+    scores = rng.integers(0, 4, size=(40, 500)).astype(np.float64)
+    np.testing.assert_array_equal(top_classes(scores, 7), full_ranking(scores)[:, :7])
+
+
+def test_zero_and_minus_zero_tie():
+    assert top_classes(np.array([[-0.0, 0.0, -1.0]]), 2).tolist() == [[0, 1]]
+
+
+@given(logit_blocks())
+def test_heads_and_tails_add_up_to_the_total(scores):
+    ranked = rank_scores(scores, n_top=scores.shape[1])
+    np.testing.assert_allclose(
+        ranked.heads + ranked.tails, np.repeat(ranked.total[:, None], scores.shape[1], 1)
+    )
+    assert (ranked.tails[:, -1] == 0).all()
+
+
+def test_a_tail_keeps_its_digits_below_the_resolution_of_one():
+    scores = np.array([[0.0, -1.0, -300.0, -301.0]])
+    tails = rank_scores(scores, n_top=3).tails[0]
+    assert tails[1] == pytest.approx(np.exp(-300.0) * (1 + np.exp(-1.0)), rel=1e-14)
+    assert tails[2] == pytest.approx(np.exp(-301.0), rel=1e-14)
+
+
+def test_logits_further_apart_than_float64_reaches_are_ruled_out():
+    ranked = rank_scores(np.array([[1e308, -1e308]]), n_top=2)
+    assert ranked.relative.tolist() == [[0.0, -np.inf]]
+    assert ranked.weights.tolist() == [[1.0, 0.0]]
+
+
+@pytest.mark.parametrize(
+    ("n_classes", "top_k", "kept"),
+    [(2, (1,), 2), (5, (1,), 5), (6, (1, 5), 5), (1000, (1, 5), 5), (1000, (1, 10), 10)],
+)
+def test_five_classes_are_kept_or_as_many_as_events_need(n_classes, top_k, kept):
+    assert n_recorded_classes(n_classes, top_k) == kept
+
+
+@pytest.mark.parametrize(
+    ("top_k", "rule"),
+    [((1, 5), r"\[1, 4\], not 5"), ((0,), "not 0"), ((1, 1), "distinct"), ((), "at least one")],
+)
+def test_impossible_events_are_refused(top_k, rule):
+    with pytest.raises(ValueError, match=rule):
+        n_recorded_classes(5, top_k)
