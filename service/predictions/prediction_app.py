@@ -11,7 +11,7 @@ from service.access.authenticator import ActiveKeys, Authenticator
 from service.access.credentials import authorization
 from service.access.origins import AllowedOrigins
 from service.access.rate_limits import TenantLimiter
-from service.child.requests.limits import refuse, required
+from service.child.requests.limits import reject_calibration, require_calibration
 from service.child.requests.media_types import BODIES, JSON, NPZ, SETS
 from service.child.requests.open_inference import ENCODINGS, LENGTH_HEADER
 from service.errors import (
@@ -197,9 +197,9 @@ def prediction_options(head: RequestHead, longest: float) -> PredictionOptions:
         form = chosen_format(headers.get(b"accept", b"*/*").decode("latin-1"), ANSWERS)
         reference = _calibration(head.query)
         if media_type == JSON:
-            refuse(reference)
+            reject_calibration(reference)
         else:
-            reference = required(reference)
+            reference = require_calibration(reference)
         return PredictionOptions(media_type, reference, form, timeout, encoding)
     given, length = head.parameters, headers.get(_LENGTH)
     return PredictionOptions(
