@@ -21,6 +21,14 @@ COMMANDS = {
 }
 
 
+@pytest.fixture(autouse=True)
+def interrupts():
+    """Undo what a shell does to background jobs: they ignore Ctrl-C, and so do their children."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_signal_ends_the_service_without_a_traceback(tmp_path, command, number) -> None:

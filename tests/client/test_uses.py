@@ -143,7 +143,7 @@ def test_what_was_found_comes_with_a_calibration(client) -> None:
     found = next(finding for finding in made.findings if finding.code == "labels-shifted")
     assert found.level == "warning"
     assert found.figures["offset"] == -1
-    assert "moved by -1" in found.message
+    assert "-1 added to every label" in found.message
 
 
 @pytest.mark.parametrize("form", ["bytes", "file", "memory", "names", "ensemble"])

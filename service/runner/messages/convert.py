@@ -33,8 +33,10 @@ def to_json(message: object) -> dict[str, Any]:
     return fields
 
 
-def convert(fields: object, kind: type[T]) -> T:
+def convert(fields: object, kind: type[T], *, name: str = "") -> T:
     """Return the message of this type; unknown fields are ignored.
+
+    Errors begin with ``name``, or with the name of the type.
 
     Raises
     ------
@@ -45,7 +47,7 @@ def convert(fields: object, kind: type[T]) -> T:
         check_bounds(fields)
         return msgspec.convert(fields, kind)
     except (msgspec.ValidationError, ValueError, RecursionError) as error:
-        raise FieldError(f"{getattr(kind, '__name__', kind)}: {error}") from error
+        raise FieldError(f"{name or kind.__name__}: {error}") from error
 
 
 def text(value: object) -> str:

@@ -67,4 +67,4 @@ def read_pass_plans(values: object) -> tuple[PassPlan, ...]:
     FieldError
         If they are not plans of known measures.
     """
-    return convert(values, tuple[PassPlan, ...])
+    return convert(values, tuple[PassPlan, ...], name="plans of passes")
