@@ -18,7 +18,7 @@ from service.access.origins import AllowedOrigins
 from service.access.rate_limits import TenantLimits
 from service.http.connection_context import ConnectionContext
 from service.http.connection_limits import ConnectionLimits
-from service.http.job_events import JobWatch, look_at
+from service.http.job_events import JobWatch
 from service.http.request_record import RequestLog
 from service.http.services import Services
 from service.http.uploads import UploadLimits
@@ -36,6 +36,7 @@ from service.runner.spawner import StartChild
 from service.settings import Settings
 from service.startup import start, stop
 from service.storage.database import Database
+from service.storage.overview import look_at
 from service.storage.tenants import default_tenant_id
 from service.web.report import saved_report
 from service.workspace import Workspace
@@ -155,7 +156,7 @@ def _services(
         oip_statistics=Statistics(),
         lanes=_lanes(workspace.metrics),
         job_watch=JobWatch(
-            partial(look_at, workspace),
+            partial(look_at, workspace.database),
             places=settings.max_event_streams,
             stopping=stopping,
             max_wait_seconds=settings.max_wait_seconds,

@@ -30,7 +30,6 @@ from service.http.idempotency import (
 )
 from service.http.job_events import (
     EventStream,
-    FollowedJob,
     JobSubscription,
     JobWatch,
     answer_job,
@@ -40,7 +39,7 @@ from service.http.problems import problems
 from service.http.services import Services
 from service.http.worker_threads import Lane
 from service.jobs.acceptance import CallContext
-from service.storage.overview import view_of
+from service.storage.overview import FollowedJob, view_of
 from service.workspace import Workspace
 
 router = APIRouter(tags=["calibrations"])

@@ -167,3 +167,11 @@ def _change(
         result = change(EvaluationRepository(session, ctx.tenant_id), row.id, name)
         record_success(ctx.event, session, evaluation_subject(row.id, name))
     return result
+
+
+def evaluation_of_id(
+    workspace: Workspace, tenant_id: uuid.UUID, evaluation_id: uuid.UUID
+) -> models.Evaluation:
+    """Return an evaluation by its id; its name may have been given to another one."""
+    with workspace.database.reading() as session:
+        return EvaluationRepository(session, tenant_id).by_id(evaluation_id)

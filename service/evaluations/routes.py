@@ -28,7 +28,6 @@ from service.http.job_events import (
     EventStream,
     Progress,
     answer_job,
-    evaluation_of_id,
     job_resource,
 )
 from service.http.problems import problems
@@ -164,7 +163,7 @@ async def follow_evaluation(
     )
 
     def read() -> Evaluation:
-        return resource(evaluation_of_id(workspace, tenant_id, row.id))
+        return resource(evaluations.evaluation_of_id(workspace, tenant_id, row.id))
 
     return event_stream(row, services.job_watch, read)
 

@@ -4,7 +4,6 @@ import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from http import HTTPStatus
 from typing import TypeAlias, TypeVar
 from uuid import UUID
@@ -20,10 +19,7 @@ from starlette.types import Receive, Scope, Send
 import models
 from models import UNFINISHED
 from service.errors import NotFound, Overloaded
-from service.jobs.queue import JobTable
-from service.storage.evaluations import EvaluationRepository
-from service.storage.overview import JobView, job_views, view_of
-from service.workspace import Workspace
+from service.storage.overview import FollowedJob, JobView, view_of
 
 Job: TypeAlias = models.Calibration | models.Evaluation
 Row = TypeVar("Row", models.Calibration, models.Evaluation)
@@ -60,33 +56,6 @@ def progress_of(job: Job | JobView) -> Progress | None:
         rows_per_second=None if rate is None else round(rate, 3),
         eta_seconds=eta,
     )
-
-
-@dataclass(frozen=True)
-class FollowedJob:
-    """The job of a subscription."""
-
-    table: type[JobTable]
-    id: UUID
-
-
-def look_at(workspace: Workspace, jobs: Collection[FollowedJob]) -> Mapping[FollowedJob, JobView]:
-    """Return the status and progress of jobs; deleted ones are missing."""
-    found: dict[FollowedJob, JobView] = {}
-    with workspace.database.reading() as session:
-        for table in {job.table for job in jobs}:
-            ids = [job.id for job in jobs if job.table is table]
-            views = job_views(session, table, ids)
-            found |= {FollowedJob(table, job_id): view for job_id, view in views.items()}
-    return found
-
-
-def evaluation_of_id(
-    workspace: Workspace, tenant_id: UUID, evaluation_id: UUID
-) -> models.Evaluation:
-    """Return an evaluation by its id; its name may have been given to another one."""
-    with workspace.database.reading() as session:
-        return EvaluationRepository(session, tenant_id).by_id(evaluation_id)
 
 
 # Many jobs are short, so the first polls follow each other faster.

@@ -10,6 +10,7 @@ from sqlalchemy import SQLColumnExpression, and_, case, func, literal, null, sel
 from sqlalchemy.orm import Session
 
 from models import UNFINISHED, Calibration, CalibrationName, Evaluation, Job, JobStatus, Score
+from service.storage.database import Database
 
 _KINDS: Mapping[str, type[Calibration | Evaluation]] = {
     "calibration": Calibration,
@@ -218,3 +219,22 @@ def _progress(table: type[Job]) -> tuple[SQLColumnExpression[Any], ...]:
         table.progress_rate,
         table.created_at,
     )
+
+
+@dataclass(frozen=True)
+class FollowedJob:
+    """The job of a subscription."""
+
+    table: type[Calibration | Evaluation]
+    id: UUID
+
+
+def look_at(database: Database, jobs: Collection[FollowedJob]) -> Mapping[FollowedJob, JobView]:
+    """Return the status and progress of jobs; deleted ones are missing."""
+    found: dict[FollowedJob, JobView] = {}
+    with database.reading() as session:
+        for table in {job.table for job in jobs}:
+            ids = [job.id for job in jobs if job.table is table]
+            views = job_views(session, table, ids)
+            found |= {FollowedJob(table, job_id): view for job_id, view in views.items()}
+    return found

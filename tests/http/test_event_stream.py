@@ -13,11 +13,10 @@ from service.http.job_events import (
     HEARTBEAT,
     LOOK_SECONDS,
     EventStream,
-    FollowedJob,
     JobSubscription,
     JobWatch,
 )
-from service.storage.overview import JobView
+from service.storage.overview import FollowedJob, JobView
 
 QUEUED = JobView("queued", None, 0, 0, None)
 RUNNING = JobView("running", "fit", 1, 2, None)

@@ -241,3 +241,25 @@ def test_a_copy_that_was_made_while_a_deletion_waited_keeps_the_file(database):
     )
     assert keys == []
     assert [file.key for file in get(database, newest(database).id).artifacts] == [common_file.key]
+
+
+def test_a_refit_leaves_its_source_unchanged(database):
+    source = source_of(database)
+    before = get(database, source.id)
+    finished_refit(database, source)
+    after = get(database, source.id)
+    for column in models.Calibration.__table__.columns:
+        assert getattr(after, column.key) == getattr(before, column.key)
+    assert files(after) == files(before)
+
+
+def test_a_promoted_refit_is_the_version_of_its_name(database):
+    source = source_of(database)
+    row = finished_refit(database, source)
+    with database.session() as session:
+        repository = CalibrationRepository(session, tenant_of(database))
+        repository.promote(source.id)
+        assert repository.resolve("digits").id == source.id
+        repository.promote(row.id)
+        assert repository.resolve("digits").id == row.id
+    assert get(database, row.id).status == "succeeded"

@@ -162,6 +162,23 @@ def refusal(path: Path, **options: object) -> InvalidInput:
     return refused.value
 
 
+def check_mutations(path: Path, *, step: int, times: int) -> None:
+    """Cut a file off and change single bytes of it: each time it is read or refused."""
+    whole = path.read_bytes()
+    for size in range(5, len(whole), step):
+        path.write_bytes(whole[:size])
+        refusal(path)
+    rng = np.random.default_rng(0)
+    for _ in range(times):
+        data = bytearray(whole)
+        data[rng.integers(4, len(data))] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            read_all(path)
+        except InvalidInput as error:
+            assert error.violations  # noqa: PT017 - either outcome is right, any other exception wrong
+
+
 def read_to_its_end(path: Path, reading: Reading = AS_IT_IS) -> None:
     """Read a set within limits like those of a small service."""
     limits = DatasetLimits(max_samples=1_000_000, max_classes=10_000, max_inflated_bytes=2**28)
