@@ -34,7 +34,7 @@ PYTEST := PYTHONDONTWRITEBYTECODE= OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
 WORKERS := -n auto --dist loadfile
 LONG := --hypothesis-profile=long
 
-# Tests each rule at least once. Takes about a quarter of an hour on two cores.
+# Tests each rule at least once. Takes less than ten minutes on two cores.
 test: install
 	$(PYTEST) $(WORKERS)
 
@@ -53,7 +53,7 @@ openapi: install $(OUTSIDE)/.installed
 # Hundreds of kills, outages and races, in about an hour. To run one: make faults FAULT=kill-server
 FAULT := all
 faults: install
-	PYTHONPATH=tests/support:tests/faults OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fault_plan $(FAULT)
+	PYTHONPATH=tests/support/services:tests/support/samples:tests/support/processes:tests/faults:benchmarks OPENBLAS_NUM_THREADS=1 $(BIN)/python -m fault_plan $(FAULT)
 
 check: install
 	$(BIN)/ruff format --check .

@@ -1,11 +1,11 @@
-"""How much of a model's own speed a calibration keeps, here and on a cluster.
+"""Compare the speed of a calibration with the model alone, on one machine and on a cluster.
 
     python benchmarks/calibration_throughput.py [--rows 200000] [--hidden 2048] [--repeats 3]
 
-Makes a seeded perceptron and a set, and measures rows a second, one after the other in each repeat:
-``session.run`` over the set in memory; the service, from the first row to the last record; the same
-through a Dask scheduler with one worker, and with two. Sessions have one thread each, and each
-worker one core of its own. Prints Markdown, and each ratio of two measurements of one repeat.
+Makes a seeded perceptron and a set. In each repeat it measures rows per second of ``session.run``
+over the set in memory; of the service, from the first row to the last record; and of a Dask
+scheduler with one worker, and with two. Each session has one thread, each worker one core. Prints
+Markdown, and ratios of two measurements of the same repeat.
 """
 
 import argparse
@@ -64,12 +64,12 @@ def main() -> None:
 
 
 def ratio(found: list[float], other: list[float]) -> float:
-    """Return the median of the ratios of one repeat each."""
+    """Return the median of the ratios within each repeat."""
     return statistics.median(a / b for a, b in zip(found, other, strict=True))
 
 
 def made(n_rows: int, hidden: int) -> tuple[bytes, np.ndarray, np.ndarray]:
-    """Return a perceptron of two hidden layers, inputs, and labels that it finds half of."""
+    """Return a perceptron of two hidden layers, inputs, and labels, half of which it finds."""
     drawn = np.random.default_rng(0)
     sizes = (FEATURES, hidden, hidden, CLASSES)
     weights = [
@@ -111,7 +111,7 @@ def batch_seconds(session: onnxruntime.InferenceSession, inputs: np.ndarray) -> 
 
 
 def bare(session: onnxruntime.InferenceSession, inputs: np.ndarray) -> float:
-    """Return rows a second of the session alone."""
+    """Return rows per second of the session alone."""
     started = time.perf_counter()
     for start in range(0, len(inputs), BATCH):
         session.run(None, {"x": inputs[start : start + BATCH]})
@@ -119,7 +119,7 @@ def bare(session: onnxruntime.InferenceSession, inputs: np.ndarray) -> float:
 
 
 def calibrated(folder: Path, n_rows: int, **settings: str) -> float:
-    """Return rows a second of a calibration, from the first row to the last record."""
+    """Return rows per second of a calibration, from the first row to the last record."""
     options = {"device": "cpu", "threads": "1"} | settings
     with service(**options) as ours, httpx.Client(base_url=f"http://{ours.address}") as client:
         files = {
@@ -145,7 +145,7 @@ def calibrated(folder: Path, n_rows: int, **settings: str) -> float:
 
 
 def on_cluster(folder: Path, n_rows: int, n_workers: int) -> float:
-    """Return rows a second through a scheduler whose workers have a core each."""
+    """Return rows per second through a scheduler whose workers have one core each."""
     with ExitStack() as stack:
         artifacts = stack.enter_context(tempfile.TemporaryDirectory(prefix="howsure-benchmark-"))
         address = stack.enter_context(scheduler(folder))

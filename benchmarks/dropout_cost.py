@@ -1,12 +1,11 @@
-"""What last-layer dropout adds to one run of a model, by its number of passes and of classes.
+"""Measure what last-layer dropout adds to one run of a model, by passes and classes.
 
     python benchmarks/dropout_cost.py [FOLDER] [--batch 32] [--repeats 8]
 
-The models are ResNet-18 with random weights, for images of 32 x 32 as they are used for CIFAR-10
-but with the stem made for larger ones: the cheapest network that shape can be, so the one whose
-last layer weighs most; and ``FOLDER/model.onnx`` for images of 28 x 28. Each serving graph, with
-last-layer dropout and without, runs in this process on one thread of the CPU, in turns, so that
-all see the same machine; milliseconds are CPU time of a batch, the least of the repeats.
+The models are ``FOLDER/model.onnx`` for images of 28 x 28, and a ResNet-18 with random weights for
+images of 32 x 32 with the stem for larger ones: the cheapest network of that shape, so its last
+layer weighs most. Each serving graph, with and without last-layer dropout, runs in this process on
+one CPU thread, in turns. Milliseconds are CPU time of a batch, the minimum of the repeats.
 """
 
 import argparse
@@ -36,7 +35,7 @@ STAGES = ((64, 1), (128, 2), (256, 2), (512, 2))  # channels and first stride, t
 
 @dataclass
 class Network:
-    """A graph in the making; convolutions hold the batch normalisation that follows them."""
+    """Builds a graph; convolutions contain their batch normalisation."""
 
     rng: np.random.Generator
     nodes: list = field(default_factory=list)
@@ -58,7 +57,7 @@ class Network:
     def convolution(
         self, x: str, channels: tuple[int, int], size: int, stride: int, *, gain: float = 1.0
     ) -> str:
-        """Add a convolution from so many channels to so many, He's scale times ``gain``."""
+        """Add a convolution between these numbers of channels, with He's scale times ``gain``."""
         scale = gain * (2 / (channels[0] * size * size)) ** 0.5
         kernel = self.weight(channels[1], channels[0], size, size, scale=scale)
         bias = self.weight(channels[1], scale=0.1)
@@ -102,7 +101,7 @@ def resnet18(n_classes: int) -> bytes:
 
 
 class Timed:
-    """A graph in a session of one thread, and the least CPU time one run of it took."""
+    """A graph in a session of one thread, and its minimum CPU time."""
 
     def __init__(self, model: ModelProto, inputs: np.ndarray) -> None:
         options = onnxruntime.SessionOptions()
@@ -116,14 +115,14 @@ class Timed:
         self.milliseconds = float("inf")
 
     def run(self) -> None:
-        """Run once, and keep the time if it is the least so far."""
+        """Run once, and keep the time if it is the minimum."""
         start = time.process_time()
         self._session.run(None, self._feeds)
         self.milliseconds = min(self.milliseconds, 1e3 * (time.process_time() - start))
 
 
 def measure(data: bytes, inputs: np.ndarray, repeats: int) -> tuple[Timed, dict[int, Timed]]:
-    """Return the serving graph without dropout, and with so many passes of the last layer."""
+    """Return the serving graph without dropout, and with these passes of the last layer."""
     bare = load_onnx_model(data)
     tensor = bare.graph.output[0].name
     n_classes = Timed(bare, inputs[:2]).outputs[0].shape[1]

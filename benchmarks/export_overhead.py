@@ -1,14 +1,13 @@
-"""What calibration adds to one run of a model, once both are one file.
+"""Measure what calibration adds to one run of a model, in one file.
 
     python benchmarks/export_overhead.py [--classes 10 1000] [--batch 32] [--bins 100]
 
 The model is the ResNet-18 of dropout_cost.py, with random weights, for images of 32 x 32: the
-cheapest network that shape can be, so the one beside which the added nodes weigh most. Two events
-are calibrated. Three graphs run in this process on one thread of the CPU, in turns, so that all
-see the same machine: the raw file; the calibrated file; and the added nodes alone, which take the
-class scores that the raw file gave, once after the model has filled the caches, as in the file, and
-several times more (warm). Milliseconds are CPU time of a batch, the least of the repeats. The
-difference of two long runs is less sure than the added nodes by themselves.
+cheapest network of that shape, so the added nodes weigh most. Two events are calibrated. Three
+graphs run in this process on one CPU thread, in turns: the raw file; the calibrated file; and the
+added nodes alone on the class scores of the raw file, once after the model has filled the caches,
+as in the file, and several times more (warm). Milliseconds are CPU time of a batch, the minimum of
+the repeats. The added nodes alone are more precise than the difference of two long runs.
 """
 
 import argparse
@@ -35,7 +34,7 @@ WARMING_RUNS = 5
 
 
 def make_spec(n_bins: int, lookup: str) -> ExportSpec:
-    """Return tables of uncertainties that nobody measured: only their size matters here."""
+    """Return tables of made-up uncertainties: only their size matters here."""
     rng = np.random.default_rng(0)
     events = []
     for k, column in COLUMNS.items():
@@ -50,7 +49,7 @@ def make_spec(n_bins: int, lookup: str) -> ExportSpec:
 
 
 def scores_alone(n_classes: int) -> bytes:
-    """Return a file that gives out the class scores it takes."""
+    """Return a file that outputs its input, the class scores."""
     kind, shape = TensorProto.FLOAT, ["N", n_classes]
     graph = helper.make_graph(
         [helper.make_node("Identity", ["scores"], ["logits"])],
@@ -68,7 +67,7 @@ def calibrated(data: bytes, n_classes: int, spec: ExportSpec) -> onnx.ModelProto
 
 
 def added_nodes(n_classes: int, spec: ExportSpec) -> onnx.ModelProto:
-    """Return the nodes that calibration adds, with the scores not given out once more."""
+    """Return the nodes that calibration adds, without a second output of the scores."""
     model = calibrated(scores_alone(n_classes), n_classes, spec)
     del model.graph.output[0]
     return model

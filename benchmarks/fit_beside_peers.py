@@ -1,12 +1,12 @@
-"""What fitting costs, beside other libraries doing part of it, in one run on one machine.
+"""Compare the cost of fitting with other libraries that do part of it, in one run on one machine.
 
-    pip install netcal torchmetrics probmetrics numba scikit-learn   # what is missing is skipped
+    pip install netcal torchmetrics probmetrics numba scikit-learn   # missing ones are skipped
     python benchmarks/fit_beside_peers.py [--samples 50000] [--classes 1000] [--repeats 3]
 
-Each contender runs in a process of its own, so that its memory and its imports are its own. Data
-are drawn, loaded and libraries imported before the clock starts. `1-D` contenders get the top-1
-confidence and whether it was right; `matrix` contenders all logits or probabilities. Seconds are
-CPU time of the process, the least of the repeats; `peak` is what memory grew by at its highest.
+Each contender runs in its own process, so that memory and imports are its own. The clock starts
+after data are loaded and libraries imported. `1-D` contenders get the top-1 confidence and the
+hits; `matrix` contenders all logits or probabilities. Seconds are CPU time of the process, the
+minimum of the repeats; `peak` is the largest growth of memory.
 """
 
 import argparse
@@ -31,7 +31,7 @@ Work = Callable[[], str]
 
 
 def draw(folder: Path, n: int, classes: int) -> None:
-    """Write logits, probabilities, labels, confidences and hits of a too confident classifier."""
+    """Write logits, probabilities, labels, confidences and hits of an overconfident classifier."""
     rng = np.random.default_rng(0)
     labels = rng.integers(0, classes, n)
     logits = np.lib.format.open_memmap(folder / "logits.npy", "w+", np.float32, (n, classes))
@@ -242,7 +242,7 @@ def peak_mebibytes() -> float:
 
 
 def run_one(name: str, folder: Path, repeats: int) -> None:
-    """Run a contender in this process and print what it cost."""
+    """Run a contender in this process and print its cost."""
     sys.path.insert(0, str(ROOT))
     work = CONTENDERS[name][2](lambda array: np.load(folder / f"{array}.npy"))
     Path("/proc/self/clear_refs").write_text("5", encoding="ascii")  # the peak starts from here

@@ -1,16 +1,16 @@
-"""What the uncertainty head and the runner add to a model on a GPU.
+"""Measure what the uncertainty head and the runner add to a model on a GPU.
 
     python benchmarks/gpu.py [--device cuda:0] [--batches 1 8 32 128 256] [--repeats 20]
     python benchmarks/gpu.py --device cpu --quick
 
 ResNet-50 and ViT-B/16 with random weights, in FP32, TF32 and FP16. Three things take turns on the
-same rows, which lie in the memory of the host: the bare model in ONNX Runtime, its inputs and
-outputs bound, which gives its logits back; the same with the head, which gives its answers back in
-place of them; and ``RunnerPool.predict``, the same in a child process. Milliseconds are the median
-wall time of a batch, with all transfers. The runner does not use TF32: where the bare model does,
-the last columns are FP32, and show what those digits cost.
+same rows in host memory: the bare model in ONNX Runtime with bound inputs and outputs, which
+returns its logits; the same with the head, which returns the head's outputs instead; and
+``RunnerPool.predict``, the same in a child process. Milliseconds are the median wall time of a
+batch, with all transfers. The runner never uses TF32: where the bare model does, the last columns
+are FP32.
 
-``--quick`` takes small networks and batches, to see that the script works: its numbers say nothing.
+``--quick`` takes small networks and batches to test the script; its numbers mean nothing.
 """
 
 import argparse
@@ -42,7 +42,7 @@ WARMING_RUNS = 3
 
 
 class Bound:
-    """A graph in a session of this process, its inputs and outputs bound."""
+    """A graph in a session of this process, with bound inputs and outputs."""
 
     def __init__(self, data: bytes, outputs: list[str], device: str, *, tf32: bool) -> None:
         offered = providers(device)
@@ -54,7 +54,7 @@ class Bound:
         self._outputs = outputs or [output.name for output in self._session.get_outputs()]
 
     def run(self, images: np.ndarray) -> int:
-        """Run, and return how many bytes came back."""
+        """Run, and return the number of returned bytes."""
         options = onnxruntime.RunOptions()
         answers = bound_run(self._session, self._outputs, {"images": images}, options)
         return sum(answer.nbytes for answer in answers)
@@ -62,7 +62,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Contenders:
-    """What takes turns; each runs a batch and returns the bytes that came back."""
+    """One contender; it runs a batch and returns the number of returned bytes."""
 
     bare: Callable[[np.ndarray], int]
     head: Callable[[np.ndarray], int]
@@ -76,7 +76,7 @@ def with_head(data: bytes, n_classes: int) -> bytes:
 
 
 def serving(pool: RunnerPool, path: Path, trial: np.ndarray) -> Callable[[np.ndarray], int]:
-    """Load a file in a child; return what asks it."""
+    """Load a file in a child; return the function that runs it."""
     files = OnnxModelFiles(path)
     said = {"name": "logits", "kind": "logits"}
     resolved = pool.inspect(files, output=said, top_k=TOP_K, trial={"images": trial}).resolved
@@ -90,7 +90,7 @@ def serving(pool: RunnerPool, path: Path, trial: np.ndarray) -> Callable[[np.nda
 
 
 def measure(contenders: Contenders, images: np.ndarray, repeats: int) -> tuple[list, list]:
-    """Return median milliseconds of a batch, and bytes that came back, of each."""
+    """Return the median milliseconds of a batch, and the returned bytes, of each."""
     runs = (contenders.bare, contenders.head, contenders.served)
     for _ in range(WARMING_RUNS):
         back = [run(images) for run in runs]
@@ -136,7 +136,7 @@ def pool_on(device: str) -> RunnerPool:
 
 
 def why_not(device: str) -> str:
-    """Return why the device cannot be used, or nothing."""
+    """Return why the device cannot be used, or None."""
     with pool_on(device) as pool:
         try:
             pool.device()

@@ -1,8 +1,8 @@
-"""Two networks of the shapes that image classifiers have, with random weights from a seed.
+"""Two networks for image classification, with seeded random weights.
 
 ResNet-50 is table 1 of He et al., "Deep residual learning", with the stride in the 3 x 3
 convolutions and each batch normalisation in the convolution before it; ViT-B/16 is table 1 of
-Dosovitskiy et al., "An image is worth 16x16 words". Both go from ``images`` to ``logits``.
+Dosovitskiy et al., "An image is worth 16x16 words". Both map ``images`` to ``logits``.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ ELEMENT_TYPES = {"float32": TensorProto.FLOAT, "float16": TensorProto.FLOAT16}
 
 @dataclass
 class Network:
-    """A graph in the making, all of one type."""
+    """Builds a graph of one type."""
 
     dtype: str
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
@@ -30,7 +30,7 @@ class Network:
         return output
 
     def constant(self, values: np.ndarray) -> str:
-        """Keep an array and return its name."""
+        """Add an array and return its name."""
         name = f"w{len(self.weights)}"
         self.weights.append(numpy_helper.from_array(values, name))
         return name
@@ -41,11 +41,11 @@ class Network:
         return self.constant(values.astype(self.dtype))
 
     def full(self, *shape: int, value: float) -> str:
-        """Keep an array of one value and return its name."""
+        """Add an array of one value and return its name."""
         return self.constant(np.full(shape, value, self.dtype))
 
     def integers(self, *values: int) -> str:
-        """Keep a vector of integers and return its name."""
+        """Add a vector of integers and return its name."""
         return self.constant(np.array(values, np.int64))
 
     def linear(self, x: str, before: int, after: int) -> str:
@@ -71,7 +71,7 @@ class Network:
 
 @dataclass(frozen=True)
 class ResNet:
-    """A residual network of bottleneck blocks; as it stands, ResNet-50."""
+    """A residual network of bottleneck blocks; by default ResNet-50."""
 
     image: int = 224
     classes: int = 1000
@@ -116,7 +116,7 @@ def _bottleneck(network: Network, x: str, before: int, inner: int, stride: int) 
 
 @dataclass(frozen=True)
 class VisionTransformer:
-    """A vision transformer; as it stands, ViT-B/16."""
+    """A vision transformer; by default ViT-B/16."""
 
     image: int = 224
     classes: int = 1000
@@ -127,7 +127,7 @@ class VisionTransformer:
 
     @property
     def tokens(self) -> int:
-        """Patches, and the class token before them."""
+        """Return the patches after the class token."""
         return (self.image // self.patch) ** 2 + 1
 
     def build(self, dtype: str) -> bytes:

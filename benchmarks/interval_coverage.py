@@ -1,12 +1,12 @@
-"""How often the intervals of a bin table hold the truth, by simulation.
+"""Measure how often the intervals of a bin table contain the truth, by simulation.
 
     python benchmarks/interval_coverage.py [--runs 400]
 
 Uncertainties are uniform on (0, 1] and the event holds with a probability that falls from 1 to
-0.4, so the true probability of any bin is an integral that is known. Each run draws a calibration
-set, fits a table on it and asks, bin by bin, whether its interval holds the truth of that very
-bin: edges and counts come from the same samples. For the interpolated lookup the truth is the
-probability at each sample's own uncertainty, which no interval of a bin promises to hold.
+0.4, so the true probability of any bin is a known integral. Each run draws a calibration set, fits
+a table and checks, bin by bin, whether its interval contains the truth of that bin: edges and
+counts come from the same samples. For the interpolated lookup the truth is the probability at each
+sample's own uncertainty, which no interval of a bin guarantees.
 """
 
 import argparse
@@ -25,7 +25,7 @@ BINS = (10, 50)
 
 @dataclass(frozen=True)
 class Coverage:
-    """Share of runs whose interval held the truth: of each bin, and of all bins at once."""
+    """Share of runs whose interval contained the truth: of each bin, and of all bins at once."""
 
     by_bin: np.ndarray
     together: float
@@ -33,12 +33,12 @@ class Coverage:
 
     @property
     def mean(self) -> float:
-        """Over the bins."""
+        """Mean over the bins."""
         return float(self.by_bin.mean())
 
     @property
     def worst(self) -> float:
-        """Of the bins."""
+        """Minimum of the bins."""
         return float(self.by_bin.min())
 
 
@@ -84,7 +84,7 @@ def simulate(
 
 
 def _by_place(table: BinTable, n_bins: int) -> np.ndarray:
-    """Return whether the truth is held at evenly spaced uncertainties, as many as bins."""
+    """Return whether the interval contains the truth at evenly spaced uncertainties."""
     places = ((np.arange(n_bins) + 0.5) / n_bins).astype(np.float32)
     found = table.look_up(places)
     truth = probability(places.astype(np.float64))

@@ -1,10 +1,10 @@
-"""A calibration of a set that is larger than memory should have to be.
+"""Measure time and memory of a calibration on a very large set.
 
     python benchmarks/large_calibration.py [--samples 1000000] [--classes 1000]
 
 Writes seeded logits to a .npz file (4 GB for a million samples of a thousand classes), calibrates
-them through a service of its own, and prints the time of each stage and the most memory that all
-processes of the service had together at any time.
+them through its own service, and prints the time of each stage and the maximum memory of all
+processes of the service together.
 """
 
 import argparse
@@ -30,7 +30,7 @@ SHARPNESS = 12.0  # of the label's logit, which makes most predictions right
 
 
 class Peak:
-    """The most memory of a tree of processes, in MiB."""
+    """The maximum memory of a process tree, in MiB."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
@@ -72,7 +72,7 @@ def print_stages(stages: Mapping[str, float], peak: Peak) -> None:
 
 
 def write_logits(path: Path, n_samples: int, n_classes: int) -> None:
-    """Write a set, a part at a time: labels first drawn, their logits raised by a random amount."""
+    """Write a set in parts: random labels, and logits raised at them by a random amount."""
     labels = np.random.default_rng(0).integers(0, n_classes, n_samples)
     with zipfile.ZipFile(path, "w") as archive:
         with archive.open("labels.npy", "w", force_zip64=True) as member:
@@ -92,7 +92,7 @@ def write_logits(path: Path, n_samples: int, n_classes: int) -> None:
 def calibrate(
     client: httpx.Client, path: Path, peak: Peak, **parts: tuple[str | None, bytes | str]
 ) -> dict[str, float]:
-    """Calibrate with these parts beside it; return the seconds of each stage as they were seen."""
+    """Calibrate with these parts; return the observed seconds of each stage."""
     stages: dict[str, float] = {}
     with looked_at(peak, lambda: "upload"), path.open("rb") as file:
         started = time.perf_counter()
@@ -118,7 +118,7 @@ def calibrate(
 
 @contextmanager
 def looked_at(peak: Peak, stage: Callable[[], str]) -> Iterator[None]:
-    """Measure again and again while the block runs."""
+    """Measure repeatedly while the block runs."""
     done = threading.Event()
 
     def look() -> None:

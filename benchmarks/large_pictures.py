@@ -1,12 +1,11 @@
-"""Pictures in an archive that is larger than memory should have to be.
+"""Measure time and memory of reading a very large archive of pictures.
 
     python benchmarks/large_pictures.py [--gib 5] [--format tar|zip] [--service]
 
-Packs generated JPEGs of 500 x 375, a few of them again and again, into an archive; reads all of it
-with the preset `imagenet` in a process of its own, in the batches that a set is kept in; prints the
-most memory that process had at any time, and how many pictures it read in a second. With
-``--service`` a service of its own is sent the archive and a small model, and the memory is that of
-all its processes until the calibration has ended.
+Packs generated JPEGs of 500 x 375, a few of them repeatedly, into an archive; reads all of it with
+the preset `imagenet` in a child process, in batches of the size of shards; prints that process's
+maximum memory, and pictures per second. With ``--service`` it sends the archive and a small model
+to its own service, and measures the memory of all its processes until the calibration has ended.
 """
 
 import argparse
@@ -31,10 +30,10 @@ from PIL import Image
 from serve.server_process import end_in_order_when_told, service
 
 from service.child.reading.open_set import open_dataset
+from service.runner.messages.dataset import shard_rows
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
-from service.storage.shards import shard_rows
 
 WIDTH, HEIGHT = 500, 375
 N_DISTINCT = 16
@@ -104,7 +103,7 @@ def small_model() -> bytes:
 
 
 def measured(path: Path) -> tuple[int, float, Peak]:
-    """Read a set in a process of its own; return its pictures, the seconds and the memory."""
+    """Read a set in a child process; return the number of pictures, seconds and memory."""
     command = [sys.executable, __file__, "--read", str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as child:  # noqa: S603 - this file
         peak = Peak(child.pid)
@@ -119,7 +118,7 @@ def measured(path: Path) -> tuple[int, float, Peak]:
 
 
 def read(path: Path) -> None:
-    """Read a whole set; print how many pictures it had and how long it took."""
+    """Read a whole set; print the number of pictures and the time."""
     started = time.perf_counter()
     n_pictures = 0
     reading = Reading(preprocessing=PRESETS["imagenet"])
@@ -132,7 +131,7 @@ def read(path: Path) -> None:
 
 
 def members(size: int) -> Iterator[tuple[str, bytes]]:
-    """Yield names and contents of pictures, together as large as is asked."""
+    """Yield names and contents of pictures of the requested total size."""
     contents = [jpeg(seed) for seed in range(N_DISTINCT)]
     written = 0
     while written < size:
@@ -142,7 +141,7 @@ def members(size: int) -> Iterator[tuple[str, bytes]]:
 
 
 def jpeg(seed: int) -> bytes:
-    """Return a picture of coarse and fine noise, about as large as a photograph is."""
+    """Return a picture of coarse and fine noise, about as large as a photograph."""
     rng = np.random.default_rng(seed)
     coarse = rng.normal(127, 60, (HEIGHT // 25, WIDTH // 25, 3)).repeat(25, 0).repeat(25, 1)
     pixels = np.clip(coarse + rng.normal(0, 14, coarse.shape), 0, 255).astype(np.uint8)

@@ -1,10 +1,10 @@
-"""What the sandbox costs a prediction: CPU time of the child, locked in and not.
+"""Measure what the sandbox adds to a prediction: CPU time of a locked and an unlocked child.
 
     python benchmarks/lockdown_cost.py [--repeats 40] [--batches 500]
 
-Two children run the same small perceptron; one of them skips the lock. They are asked in turns, in
-blocks of batches over their sockets as the service asks them, and the processor time of each child
-is read from its clock. Prints microseconds a row, and the ratio of two blocks of one repeat.
+Two children run the same small perceptron; one skips the lock. They get blocks of batches in turns,
+over their sockets as in the service, and the CPU time of each child is read from its clock. Prints
+microseconds per row, and the ratio of two blocks of the same repeat.
 """
 
 import argparse
@@ -29,7 +29,7 @@ from service.runner.messages.channel import Channel
 from service.runner.messages.convert import to_fields
 from service.runner.messages.frames import Frame, Kind, Status, encode
 from service.runner.messages.onnx_models import OnnxModelFiles
-from service.runner.messages.predict_batches import Batch, Sent, encode_batch
+from service.runner.messages.predict_batches import Batch, SentBodies, encode_batch
 from service.runner.pool import RunnerPool
 
 FEATURES, HIDDEN, CLASSES = 64, 256, 10
@@ -46,7 +46,7 @@ class Child:
     sequence: int = 1
 
     def ask(self, rows: np.ndarray, times: int) -> float:
-        """Ask for these rows again and again; return the seconds of the child's processors."""
+        """Send these rows repeatedly; return the child's CPU seconds."""
         head = {"name": "x", "shape": list(rows.shape), "datatype": "FP32"}
         head["parameters"] = {"binary_data_size": rows.nbytes}
         text = json.dumps({"inputs": [head]}).encode()
@@ -55,7 +55,7 @@ class Child:
         began = time.clock_gettime(clock)
         for _ in range(times):
             self.sequence += 1
-            sent = Sent(self.sequence, "oip", len(body), "demo", header_length=str(len(text)))
+            sent = SentBodies(self.sequence, "oip", len(body), "demo", header_length=str(len(text)))
             batch = Batch([sent], [], max_rows=128, max_bytes=2**22, run_rows=128, each_run=60.0)
             frame = encode_batch(batch, [body], sequence=self.sequence, budget_ms=60_000)
             self.channel.send(frame)
@@ -105,7 +105,7 @@ def print_row(children: dict[str, Child], n_rows: int, repeats: int, batches: in
 
 
 def loading(folder: Path) -> dict[str, Any]:
-    """Return what loads the model as it is served."""
+    """Return the command that loads the model as the service does."""
     path = folder / "model.onnx"
     path.write_bytes(perceptron())
     files = OnnxModelFiles(path)
@@ -138,7 +138,7 @@ def start(how: str, question: dict[str, Any]) -> Child:
 
 
 def child(fd: int, how: str) -> None:
-    """Be one of the children."""
+    """Run as one of the children."""
     if how == "open":
         serve.lock_down = lambda *_, **__: None  # type: ignore[assignment]
     serve.serve(fd)

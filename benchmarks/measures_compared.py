@@ -1,14 +1,14 @@
-"""How well each measure finds a model's errors, and what it costs: the whole service's answer.
+"""Compare how well each measure finds a model's errors, and its cost, through the whole service.
 
     python benchmarks/measures_compared.py [FOLDER] [--passes 20] [--directions 16]
 
 FOLDER holds ``model.onnx``, ``model_dropout.onnx``, ``ensemble_0.onnx`` and so on,
 ``calibration_float32.npz`` and ``evaluation_float32.npz``; without one, the small digit networks
-of ``tests/data/passes`` are used. Each model is uploaded to a service started in this process and
-calibrated; the tables are read from its reports. AUROC is of the measure against the errors of
-the Top-1 prediction (errors positive) on the evaluation half. Runs of the whole model, and
-milliseconds, are what a row's prediction and measure take together. Accuracy and NLL are of the
-mean probability of the passes where there is one, and of the model itself elsewhere.
+of ``tests/data/passes`` are used. Each model is calibrated by a service in this process; the tables
+come from its reports. AUROC is of the measure against the errors of the Top-1 prediction (errors
+positive) on the evaluation half. Runs of the whole model, and milliseconds, are those of a row's
+prediction and measure together. Accuracy and NLL are of the mean probability of the passes if there
+is one, otherwise of the model itself.
 """
 
 import argparse
@@ -39,7 +39,7 @@ ENSEMBLE = ("ensemble_variance", "neg_log_pmax")
 
 @dataclass(frozen=True)
 class Study:
-    """The files: one model, the same with dropout, an ensemble, and two labelled sets."""
+    """The files: a model, the same with dropout, an ensemble, and two labelled sets."""
 
     plain: Path
     dropout: Path
@@ -50,7 +50,7 @@ class Study:
 
 @dataclass(frozen=True)
 class Case:
-    """What is uploaded together, and the measures asked for."""
+    """The files of one upload, and the requested measures."""
 
     name: str
     models: tuple[Path, ...]
@@ -59,7 +59,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Found:
-    """What the service answered for a case: the calibration's resource and its report."""
+    """The result of a case: the calibration's resource and its report."""
 
     case: Case
     resource: dict[str, Any]
@@ -133,7 +133,7 @@ def quality_rows(found: Found) -> Iterator[str]:
 
 
 def pass_rows(found: Found) -> Iterator[str]:
-    """Yield a line for each number of passes of the measures that have some."""
+    """Yield a line for each number of passes of the measures of several passes."""
     for measure, rows in found.report["model_scores"]["evaluation"]["passes"].items():
         for row in rows:
             accuracy = None if row["accuracy"] is None else row["accuracy"]["1"]

@@ -1,10 +1,10 @@
-"""How much /predict costs beside the model itself: one digit, JSON, warm.
+"""Measure what /predict adds to the model itself: one digit, JSON, warm.
 
     python benchmarks/predict_overhead.py [--requests 2000]
 
-Starts the service on a free port with a data folder of its own, calibrates the digits example and
-then alternates, in blocks, between requests over one kept-alive connection and bare
-``session.run`` calls of the same model in this process, so that both see the same machine.
+Starts the service on a free port with its own data folder and calibrates the digits example. Then
+it alternates, in blocks, between requests over one open connection and bare ``session.run`` calls
+of the same model in this process.
 """
 
 import argparse

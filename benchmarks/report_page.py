@@ -1,12 +1,12 @@
-"""How long the report takes on the server, as a page, as a file and as data, and how large it is.
+"""Measure time and size of the report, as a page, as a file and as data.
 
     python benchmarks/report_page.py [--samples 50000] [--classes 100] [--calibrations 5]
 
-Calibrates seeded logits with eight measures through a service of its own, and refits them with
-other numbers of bins, so that there are several reports with the same numbers of pictures. Each is
-asked for twice: the first time its pictures are drawn, the second time they are kept. The very
-first answer after the start, for which the process that draws has to be started, stands apart.
-Seconds are from the request to its last byte, CPU seconds those of all processes of the service.
+Calibrates seeded logits with eight measures through its own service, and refits them with other
+numbers of bins, so that there are several reports with the same number of pictures. Each is
+requested twice: the first time its pictures are drawn, the second time they are cached. The first
+response after the start, which also starts the drawing process, is listed separately. Seconds are
+from the request to the last byte, CPU seconds those of all processes of the service.
 """
 
 import argparse
@@ -36,7 +36,7 @@ IDLE_SECONDS = 1.0  # CPU time of what goes on beside is not the report's
 
 @dataclass(frozen=True)
 class Taken:
-    """One answer: its time, processor time and bytes."""
+    """One response: its time, CPU time and bytes."""
 
     seconds: float
     cpu: float
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def add_measures(path: Path, n_samples: int) -> None:
-    """Add uncertainties of one's own to a set: noise, which has tables and pictures as well."""
+    """Add supplied uncertainties to a set: noise, which has tables and pictures as well."""
     rng = np.random.default_rng(7)
     with zipfile.ZipFile(path, "a") as archive:
         for name in SUPPLIED:
@@ -101,7 +101,7 @@ def calibrations(client: httpx.Client, path: Path, ours: ServerProcess, count: i
 
 
 def take(client: httpx.Client, ours: ServerProcess, calibration: str, form: str) -> Taken:
-    """Ask for a report once."""
+    """Request a report once."""
     params = {"calibration": calibration} | ({} if form == "page" else {"format": form})
     before, started = cpu_seconds(ours.pid), time.perf_counter()
     answer = client.get("/report", params=params, headers=HTML)

@@ -1,4 +1,4 @@
-"""What the service keeps to when it is asked too much, left, killed, or asked for long.
+"""Test the running service under stress.
 
     python benchmarks/serve_endurance.py overload
     python benchmarks/serve_endurance.py cancellations --leavers 500
@@ -6,7 +6,7 @@
     python benchmarks/serve_endurance.py same-answers --rows 5000
     python benchmarks/serve_endurance.py memory --minutes 10
 
-Each starts a service of its own, calibrates a seeded model, prints a table and exits with 1 if the
+Each kind starts its own service, calibrates a seeded model, prints a table and exits with 1 if the
 claim above the table does not hold.
 """
 

@@ -1,14 +1,13 @@
-"""The service beside a bare server and beside ``session.run``, under load.
+"""Compare the service with a bare server and with ``session.run``, under load.
 
     python benchmarks/serve_throughput.py [--quick] [--repeats 5] [--json FILE]
     python benchmarks/serve_throughput.py --previous ../howsure-1.0/.venv/bin/python
 
-Makes two seeded models (a perceptron and a small CNN), starts the service (and calibrates them
-through POST /calibrate) and two bare servers (serve/bare_server.py), asks each once whether its
-classes are those of ONNX Runtime, and loads one after the other from a process of its own, in an
-order that is shuffled for every repeat. Prints Markdown: the median of each cell, and the ratios of
-the service to the bare servers, each of two measurements of one repeat. With ``--previous`` it is
-compared with another version of itself, run by that interpreter, in place of the bare servers.
+Makes two seeded models (a perceptron and a small CNN), starts the service with them and two bare
+servers (serve/bare_server.py), checks that all return ONNX Runtime's classes, and loads one after
+the other from a separate process, in an order that is shuffled for every repeat. Prints Markdown:
+the median of each cell, and the ratios of the service to the bare servers, each within one repeat.
+``--previous`` replaces the bare servers by another version of the service, run by that interpreter.
 """
 
 import argparse
@@ -139,7 +138,7 @@ def measure(
 
 
 def warm(cells: dict[Cell, Asked]) -> None:
-    """Load each server with each of its bodies for a moment."""
+    """Load each server briefly with each of its bodies."""
     for asked in {id(asked.payload): asked for asked in cells.values()}.values():
         address = asked.server.address
         wire = [asked.payload.wire(address)]

@@ -1,12 +1,12 @@
-"""Draw docs/images/before_after.svg: what a model says of itself, and what Howsure says of it.
+"""Draw docs/images/before_after.svg: the model's softmax and Howsure's probability, with hit rates.
 
     python docs/make_pictures.py [--output FILE]
 
-Calibrates the digits example (examples/digits) on its calibration part and judges both on the
-evaluation part. Prints the numbers that it draws; the same inputs give the same bytes.
+Calibrates the digits example (examples/digits) on its calibration set and evaluates both on the
+evaluation set. Prints the drawn numbers; the same inputs give the same bytes.
 """
 
-# ruff: noqa: INP001, T201 -- a script that stands by itself and prints what it draws
+# ruff: noqa: INP001, T201 -- a stand-alone script that prints its numbers
 
 import argparse
 from collections.abc import Iterator
@@ -70,7 +70,7 @@ STYLE = """
 
 @dataclass(frozen=True)
 class Group:
-    """Answers of which about the same was said: what, and how often they were right."""
+    """Answers of about the same probability: that probability, and their hit rate."""
 
     count: int
     said: float
@@ -90,16 +90,16 @@ class Panel:
     groups: list[Group]
 
     def x(self, value: float) -> float:
-        """Return where a value stands across."""
+        """Return the horizontal position of a value."""
         return self.left + SIDE * (value - LEAST) / (LARGEST - LEAST)
 
     def y(self, value: float) -> float:
-        """Return where a value stands down."""
+        """Return the vertical position of a value."""
         return PANEL_TOP + SIDE * (LARGEST - value) / (LARGEST - LEAST)
 
 
 def read_records(part: str, session: onnxruntime.InferenceSession) -> Records:
-    """Run the model on one part of the example."""
+    """Run the model on one set of the example."""
     with np.load(DIGITS / f"{part}.npz") as arrays:
         images, labels = arrays["inputs"], arrays["labels"]
     (logits,) = session.run(["logits"], {"inputs": images.astype(np.float32)})
@@ -107,7 +107,7 @@ def read_records(part: str, session: onnxruntime.InferenceSession) -> Records:
 
 
 def model_groups(records: Records) -> list[Group]:
-    """Group answers, equally many each, by the softmax maximum; merge what says the same."""
+    """Group answers into equal numbers by the softmax maximum; merge groups of one value."""
     said, right = records.raw_probability(1), records.hits(1)
     order = np.lexsort((records.tie_key, said))
     merged: list[list[int]] = []
@@ -120,7 +120,7 @@ def model_groups(records: Records) -> list[Group]:
 
 
 def howsure_groups(fit: MeasureFit, records: Records) -> list[Group]:
-    """Group answers by the probability that was served: bins that say the same are one group."""
+    """Group answers by the served probability."""
     found, right = fit.table.look_up(records.uncertainty[fit.column]), records.hits(1)
     groups = []
     for said in np.unique(found.probability):
@@ -131,14 +131,14 @@ def howsure_groups(fit: MeasureFit, records: Records) -> list[Group]:
 
 
 def percent(value: float) -> str:
-    """Write a share in whole percents, and in tenths near certainty."""
+    """Format a share in whole percent, and in tenths of a percent near 100 %."""
     if value < NEAR_CERTAINTY:
         return f"{100 * value:.0f} %"
     return f"{100 * value:.1f}".removesuffix(".0") + " %"
 
 
 def off_by(fit: MeasureFit | BaselineFit) -> str:
-    """Say how far its probabilities are from the truth on the evaluation part."""
+    """Describe the calibration error on the evaluation set."""
     ece = (fit.evaluation or {})["ece_15"] or 0.0
     return f"off by {100 * ece:.1f} points on average (ECE {ece:.3f})"
 
@@ -164,7 +164,7 @@ def draw_panel(panel: Panel) -> Iterator[str]:
 
 
 def draw_group(panel: Panel, group: Group) -> Iterator[str]:
-    """Yield a dot, its interval or its distance from the diagonal, and what it means."""
+    """Yield a dot, its interval or its distance from the diagonal, and its text."""
     x, y = panel.x(group.said), panel.y(group.right)
     if group.interval is None:
         yield f'<path class="{panel.kind} gap" d="M{x:.1f} {panel.y(group.said):.1f}V{y:.1f}"/>'
@@ -176,7 +176,7 @@ def draw_group(panel: Panel, group: Group) -> Iterator[str]:
 
 
 def label_group(panel: Panel, group: Group, x: float, y: float) -> Iterator[str]:
-    """Yield the words beside the dot at (x, y), where they meet neither line nor interval."""
+    """Yield the text beside the dot at (x, y), clear of line and interval."""
     words = [f"says {percent(group.said)}", f"right {percent(group.right)}"]
     if group.right > NEAR_TOP:
         at = f'x="{panel.left + SIDE}" y="{PANEL_TOP - 12}" text-anchor="end"'
@@ -208,7 +208,7 @@ def draw(panels: list[Panel]) -> str:
 
 
 def make_panels() -> list[Panel]:
-    """Calibrate, judge, and say what came out."""
+    """Calibrate, evaluate, and return the two panels."""
     providers = ["CPUExecutionProvider"]
     session = onnxruntime.InferenceSession(DIGITS / "model.onnx", providers=providers)
     calibration, evaluation = (read_records(p, session) for p in ("calibration", "evaluation"))

@@ -1,4 +1,4 @@
-"""The composition root: settings in, a running service out."""
+"""The composition root: builds the service from its settings."""
 
 import asyncio
 from collections import Counter
@@ -41,7 +41,7 @@ from service.storage.tenants import default_tenant_id
 from service.web.report import saved_report
 from service.workspace import Workspace
 
-# Received uploads that are checked at a time, and those that may wait.
+# Uploads that are checked at the same time, and uploads that may wait.
 UPLOAD_THREADS = 4
 UPLOAD_QUEUE = 256
 # Smaller, because each waiting request holds its body in memory.
@@ -241,18 +241,8 @@ def _authenticator(settings: Settings, database: Database, *, keyless: bool) -> 
         pepper=partial(find_pepper, settings.key_pepper, settings.data_dir),
         may_be_open=settings.allow_anonymous or settings.is_loopback(),
         keyless=keyless,
-        limits=None if keyless else tenant_limits(settings),
+        limits=None if keyless else TenantLimits(**settings.tenant_limits()),
         max_bad_keys=0 if keyless else settings.max_bad_keys_per_minute,
     )
     found.look()
     return found
-
-
-def tenant_limits(settings: Settings) -> TenantLimits:
-    """Return the limits of tenants with keys that have no limits of their own."""
-    return TenantLimits(
-        requests_per_second=settings.max_tenant_requests_per_second,
-        rows_per_minute=settings.max_tenant_rows_per_minute,
-        stored_bytes=settings.max_tenant_stored_bytes,
-        jobs=settings.max_tenant_jobs,
-    )

@@ -1,45 +1,45 @@
-"""Every failure the service reports, free of HTTP.
+"""All failures that the service reports, independent of HTTP.
 
 ServiceError
-├── InvalidInput            what the caller sent breaks a rule
-│   ├── MalformedRequest    it cannot be read at all: no JSON, no multipart
+├── InvalidInput            the input breaks a rule
+│   ├── MalformedRequest    it cannot be parsed, such as invalid JSON or multipart
 │   ├── InvalidConfig
 │   ├── InvalidDataset
 │   ├── InvalidOnnxModel
-│   ├── FindingRefused      something looks wrong that the caller wants no calibration of
-│   ├── UnsupportedFormat   a media type or file format that is not read
-│   ├── NotAcceptable       it is offered in other formats than those that are accepted
+│   ├── FindingRefused      a check found a problem that the caller chose to refuse
+│   ├── UnsupportedFormat   an unsupported media type or file format
+│   ├── NotAcceptable       the response exists in no format that the caller accepts
 │   ├── TooLarge            a size, a count or a length above its limit
 │   │   └── HeadersTooLarge
-│   └── RequestTimeout      it did not arrive in time
-├── Unauthenticated         nobody knows who asks
-├── Forbidden               who asks may not do this
-│   ├── UnknownHost         it was sent to a name that is not the service's
-│   └── ForeignSite         a page of another site had a browser send it
+│   └── RequestTimeout      the request did not arrive in time
+├── Unauthenticated         the request has no valid API key
+├── Forbidden               the API key does not allow this
+│   ├── UnknownHost         the host name is not one of the service
+│   └── ForeignSite         a browser sent the request for a page of another site
 ├── NotFound
-├── MethodNotAllowed        it is there, and answers other methods
-├── Conflict                the thing is not in a state that allows this
-├── Overloaded              a limit of the server, worth trying again later
+├── MethodNotAllowed        the path supports other methods
+├── Conflict                the state of the resource does not allow this
+├── Overloaded              a limit of the server; a retry may succeed
 │   ├── StorageFull
-│   │   └── StorageLimitReached   a tenant has stored as much as it may
-│   ├── OnnxModelQuarantined  its processes died or hung again and again
-│   ├── TooManyConnections  no more are taken just now
-│   ├── OutcomeUnknown      the database went away while it was told to keep something
-│   └── TooManyRequests     what arrives is more than can be taken now
-│       ├── RequestLimitReached   a tenant sends more requests than it may
-│       ├── RowLimitReached       and more rows
-│       ├── JobLimitReached       and has as many jobs unfinished as it may
-│       ├── QueueShareTaken       and as much waiting as leaves room for others
-│       └── TooManyBadKeys        an address has sent key after key that is none
-├── ArtifactDamaged         a stored file is missing, or is not what was stored
-└── InferenceFailed         the ONNX model did not answer
+│   │   └── StorageLimitReached   a tenant has reached its storage limit
+│   ├── OnnxModelQuarantined  its processes crashed or hung repeatedly
+│   ├── TooManyConnections  the server has no free connection
+│   ├── OutcomeUnknown      the database failed during a commit
+│   └── TooManyRequests     requests arrive faster than they can be handled
+│       ├── RequestLimitReached   a tenant has reached its limit of requests,
+│       ├── RowLimitReached       its limit of rows,
+│       ├── JobLimitReached       its limit of unfinished jobs,
+│       ├── QueueShareTaken       or its share of the queue
+│       └── TooManyBadKeys        an address has sent too many invalid API keys
+├── ArtifactDamaged         a stored file is missing or changed
+└── InferenceFailed         the ONNX model returned no result
     ├── OnnxModelCrashed
     ├── DeadlineExceeded
-    ├── SandboxUnavailable  the kernel cannot lock in the process that would run it
-    └── ProviderMismatch    it answers otherwise than where it was calibrated
+    ├── SandboxUnavailable  the kernel does not support the sandbox
+    └── ProviderMismatch    the provider gives other results than the one of the calibration
 
-A leaf is added here and nowhere else: ``code`` is derived from its name, and the HTTP layer maps
-the nearest known ancestor to a status.
+To add a failure, add a class here. ``code`` is derived from its name, and the HTTP layer maps the
+nearest known ancestor to a status.
 """
 
 import re
@@ -50,7 +50,7 @@ from typing import Self
 
 
 class ModelRule(StrEnum):
-    """One rule that a model has to keep."""
+    """A rule for ONNX models."""
 
     # The file.
     NOT_ONNX = "not-onnx"
@@ -59,11 +59,11 @@ class ModelRule(StrEnum):
     TOO_MANY_PARTS = "too-many-parts"
     TOO_DEEP = "too-deep"
     FILE_TOO_LARGE = "file-too-large"
-    # Its versions.
+    # Versions.
     IR_TOO_NEW = "ir-too-new"
     OPSET_TOO_NEW = "opset-too-new"
     OPSET_TOO_OLD = "opset-too-old"
-    # Its nodes and functions.
+    # Nodes and functions.
     NAME_TWICE = "name-twice"
     OPERATOR_NOT_ALLOWED = "operator-not-allowed"
     TOO_MANY_NODES = "too-many-nodes"
@@ -71,29 +71,29 @@ class ModelRule(StrEnum):
     FUNCTION_CALLS_ITSELF = "function-calls-itself"
     FUNCTION_TAKES_GRAPH = "function-takes-graph"
     FUNCTION_NOT_INLINED = "function-not-inlined"
-    # Weights in files beside it.
+    # External weights.
     EXTERNAL_PATH = "external-path"
     EXTERNAL_REFERENCE = "external-reference"
     EXTERNAL_MISSING = "external-missing"
     EXTERNAL_BOUNDS = "external-bounds"
     EXTERNAL_TOO_LARGE = "external-too-large"
-    # What it takes.
+    # Inputs.
     NAMES_TOO_LONG = "names-too-long"
     NO_INPUT = "no-input"
     INPUT_TYPE = "input-type"
     INPUT_SHAPE = "input-shape"
     RESERVED_NAME = "reserved-name"
-    # What it gives.
+    # Outputs.
     NO_OUTPUT = "no-output"
     NO_SCORES = "no-scores"
     SEVERAL_SCORES = "several-scores"
-    # ONNX Runtime takes it.
+    # Loading in ONNX Runtime.
     NOT_LOADED = "not-loaded"
     NOT_IMPLEMENTED = "not-implemented"
     TOO_MUCH_MEMORY = "too-much-memory"
     TOO_SLOW = "too-slow"
     CRASHED = "crashed"
-    # It answers the first rows.
+    # The first rows.
     RUN_FAILED = "run-failed"
     OUTPUT_SHAPE = "output-shape"
     OUTPUT_ROWS = "output-rows"
@@ -103,7 +103,7 @@ class ModelRule(StrEnum):
     ANSWERS_DIFFER = "answers-differ"
     ROWS_MIXED = "rows-mixed"
     RANDOM = "random"
-    # It suits the measures that run it with noise, and the other members of an ensemble.
+    # Measures with noise, and ensembles.
     NOISE = "noise"
     MEMBERS_DIFFER = "members-differ"
 
@@ -113,9 +113,9 @@ SHOWN_CHARACTERS = 120
 
 @dataclass(frozen=True)
 class Violation:
-    """One broken rule: where it is (part, array, row or field) and what was expected there.
+    """A broken rule: its location (part, array, row or field) and what was expected there.
 
-    ``rule`` is its stable name, where rules of a kind have one: those of ONNX models.
+    ``rule`` is the stable name of a rule for ONNX models; other rules have none.
     """
 
     location: str
@@ -124,7 +124,7 @@ class Violation:
 
 
 class ServiceError(Exception):
-    """A failure with a sentence for the caller and, where it helps, the places at fault."""
+    """A failure with a sentence for the caller and, if known, the locations at fault."""
 
     def __init__(self, message: str, violations: Sequence[Violation] = ()) -> None:
         super().__init__(message)
@@ -138,7 +138,7 @@ class ServiceError(Exception):
 
     @classmethod
     def title(cls) -> str:
-        """Return the same name for a reader, such as ``Invalid dataset``."""
+        """Return the name for people, such as ``Invalid dataset``."""
         words = cls.code().replace("-", " ").replace("onnx", "ONNX")
         return words[0].upper() + words[1:]
 
@@ -149,11 +149,11 @@ class ServiceError(Exception):
 
 
 class InvalidInput(ServiceError):
-    """What the caller sent breaks a rule."""
+    """The input breaks a rule."""
 
 
 class MalformedRequest(InvalidInput):
-    """The request cannot be read at all."""
+    """The request cannot be parsed."""
 
 
 class InvalidConfig(InvalidInput):
@@ -165,7 +165,7 @@ class InvalidDataset(InvalidInput):
 
 
 class InvalidOnnxModel(InvalidInput):
-    """The ONNX model is no classifier this service can serve; `because` says by which rule."""
+    """The service cannot serve the ONNX model; `because` takes the broken rule."""
 
     @classmethod
     def because(cls, rule: ModelRule, message: str, *, location: str = "model") -> Self:
@@ -174,15 +174,15 @@ class InvalidOnnxModel(InvalidInput):
 
 
 class FindingRefused(InvalidInput):
-    """Something looks wrong, and the caller asked for no calibration then."""
+    """A check found a problem that the caller chose to refuse."""
 
 
 class UnsupportedFormat(InvalidInput):
-    """The media type or file format is not one that is read here."""
+    """The service does not support the media type or file format."""
 
 
 class NotAcceptable(InvalidInput):
-    """No format that the caller takes is one that this is written in."""
+    """The response exists in no format that the caller accepts."""
 
 
 class TooLarge(InvalidInput):
@@ -190,47 +190,47 @@ class TooLarge(InvalidInput):
 
 
 class HeadersTooLarge(TooLarge):
-    """The request line and the headers are longer than they may be."""
+    """The request line and headers are too long."""
 
 
 class RequestTimeout(InvalidInput):
-    """The request did not arrive in the time it may take."""
+    """The request did not arrive in time."""
 
 
 class Unauthenticated(ServiceError):
-    """A key is asked for, and none that is good was sent."""
+    """The request has no valid API key, and one is needed."""
 
 
 class Forbidden(ServiceError):
-    """The key that was sent may not do this."""
+    """The API key does not allow this."""
 
 
 class UnknownHost(Forbidden):
-    """The request was sent to a name that this service does not have."""
+    """The host name of the request is not one of the service."""
 
 
 class ForeignSite(Forbidden):
-    """A page of another site had a browser send the request."""
+    """A browser sent the request for a page of another site."""
 
 
 class NotFound(ServiceError):
-    """There is no such thing, or it belongs to somebody else."""
+    """The resource does not exist, or it belongs to another tenant."""
 
 
 class MethodNotAllowed(ServiceError):
-    """What is asked for answers other methods: ``allowed``."""
+    """The path supports other methods: ``allowed``."""
 
     def __init__(self, allowed: Sequence[str]) -> None:
         self.allowed = ", ".join(sorted(allowed))
-        super().__init__(f"This path answers {self.allowed}.")
+        super().__init__(f"This path supports {self.allowed}.")
 
 
 class Conflict(ServiceError):
-    """The thing is not in a state that allows this."""
+    """The state of the resource does not allow this."""
 
 
 class Overloaded(ServiceError):
-    """A limit of the server; the same request may succeed ``retry_after`` seconds later."""
+    """A limit of the server; the request may succeed after ``retry_after`` seconds."""
 
     def __init__(
         self, message: str, violations: Sequence[Violation] = (), *, retry_after: int = 5
@@ -240,28 +240,28 @@ class Overloaded(ServiceError):
 
 
 class OnnxModelQuarantined(Overloaded):
-    """The processes of an ONNX model died or hung again and again; it is left alone for a while."""
+    """The processes of an ONNX model crashed or hung repeatedly, so it is blocked for a while."""
 
 
 class TooManyConnections(Overloaded):
-    """As many connections are busy as may be at a time."""
+    """All connections are busy."""
 
 
 class OutcomeUnknown(Overloaded):
-    """The database went away while it was told to keep something: it may have done so."""
+    """The database failed during a commit, so the change may be stored or not."""
 
 
 class StorageFull(Overloaded):
-    """No space is left where uploads and results are kept."""
+    """The storage of uploads and results is full."""
 
 
 class StorageLimitReached(StorageFull):
-    """A tenant has stored as much as it may; what it deletes, and jobs that end, make room."""
+    """A tenant has reached its storage limit; deletions and the end of jobs free space."""
 
 
 @dataclass(frozen=True)
 class Quota:
-    """What somebody may use: so much of what is named, in so many seconds or at a time."""
+    """A limit: the amount of a named thing, per ``seconds`` or at a time."""
 
     name: str
     amount: int
@@ -269,9 +269,9 @@ class Quota:
 
 
 class TooManyRequests(Overloaded):
-    """More is asked at once than can be taken; the same request may succeed later.
+    """Too many requests at once; a retry may succeed.
 
-    ``quota`` is what is used up, where that is somebody's own.
+    ``quota`` is the limit that was reached, if it belongs to one tenant or address.
     """
 
     def __init__(
@@ -287,37 +287,37 @@ class TooManyRequests(Overloaded):
 
 
 class RequestLimitReached(TooManyRequests):
-    """A tenant has sent as many requests as it may in a second."""
+    """A tenant has reached its limit of requests per second."""
 
 
 class RowLimitReached(TooManyRequests):
-    """A tenant has asked for as many rows as it may in a minute."""
+    """A tenant has reached its limit of rows per minute."""
 
 
 class JobLimitReached(TooManyRequests):
-    """A tenant has as many jobs queued or running as it may."""
+    """A tenant has reached its limit of queued and running jobs."""
 
 
 class QueueShareTaken(TooManyRequests):
-    """A tenant has so much waiting that the rest of the room is left to others."""
+    """A tenant has used its share of the queue; the rest is reserved for others."""
 
 
 class TooManyBadKeys(TooManyRequests):
-    """One address has sent as many keys that are none as it may in a minute."""
+    """An address has sent too many invalid API keys in a minute."""
 
 
 class ArtifactDamaged(ServiceError):
-    """A stored file is missing, or is not what was stored."""
+    """A stored file is missing or changed."""
 
 
 class InferenceFailed(ServiceError):
-    """The ONNX model did not answer."""
+    """The ONNX model returned no result."""
 
 
 class OnnxModelCrashed(InferenceFailed):
     """The process that ran the ONNX model died.
 
-    ``is_from_outside`` tells of one that was killed by somebody else than the service.
+    ``is_from_outside`` is true if something other than the service killed it.
     """
 
     def __init__(
@@ -328,26 +328,26 @@ class OnnxModelCrashed(InferenceFailed):
 
 
 class DeadlineExceeded(InferenceFailed):
-    """The ONNX model took longer than it may."""
+    """The ONNX model exceeded its time limit."""
 
 
 class SandboxUnavailable(InferenceFailed):
-    """The process of an ONNX model cannot be locked in on this machine, and none runs without."""
+    """The machine does not support the sandbox, and no ONNX model runs without it."""
 
 
 class ProviderMismatch(InferenceFailed):
-    """The ONNX model answers otherwise with this execution provider than with the calibration's."""
+    """The ONNX model gives other results with this provider than with the calibration's."""
 
 
 def shown(text: str) -> str:
-    """Return a caller's text as it may stand in a message: quoted, escaped, not too long."""
+    """Return a caller's text for a message: quoted, escaped and shortened."""
     return ascii(text if len(text) <= SHOWN_CHARACTERS else text[:SHOWN_CHARACTERS] + "…")
 
 
 def problem(
     code: str, title: str, detail: str, violations: Sequence[Violation] = ()
 ) -> dict[str, object]:
-    """Return a problem; HTTP adds its status."""
+    """Return a problem without its HTTP status."""
     return {
         "type": f"urn:howsure:problem:{code}",
         "title": title,
@@ -362,11 +362,11 @@ def _entry(found: Violation) -> dict[str, str]:
 
 
 def problem_of(error: Exception) -> dict[str, object]:
-    """Return the problem that an exception is: no traceback, no path of this machine."""
+    """Return the problem of an exception, without traceback or paths of this machine."""
     if isinstance(error, ServiceError):
         return problem(error.code(), error.title(), error.message, error.violations)
     return problem(
         "internal-error",
         "Internal error",
-        "The service failed in a way it should not; its log holds the reason.",
+        "The service failed unexpectedly; its log contains the reason.",
     )

@@ -1,4 +1,4 @@
-"""A cache of the most recently used values, for threads."""
+"""A thread-safe cache of the most recently used values."""
 
 import threading
 from collections import OrderedDict
@@ -10,7 +10,7 @@ Value = TypeVar("Value")
 
 
 class LruCache(Generic[Key, Value]):
-    """Keeps values by key until they are more than ``most``, by number or by ``size``."""
+    """Caches values by key, at most ``most`` in number or in total ``size``."""
 
     def __init__(self, most: int, size: Callable[[Value], int] = lambda _: 1) -> None:
         self._most = most
@@ -21,7 +21,7 @@ class LruCache(Generic[Key, Value]):
         self._loading: dict[Key, threading.Lock] = {}
 
     def get(self, key: Key) -> Value | None:
-        """Return the value if it is kept."""
+        """Return the value, or None if it is not cached."""
         with self._lock:
             found = self._values.get(key)
             if found is not None:
@@ -29,7 +29,7 @@ class LruCache(Generic[Key, Value]):
             return found
 
     def put(self, key: Key, value: Value) -> None:
-        """Keep the value, and let go of those longest unused."""
+        """Cache the value, and drop the least recently used ones."""
         with self._lock:
             self._remove(key)
             self._values[key] = value
@@ -38,12 +38,12 @@ class LruCache(Generic[Key, Value]):
                 self._remove(next(iter(self._values)))
 
     def pop(self, key: Key) -> None:
-        """Let go of the value, if it is kept."""
+        """Drop the value, if it is cached."""
         with self._lock:
             self._remove(key)
 
     def get_or_load(self, key: Key, load: Callable[[], Value]) -> Value:
-        """Return the value, loaded if it is not kept; threads that need it at once load it once."""
+        """Return the value, and load it if necessary: once, even if several threads need it."""
         found = self.get(key)
         if found is not None:
             return found

@@ -1,4 +1,4 @@
-"""What a worker of a Dask cluster runs: it reads the same settings as the service, by itself."""
+"""The task of Dask workers, which read the same settings as the service."""
 
 from functools import cache
 
@@ -20,4 +20,4 @@ def _tools() -> RecordingContext:
 
 
 def _never() -> None:
-    """Stop for nothing: a shard that nobody waits for any more takes seconds."""
+    """Never stop early: a shard takes only seconds."""

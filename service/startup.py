@@ -28,7 +28,7 @@ from service.workspace import Limits, Workspace
 OURS = "service"
 HANDLER = "howsure"
 STDERR = 2
-# It warns of every malformed upload, which the caller is told of already.
+# It warns about every malformed upload, which the response reports anyway.
 QUIET = {"python_multipart": logging.ERROR}
 
 
@@ -39,10 +39,10 @@ JOB_KINDS = (
 
 
 def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
-    """Write log lines to standard error: ours of at least this level, libraries' warnings.
+    """Write log lines to standard error: ours from this level on, libraries' from warnings on.
 
-    Structlog's events, and what libraries say through `logging` and `warnings`, take the same way:
-    one JSON object a line where ``log_format`` is ``json``.
+    Structlog, `logging` and `warnings` share one format. If ``log_format`` is ``json``, each line
+    is a JSON object.
     """
     shared: list[structlog.typing.Processor] = [
         structlog.contextvars.merge_contextvars,
@@ -55,7 +55,7 @@ def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
         wrapper_class=structlog.make_filtering_bound_logger(level),
         logger_factory=structlog.stdlib.LoggerFactory(),
     )
-    # The descriptor, not `sys.stderr`: that may be replaced, and closed, by whoever runs us.
+    # The descriptor, because other code may replace or close `sys.stderr`.
     handler = logging.StreamHandler(os.fdopen(STDERR, "w", closefd=False))
     handler.name = HANDLER
     handler.setFormatter(
@@ -80,7 +80,7 @@ def configure_logging(log_format: str, *, level: int = logging.INFO) -> None:
 def _renderers(log_format: str) -> list[structlog.typing.Processor]:
     if log_format == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    # Not the default one, which shows the values of variables: rows of users, keys of stores.
+    # The default formatter shows values of variables, which may be secret.
     formatter = structlog.dev.plain_traceback
     return [structlog.dev.ConsoleRenderer(colors=os.isatty(STDERR), exception_formatter=formatter)]
 
@@ -88,7 +88,7 @@ def _renderers(log_format: str) -> list[structlog.typing.Processor]:
 def start(
     settings: Settings, metrics: Metrics, *, start_child: StartChild = RunnerProcess.start
 ) -> tuple[Workspace, Workers]:
-    """Open all that the settings name, and start the worker threads."""
+    """Open all resources of the settings, and start the worker threads."""
     settings.data_dir.mkdir(parents=True, exist_ok=True)
     url = settings.resolved_database_url()
     upgrade(url)
@@ -128,7 +128,7 @@ def start(
 def stop(workspace: Workspace, workers: Workers) -> None:
     """Queue unfinished jobs again and close everything."""
     workers.stop()
-    # A job that waits for its model ends when the model's process does.
+    # A job that waits for its model ends with the model's process.
     workspace.shards.close()
     workspace.runners.close()
     workers.finish()
@@ -137,7 +137,7 @@ def stop(workspace: Workspace, workers: Workers) -> None:
 
 
 def _shards(settings: Settings, tools: RecordingContext) -> ShardRunner:
-    """Return where the rows of jobs are run: here, or by the scheduler that was named."""
+    """Return what runs the rows of jobs: this process or the Dask scheduler of the settings."""
     if not settings.scheduler:
         return ThreadShards(tools)
     return DaskShards(

@@ -1,4 +1,4 @@
-"""The composition root of a process that runs jobs and answers for nothing but its own health."""
+"""The composition root of a process that only runs jobs and reports its health and metrics."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,15 +19,15 @@ from service.startup import start, stop
 
 
 def create_worker_app(settings: Settings, *, on_ready: Callable[[], None] | None = None) -> FastAPI:
-    """Build a service whose threads run jobs; nothing is opened before it starts.
+    """Build a service whose threads run jobs; it opens nothing before it starts.
 
-    Over HTTP it tells whether it is alive and ready, and what it counts.
+    Over HTTP it serves only its health and metrics.
 
     Parameters
     ----------
     settings : Settings
     on_ready : callable, optional
-        Called once it runs.
+        Called once the workers run.
     """
     counted = Metrics()
 

@@ -1,4 +1,4 @@
-"""What every operation works with: built once by the composition root, passed down."""
+"""The resources of all operations: built once by the composition root and passed down."""
 
 import threading
 from dataclasses import dataclass, field
@@ -30,7 +30,7 @@ def _labelled_bytes(found: RankedSamples) -> int:
 class Limits:
     """The limits that operations enforce; sizes in bytes.
 
-    ``max_row_passes`` is for the rows that a set sends through a model that runs several times.
+    ``max_row_passes`` limits the rows of a set times the runs of its model.
     """
 
     datasets: DatasetLimits
@@ -42,15 +42,15 @@ class Limits:
 class Workspace:
     """Database, artifact store, child processes and limits of one process of the service.
 
-    ``shards`` is where the rows of jobs are run, and ``keep_inputs`` which samples of a calibration
-    set are kept when its job has succeeded.
+    ``shards`` runs the rows of jobs. ``keep_inputs`` chooses the samples of a calibration set that
+    stay stored when its job has succeeded.
 
-    ``job_available`` is released for every calibration queued here, so that an idle worker of this
-    process starts at once; work queued elsewhere is found by polling.
+    ``job_available`` is released for every calibration queued here, so an idle worker of this
+    process starts at once. Workers find jobs that are queued elsewhere by polling.
 
-    ``served``, ``labelled`` and ``missed`` keep what was read of finished calibrations, which never
-    changes: what answers, the labelled uncertainties of Top-1 by rising uncertainty, and lists of
-    samples whose label an answer misses.
+    ``served``, ``labelled`` and ``missed`` cache data of finished calibrations, which never change:
+    what a prediction needs, the labelled samples of Top-1 by ascending uncertainty, and lists of
+    wrong predictions.
     """
 
     database: Database
@@ -72,5 +72,5 @@ class Workspace:
     job_available: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(0))
 
     def job_queue(self, owner: str, table: type[JobTable]) -> JobQueue:
-        """Return the queue of a table's jobs as this owner sees it."""
+        """Return the queue of a table's jobs for this owner."""
         return JobQueue(self.database, owner, self.lease_seconds, table)

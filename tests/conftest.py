@@ -9,18 +9,17 @@ import hypothesis
 import pytest
 from databases import (
     MigratedSchemas,
-    migrated_sqlite,
     put_sqlite_file,
     scratch_database,
     scratch_schema,
 )
-from digits_service import (  # noqa: F401 - fixtures of all rooms
+from forked_children import SERVER
+from running_service import (  # noqa: F401 - fixtures of all rooms
     calibrated_digits,
     client,
     digits_calibration,
     service,
 )
-from forked_children import SERVER
 
 from service.storage.database import Database, open_database
 
@@ -69,14 +68,6 @@ def postgresql_database_url() -> Iterator[str]:
     """An empty PostgreSQL database of this test process."""
     with scratch_database() as url:
         yield url
-
-
-@pytest.fixture(scope="session")
-def migrated_sqlite_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A SQLite file with the schema, to copy."""
-    path = tmp_path_factory.mktemp("sqlite") / "migrated.sqlite3"
-    path.write_bytes(migrated_sqlite())
-    return path
 
 
 @pytest.fixture(scope="session")

@@ -6,13 +6,12 @@ from pydantic import ValidationError
 from service.runner.devices import requested_devices
 from service.settings import Settings
 
-NUMBERS = ("0", "1", "7", "10", "9999")
+NUMBERS = ("0", "10", "9999")
 REFUSED = (
     "",
     "gpu",
     "CPU",
     "cuda:",
-    "cuda:00",
     "cuda:01",
     "cuda:10000",
     "cuda:x",
@@ -25,7 +24,6 @@ REFUSED += (
     "cuda:0, cuda:1",
     "cuda:0,cpu",
     "auto,cuda:0",
-    "cuda,cuda:1",
     "cpu\n",
 )
 TAKEN = ("auto", "cpu", "cuda", "cuda:0,cuda:1", "cuda:3,cuda:0,cuda:12")

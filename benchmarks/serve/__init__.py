@@ -1,1 +1,1 @@
-"""What the benchmarks of the running service share; each file is one thing."""
+"""Shared code of the benchmarks of the running service."""

@@ -1,4 +1,4 @@
-"""What the service said of each row, in one form whatever the format was."""
+"""The predictions for each row, in one form for all formats."""
 
 import json
 import re
@@ -16,7 +16,7 @@ EVENT = re.compile(r"top(\d+)")
 
 @dataclass(frozen=True)
 class EventAnswer:
-    """Of one event: the bin, and in float32, which every format has, probability and interval."""
+    """One event: the bin, and probability and interval in float32, which every format has."""
 
     bin: int
     probability: np.float32
@@ -26,21 +26,21 @@ class EventAnswer:
 
 @dataclass(frozen=True)
 class RowAnswer:
-    """The class of a row, and what is said of each event."""
+    """The class of a row, and its events."""
 
     class_: int
     events: tuple[tuple[int, EventAnswer], ...]
 
 
 def rows_of(format_: str, answer: Answer) -> list[RowAnswer]:
-    """Read an answer with status 200 to a request of this format."""
+    """Read a response with status 200 to a request of this format."""
     if format_.startswith("oip"):
         return _rows_of_outputs(_outputs(answer))
     return [_row_of_json(found) for found in json.loads(answer.body)["predictions"]]
 
 
 def classes_of(format_: str, answer: Answer) -> list[int]:
-    """Read the classes alone, also of the bare server."""
+    """Read only the classes, also of the bare server."""
     if format_.startswith("bare"):
         return list(json.loads(answer.body)["class"])
     return [row.class_ for row in rows_of(format_, answer)]

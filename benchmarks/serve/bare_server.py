@@ -1,8 +1,8 @@
-"""The least that answers a model over HTTP in Python: no calibration, no isolation, no limits.
+"""A minimal HTTP server for a model in Python: no calibration, no isolation, no limits.
 
-An ASGI application on uvicorn with uvloop and httptools. What one turn of the event loop brought is
-one batch; it is run on the loop itself or, with ``--worker``, in one thread, where the next batch
-gathers meanwhile.
+An ASGI application on uvicorn with uvloop and httptools. All requests of one turn of the event loop
+form one batch. It runs on the loop itself or, with ``--worker``, in one thread, while the next
+batch gathers.
 
     python -m serve.bare_server [--worker] [--threads 1] MODEL.onnx ...
 """
@@ -38,7 +38,7 @@ class Reply(msgspec.Struct):
 
 
 class Model:
-    """One ONNX model with the requests that wait for it."""
+    """One ONNX model with its waiting requests."""
 
     def __init__(self, path: Path, *, threads: int, executor: ThreadPoolExecutor | None) -> None:
         self._session = session(path.read_bytes(), threads)

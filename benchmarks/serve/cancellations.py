@@ -1,4 +1,4 @@
-"""Clients that leave while they are served, beside others that stay."""
+"""Clients that disconnect during a request, beside others that stay."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ MEMORY = 0.95  # of what that is
 
 @dataclass
 class Cancellations:
-    """Who left, and how those who stayed were answered; and all who asked after that."""
+    """Number of disconnected clients, and responses to the others during and afterwards."""
 
     left: Counter[str] = field(default_factory=Counter)
     tries: int = 0
@@ -42,10 +42,9 @@ async def cancellations(
     after: int = 240,
     seed: int = 0,
 ) -> Cancellations:
-    """Let so many clients leave in flight, ``together`` at a time, beside ``steady`` others.
+    """Disconnect this many clients in flight, ``together`` at a time, beside ``steady`` others.
 
-    Then ask ``after`` questions of as many clients as before: nothing that leavers took may be
-    missing.
+    Then send ``after`` requests from as many clients as before, to show that no resource is lost.
     """
     generator = np.random.default_rng(seed)
     asked = await known_questions(address, network, KNOWN, generator)
@@ -65,14 +64,14 @@ async def cancellations(
 
 
 class Pace:
-    """One client may leave for each answer to those who stay, at about the time of an answer."""
+    """One client may disconnect for each answer to the others, at about the time of an answer."""
 
     def __init__(self) -> None:
         self.turns = asyncio.Semaphore(0)
         self.usual = 0.0
 
     def answered(self, asked_at: float, _: bool) -> None:  # noqa: FBT001 - a callback
-        """Note an answer."""
+        """Count an answer."""
         took = asyncio.get_running_loop().time() - asked_at
         self.usual = MEMORY * self.usual + (1 - MEMORY) * took if self.usual else took
         self.turns.release()
@@ -88,7 +87,7 @@ class _Leaver:
     leavers: int
 
     async def leave_again(self) -> None:
-        """Leave until enough have."""
+        """Disconnect until enough have."""
         found = self.found
         while found.left.total() < self.leavers and found.tries < self.leavers * TRIES:
             number, found.tries = found.tries, found.tries + 1

@@ -1,4 +1,4 @@
-"""What the throughput table is made of: who is asked what, by how many, and what was measured."""
+"""The cells of the throughput table: servers, requests, connections and measurements."""
 
 import resource
 import time
@@ -37,7 +37,7 @@ class Cell:
 
 @dataclass(frozen=True)
 class Numbers:
-    """What one measurement of a cell gave; seconds, MiB."""
+    """One measurement of a cell; seconds, MiB."""
 
     rate: float
     p50: float
@@ -49,13 +49,13 @@ class Numbers:
 
 @dataclass(frozen=True)
 class Asked:
-    """How a cell is measured over HTTP."""
+    """How to measure a cell over HTTP."""
 
     server: ServerProcess
     payload: Payload
 
     def measure(self, cell: Cell, generate: Generate, seconds: float) -> Numbers:
-        """Load the server for so long."""
+        """Load the server for this time."""
         settle(self.server)
         before = cpu_seconds(self.server.pid)
         found = generate(self.server.address, self.payload, cell.connections, seconds)
@@ -86,7 +86,7 @@ def asked_cells(
 
 
 def check_answer(asked: Asked, expected: Sequence[int]) -> None:
-    """Ask once; leave if the classes are not those of ONNX Runtime."""
+    """Send one request; exit if the classes differ from ONNX Runtime's."""
     payload = asked.payload
     url = f"http://{asked.server.address}{payload.path}"
     found = httpx.post(url, content=payload.body, headers=dict(payload.headers), timeout=60)
@@ -99,7 +99,7 @@ def check_answer(asked: Asked, expected: Sequence[int]) -> None:
 
 
 def measure_in_process(network: Network, rows: np.ndarray, threads: int, seconds: float) -> Numbers:
-    """Call ``session.run`` in a row, in this process."""
+    """Call ``session.run`` repeatedly in this process."""
     session = network.session(threads)
     feed, taken = {"input": rows}, list[float]()
     session.run(None, feed)
@@ -114,7 +114,7 @@ def measure_in_process(network: Network, rows: np.ndarray, threads: int, seconds
 
 
 def settle(server: ServerProcess) -> None:
-    """Wait until the server has nothing left to do."""
+    """Wait until the server is idle."""
     until = time.monotonic() + SETTLE_SECONDS
     used = cpu_seconds(server.pid)
     while time.monotonic() < until:

@@ -3,6 +3,7 @@
 import asyncio
 from collections import Counter
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -74,16 +75,15 @@ class Tally:
 async def alone(
     address: str, network: Network, rows: np.ndarray, *, write: Write = SERVICE_FORMATS["npy"]
 ) -> list[RowAnswer]:
-    """Ask row by row over one connection, with nothing beside it."""
-    connection = await Connection.open(address)
+    """Send row by row over one connection, without other load."""
     answers: list[RowAnswer] = []
-    for i in range(len(rows)):
-        payload = write(network.name, rows[i : i + 1])
-        answer = await asyncio.wait_for(connection.ask(payload.wire(address)), PATIENCE_SECONDS)
-        if answer.status != OK:
-            raise SystemExit(f"a row that was sent alone: {answer.status} {answer.body!r}")
-        answers += rows_of(payload.format, answer)
-    connection.close()
+    with closing(await Connection.open(address)) as connection:
+        for i in range(len(rows)):
+            payload = write(network.name, rows[i : i + 1])
+            answer = await asyncio.wait_for(connection.ask(payload.wire(address)), PATIENCE_SECONDS)
+            if answer.status != OK:
+                raise SystemExit(f"a row that was sent alone: {answer.status} {answer.body!r}")
+            answers += rows_of(payload.format, answer)
     return answers
 
 
@@ -138,14 +138,14 @@ class Client:
             await asyncio.sleep(RETRY_SECONDS)
 
     async def ask_until(self, stop: asyncio.Event, asked: Sequence[Question], start: int) -> None:
-        """Ask these round and round."""
-        while not stop.is_set():
-            await self.ask(asked[start % len(asked)])
-            start += 1
-        self.close()
+        """Send these in a loop; close the connection even when cancelled."""
+        with closing(self):
+            while not stop.is_set():
+                await self.ask(asked[start % len(asked)])
+                start += 1
 
     def close(self) -> None:
-        """Leave in order."""
+        """Close the connection in order."""
         if self.connection is not None:
             self.connection.close()
 
@@ -164,10 +164,9 @@ async def ask_all(address: str, asked: Sequence[Question], tally: Tally, *, clie
     waiting = iter(asked)
 
     async def work() -> None:
-        client = Client(address, tally)
-        for question in waiting:
-            await client.ask(question)
-        client.close()
+        with closing(Client(address, tally)) as client:
+            for question in waiting:
+                await client.ask(question)
 
     async with asyncio.TaskGroup() as group:
         for _ in range(clients):

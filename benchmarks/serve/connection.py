@@ -1,4 +1,4 @@
-"""One kept HTTP/1.1 connection over a plain socket: a request at a time, bytes in and out."""
+"""A persistent HTTP/1.1 connection over a plain socket, with one request at a time."""
 
 import asyncio
 import socket
@@ -11,7 +11,7 @@ RESET = bytes([1, 0, 0, 0, 0, 0, 0, 0])  # struct linger: on, for no time
 
 @dataclass(frozen=True)
 class Answer:
-    """A response as it came."""
+    """A response."""
 
     status: int
     head: bytes
@@ -28,7 +28,7 @@ class Answer:
 
 
 class Connection(asyncio.Protocol):
-    """Opened by `open`; `ask` raises ConnectionError if it is lost before the answer is whole."""
+    """Opened by `open`; `ask` raises ConnectionError if it breaks during a response."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
@@ -46,7 +46,7 @@ class Connection(asyncio.Protocol):
         return connection
 
     def ask(self, request: bytes) -> "asyncio.Future[Answer]":
-        """Send a whole request; the future is its answer."""
+        """Send a whole request; the future is its response."""
         self._waiting = asyncio.get_running_loop().create_future()
         if self._transport is None or not self.is_open:
             self._waiting.set_exception(ConnectionResetError("the server closed the connection"))
@@ -55,13 +55,13 @@ class Connection(asyncio.Protocol):
         return self._waiting
 
     def close(self) -> None:
-        """Close it in order: FIN."""
+        """Close it with FIN."""
         self.is_open = False
         if self._transport is not None:
             self._transport.close()
 
     def reset(self) -> None:
-        """Drop it at once: RST, and what was not sent is lost."""
+        """Reset it (RST); unsent data are lost."""
         self.is_open = False
         if self._transport is not None:
             own = self._transport.get_extra_info("socket")
@@ -69,13 +69,13 @@ class Connection(asyncio.Protocol):
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Take the transport."""
+        """Store the transport."""
         transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._transport = cast("asyncio.Transport", transport)  # uvloop's has no such base
         self.is_open = True
 
     def connection_lost(self, error: Exception | None) -> None:
-        """Fail the request that waits."""
+        """Fail the waiting request."""
         self.is_open = False
         if self._waiting is not None and not self._waiting.done():
             lost = ConnectionResetError("the connection was lost before the answer was whole")
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
             self._waiting.set_exception(lost)
 
     def data_received(self, data: bytes) -> None:
-        """Collect an answer."""
+        """Collect a response."""
         self._buffer += data
         if self._head is None:
             end = self._buffer.find(HEAD_END)

@@ -1,4 +1,4 @@
-"""A model's process that is killed again and again while it is asked."""
+"""Kill a model's process repeatedly under load."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ OUTAGE_SECONDS = 60.0
 
 @dataclass
 class Deaths:
-    """How requests were answered, and the seconds from each kill to the next right answer.
+    """The responses, and the seconds from each kill to the next right answer.
 
     That answer is to a request that was sent after the kill.
     """
@@ -32,7 +32,7 @@ class Deaths:
 
     @property
     def holds(self) -> bool:
-        """Whether every answer was right, or a 503 that says when to come back."""
+        """Whether every response was a right answer, or a 503 with ``Retry-After``."""
         tally = self.tally
         return (
             tally.right > 0
@@ -41,7 +41,7 @@ class Deaths:
 
 
 class Recovery:
-    """Waits for right answers to requests sent from a moment on."""
+    """Waits for right answers to requests sent after a moment."""
 
     def __init__(self) -> None:
         self._since = 0.0
@@ -56,7 +56,7 @@ class Recovery:
         self.enough.clear()
 
     def answered(self, asked_at: float, is_right: bool) -> None:  # noqa: FBT001 - a callback
-        """Note an answer."""
+        """Count an answer."""
         if is_right and asked_at >= self._since:
             self.first.set()
             self._left -= 1
@@ -67,7 +67,7 @@ class Recovery:
 async def deaths(
     server: ServerProcess, network: Network, *, kills: int, connections: int = 8, seed: int = 0
 ) -> Deaths:
-    """Kill the process so often, each time after some right answers since the last one.
+    """Kill the process this often, each time after some right answers since the last kill.
 
     Raises
     ------
@@ -94,7 +94,7 @@ async def deaths(
 
 
 async def _busiest(server: int) -> int:
-    """Return the model process that is asked: it waits most often, one that starts computes."""
+    """Return the model's serving process: it waits most often, a starting one computes."""
     until = time.monotonic() + OUTAGE_SECONDS
     while time.monotonic() < until:
         before = {pid: waits(pid) for pid in model_processes(server)}

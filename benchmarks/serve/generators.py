@@ -1,4 +1,4 @@
-"""Closed-loop load from a process of its own: wrk where it is installed, else our own."""
+"""Closed-loop load from a separate process: wrk if it is installed, else our own."""
 
 import argparse
 import asyncio
@@ -40,7 +40,7 @@ end
 
 @dataclass(frozen=True)
 class Measured:
-    """Of one load: good answers a second, seconds by quantile, and what was not answered so."""
+    """One load: successful responses per second, seconds by quantile, and failures."""
 
     good: int
     rate: float
@@ -53,7 +53,7 @@ Generate = Callable[[str, Payload, int, float], Measured]
 
 
 def by_wrk(address: str, payload: Payload, connections: int, seconds: float) -> Measured:
-    """Load with wrk, which knows whole seconds."""
+    """Load with wrk, which takes whole seconds only."""
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as scratch:
         script, body = Path(scratch) / "post.lua", Path(scratch) / "body"
         script.write_text(WRK_SCRIPT)
@@ -74,7 +74,7 @@ def by_wrk(address: str, payload: Payload, connections: int, seconds: float) -> 
 
 
 def by_ours(address: str, payload: Payload, connections: int, seconds: float) -> Measured:
-    """Load with this module as a process; it takes more of the machine than wrk does."""
+    """Load with this module as a process; it uses more CPU than wrk."""
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as scratch:
         request = Path(scratch) / "request"
         request.write_bytes(payload.wire(address))
@@ -86,7 +86,7 @@ GENERATORS: dict[str, Generate] = {"wrk": by_wrk, "ours": by_ours}
 
 
 def default_generator() -> str:
-    """Return the name of the best that is installed."""
+    """Return the name of the best installed generator."""
     return "wrk" if shutil.which("wrk") else "ours"
 
 

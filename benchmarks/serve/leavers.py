@@ -2,6 +2,7 @@
 
 import asyncio
 from collections import Counter
+from contextlib import closing
 
 import numpy as np
 
@@ -24,24 +25,25 @@ async def leave(
         return False
     half = len(question.wire) - len(question.payload.body) // 2
     answer = connection.ask(question.wire[:half] if way == "half" else question.wire)
-    await asyncio.wait([answer], timeout=seconds)
-    in_flight = not answer.done()
-    answer.cancel()
-    if way == "reset":
-        connection.reset()
-    else:
-        connection.close()
+    try:
+        await asyncio.wait([answer], timeout=seconds)
+    finally:
+        in_flight = not answer.done()
+        answer.cancel()
+        if way == "reset":
+            connection.reset()
+        else:
+            connection.close()
     left[way] += in_flight
     return in_flight
 
 
 async def typical_seconds(address: str, asked: list[Question]) -> float:
-    """Return how long an answer takes when nobody else asks."""
-    connection, seconds = await Connection.open(address), []
-    loop = asyncio.get_running_loop()
-    for question in asked:
-        start = loop.time()
-        await connection.ask(question.wire)
-        seconds.append(loop.time() - start)
-    connection.close()
+    """Return the response time without other load."""
+    seconds, loop = [], asyncio.get_running_loop()
+    with closing(await Connection.open(address)) as connection:
+        for question in asked:
+            start = loop.time()
+            await connection.ask(question.wire)
+            seconds.append(loop.time() - start)
     return float(np.median(seconds))

@@ -1,4 +1,4 @@
-"""Load on a server: closed loops, and an open loop that does not wait for answers."""
+"""Load on a server: closed loops, and an open loop that does not wait for responses."""
 
 import asyncio
 import resource
@@ -18,7 +18,7 @@ OK = 200
 
 @dataclass
 class Load:
-    """What came back: a status and the seconds it took, by request; 0 is no answer at all."""
+    """Status and seconds of each request; status 0 means no response."""
 
     seconds: float = 0.0
     offered: float = 0.0  # requests sent a second
@@ -26,26 +26,26 @@ class Load:
     latencies: list[float] = field(default_factory=list)
 
     def add(self, status: int, latency: float) -> None:
-        """Note one request."""
+        """Count one request."""
         self.statuses.append(status)
         self.latencies.append(latency)
 
     @property
     def goodput(self) -> float:
-        """Return answers with status 200, a second."""
+        """Return responses with status 200, per second."""
         return self.statuses.count(OK) / self.seconds
 
     @property
     def failed(self) -> int:
-        """Return how many requests had no answer with status 200."""
+        """Return the number of requests without a response of status 200."""
         return len(self.statuses) - self.statuses.count(OK)
 
     def counts(self) -> Counter[int]:
-        """Return how often each status came."""
+        """Return the count of each status."""
         return Counter(self.statuses)
 
     def quantiles(self, *levels: float, statuses: Container[int] = (OK,)) -> list[float]:
-        """Return quantiles of the seconds of all answers with these statuses; NaN without any."""
+        """Return quantiles of the seconds of responses with these statuses; NaN without any."""
         pairs = zip(self.latencies, self.statuses, strict=True)
         found = [seconds for seconds, status in pairs if status in statuses]
         return np.quantile(found, levels).tolist() if found else [float("nan")] * len(levels)
@@ -54,7 +54,7 @@ class Load:
 async def closed_loop(
     address: str, requests: Sequence[bytes], *, connections: int, seconds: float
 ) -> Load:
-    """Keep one request under way on each connection, the next as soon as it is answered."""
+    """Keep one request in flight on each connection."""
     load = Load()
     begin = time.perf_counter()
 
@@ -87,7 +87,7 @@ async def open_loop(
     seconds: float,
     generator: np.random.Generator,
 ) -> Load:
-    """Send requests at Poisson times, whatever became of those before.
+    """Send requests at Poisson times, independent of earlier responses.
 
     Latency counts from the time a request was due, so that a server that stalls cannot hide it.
     """
@@ -131,6 +131,6 @@ async def open_loop(
 
 
 def allow_many_sockets() -> None:
-    """Raise this process's limit of open files to what it may have."""
+    """Raise this process's limit of open files as far as allowed."""
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))

@@ -1,4 +1,4 @@
-"""Resident memory under a steady load with bad requests and clients that leave in it."""
+"""Resident memory under a steady load with malformed requests and clients that disconnect."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ TEN_MINUTES = 600.0
 
 @dataclass
 class Memory:
-    """MiB by seconds, the slope after the warm-up, and what came of the requests."""
+    """MiB by seconds, the slope after the warm-up, and the responses."""
 
     seconds: list[float] = field(default_factory=list)
     rss: list[float] = field(default_factory=list)
@@ -38,14 +38,14 @@ class Memory:
 
     @property
     def slope(self) -> float:
-        """Return MiB in ten minutes, by least squares."""
+        """Return MiB per ten minutes, by least squares."""
         return (
             float(np.polyfit(self.seconds[self.warm :], self.rss[self.warm :], 1)[0]) * TEN_MINUTES
         )
 
     @property
     def answers_hold(self) -> bool:
-        """Whether all that was right to ask was answered rightly, and nonsense with a 4xx."""
+        """Whether all valid requests got right answers, and malformed ones a 4xx."""
         tally = self.tally
         refused = all(400 <= status < 500 for status in self.bad)  # noqa: PLR2004
         return tally.right > 0 and tally.others(200) == tally.wrong == 0 and refused
@@ -54,7 +54,7 @@ class Memory:
 async def memory(
     server: ServerProcess, network: Network, *, seconds: float, clients: int = 4, seed: int = 0
 ) -> Memory:
-    """Load the service for so long and look at the memory of all its processes."""
+    """Load the service for this time and measure the memory of all its processes."""
     generator = np.random.default_rng(seed)
     asked = await known_questions(server.address, network, KNOWN, generator)
     typical = await typical_seconds(server.address, asked)
@@ -73,7 +73,7 @@ async def memory(
 
 
 def nonsense(network: Network) -> list[Payload]:
-    """Return requests that break a rule, each another one."""
+    """Return requests that each break a different rule."""
     rows = network.rows(2, seed=5)
     not_finite = rows.copy()
     not_finite.flat[3] = np.nan

@@ -50,7 +50,7 @@ class Network:
 
 @dataclass
 class Graph:
-    """Nodes in a row, with drawn weights."""
+    """Nodes in a row, with random weights."""
 
     generator: np.random.Generator
     nodes: list[onnx.NodeProto] = field(default_factory=list)
@@ -58,7 +58,7 @@ class Graph:
     last: str = "input"
 
     def add(self, operator: str, *arrays: np.ndarray, **attributes: Any) -> None:  # noqa: ANN401 - as onnx has it
-        """Append a node that takes what the last one gives, and these arrays."""
+        """Append a node that takes the last output, and these arrays."""
         number = len(self.nodes)
         names = [f"weight_{number}_{i}" for i in range(len(arrays))]
         for name, array in zip(names, arrays, strict=True):
@@ -68,7 +68,7 @@ class Graph:
         self.last = output
 
     def draw(self, *shape: int, fan: int) -> np.ndarray:
-        """Return weights of the variance that keeps that of the values."""
+        """Return weights that keep the variance of the values."""
         return np.asarray(self.generator.standard_normal(shape) * np.sqrt(2 / fan))
 
     def convolve(self, n_in: int, n_out: int) -> None:
@@ -139,7 +139,7 @@ NETWORKS: dict[str, tuple[Build, tuple[int, ...]]] = {
 
 
 def network(name: str, *, seed: int = 7) -> Network:
-    """Build one of ``NETWORKS``; the last layer is scaled so that every logit has one spread."""
+    """Build one of ``NETWORKS``; the last layer is scaled so that all logits have one spread."""
     build, shape = NETWORKS[name]
     graph = Graph(np.random.default_rng(seed))
     last = build(graph)

@@ -1,4 +1,4 @@
-"""A service that is asked more than it can do."""
+"""A service that gets more requests than it can answer."""
 
 import time
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ BELOW, ABOVE = 0.7, 5.0
 
 @dataclass
 class Overload:
-    """Answers a second by connections, and open loops at 0.7 and 5 times the most of them."""
+    """Answers per second by connections, and open loops at 0.7 and 5 times their maximum."""
 
     levels: dict[int, float]
     below: Load
@@ -28,22 +28,22 @@ class Overload:
 
     @property
     def knee(self) -> float:
-        """Return the most answers a second that closed loops got."""
+        """Return the maximum of answers per second in closed loops."""
         return max(self.levels.values())
 
     @property
     def kept(self) -> float:
-        """Return what is left of that under five times the load, as a share."""
+        """Return the share of that maximum that remains at five times the load."""
         return self.above.goodput / self.knee
 
     @property
     def unexpected(self) -> int:
-        """Return how many requests were neither answered nor refused."""
+        """Return the number of requests that were neither answered nor refused."""
         counts = self.below.counts() + self.above.counts()
         return sum(counts[status] for status in counts if status not in (OK, *REFUSALS))
 
     def holds(self, *, kept: float, refusal_seconds: float) -> bool:
-        """Tell whether so much is left, refusals came so soon and nothing else came."""
+        """Return whether enough remains, refusals are fast and nothing else happened."""
         (slow,) = self.above.quantiles(0.99, statuses=REFUSALS)
         soon = not slow > refusal_seconds  # NaN without refusals
         return self.kept >= kept and soon and not self.unexpected and not self.below.failed
@@ -58,7 +58,7 @@ async def overload(
     levels: Sequence[int] = LEVELS,
     seed: int = 0,
 ) -> Overload:
-    """Find the knee, then ask less and more than that."""
+    """Find the knee, then load the service with less and with more."""
     generator = np.random.default_rng(seed)
     address, rows = server.address, network.rows(DISTINCT, seed=seed + 1)
     requests = [write(network.name, rows[i : i + 1]).wire(address) for i in range(DISTINCT)]

@@ -1,4 +1,4 @@
-"""Requests for the same rows in every format that is read."""
+"""Requests for the same rows in every format."""
 
 import base64
 import io
@@ -16,7 +16,7 @@ OIP_LENGTH = "Inference-Header-Content-Length"
 
 @dataclass(frozen=True)
 class Payload:
-    """One POST, and the format that says how its answer is read."""
+    """One POST, and the format of its response."""
 
     format: str
     path: str
@@ -24,7 +24,7 @@ class Payload:
     body: bytes
 
     def wire(self, address: str) -> bytes:
-        """Return it as it goes over a connection that is kept."""
+        """Return the bytes of the request on a persistent connection."""
         lines = [f"POST {self.path} HTTP/1.1", f"Host: {address}"]
         lines += [f"{name}: {value}" for name, value in self.headers.items()]
         lines += [f"Content-Length: {len(self.body)}", "", ""]
@@ -37,7 +37,7 @@ def in_json(calibration: str, rows: np.ndarray) -> Payload:
 
 
 def in_base64(calibration: str, rows: np.ndarray) -> Payload:
-    """Return rows as an object of JSON that holds their bytes."""
+    """Return rows as a JSON object with their bytes."""
     text = base64.b64encode(rows.astype("<f4").tobytes()).decode()
     tensor = {"b64": text, "dtype": "float32", "shape": list(rows.shape)}
     return _predict("base64", {"calibration": calibration, "inputs": tensor})
@@ -64,7 +64,7 @@ def in_oip_json(calibration: str, rows: np.ndarray) -> Payload:
 
 
 def in_oip(calibration: str, rows: np.ndarray) -> Payload:
-    """Return rows, and ask for outputs, by the binary extension of that protocol."""
+    """Return rows, and request outputs, by the binary extension of that protocol."""
     raw = rows.astype("<f4").tobytes()
     tensor = _tensor(rows) | {"parameters": {"binary_data_size": len(raw)}}
     asked = {"inputs": [tensor], "parameters": {"binary_data_output": True}}
@@ -80,7 +80,7 @@ def bare_json(model: str, rows: np.ndarray) -> Payload:
 
 
 def bare_raw(model: str, rows: np.ndarray) -> Payload:
-    """Return rows as nothing but their bytes, for the bare server."""
+    """Return rows as plain bytes, for the bare server."""
     return Payload("bare-raw", f"/{model}/raw", RAW, rows.astype("<f4").tobytes())
 
 

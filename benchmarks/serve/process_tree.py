@@ -1,4 +1,4 @@
-"""Processor time and memory of a process and all below it, from /proc."""
+"""CPU time and memory of a process and its descendants, from /proc."""
 
 import contextlib
 import os
@@ -6,7 +6,7 @@ from pathlib import Path
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PROC = Path("/proc")
-MODEL_PROCESS = b"-m\0service.runner.child"
+MODEL_PROCESS = b"-m\0service.child"
 # Fields of /proc/PID/stat behind the name: parent, and user and system time of the process and of
 # its children that have been waited for.
 PARENT = 1
@@ -14,7 +14,7 @@ TIMES = slice(11, 15)
 
 
 def tree(root: int) -> list[int]:
-    """Return the process and its descendants that run, parents first."""
+    """Return the process and its running descendants, parents first."""
     below: dict[int, list[int]] = {}
     for folder in PROC.glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -26,7 +26,7 @@ def tree(root: int) -> list[int]:
 
 
 def cpu_seconds(root: int) -> float:
-    """Return user and system time of all, and of those that were waited for."""
+    """Return user and system time of all, including ended children."""
     ticks = 0
     for pid in tree(root):
         with contextlib.suppress(OSError):
@@ -35,12 +35,12 @@ def cpu_seconds(root: int) -> float:
 
 
 def pss_mib(root: int) -> float:
-    """Return memory, with what several share divided among them."""
+    """Return memory, with shared pages divided among their processes (PSS)."""
     return sum(_kib(pid, "smaps_rollup", "Pss:") for pid in tree(root)) / 1024
 
 
 def rss_mib(root: int) -> float:
-    """Return resident memory, with what several share counted in each."""
+    """Return resident memory, with shared pages counted in each process (RSS)."""
     return sum(_kib(pid, "status", "VmRSS:") for pid in tree(root)) / 1024
 
 
@@ -55,7 +55,7 @@ def model_processes(root: int) -> list[int]:
 
 
 def waits(pid: int) -> int:
-    """Return how often all threads of a process have waited for something; 0 if it is gone."""
+    """Return how often all threads of a process have waited; 0 if the process is gone."""
     counted = 0
     for status in (PROC / str(pid)).glob("task/*/status"):
         with contextlib.suppress(OSError):

@@ -1,4 +1,4 @@
-"""The same rows alone and among others."""
+"""The same rows alone and in batches."""
 
 from dataclasses import dataclass, field
 
@@ -12,7 +12,7 @@ MOST_ROWS = 4
 
 @dataclass
 class SameAnswers:
-    """How rows were answered that had been asked alone before, and in how many bins they fell."""
+    """The responses for rows that were first sent alone, and the number of their bins."""
 
     rows: int
     bins: int
@@ -20,14 +20,14 @@ class SameAnswers:
 
     @property
     def holds(self) -> bool:
-        """Whether every answer had status 200 and was that of each row alone."""
+        """Whether every response had status 200 and equals that of each row alone."""
         return self.tally.right > 0 and self.tally.others(200) == self.tally.wrong == 0
 
 
 async def same_answers(
     address: str, network: Network, *, rows: int, clients: int = 64, seed: int = 0
 ) -> SameAnswers:
-    """Ask each row alone, then all in requests of one to four rows, all formats mixed."""
+    """Send each row alone, then all in requests of one to four rows, in all formats."""
     generator = np.random.default_rng(seed)
     drawn = network.rows(rows, seed=int(generator.integers(1 << 31)))
     answers = await alone(address, network, drawn)

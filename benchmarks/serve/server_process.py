@@ -1,4 +1,4 @@
-"""Servers as processes of their own, in scratch folders, gone with all below them at the end."""
+"""Servers as separate processes, in temporary folders, ended with all descendants."""
 
 import contextlib
 import json
@@ -29,7 +29,7 @@ CALIBRATE_SECONDS = 300
 
 @dataclass(frozen=True)
 class ServerProcess:
-    """A server that answers at ``host:port``."""
+    """A server at ``host:port``."""
 
     name: str
     address: str
@@ -81,7 +81,7 @@ def service(
 def bare_server(
     networks: Sequence[Network], *, threads: int, worker: bool
 ) -> Iterator[ServerProcess]:
-    """Start the bare server with these models; ``worker`` runs them in a thread of its own."""
+    """Start the bare server with these models; ``worker`` runs them in a separate thread."""
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as scratch:
         files = []
         for network in networks:
@@ -115,7 +115,7 @@ def calibrate(
 
 
 def end_in_order_when_told() -> None:
-    """Let SIGTERM and SIGHUP unwind this process as Ctrl-C does."""
+    """Let SIGTERM and SIGHUP unwind this process like Ctrl-C."""
 
     def leave(number: int, _: FrameType | None) -> NoReturn:
         raise SystemExit(128 + number)

@@ -1,4 +1,4 @@
-"""Markdown tables, and those of the throughput."""
+"""Markdown tables, including those of the throughput."""
 
 import statistics
 from collections.abc import Iterable, Sequence
@@ -12,7 +12,7 @@ PREVIOUS = "howsure, previous"
 
 
 def markdown(names: Sequence[str], rows: Iterable[Sequence[str]], *, words: int = 1) -> str:
-    """Return a table; the first columns are words, the others numbers."""
+    """Return a table whose first columns are words and the others numbers."""
     rule = ["---"] * words + ["---:"] * (len(names) - words)
     return "\n".join(f"| {' | '.join(cells)} |" for cells in [names, rule, *rows])
 
@@ -40,7 +40,7 @@ def numbers_table(measured: Repeats) -> str:
 
 
 def ratios_table(measured: Repeats) -> str:
-    """Return ours over each other server's, by cell: the median of the ratios of the repeats."""
+    """Return the service's values over each other server's: medians of the repeats' ratios."""
     names = "model,body,rows,connections,over,req/s,p50,p99,CPU/row,PSS"
     rows = []
     for cell in sorted(measured, key=_order):

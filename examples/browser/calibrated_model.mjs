@@ -1,5 +1,5 @@
-// A calibrated ONNX file in ONNX Runtime Web: rows go in, answers like those of POST /predict
-// come out. The same code runs in a page and under Node; `ort` is the onnxruntime-web module.
+// Runs a calibrated ONNX file in ONNX Runtime Web and returns predictions like POST /predict.
+// The same code runs in a page and in Node; `ort` is the onnxruntime-web module.
 
 import { readMetadata } from "./metadata.mjs";
 import { toTensors } from "./rows.mjs";
@@ -7,7 +7,7 @@ import { toTensors } from "./rows.mjs";
 const EVENT_OUTPUTS = ["probability", "lower", "upper", "uncertainty", "bin"];
 
 /**
- * Return a function from rows to answers, and what the file says of itself.
+ * Return a function from rows to predictions, and the metadata of the file.
  *
  * `companions` are files with weights that the model refers to: `{path, data}` each.
  */
@@ -21,7 +21,7 @@ export async function openModel(ort, bytes, companions = []) {
     externalData: companions,
   });
   const about = readAbout(metadata);
-  // By name: the model's own outputs are still there, and one that holds maps cannot be read here.
+  // By name: the model's own outputs remain, and map outputs cannot be read here.
   const names = ourOutputs(about).filter((name) => session.outputNames.includes(name));
   const predict = async (rows) => {
     const outputs = await session.run(toTensors(ort, session, rows), names);

@@ -1,5 +1,5 @@
-// What a calibrated file says of itself. ONNX Runtime Web does not show a model's metadata, so it
-// is read from the bytes: an ONNX file is one protobuf message, ModelProto.
+// Reads the metadata of a calibrated file. ONNX Runtime Web does not show it, so this module
+// parses the bytes: an ONNX file is one protobuf message, ModelProto.
 
 const METADATA_PROPS = 14; // the field of ModelProto that holds them, each a key (1) and a value (2)
 const VARINT = 0;
@@ -19,7 +19,7 @@ export function readMetadata(bytes) {
   return metadata;
 }
 
-/** Yield number and bytes of every field of a message that has a length; pass over the others. */
+/** Yield number and bytes of every field of a message that has a length; skip the others. */
 function* fields(bytes) {
   let at = 0;
   const varint = () => {

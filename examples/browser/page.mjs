@@ -1,4 +1,4 @@
-// The page: files in, a table of answers out.
+// The page: reads files and shows a table of predictions.
 
 import * as ort from "./node_modules/onnxruntime-web/dist/ort.wasm.bundle.min.mjs";
 

@@ -1,4 +1,4 @@
-// Rows as JSON, made into the tensors that a session takes.
+// Converts rows in JSON to the tensors of a session.
 
 const ARRAYS = {
   float32: Float32Array,
@@ -19,7 +19,7 @@ const ARRAYS = {
 /**
  * Return a tensor for each input, by name.
  *
- * `rows` is what POST /predict takes: nested lists, or such lists by the inputs' names, either of
+ * `rows` is as in POST /predict: nested lists, or such lists by input name, either of
  * them also under the key `inputs`. In a float input, null stands for NaN.
  */
 export function toTensors(ort, session, rows) {

@@ -1,9 +1,8 @@
-"""Make the digits example: a small classifier, labelled sets it never saw, and a first request.
+"""Make the digits example: a small classifier, new labelled sets, and a first request.
 
-scikit-learn's 1,797 handwritten digits (8 x 8 pixels, values 0 to 16) are split once by a seed into
-597 images to train on, 600 to calibrate with and 600 to judge with. The network is trained far past
-its best epoch and without regularisation, as many are: right about 19 times in 20, and surer of
-itself than that.
+scikit-learn's 1,797 handwritten digits (8 x 8 pixels, values 0 to 16) are split by a seed into 597
+images for training, 600 for calibration and 600 for evaluation. The network is trained far past its
+best epoch and without regularisation: it is right about 19 times in 20, and overconfident.
 
     python make_example.py [--folder FOLDER] [--external-folder FOLDER]
 

@@ -1,6 +1,6 @@
-"""A client of the service, for Python programs: imported as ``howsure``.
+"""Python client of the Howsure service, imported as ``howsure``.
 
-It speaks HTTP and knows nothing else of the service; httpx and numpy are all it needs.
+It uses the HTTP interface and needs only httpx and numpy.
 """
 
 from howsure.client.clients import AsyncClient, Client

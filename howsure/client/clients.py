@@ -1,4 +1,4 @@
-"""The two clients: the same methods, awaited or waited for."""
+"""The two clients: the same methods, asynchronous or blocking."""
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
@@ -22,17 +22,17 @@ T = TypeVar("T")
 
 
 class AsyncClient(Methods):
-    """A running service, as a program of asyncio uses it; several tasks may share one.
+    """A client for asyncio; several tasks may share one.
 
-    Its methods are those of `Client`, awaited. Files that are sent are read in small pieces on the
+    It has the methods of `Client` as coroutines. It reads uploaded files in small pieces on the
     event loop.
 
     Parameters
     ----------
     url, api_key, timeout, retries
-        As of `Client`.
+        As in `Client`.
     http
-        A client of your own to send by, the key too; it stays open.
+        Your own httpx client, which also sends the API key; it stays open.
     """
 
     def __init__(
@@ -52,7 +52,7 @@ class AsyncClient(Methods):
         super().__init__(AsyncTransport(http), timeout, retries)
 
     async def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._owned is not None:
             await self._owned.aclose()
 
@@ -66,7 +66,7 @@ class AsyncClient(Methods):
 def _waits(
     use: Callable[Concatenate[Methods, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate["Client", P], T]:
-    """Make a method that waits of one that is awaited."""
+    """Turn a coroutine method into a blocking one."""
 
     @wraps(use)
     def method(client: "Client", /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -76,21 +76,21 @@ def _waits(
 
 
 class Client:
-    """A running service, as a Python program uses it; several threads may share one.
+    """A blocking client; several threads may share one.
 
     Parameters
     ----------
     url
-        Its address; without one ``HOWSURE_URL``, else ``http://127.0.0.1:8000``.
+        Address of the service; by default ``HOWSURE_URL``, else ``http://127.0.0.1:8000``.
     api_key
-        A key of the service; without one ``HOWSURE_API_KEY``, else none is sent.
+        API key; by default ``HOWSURE_API_KEY``, else none is sent.
     timeout
-        Seconds within which it must go on with an answer; checking an upload may take longer.
+        Maximum seconds between parts of a response; checks of uploads may take longer.
     retries
-        How often a request is sent again that found no connection or was told to come later.
+        Number of retries if there is no connection or the service is overloaded.
     http
-        A client of your own to send by, for proxies or certificates, which also sends
-        the key; it stays open.
+        Your own httpx client, for proxies or certificates, which also sends the API key; it
+        stays open.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class Client:
     delete = _waits(Methods.delete)
 
     def close(self) -> None:
-        """Let go of the connections."""
+        """Close the connections."""
         if self._owned is not None:
             self._owned.close()
 

@@ -1,8 +1,8 @@
 """Exceptions of the client.
 
 HowsureError
-├── ServiceUnreachable   no answer came, however often it was asked
-└── JobFailed            a job that was waited for has failed, or was cancelled
+├── ServiceUnreachable   no response came, despite retries
+└── JobFailed            a job failed or was cancelled during the wait
     ├── CalibrationFailed
     └── EvaluationFailed
 """
@@ -21,13 +21,13 @@ class HowsureError(Exception):
     Attributes
     ----------
     status
-        Of the answer; None where none came.
+        HTTP status; None without a response.
     title, detail
-        What it is, and what happened in a sentence.
+        The kind of the failure, and a sentence about it.
     type
-        The stable name of what it is, for programs: ``urn:howsure:problem:invalid-dataset``.
+        Stable name for programs, such as ``urn:howsure:problem:invalid-dataset``.
     errors
-        Each broken rule: ``location`` (part, array, row or field) and ``message``.
+        The broken rules: ``location`` (part, array, row or field) and ``message``.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class HowsureError(Exception):
 
     @classmethod
     def of_problem(cls, problem: Mapping[str, Any], *, status: int | None = None) -> Self:
-        """Build it of a problem (RFC 9457), as answers and failed jobs hold one."""
+        """Build the error from a problem (RFC 9457) of a response or a failed job."""
         found = problem.get("status", status)
         return cls(
             str(problem.get("title", "Failed")),
-            str(problem.get("detail", "nothing is said of why")),
+            str(problem.get("detail", "the service gave no reason")),
             status=found if isinstance(found, int) else status,
             type_=str(problem.get("type", "about:blank")),
             errors=problem.get("errors") or (),
@@ -60,32 +60,32 @@ class HowsureError(Exception):
 
 
 class ServiceUnreachable(HowsureError):
-    """No answer came; ``__cause__`` is the failure of the last attempt."""
+    """No response came; ``__cause__`` is the failure of the last attempt."""
 
 
 class JobFailed(HowsureError):
-    """A job that was waited for has failed, or was cancelled.
+    """A job failed or was cancelled during the wait.
 
-    ``resource`` is the job as the service tells it.
+    ``resource`` is the job as JSON of the service.
     """
 
     resource: Mapping[str, Any]
 
     @classmethod
     def of_resource(cls, resource: Mapping[str, Any]) -> Self:
-        """Build it of a job that has ended otherwise than well."""
-        cancelled = {"title": "Cancelled", "detail": "it was asked to stop", "status": None}
+        """Build the error from a job that failed or was cancelled."""
+        cancelled = {"title": "Cancelled", "detail": "the job was cancelled", "status": None}
         error = cls.of_problem(resource.get("error") or cancelled)
         error.resource = resource
         return error
 
 
 class CalibrationFailed(JobFailed):
-    """A calibration has failed, or was cancelled."""
+    """A calibration failed or was cancelled."""
 
 
 class EvaluationFailed(JobFailed):
-    """An evaluation has failed, or was cancelled."""
+    """An evaluation failed or was cancelled."""
 
 
 def error_of(answer: Answer) -> HowsureError:
@@ -95,6 +95,6 @@ def error_of(answer: Answer) -> HowsureError:
     except ValueError:
         problem = None
     if not isinstance(problem, dict) or "title" not in problem:
-        detail = f"the service answered {answer.status} and no problem"
+        detail = f"the service answered {answer.status} without a problem"
         return HowsureError("Unexpected answer", detail, status=answer.status)
     return HowsureError.of_problem(problem, status=answer.status)

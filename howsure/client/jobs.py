@@ -1,4 +1,4 @@
-"""Jobs: calibrations, refits and further sets, begun and waited for."""
+"""Jobs: uploads that start them, and waiting for their end."""
 
 import asyncio
 import json
@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import httpx
 from numpy.typing import ArrayLike
 
-from howsure.client.errors import CalibrationFailed, EvaluationFailed, HowsureError
-from howsure.client.request import FilePart, Request, address_of, json_request
-from howsure.client.resources import FINISHED, Calibration, Evaluation, Progress, reference_of
+from howsure.client.errors import CalibrationFailed, HowsureError, JobFailed
+from howsure.client.request import FilePart, Request, address_of
+from howsure.client.resources import FINISHED, Calibration, Progress
 from howsure.client.transport import Sender
 from howsure.client.uploads import (
     Companions,
@@ -30,7 +30,7 @@ from howsure.client.uploads import (
 
 FIRST_SECONDS = 0.1
 MOST_SECONDS = 2.0
-# Three comments that did not come.
+# The stream counts as broken after three missed heartbeats.
 SILENCE_SECONDS = 45.0
 INTERRUPTS = (KeyboardInterrupt, asyncio.CancelledError)
 
@@ -40,16 +40,16 @@ OnProgress: TypeAlias = Callable[[Progress], None] | None
 
 @dataclass(frozen=True)
 class WaitOptions:
-    """How a job is waited for.
+    """Options of waiting for a job.
 
     Attributes
     ----------
     seconds
-        At most so long, None for as long as it takes.
+        Longest wait; None for no limit.
     on_progress
-        Called whenever something has changed.
+        Called after each change.
     cancel_on_interrupt
-        Whether Ctrl-C, or the end of the task that waits, cancels the job.
+        Whether Ctrl-C, or the cancellation of the waiting task, cancels the job.
     """
 
     seconds: float | None = None
@@ -58,15 +58,32 @@ class WaitOptions:
 
 
 async def wait_for_job(
-    sender: Sender, address: str, resource: Resource, options: WaitOptions
+    sender: Sender,
+    address: str,
+    resource: Resource,
+    options: WaitOptions | None,
+    failure: type[JobFailed],
 ) -> Resource:
-    """Wait until the job at ``address`` ends, or time is over, and return its resource."""
+    """Return the resource of the job at ``address`` once it has ended, or time is over.
+
+    Return ``resource`` at once if ``options`` is None.
+
+    Raises
+    ------
+    JobFailed
+        Of the class ``failure``, if the job fails or is cancelled.
+    """
+    if options is None:
+        return resource
     try:
-        return await _followed(sender, address, resource, options)
+        resource = await _followed(sender, address, resource, options)
     except INTERRUPTS:
         if options.cancel_on_interrupt:
             await sender.send_once(Request("POST", f"{address}/cancel"))
         raise
+    if resource["status"] in {"failed", "cancelled"}:
+        raise failure.of_resource(resource)
+    return resource
 
 
 async def _followed(
@@ -75,7 +92,7 @@ async def _followed(
     tell = _Telling(options.on_progress)
     tell(resource)
     until = None if options.seconds is None else time.monotonic() + options.seconds
-    # A stream cannot be left in the middle of its silence.
+    # A blocking read of a stream cannot be interrupted, so a limited wait polls.
     streams, pause = until is None, FIRST_SECONDS
     while resource["status"] not in FINISHED:
         if streams:
@@ -93,7 +110,7 @@ async def _followed(
 
 
 async def _streamed(sender: Sender, address: str, tell: "_Telling") -> tuple[Resource | None, bool]:
-    """Read events; return the resource at the end, and whether a stream is worth another try."""
+    """Read events; return the final resource, if it came, and whether to try a stream again."""
     request = Request("GET", f"{address}/events", headers={"Accept": "text/event-stream"})
     with suppress(httpx.TransportError, ValueError):
         async with sender.transport.stream(request.as_arguments(SILENCE_SECONDS)) as response:
@@ -121,7 +138,7 @@ def _existing(told: Resource) -> Resource:
 
 
 class _Telling:
-    """Reports each change once."""
+    """Reports each change of the progress once."""
 
     def __init__(self, on_progress: OnProgress) -> None:
         self._on_progress = on_progress
@@ -136,9 +153,9 @@ class _Telling:
 
 @dataclass(frozen=True)
 class Upload:
-    """The parameters of POST /calibrate; None leaves one out.
+    """The parameters of POST /calibrate; None omits one.
 
-    ``labels`` go with ``outputs``, logits or probabilities, or lie beside ``calibration``.
+    ``labels`` belong to ``outputs``, which are logits or probabilities, or to ``calibration``.
     """
 
     models: Models
@@ -151,7 +168,7 @@ class Upload:
     config: Mapping[str, Any]
 
     def request(self, files: ExitStack, **params: str) -> Request:
-        """Return the request; ``files`` holds what is open until it was sent."""
+        """Return the request; ``files`` closes the files once it was sent."""
         parts = model_parts(self.models, files)
         parts += companion_parts(self.companions, files)
         parts.append(samples_part("calibration", self._samples(), files))
@@ -163,7 +180,7 @@ class Upload:
             parts.append(labels_part("evaluation_labels", self.evaluation_labels, files))
         parts.append(("config", (None, json.dumps(self.config, allow_nan=False).encode())))
         return Request(
-            "POST", "/calibrate", params=params, headers=_key(), parts=parts, patient=True
+            "POST", "/calibrate", params=params, headers=new_key(), parts=parts, patient=True
         )
 
     def _samples(self) -> Samples:
@@ -178,102 +195,25 @@ class Upload:
         return {**outputs, "labels": self.labels}  # type: ignore[dict-item]
 
 
-@dataclass(frozen=True)
-class FurtherSet:
-    """The parameters of POST /calibrations/{id}/evaluations."""
-
-    name: str
-    samples: Samples
-    labels: LabelsGiven | None
-
-    def parts(self, files: ExitStack) -> list[FilePart]:
-        """Return its parts; ``files`` holds what is open until it was sent."""
-        parts: list[FilePart] = [("name", (None, self.name.encode()))]
-        parts.append(samples_part("evaluation", self.samples, files))
-        if self.labels is not None:
-            parts.append(labels_part("evaluation_labels", self.labels, files))
-        return parts
-
-
-async def calibrate(sender: Sender, upload: Upload, options: WaitOptions | None) -> Calibration:
-    """Upload and, unless ``options`` is None, wait until the calibration has succeeded.
-
-    Raises
-    ------
-    CalibrationFailed
-        If it does not succeed.
-    """
-    with ExitStack() as files:
-        answer = await sender.send(upload.request(files))
-    return await wait_for_calibration(sender, answer.json(), options)
-
-
-async def dry_run(sender: Sender, upload: Upload) -> Any:  # noqa: ANN401 - whatever JSON says
-    """Check an upload without storing it, and return the result."""
-    with ExitStack() as files:
-        return (await sender.send(upload.request(files, dry_run="true"))).json()
-
-
-async def refit(
-    sender: Sender,
-    calibration: Calibration | str,
-    changes: Mapping[str, Any],
-    options: WaitOptions | None,
-) -> Calibration:
-    """Fit the next version and, unless ``options`` is None, wait until it has succeeded."""
-    path = address_of(reference_of(calibration), "refit")
-    answer = await sender.send(json_request(path, changes, headers=_key()))
-    return await wait_for_calibration(sender, answer.json(), options)
-
-
-async def evaluate(
-    sender: Sender,
-    calibration: Calibration | str,
-    further: FurtherSet,
-    options: WaitOptions | None,
-) -> Evaluation:
-    """Judge a further set and, unless ``options`` is None, wait until that has succeeded.
-
-    Raises
-    ------
-    EvaluationFailed
-        If it does not succeed.
-    """
-    # By id, so that a newer version is not used instead.
-    found = await sender.send(Request("GET", address_of(reference_of(calibration))))
-    calibration_id = found.json()["id"]
-    with ExitStack() as files:
-        request = Request(
-            "POST",
-            address_of(calibration_id, "evaluations"),
-            parts=further.parts(files),
-            repeatable=False,
-            patient=True,
-        )
-        resource: Resource = (await sender.send(request)).json()
-    if options is not None:
-        address = address_of(calibration_id, "evaluations", further.name)
-        resource = await wait_for_job(sender, address, resource, options)
-        if _went_wrong(resource):
-            raise EvaluationFailed.of_resource(resource)
-    return Evaluation.of(resource)
+def evaluation_parts(
+    name: str, samples: Samples, labels: LabelsGiven | None, files: ExitStack
+) -> list[FilePart]:
+    """Return the parts of POST /calibrations/{id}/evaluations; ``files`` closes what it opens."""
+    parts: list[FilePart] = [("name", (None, name.encode()))]
+    parts.append(samples_part("evaluation", samples, files))
+    if labels is not None:
+        parts.append(labels_part("evaluation_labels", labels, files))
+    return parts
 
 
 async def wait_for_calibration(
     sender: Sender, resource: Resource, options: WaitOptions | None
 ) -> Calibration:
-    """Return a calibration once it has succeeded, or as it is now if ``options`` is None."""
-    if options is not None:
-        resource = await wait_for_job(sender, address_of(resource["id"]), resource, options)
-        if _went_wrong(resource):
-            raise CalibrationFailed.of_resource(resource)
-    return Calibration.of(resource)
+    """Return a calibration once it has succeeded; see `wait_for_job`."""
+    address = address_of(resource["id"])
+    return Calibration.of(await wait_for_job(sender, address, resource, options, CalibrationFailed))
 
 
-def _went_wrong(resource: Resource) -> bool:
-    return resource["status"] in {"failed", "cancelled"}
-
-
-def _key() -> dict[str, str]:
-    """Return a new key, with which the same request makes no second calibration."""
+def new_key() -> dict[str, str]:
+    """Return the header of a new key, with which a repeated request makes no second calibration."""
     return {"Idempotency-Key": f'"{uuid.uuid4()}"'}

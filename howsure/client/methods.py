@@ -2,23 +2,17 @@
 
 import os
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from numpy.typing import ArrayLike
 
 from howsure.client import jobs, predictions
-from howsure.client.jobs import FurtherSet, OnProgress, Upload, WaitOptions
-from howsure.client.predictions import (
-    ONE_OF,
-    ArrayRows,
-    Picture,
-    PictureRows,
-    Predictions,
-    Rows,
-    rows_of,
-)
-from howsure.client.request import Answer, Request, address_of
+from howsure.client.errors import EvaluationFailed
+from howsure.client.jobs import OnProgress, Upload, WaitOptions
+from howsure.client.predictions import ONE_OF, Picture, Predictions, rows_of
+from howsure.client.request import Answer, Request, address_of, json_request
 from howsure.client.resources import Calibration, Evaluation, reference_of
 from howsure.client.transport import Sender, Transport
 from howsure.client.uploads import Companions, LabelsGiven, Models, Samples
@@ -31,7 +25,7 @@ PAGE = 200
 
 
 class Methods:
-    """Requests to a service over either transport."""
+    """Methods that send requests to a service, over either transport."""
 
     def __init__(self, transport: Transport, timeout: float | None, retries: int) -> None:
         if retries < 0:
@@ -57,38 +51,38 @@ class Methods:
         cancel_on_interrupt: bool = False,
         **options: Any,  # noqa: ANN401 - as many kinds as the configuration has keys
     ) -> Calibration:
-        """Calibrate a classifier, and wait until that is done.
+        """Calibrate a classifier, and wait for the result.
 
         Parameters
         ----------
         model
-            An ONNX file as a path, bytes, an open file, or a model in memory; several are an
-            ensemble; none where the model's outputs are sent.
+            An ONNX file as a path, bytes, an open file, or a model in memory; a list of them is an
+            ensemble. Omit it if you send the model's outputs.
         calibration, evaluation
             Labelled samples: a path (a folder is packed), bytes, an open file, a pair ``(inputs,
             labels)``, or arrays by name.
         logits, probabilities
-            In the place of ``calibration``: outputs, shape (n, classes).
+            Outputs of the model instead of ``calibration``, shape (n, classes).
         labels, evaluation_labels
-            Classes, shape (n,), or an .npy file of them: of ``logits`` and ``probabilities``, and
-            of a set that holds none, an .npy file.
+            Classes, shape (n,), or an .npy file of them: for ``logits``, ``probabilities`` or a set
+            without labels, which is an .npy file.
         model_data
-            Companions with external weights: paths, or anything by the name the model knows it by.
+            Files with external weights: paths, or a mapping from the names in the model.
         config, options
-            The configuration of docs/http.md, and its keys as arguments: ``name="digits"``.
+            The configuration of docs/http.md, or its keys as arguments: ``name="digits"``.
         wait
-            Until it has ended; or not; or at most so many seconds.
+            True waits until the end, False does not wait, a number is the maximum in seconds.
         on_progress
-            Called with a `Progress` whenever something has changed.
+            Called with a `Progress` after each change.
         cancel_on_interrupt
-            Whether Ctrl-C while it waits cancels the calibration.
+            Whether Ctrl-C during the wait cancels the calibration.
 
         Raises
         ------
         CalibrationFailed
-            If it was waited for and did not succeed.
+            If the calibration ends without success during the wait.
         HowsureError
-            If it is refused.
+            If the service refuses the upload.
         """
         outputs = {"logits": logits, "probabilities": probabilities}
         given = {**(config or {}), **options}
@@ -96,7 +90,9 @@ class Methods:
             model, calibration, labels, outputs, evaluation, evaluation_labels, model_data, given
         )
         waiting = _wait_options(wait, on_progress, cancel_on_interrupt)
-        return await jobs.calibrate(self.sender, upload, waiting)
+        with ExitStack() as files:
+            answer = await self.sender.send(upload.request(files))
+        return await jobs.wait_for_calibration(self.sender, answer.json(), waiting)
 
     async def dry_run(
         self,
@@ -111,12 +107,14 @@ class Methods:
         config: Mapping[str, Any] | None = None,
         **options: Any,  # noqa: ANN401 - as many kinds as the configuration has keys
     ) -> dict[str, Any]:
-        """Check an upload as `calibrate` would, without storing it, and return the result."""
+        """Check an upload like `calibrate`, but store nothing; return the result."""
         given = {**(config or {}), **options}
         upload = Upload(
             model, calibration, labels, {}, evaluation, evaluation_labels, model_data, given
         )
-        found: dict[str, Any] = await jobs.dry_run(self.sender, upload)
+        with ExitStack() as files:
+            answer = await self.sender.send(upload.request(files, dry_run="true"))
+        found: dict[str, Any] = answer.json()
         return found
 
     async def wait(
@@ -127,12 +125,12 @@ class Methods:
         on_progress: OnProgress = None,
         cancel_on_interrupt: bool = False,
     ) -> Calibration:
-        """Wait until a calibration has succeeded, or for so many seconds.
+        """Wait until a calibration has succeeded, for at most ``seconds``.
 
         Raises
         ------
         CalibrationFailed
-            If it does not succeed.
+            If the calibration ends without success.
         """
         waiting = WaitOptions(seconds, on_progress, cancel_on_interrupt)
         resource = (await self._get(address_of(reference_of(calibration)))).json()
@@ -151,45 +149,47 @@ class Methods:
         rows_per_request: int | None = None,
         timeout: float | None = None,  # noqa: ASYNC109 - the service's time, not the caller's
     ) -> Predictions:
-        """Answer rows with their classes and calibrated probabilities.
+        """Return classes and calibrated probabilities for rows.
 
-        Many rows go in several requests, all of which the same version answers.
+        Many rows are split into several requests, which all use the same version.
 
         Parameters
         ----------
         inputs
             Rows for the model's only input, or rows by input name.
         logits, probabilities
-            In the place of ``inputs``, for a calibration of uploaded outputs: shape (n, classes).
+            Instead of ``inputs``, for a calibration of uploaded outputs: shape (n, classes).
         pixels
-            In their place, for a calibration of pictures: uint8, shape (n, height, width,
-            channels), resized already.
+            Instead, for a calibration of pictures: resized, uint8, shape (n, height, width,
+            channels).
         pictures
-            In their place, for the same: JPEG, PNG or WebP, as paths or bytes.
+            Instead, for a calibration of pictures: JPEG, PNG or WebP files, as paths or bytes.
         supplied
-            Uncertainties of your own by name, where one of them answers: shape (n,).
+            Your own uncertainties by name, if one of them serves: shape (n,).
         timeout
-            Seconds that the service may take for a request, from its arrival to its answer.
+            Maximum time that the service may take for a request, in seconds.
 
         Raises
         ------
         HowsureError
-            If it is refused, or no answer came in time.
+            If the service refuses the request or does not respond in time.
         """
         outputs = {"logits": logits, "probabilities": probabilities, "pixels": pixels}
-        rows: Rows
         if pictures is None:
-            rows = ArrayRows(rows_of(inputs, outputs, supplied), rows_per_request)
+            arrays = rows_of(inputs, outputs, supplied)
+            requests = predictions.array_requests(arrays, rows_per_request)
         elif inputs is None and not any(array is not None for array in outputs.values()):
             if not pictures:
                 raise ValueError("expected at least one picture, got none")
-            rows = PictureRows(pictures, rows_per_request)
+            requests = predictions.picture_requests(pictures, rows_per_request)
         else:
             raise ValueError(ONE_OF)
-        return await predictions.predict(self.sender, calibration, rows, self._class_names, timeout)
+        return await predictions.predict(
+            self.sender, calibration, requests, self._class_names, timeout
+        )
 
     async def get(self, calibration: Reference) -> Calibration:
-        """Return a calibration as it is now, by id, name or ``name@version``."""
+        """Return the current state of a calibration, by id, name or ``name@version``."""
         answer = await self._get(address_of(reference_of(calibration)))
         return Calibration.of(answer.json())
 
@@ -200,7 +200,7 @@ class Methods:
         status: Status | None = None,
         limit: int | None = None,
     ) -> list[Calibration]:
-        """Return calibrations, the newest first: all of them, or ``limit``."""
+        """Return calibrations, newest first: all, or at most ``limit``."""
         found: list[Calibration] = []
         cursor = None
         while limit is None or len(found) < limit:
@@ -222,12 +222,12 @@ class Methods:
         return found
 
     async def report_text(self, calibration: Reference, format_: TextFormat = "markdown") -> str:
-        """Return the scores as text; as HTML a page that needs nothing beside it."""
+        """Return the scores as text; HTML is one self-contained page."""
         answer = await self._get("/report", calibration=reference_of(calibration), format=format_)
         return answer.content.decode()
 
     async def bins(self, calibration: Reference) -> dict[str, Any]:
-        """Return the bin tables with all else that answers depend on."""
+        """Return the bin tables and everything else that predictions depend on."""
         answer = await self._get(address_of(reference_of(calibration), "bins"))
         found: dict[str, Any] = answer.json()
         return found
@@ -249,16 +249,29 @@ class Methods:
         on_progress: OnProgress = None,
         cancel_on_interrupt: bool = False,
     ) -> Evaluation:
-        """Judge a further set, labelled or not, by the tables of a calibration.
+        """Evaluate a further set, labelled or not, by the tables of a calibration.
 
         Raises
         ------
         EvaluationFailed
-            If it was waited for and did not succeed.
+            If the evaluation ends without success during the wait.
         """
         waiting = _wait_options(wait, on_progress, cancel_on_interrupt)
-        further = FurtherSet(name, evaluation, labels)
-        return await jobs.evaluate(self.sender, calibration, further, waiting)
+        # By id, so that a newer version is not used instead.
+        calibration_id = (await self.get(calibration)).id
+        with ExitStack() as files:
+            request = Request(
+                "POST",
+                address_of(calibration_id, "evaluations"),
+                parts=jobs.evaluation_parts(name, evaluation, labels, files),
+                repeatable=False,
+                patient=True,
+            )
+            resource = (await self.sender.send(request)).json()
+        address = address_of(calibration_id, "evaluations", name)
+        return Evaluation.of(
+            await jobs.wait_for_job(self.sender, address, resource, waiting, EvaluationFailed)
+        )
 
     async def refit(
         self,
@@ -270,24 +283,26 @@ class Methods:
         on_progress: OnProgress = None,
         **options: Any,  # noqa: ANN401 - as many kinds as the configuration has keys
     ) -> Calibration:
-        """Refit a calibration from its records as the next version, such as with ``bins=20``."""
+        """Fit the next version to the stored records, for example with ``bins=20``."""
         changes = {**(config or {}), **options}
         waiting = _wait_options(wait, on_progress, cancels=False)
-        return await jobs.refit(self.sender, calibration, changes, waiting)
+        path = address_of(reference_of(calibration), "refit")
+        answer = await self.sender.send(json_request(path, changes, headers=jobs.new_key()))
+        return await jobs.wait_for_calibration(self.sender, answer.json(), waiting)
 
     async def promote(self, calibration: Reference) -> Calibration:
-        """Let the name mean this version, until another is promoted."""
+        """Make this version the one that its name stands for, until another is promoted."""
         path = address_of(reference_of(calibration), "promote")
         return Calibration.of((await self.sender.send(Request("POST", path))).json())
 
     async def cancel(self, calibration: Reference) -> Calibration:
-        """Ask a calibration that is queued or running to stop."""
+        """Cancel a queued or running calibration."""
         path = address_of(reference_of(calibration), "cancel")
         request = Request("POST", path, repeatable=False)
         return Calibration.of((await self.sender.send(request)).json())
 
     async def delete(self, calibration: Reference) -> None:
-        """Delete a calibration that has ended, and all it keeps."""
+        """Delete a finished calibration with all its data."""
         path = address_of(reference_of(calibration))
         await self.sender.send(Request("DELETE", path, repeatable=False))
 

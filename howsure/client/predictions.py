@@ -1,10 +1,10 @@
-"""Answers as arrays."""
+"""Predictions: requests for rows, and answers as arrays."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,16 +20,16 @@ ABSTAIN = "abstain_"
 
 @dataclass(frozen=True)
 class EventPredictions:
-    """One event, that the label is among the k most probable classes; a row a sample.
+    """Answers to one event: the label is among the k most probable classes.
 
     Attributes
     ----------
     probability, lower, upper : float32, shape (n,)
         The calibrated probability that the event holds, and its interval.
     uncertainty : float32, shape (n,)
-        The measure; larger is more uncertain.
+        The value of the measure; larger is more uncertain.
     bin : int64, shape (n,)
-        Where that lies; 0 is the most certain bin.
+        The bin of that value; 0 is the most certain.
     """
 
     probability: Array
@@ -41,14 +41,14 @@ class EventPredictions:
 
 @dataclass(frozen=True)
 class Predictions:
-    """The answers for n rows, in their order.
+    """Predictions of n rows, in their order.
 
     Attributes
     ----------
     arrays
-        As the service names them (docs/http.md); ``predictions["top1_probability"]`` is one.
+        All arrays, by the names of docs/http.md; ``predictions["top1_probability"]`` is one.
     calibration_id, reference
-        What answered: its id, and ``name@version``.
+        The calibration that answered: its id, and ``name@version``.
     classes
         Names of all classes, by index.
     """
@@ -71,22 +71,22 @@ class Predictions:
 
     @property
     def label(self) -> list[str]:
-        """Its name."""
+        """The name of the most probable class."""
         return [self.classes[index] for index in self.class_]
 
     @property
     def topk_class(self) -> Array:
-        """The most probable classes, five at most: int64, shape (n, m)."""
+        """The most probable classes, at most five: int64, shape (n, m)."""
         return self.arrays["topk_class"]
 
     @property
     def topk_score(self) -> Array:
-        """The model's own softmax of each, which is not calibrated: float32, shape (n, m)."""
+        """The model's own softmax of these classes, not calibrated: float32, shape (n, m)."""
         return self.arrays["topk_score"]
 
     @property
     def events(self) -> Mapping[int, EventPredictions]:
-        """Each event of the calibration, by k."""
+        """All events of the calibration, by k."""
         names = (name for name in self.arrays if name.endswith("_probability"))
         return {k: self.event(k) for k in (int(name[3 : name.index("_")]) for name in names)}
 
@@ -103,22 +103,22 @@ class Predictions:
 
     @property
     def top1(self) -> EventPredictions:
-        """That `class_` is right."""
+        """The event that `class_` is right."""
         return self.event(1)
 
     @property
     def top5(self) -> EventPredictions:
-        """That the label is among the first five classes."""
+        """The event that the label is among the five most probable classes."""
         return self.event(5)
 
     @property
     def out_of_distribution(self) -> Array | None:
-        """Whether a row is less certain than nearly all of the calibration set: bool, (n,)."""
+        """Whether a row is less certain than nearly all calibration samples: bool, shape (n,)."""
         return self.arrays.get("out_of_distribution")
 
     @property
     def abstain(self) -> Mapping[str, Array]:
-        """By ``max_risk``: whether to leave a row to somebody else: bool, shape (n,)."""
+        """Whether to abstain from a row, by ``max_risk``: bool, shape (n,)."""
         return {
             name.removeprefix(ABSTAIN): array
             for name, array in self.arrays.items()
@@ -127,7 +127,7 @@ class Predictions:
 
     @classmethod
     def joined(cls, parts: Sequence[Self]) -> Self:
-        """Return the rows of several, one behind the other."""
+        """Return the rows of several answers, in order."""
         first = parts[0]
         if len(parts) == 1:
             return first
@@ -147,61 +147,36 @@ ONE_OF = "expected exactly one of inputs, logits, probabilities, pixels and pict
 Picture: TypeAlias = bytes | str | os.PathLike[str]
 
 
-class Rows(Protocol):
-    """Rows to be answered, of whatever kind."""
+def array_requests(arrays: Arrays, rows: int | None) -> Iterator[Request]:
+    """Yield requests for ``rows`` rows each, None for a suitable number; they name no calibration.
 
-    def requests(self) -> Iterator[Request]:
-        """Yield requests for some rows each, in order, that name no calibration yet."""
-
-
-@dataclass(frozen=True)
-class ArrayRows:
-    """Arrays by name, as in an .npz; ``rows`` per request, None to choose a suitable number."""
-
-    arrays: Arrays
-    rows: int | None = None
-
-    def requests(self) -> Iterator[Request]:
-        """Yield requests for some rows each."""
-        count = len(next(iter(self.arrays.values())))
-        size = self.rows or self._fitting(count)
-        for start in range(0, max(count, 1), size):
-            rows = {name: array[start : start + size] for name, array in self.arrays.items()}
-            headers = {"Content-Type": NPZ, "Accept": NPZ}
-            yield Request("POST", "/predict", headers=headers, content=npz_bytes(rows))
-
-    def _fitting(self, count: int) -> int:
-        row_bytes = sum(array.nbytes for array in self.arrays.values()) // max(count, 1)
-        return max(1, min(MOST_ROWS, MOST_BYTES // max(row_bytes, 1)))
+    ``arrays`` are named as in an .npz.
+    """
+    count = len(next(iter(arrays.values())))
+    row_bytes = sum(array.nbytes for array in arrays.values()) // max(count, 1)
+    size = rows or max(1, min(MOST_ROWS, MOST_BYTES // max(row_bytes, 1)))
+    headers = {"Content-Type": NPZ, "Accept": NPZ}
+    for start in range(0, max(count, 1), size):
+        part = {name: array[start : start + size] for name, array in arrays.items()}
+        yield Request("POST", "/predict", headers=headers, content=npz_bytes(part))
 
 
-@dataclass(frozen=True)
-class PictureRows:
-    """Pictures as files, which the service makes the model's input of."""
-
-    pictures: Sequence[Picture]
-    rows: int | None = None
-
-    def requests(self) -> Iterator[Request]:
-        """Yield requests for some pictures each; a few are in memory at a time."""
-        parts: list[FilePart] = []
-        held = 0
-        for number, picture in enumerate(self.pictures):
-            name, content = _picture(picture, number)
-            if parts and (len(parts) == (self.rows or MOST_PICTURES) or held > MOST_BYTES):
-                yield self._request(parts)
-                parts, held = [], 0
-            parts.append(("picture", (name, content)))
-            held += len(content)
-        yield self._request(parts)
-
-    @staticmethod
-    def _request(parts: Sequence[FilePart]) -> Request:
-        return Request("POST", "/predict", headers={"Accept": NPZ}, parts=parts)
+def picture_requests(pictures: Sequence[Picture], rows: int | None) -> Iterator[Request]:
+    """Yield requests for some picture files each; only those of one request are in memory."""
+    parts: list[FilePart] = []
+    held = 0
+    for number, picture in enumerate(pictures):
+        name, content = _picture(picture, number)
+        if parts and (len(parts) == (rows or MOST_PICTURES) or held > MOST_BYTES):
+            yield Request("POST", "/predict", headers={"Accept": NPZ}, parts=parts)
+            parts, held = [], 0
+        parts.append(("picture", (name, content)))
+        held += len(content)
+    yield Request("POST", "/predict", headers={"Accept": NPZ}, parts=parts)
 
 
 def _picture(picture: Picture, number: int) -> tuple[str, bytes]:
-    """Return a picture's name, by which a refusal calls it, and its bytes."""
+    """Return a picture's name, which errors mention, and its bytes."""
     if isinstance(picture, bytes):
         return f"picture {number}", picture
     path = Path(picture)
@@ -213,12 +188,12 @@ def rows_of(
     outputs: Mapping[str, ArrayLike | None],
     supplied: Mapping[str, ArrayLike] | None,
 ) -> Arrays:
-    """Return the request as arrays by name.
+    """Return the rows as arrays by name.
 
     Raises
     ------
     ValueError
-        If it is not exactly one of inputs, logits and probabilities, or lengths differ.
+        Unless exactly one of inputs, logits and probabilities is given, or if lengths differ.
     """
     given: dict[str, ArrayLike] = {n: array for n, array in outputs.items() if array is not None}
     if (inputs is not None) + len(given) != 1:
@@ -238,20 +213,20 @@ def rows_of(
 async def predict(
     sender: Sender,
     calibration: Calibration | str,
-    rows: Rows,
+    requests: Iterable[Request],
     class_names: dict[str, tuple[str, ...]],
     seconds: float | None,
 ) -> Predictions:
-    """Ask for all rows; ``class_names`` caches the classes of calibrations, by their id."""
+    """Send all requests and join the answers; ``class_names`` caches class names by calibration."""
     reference, parts = reference_of(calibration), []
     timeout = {} if seconds is None else {"Timeout": f"{seconds:g}"}
-    for request in rows.requests():
+    for request in requests:
         named = replace(
             request, params={"calibration": reference}, headers={**request.headers, **timeout}
         )
         answer = await sender.send(named)
         served = _served_calibration(answer)
-        # All rows by the same version, whatever becomes the newest meanwhile.
+        # The same version answers all rows, even if a newer one appears meanwhile.
         reference = served["id"]
         if reference not in class_names:
             found = await sender.send(Request("GET", address_of(reference)))
@@ -262,6 +237,6 @@ async def predict(
 
 
 def _served_calibration(answer: Answer) -> dict[str, str]:
-    """Read which calibration answered, from its header."""
+    """Return the calibration that answered, from the header of the response."""
     pairs = answer.headers["howsure-calibration"].split("; ")
     return dict(pair.split("=", 1) for pair in pairs)

@@ -17,13 +17,13 @@ class Request:
     Attributes
     ----------
     params
-        Of the query; those that are None are left out.
+        Query parameters; None omits one.
     content, parts
-        The body: bytes, or the parts of a multipart form, whose files are read as they are sent.
+        The body: bytes, or the parts of a multipart form, whose files are streamed.
     repeatable
-        Whether it does no harm to send it again when nobody knows if it arrived.
+        Whether the request may be sent again if it is unknown whether it arrived.
     patient
-        Whether the answer may take as long as it likes.
+        Whether the response may take any time.
     """
 
     method: Literal["GET", "POST", "DELETE"]
@@ -36,7 +36,7 @@ class Request:
     patient: bool = False
 
     def as_arguments(self, timeout: float | None) -> dict[str, Any]:
-        """Return it as httpx takes it; ``timeout`` is in seconds, for each step of the exchange."""
+        """Return the arguments for httpx; ``timeout`` is in seconds, for each step."""
         return {
             "method": self.method,
             "url": self.path,
@@ -58,17 +58,17 @@ class Answer:
 
     @property
     def file_name(self) -> str:
-        """The file name that the service gives the content, without a folder."""
+        """The file name from the response header, without a folder."""
         found = self.headers["Content-Disposition"].partition('filename="')[2].rstrip('"')
         return Path(found).name
 
     def json(self) -> Any:  # noqa: ANN401 - whatever JSON says
-        """Return the content as JSON says it."""
+        """Return the parsed JSON."""
         return json.loads(self.content)
 
 
 def json_request(path: str, body: object, *, headers: Mapping[str, str]) -> Request:
-    """Return a POST of JSON."""
+    """Return a POST request with a JSON body."""
     content = json.dumps(body, allow_nan=False).encode()
     typed = {"Content-Type": "application/json", **headers}
     return Request("POST", path, headers=typed, content=content)
@@ -77,12 +77,12 @@ def json_request(path: str, body: object, *, headers: Mapping[str, str]) -> Requ
 def address_of(calibration: str, *more: str) -> str:
     """Return the path of a calibration, or of a resource below it.
 
-    Whatever a name holds, it is one segment of the path.
+    Each name becomes one segment, whatever characters it contains.
 
     Raises
     ------
     ValueError
-        If a name is one that no path can hold.
+        If a name cannot be a segment of a path.
     """
     for part in (calibration, *more):
         if part in ("", ".", ".."):

@@ -9,7 +9,7 @@ FINISHED = frozenset({"succeeded", "failed", "cancelled"})
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a job stands; rate and time left are of the stage that it is at, None if unknown."""
+    """The progress of a job; rate and remaining time are of the current stage, None if unknown."""
 
     status: str
     stage: str | None = None
@@ -20,7 +20,7 @@ class Progress:
 
     @classmethod
     def of(cls, told: Mapping[str, Any]) -> Self:
-        """Read ``status`` and ``progress`` of a job, or of an event."""
+        """Read ``status`` and ``progress`` of a job or of an event."""
         found = told.get("progress") or {}
         return cls(
             str(told["status"]),
@@ -44,14 +44,14 @@ class Finding:
 
 @dataclass(frozen=True)
 class Calibration:
-    """A calibration: the job, and what it made. ``resource`` is the JSON of the service.
+    """A calibration: the job and its results. ``resource`` is the JSON of the service.
 
     Attributes
     ----------
     accuracy
-        Share of the calibration set for which each event holds, by k; None until it succeeded.
+        Share of the calibration set for which each event holds, by k; None until it has succeeded.
     serve
-        The uncertainty measure that answers each event, by k; None until it succeeded.
+        The uncertainty measure that serves each event, by k; None until it has succeeded.
     """
 
     id: str
@@ -88,20 +88,20 @@ class Calibration:
 
     @property
     def reference(self) -> str:
-        """Its reference, ``name@version``."""
+        """The reference ``name@version``."""
         return f"{self.name}@{self.version}"
 
     @property
     def is_finished(self) -> bool:
-        """Whether it has ended, well or not."""
+        """Whether the job has ended, with or without success."""
         return self.status in FINISHED
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """A further set, and what a calibration's tables say of it; ``resource`` is all of it.
+    """An evaluation of a further set; ``resource`` is the JSON of the service.
 
-    ``result`` has scores and shift, as docs/http.md describes it; None until it succeeded.
+    ``result`` contains scores and shift, see docs/http.md; None until it succeeded.
     """
 
     id: str
@@ -125,12 +125,12 @@ class Evaluation:
 
     @property
     def shifted(self) -> bool | None:
-        """Whether the set is told from the calibration set; None until it succeeded."""
+        """Whether the set differs from the calibration set; None until it succeeded."""
         return None if self.result is None else bool(self.result["shifted"])
 
     @property
     def sentence(self) -> str | None:
-        """The same in words."""
+        """`shifted` as a sentence."""
         return None if self.result is None else str(self.result["sentence"])
 
 

@@ -1,7 +1,7 @@
-"""How requests are sent: on an event loop, or by a thread that blocks.
+"""Sending of requests: on an event loop, or in a blocking thread.
 
-Both clients run the same coroutines. A blocking transport never suspends them, so that one step
-runs a coroutine to its end without an event loop.
+Both clients run the same coroutines. The blocking transport never suspends, so a single step runs
+a coroutine to its end without an event loop.
 """
 
 import asyncio
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from http import HTTPStatus
 from pathlib import Path
 from random import SystemRandom
-from typing import IO, Any, Generic, Protocol, Self, TypeVar
+from typing import IO, Any, Generic, Self, TypeAlias, TypeVar
 from uuid import uuid4
 
 import httpx
@@ -40,49 +40,18 @@ def headers_of(api_key: str | None) -> dict[str, str]:
 T = TypeVar("T")
 
 
-class Response(Protocol):
-    """A response whose body is still to be read, as `httpx.Response` has it."""
-
-    @property
-    def status_code(self) -> int:
-        """The HTTP status."""
-
-    @property
-    def headers(self) -> Mapping[str, str]:
-        """The header fields."""
-
-    async def aread(self) -> bytes:
-        """Return the body."""
-
-    def aiter_bytes(self) -> AsyncIterator[bytes]:
-        """Yield the body in pieces."""
-
-    def aiter_lines(self) -> AsyncIterator[str]:
-        """Yield the body by lines."""
-
-
-class Transport(Protocol):
-    """Sends requests and waits."""
-
-    def stream(self, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Response]:
-        """Send a request, given as `httpx.Client.stream` takes it."""
-
-    async def sleep(self, seconds: float) -> None:
-        """Wait."""
-
-
 class AsyncTransport:
     """Sends on the event loop."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self._http = http
 
-    def stream(self, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[Response]:
-        """Send a request."""
+    def stream(self, arguments: Mapping[str, Any]) -> AbstractAsyncContextManager[httpx.Response]:
+        """Send a request, given as `httpx.Client.stream` takes it."""
         return self._http.stream(**arguments)
 
     async def sleep(self, seconds: float) -> None:
-        """Let other tasks run."""
+        """Pause without blocking other tasks."""
         await asyncio.sleep(seconds)
 
 
@@ -93,13 +62,13 @@ class BlockingTransport:
         self._http = http
 
     @asynccontextmanager
-    async def stream(self, arguments: Mapping[str, Any]) -> AsyncIterator[Response]:
+    async def stream(self, arguments: Mapping[str, Any]) -> AsyncIterator["_BlockingResponse"]:
         """Send a request."""
         with self._http.stream(**arguments) as response:
             yield _BlockingResponse(response)
 
     async def sleep(self, seconds: float) -> None:
-        """Block the thread."""
+        """Pause the thread."""
         time.sleep(seconds)  # noqa: ASYNC251 - no event loop runs this
 
 
@@ -115,6 +84,8 @@ def run_blocking(coroutine: Coroutine[Any, Any, T]) -> T:
 
 
 class _BlockingResponse:
+    """A response with the methods of `httpx.Response` that `Sender` awaits."""
+
     def __init__(self, response: httpx.Response) -> None:
         self._response = response
         self.status_code = response.status_code
@@ -131,7 +102,7 @@ class _BlockingResponse:
 
 
 class _Blocking(Generic[T]):
-    """An iterator for ``async for``. No generator: nothing would close one without a loop."""
+    """An iterator for ``async for``. Not a generator, which only an event loop could close."""
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
@@ -145,9 +116,10 @@ class _Blocking(Generic[T]):
         raise StopAsyncIteration
 
 
+Transport: TypeAlias = AsyncTransport | BlockingTransport
 FIRST_SECONDS = 0.25
 MOST_SECONDS = 10.0
-# A service that says to come back later than this is not waited for.
+# The client gives up if the service asks for a longer pause.
 MOST_RETRY_AFTER_SECONDS = 120.0
 LATER = frozenset({HTTPStatus.TOO_MANY_REQUESTS, HTTPStatus.SERVICE_UNAVAILABLE})
 # From a proxy whose service has just gone: the outcome of the request is unknown.
@@ -160,26 +132,26 @@ _random = SystemRandom()
 
 @dataclass(frozen=True)
 class Sender:
-    """Sends requests over a transport, up to ``retries`` times more than once."""
+    """Sends requests over a transport, with up to ``retries`` repetitions."""
 
     transport: Transport
     timeout: float | None
     retries: int
 
     async def send(self, request: Request, into: IO[bytes] | None = None) -> Answer:
-        """Send a request again as long as that may help, and return its answer below 400.
+        """Send a request, retry it if that may help, and return an answer below 400.
 
-        Again: what found no connection, or was answered 429 or 503; and what is repeatable also
-        where the connection broke. Pauses double from a quarter of a second, shortened at random so
-        that many clients do not come back at once, and are at least what ``Retry-After`` says. The
-        body of a 200 goes into ``into``, from its beginning.
+        A request is retried if no connection was made, or after 429 or 503; a repeatable one also
+        after a broken connection. Pauses start at a quarter of a second and double. They are
+        shortened at random, so that clients do not return all at once, but not below
+        ``Retry-After``. The body of a 200 is written to ``into``, from its beginning.
 
         Raises
         ------
         HowsureError
             If the service refuses.
         ServiceUnreachable
-            If no answer came.
+            If no response came.
         """
         for attempt in range(self.retries + 1):
             try:
@@ -200,8 +172,8 @@ class Sender:
         raise AssertionError("the last attempt returns or raises")
 
     async def download(self, request: Request, to: Path | None) -> tuple[Path, Answer]:
-        """Write a body to a file, by default of the name that the service gives it."""
-        # The file appears under its name once it is whole.
+        """Write a body to a file, by default under the name that the service gives it."""
+        # The file gets its name once it is complete.
         unfinished = Path(f"{uuid4()}.part") if to is None else to.with_name(f"{to.name}.part")
         try:
             with unfinished.open("wb") as file:
@@ -213,7 +185,7 @@ class Sender:
         return path, answer
 
     async def send_once(self, request: Request, into: IO[bytes] | None = None) -> Answer:
-        """Send a request once, and return its answer whatever its status."""
+        """Send a request once, and return the response whatever its status."""
         async with self.transport.stream(request.as_arguments(self.timeout)) as response:
             if into is None or response.status_code != httpx.codes.OK:
                 return Answer(response.status_code, response.headers, await response.aread())
@@ -236,7 +208,7 @@ def _pause(attempt: int) -> float:
 
 
 def _retry_after(answer: Answer) -> float | None:
-    """Return the seconds that are asked for; None if they are too many. A date counts as none."""
+    """Return the requested pause in seconds; None if it is too long, 0 for a date."""
     try:
         seconds = float(answer.headers.get("retry-after", "0"))
     except ValueError:

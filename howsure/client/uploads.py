@@ -1,4 +1,4 @@
-"""Uploads and .npz archives."""
+"""Files of uploads, and .npz archives."""
 
 import io
 import os
@@ -22,34 +22,34 @@ Arrays = dict[str, NDArray[Any]]
 
 
 def write_npz(target: IO[bytes], arrays: Mapping[str, ArrayLike]) -> None:
-    """Write arrays under any names, a slice at a time; `numpy.savez` reserves some.
+    """Write arrays slice by slice; unlike `numpy.savez`, under any name.
 
     Raises
     ------
     ValueError
-        If one is of objects.
+        If an array contains objects.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, given in arrays.items():
             array = np.asarray(given)
             if array.dtype.hasobject:
                 raise ValueError(
-                    f"{name}: expected numbers in a rectangular array, got one of objects"
+                    f"{name}: expected a rectangular array of numbers, got one of objects"
                 )
-            # No date, so that the same arrays are the same bytes.
+            # No date, so that equal arrays give equal bytes.
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
                 np.lib.format.write_array(member, array, allow_pickle=False)
 
 
 def npz_bytes(arrays: Mapping[str, ArrayLike]) -> bytes:
-    """Return arrays as the bytes of an archive."""
+    """Return arrays as the bytes of an .npz archive."""
     packed = io.BytesIO()
     write_npz(packed, arrays)
     return packed.getvalue()
 
 
 def read_npz(content: bytes) -> Arrays:
-    """Return the arrays of an archive, in its order; nothing is unpickled."""
+    """Return the arrays of an archive, in its order, without unpickling."""
     with np.load(io.BytesIO(content), allow_pickle=False) as archive:
         return {name: archive[name] for name in archive.files}
 
@@ -58,17 +58,16 @@ _SEED = 0
 
 
 def pack_folder(target: IO[bytes], folder: Path) -> None:
-    """Write all files of a folder, but those that begin with a dot, as a tar file.
+    """Write all files of a folder as a tar file, except those that begin with a dot.
 
-    They are shuffled, always in the same way, so that the first few hundred pictures are of all
-    classes; those that differ in their ending alone, as a picture and its label do, stay together.
-    Folders without a file have an entry: they are classes, too. Nothing tells whose files they
-    were, or of when.
+    They are shuffled in a fixed order, so that the first few hundred pictures cover all classes.
+    Files that differ only in their suffix, such as a picture and its label, stay together. Empty
+    folders have an entry, because they are classes too. Owners and times are omitted.
 
     Raises
     ------
     ValueError
-        If there are no files, or something is neither file nor folder.
+        If there are no files, or an entry is neither file nor folder.
     OSError
         If a file cannot be read, or there is no space.
     """
@@ -78,11 +77,11 @@ def pack_folder(target: IO[bytes], folder: Path) -> None:
     for name in _shuffled(files):
         _add(target, folder, name)
     target.write(bytes(2 * tarfile.BLOCKSIZE))
-    target.flush()  # whoever asks the operating system for its size is told all of it
+    target.flush()  # so that the operating system reports the full size
 
 
 def _found(folder: Path) -> tuple[list[str], list[str]]:
-    """Return the files of a folder, and the folders in it that are empty, by their names in it."""
+    """Return the files and the empty folders below a folder, by relative name."""
     files: list[str] = []
     empty_folders: list[str] = []
     below = [""]
@@ -99,11 +98,10 @@ def _found(folder: Path) -> tuple[list[str], list[str]]:
                 files.append(name)
             else:
                 raise ValueError(
-                    f"{folder / name} is neither file nor folder; "
-                    "put a copy in its place where it is a link (cp -RL)"
+                    f"{folder / name} is neither file nor folder; replace links by copies (cp -RL)"
                 )
     if not files:
-        raise ValueError(f"{folder} holds no files")
+        raise ValueError(f"{folder} contains no files")
     return files, sorted(empty_folders)
 
 
@@ -119,8 +117,8 @@ def _shuffled(files: list[str]) -> Iterator[str]:
 
 
 def _add(packed: IO[bytes], folder: Path, name: str) -> None:
-    # `TarFile` would keep an object of each.
-    # A link that has taken the file's place since is not followed.
+    # Not by `TarFile`, which keeps an object for each file. A link that has replaced the file since
+    # then is not followed.
     descriptor = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW)
     with os.fdopen(descriptor, "rb") as file:
         status = os.fstat(descriptor)
@@ -143,10 +141,10 @@ def _header(name: str, kind: bytes, size: int = 0) -> bytes:
 
 
 class Serialisable(Protocol):
-    """A model in memory, as ``onnx.load`` and ``skl2onnx.to_onnx`` return one."""
+    """A model in memory, such as ``onnx.load`` and ``skl2onnx.to_onnx`` return."""
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - as protobuf calls it
-        """Return its bytes."""
+        """Return the bytes of the model."""
 
 
 Source: TypeAlias = str | os.PathLike[str] | bytes | IO[bytes]
@@ -158,7 +156,7 @@ Companions: TypeAlias = Source | Mapping[str, Source] | Sequence[Source]
 
 
 def model_parts(models: Models, files: ExitStack) -> list[FilePart]:
-    """Return the parts ``model``: one, or the members of an ensemble."""
+    """Return the parts ``model``: one model, or the members of an ensemble."""
     if models is None:
         return []
     members = (
@@ -176,7 +174,7 @@ def model_parts(models: Models, files: ExitStack) -> list[FilePart]:
 
 
 def companion_parts(companions: Companions, files: ExitStack) -> list[FilePart]:
-    """Return the parts ``model_data``, under the names by which the models know them."""
+    """Return the parts ``model_data``, under their names in the models."""
     if isinstance(companions, Mapping):
         named = [_opened(source, name, files, keep=name) for name, source in companions.items()]
     elif isinstance(companions, Sequence) and not isinstance(companions, (str, bytes)):
@@ -194,7 +192,7 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
     Raises
     ------
     ValueError
-        If arrays are of objects, which nobody unpickles.
+        If an array contains objects.
     """
     if isinstance(samples, tuple):
         inputs, labels = samples
@@ -211,7 +209,7 @@ def samples_part(part: str, samples: Samples, files: ExitStack) -> FilePart:
 
 
 def labels_part(part: str, labels: LabelsGiven, files: ExitStack) -> FilePart:
-    """Return separate labels of a set as a part; an array as .npy."""
+    """Return the separate labels of a set as a part; an array becomes .npy."""
     if isinstance(labels, (str, os.PathLike, bytes)) or hasattr(labels, "read"):
         source: Source = labels  # type: ignore[assignment]  # told apart by the method
         return part, _opened(source, part, files)
@@ -223,13 +221,13 @@ def labels_part(part: str, labels: LabelsGiven, files: ExitStack) -> FilePart:
 def _opened(
     source: Source, name: str, files: ExitStack, *, keep: str | None = None
 ) -> tuple[str, IO[bytes] | bytes]:
-    """Return a file's name and its content, to be read while it is sent."""
+    """Return a file's name and its content, which is read during the upload."""
     if isinstance(source, bytes):
         return name, source
     if isinstance(source, (str, os.PathLike)):
         path = Path(source)
         return keep or path.name, files.enter_context(path.open("rb"))
     if not source.seekable():
-        raise ValueError(f"{name}: an open file must be one that can be read again, not a pipe")
+        raise ValueError(f"{name}: an open file must be seekable, not a pipe")
     called = getattr(source, "name", name)
     return keep or (Path(called).name if isinstance(called, str) else name), source

@@ -8,8 +8,9 @@ import numpy as np
 
 from howsure.statistics.arrays import Floats
 from howsure.statistics.bins.table import BinTable
-from howsure.statistics.fit.cross_validation import FoldScore
+from howsure.statistics.fit.cross_validation import FoldScore, predict_with_table
 from howsure.statistics.records.records import Records
+from howsure.statistics.scores.proper import sample_losses
 
 Values: TypeAlias = Sequence[float | None] | Floats
 
@@ -145,12 +146,6 @@ def _joint_error(ours: FoldScore, theirs: FoldScore) -> float | None:
 def _losses(k: int, served: Served) -> dict[str, Floats]:
     """Return each sample's loss; ``accuracy`` is whether the event holds."""
     hits = served.records.hits(k)
-    probability = served.table.look_up(served.records.uncertainty[served.column]).probability
-    right = np.where(hits, probability, 1.0 - probability)
-    with np.errstate(divide="ignore"):  # a probability of 0 for the outcome: infinite loss
-        nll = -np.log(right)
-    return {
-        "nll": nll,
-        "brier": (1.0 - right) ** 2,
-        "accuracy": hits.astype(np.float64),
-    }
+    uncertainty = served.records.uncertainty[served.column]
+    judged = predict_with_table(served.table, uncertainty, hits)
+    return sample_losses(judged) | {"accuracy": hits.astype(np.float64)}

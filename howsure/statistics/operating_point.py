@@ -48,7 +48,7 @@ def consequences(
         Finite, at least one.
     hits : ndarray of bool, shape (n_samples,)
     threshold : float
-        Compared as float32, as it is in service.
+        Compared as float32, as in predictions.
     level : float
         Of the intervals, in (0, 1).
     """

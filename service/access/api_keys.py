@@ -1,4 +1,4 @@
-"""API keys: their text, digests, creation, rotation and revocation."""
+"""API keys (text, digests, creation, rotation, revocation) and limits of tenants."""
 
 import hashlib
 import hmac
@@ -26,7 +26,7 @@ from service.storage import tenants as tenant_rows
 from service.storage.database import Database
 from service.storage.tenants import tenant_named
 
-# Where an ASGI scope has the one who sends the request.
+# Key of the caller in an ASGI scope.
 CALLER = "howsure.caller"
 
 PREDICT = "predict"
@@ -45,8 +45,8 @@ SCOPES = {
 class Caller:
     """The sender of a request; ``key_id`` is None on a service without keys.
 
-    ``is_used`` is set by each request, and reset by who writes that down. ``meter`` is the
-    tenant's, of all keys that it has.
+    Each request sets ``is_used``; recording the use resets it. ``meter`` is shared by all keys of
+    the tenant.
     """
 
     tenant_id: uuid.UUID
@@ -119,7 +119,7 @@ _NAMING = b"howsure: the name of a pepper"
 
 
 class Pepper:
-    """Calculates digests of secrets; the database alone does not allow to test a secret."""
+    """Calculates digests of secrets. Without it, nobody can test a secret against the database."""
 
     def __init__(self, text: bytes) -> None:
         self._text = text
@@ -131,12 +131,12 @@ class Pepper:
 
 
 def find_pepper(given: str, folder: Path) -> Pepper:
-    """Return the pepper that was given, else that of the folder, else one of no key there is.
+    """Return the given pepper, else that of the folder, else a random one that matches no key.
 
     Raises
     ------
     OSError
-        If the folder's cannot be read.
+        If the file cannot be read.
     """
     if given:
         return Pepper(given.encode())
@@ -147,12 +147,12 @@ def find_pepper(given: str, folder: Path) -> Pepper:
 
 
 def make_pepper(given: str, folder: Path) -> Pepper:
-    """Return the pepper to make keys with; that of the folder is made at first use.
+    """Return the pepper for new keys; the file in the folder is created at first use.
 
     Raises
     ------
     OSError
-        If the folder's can be neither read nor made.
+        If the file can be neither read nor created.
     """
     if not given and not (folder / FILE_NAME).exists():
         _make(folder / FILE_NAME)
@@ -160,7 +160,7 @@ def make_pepper(given: str, folder: Path) -> Pepper:
 
 
 def _make(path: Path) -> None:
-    """Make the file whole or not at all, for its owner alone; another process may be first."""
+    """Create the file atomically, readable by its owner only; another process may be first."""
     descriptor, made = tempfile.mkstemp(prefix=FILE_NAME, dir=path.parent)  # of mode 600
     try:
         with os.fdopen(descriptor, "wb") as file:
@@ -202,7 +202,7 @@ def create_key(
     Raises
     ------
     InvalidInput
-        If a name, a scope or the number of days is none that may be.
+        If a name, a scope or the number of days is invalid.
     """
     _check(name, tenant, scopes, days)
     drawn = new_key_text()
@@ -221,12 +221,12 @@ def create_key(
 
 
 def rotate_key(database: Database, pepper: Pepper, key_id: str, *, overlap: timedelta) -> MadeKey:
-    """Create a key with the scopes and lifetime of another, which ends after the overlap.
+    """Create a key with the scopes and lifetime of another, which expires after the overlap.
 
     Raises
     ------
     NotFound, Conflict
-        If there is no such key, or it has ended by now.
+        If there is no such key, or it is revoked or expired.
     """
     drawn = new_key_text()
     with database.session(invalidates_cache=False) as session:
@@ -269,7 +269,7 @@ def list_keys(database: Database, tenant: str | None) -> list[key_rows.ListedKey
 
 
 def _act(action: str, tenant_id: UUID) -> AuditEvent:
-    """Return what whoever runs the command does: it asks for no key, it has the database."""
+    """Return the audit event of a command, which needs no key but access to the database."""
     return AuditEvent(tenant_id, action, via="command")
 
 
@@ -292,7 +292,7 @@ def _check(name: str, tenant: str, scopes: Collection[str], days: int) -> None:
         raise InvalidInput(f"--days: expected 1 to {MOST_DAYS}, got {days}")
 
 
-# As much as all databases hold in such a column.
+# The maximum of an integer column in all supported databases.
 MOST = 2**63 - 1
 
 
@@ -309,7 +309,7 @@ def limit_tenant(database: Database, name: str, changes: Mapping[str, int | None
     Raises
     ------
     InvalidInput
-        If nothing changes, or a number is none that may be.
+        If there is no change, or a number is out of range.
     NotFound
         If there is no such tenant.
     """

@@ -1,24 +1,21 @@
-"""The audit log: recording and listing of changes and refusals."""
+"""The audit log: recording of changes and refusals."""
 
 import uuid
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 
 from sqlalchemy import event
 from sqlalchemy.orm import Session
 
 import models
-from service.storage.audit_log import add_entry, audit_page
+from service.storage.audit_log import add_entry
 from service.storage.database import Database
-from service.workspace import Workspace
 
 
 @dataclass(eq=False)
 class AuditEvent:
     """A requested change and its author; ``is_committed`` tells whether its row is committed.
 
-    ``key_id`` is None where no key was asked for, and of commands.
+    ``key_id`` is None for commands, and on a service without keys.
     """
 
     tenant_id: uuid.UUID
@@ -67,17 +64,3 @@ def record_success(act: AuditEvent | None, session: Session, subject: object) ->
 def evaluation_subject(calibration: object, name: str) -> str:
     """Return the name of an evaluation in the audit log."""
     return f"{calibration}/evaluations/{name}"
-
-
-def list_audit(
-    workspace: Workspace,
-    tenant_id: uuid.UUID,
-    *,
-    limit: int,
-    cursor: str | None,
-    since: datetime | None,
-    only: Mapping[str, str],
-) -> tuple[Sequence[models.AuditEntry], str | None]:
-    """Return a page of a tenant's rows, newest first, and the cursor of the next page."""
-    with workspace.database.reading() as session:
-        return audit_page(session, tenant_id, cursor=cursor, limit=limit, since=since, only=only)

@@ -21,11 +21,11 @@ from service.storage.api_keys import ActiveKey, active_keys, any_keys, note_use
 from service.storage.database import Database
 from service.storage.tenants import OwnLimits, own_limits
 
-# Of what is sent in the header, so that nothing long is ever looked at.
+# Longest header that is parsed.
 MOST_BYTES = 256
 _SCHEME = b"bearer "
 _UNKNOWN = "0" * 64
-_NO_KEY = "This service asks for an API key: send it as `Authorization: Bearer cal_…`."
+_NO_KEY = "This service needs an API key: send it as `Authorization: Bearer cal_…`."
 _BAD_KEY = "The API key is unknown, revoked, expired or malformed."
 
 
@@ -37,9 +37,9 @@ class ActiveKeys:
     keys : sequence of ActiveKey
     pepper : Pepper
     anonymous : Caller, optional
-        Who asks without a key; None where one is asked for.
-    meters : mapping of UUID to TenantMeter, optional
-        Of tenants that are held to limits.
+        The caller of requests without a key; None if a key is required.
+    meters : mapping of UUID to TenantLimiter, optional
+        Limiters of tenants with limits.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ActiveKeys:
         Raises
         ------
         Unauthenticated
-            If it is none that is known.
+            If the key is missing or invalid.
         """
         if self.anonymous is not None and (not self.keys or not given):
             return self.anonymous
@@ -89,7 +89,7 @@ class ActiveKeys:
             is_other = len(sent) <= MOST_BYTES and sent[: len(_SCHEME)].lower() != _SCHEME
             raise Unauthenticated(_NO_KEY if is_other else _BAD_KEY)
         digest, caller = self._callers.get(text.id, (_UNKNOWN, None))
-        # Compared also where the id is unknown: how long it takes tells nothing of ids.
+        # Compared even if the id is unknown, so that the time reveals nothing about ids.
         is_right = compare_digest(self._pepper.digest(text.secret).encode(), digest.encode())
         if caller is None or not is_right:
             raise Unauthenticated(_BAD_KEY)
@@ -144,7 +144,7 @@ def require_scope(caller: Caller, any_of: Collection[str]) -> None:
     Raises
     ------
     Forbidden
-        Which says the scope that is missing.
+        If the caller has none of them; the message names them.
     """
     if caller.scopes.isdisjoint(any_of):
         needed = " or ".join(f"`{scope}`" for scope in sorted(any_of))
@@ -152,9 +152,9 @@ def require_scope(caller: Caller, any_of: Collection[str]) -> None:
 
 
 FRESH_SECONDS = 1.0
-# While the database is away, keys that were good before serve for so long, as names do.
+# While the database is unavailable, known keys stay valid for this time.
 STALE_SECONDS = 300.0
-# How late the time of a key's last use may be.
+# Precision of the recorded time of last use.
 NOTED_EVERY_SECONDS = 600.0
 
 log = structlog.get_logger(__name__)
@@ -167,17 +167,17 @@ class Authenticator:
     ----------
     database : Database
     tenant_id : UUID
-        Whose calibrations are meant where no key is asked for.
+        The tenant of requests without a key.
     pepper : callable
-        Finds the pepper; called when keys have changed, for it may be made with the first of them.
+        Finds the pepper; called when keys have changed, because the first key creates it.
     may_be_open : bool
-        Whether no key is asked for as long as none was ever made.
+        Whether no key is needed until the first one is created.
     keyless : bool
-        Whether none is asked for at all; one that is sent is still looked at.
+        Whether no key is ever needed; a key that is sent is still checked.
     limits : TenantLimits, optional
-        Of tenants with keys that have none of their own; without it there are none for anybody.
+        Default limits of tenants with keys; without it no tenant has limits.
     max_bad_keys : int
-        That an address may send in a minute; 0: any number.
+        Invalid keys per address and minute; 0: no limit.
     """
 
     def __init__(
@@ -202,7 +202,7 @@ class Authenticator:
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="keys")
         self._task: asyncio.Task[None] | None = None
         self._looking: asyncio.Future[bool] | None = None
-        # Who holds an answer of this one asks again when another is in its place.
+        # Results of this object are valid until another object replaces it.
         self.ring: ActiveKeys = KeysUnavailable()
         self._seen: tuple[list[ActiveKey], bool, dict[uuid.UUID, OwnLimits]] | None = None
 
@@ -214,11 +214,11 @@ class Authenticator:
         Raises
         ------
         Unauthenticated, Forbidden
-            If it is nobody who is known, or may not.
+            If the caller is unknown or lacks the scope.
         TooManyBadKeys
-            If it is nobody, again and again.
+            If the address has sent too many invalid keys.
         Overloaded
-            If the database is away for so long that nobody is known.
+            If the database has been unavailable for too long.
         """
         caller = self.known(given, peer)
         require_scope(caller, any_of)
@@ -226,7 +226,7 @@ class Authenticator:
         return caller
 
     def known(self, given: Sequence[bytes], peer: str) -> Caller:
-        """Return who sends these values, whatever it may do; as `admit`."""
+        """Return the caller with these values, whatever its scopes; see `admit`."""
         ring = self.ring
         self._bad_keys.require_room(peer, ring.claimed_id(given))
         try:
@@ -237,7 +237,7 @@ class Authenticator:
             raise
 
     def look(self) -> None:
-        """Read the keys and limits; unchanged keys stay the same object."""
+        """Read the keys and limits; `ring` is replaced only if they changed."""
         with self._database.reading() as session:
             found = active_keys(session)
             was_any = bool(found) or any_keys(session)
@@ -279,7 +279,7 @@ class Authenticator:
             asked = time.monotonic()
             looking = self._looking = loop.run_in_executor(self._thread, self._look_and_note)
             while True:
-                # A look may hang at a database that is away.
+                # The read may hang while the database is unavailable.
                 await asyncio.wait([looking], timeout=FRESH_SECONDS)
                 if looking.done():
                     seen = asked if looking.result() else seen
@@ -298,7 +298,7 @@ class Authenticator:
         except (ServiceError, OperationalError):
             return False
         except Exception:
-            # A bug; the next look may find better.
+            # A bug; the next read may succeed.
             log.exception("unexpected_error")
             return False
         try:

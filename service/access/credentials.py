@@ -11,7 +11,7 @@ __all__ = ["CALLER", "authorization"]
 
 
 def authorization(headers: Headers) -> list[bytes]:
-    """Return the values of ``Authorization``; names of headers are lower case."""
+    """Return the values of ``Authorization``; header names are lower case."""
     return [value for name, value in headers if name == b"authorization"]
 
 
@@ -28,8 +28,8 @@ _SAFE = frozenset({"GET", "HEAD"})
 def signed_in(scope: Scope, path: str, ring: ActiveKeys) -> Caller | None:
     """Return the signed-in caller; None without a valid session, or where cookies do not count.
 
-    It tells who reads. What changes something takes a key in the header, which no other site can
-    make a browser send; but for forms of the pages, which ask for a token of the session.
+    Cookies authenticate reads and the forms of pages, which carry a token of the session. All
+    other changes need a key in the header, which no other site can make a browser send.
     """
     if scope["method"] not in _SAFE and not path.startswith(PAGES):
         return None

@@ -10,9 +10,9 @@ from ipaddress import AddressValueError, IPv6Address
 from service.errors import TooManyBadKeys
 
 WINDOW_SECONDS = 60.0
-# Addresses and keys that are remembered, those seen last.
+# Number of addresses and keys that are remembered.
 MOST_REMEMBERED = 10_000
-# Who has one address of IPv6 has all of a network.
+# A client with one IPv6 address usually has its whole network.
 _NETWORK_BYTES = 8
 
 
@@ -25,13 +25,13 @@ class _Tried:
 class FailedAttempts:
     """Counts invalid keys; call it from one event loop only.
 
-    From an address with too many of them, good keys are let in still: others may share it. Only a
-    key whose id was sent from there with as many wrong secrets is not looked at any more.
+    Valid keys are still accepted from an address with too many invalid ones, because others may
+    share it. Only a key whose id came with too many wrong secrets from there is refused.
 
     Parameters
     ----------
     most : int
-        In a minute; 0: any number.
+        Per minute; 0: no limit.
     clock : callable
         Returns seconds.
     """
@@ -47,7 +47,7 @@ class FailedAttempts:
         Raises
         ------
         TooManyBadKeys
-            If its id, that of a key which is good, came from this address with secret after secret.
+            If this address has sent the id of a valid key with too many wrong secrets.
         """
         if self._tried and key_id is not None:
             self._require(self._found((_network(peer), key_id)))
@@ -66,7 +66,7 @@ class FailedAttempts:
         if key_id is not None:
             self._count((network, key_id))
         of_all = self._count((network, None))
-        # Alike whether or not there is a key of this id.
+        # The same whether or not there is a key with this id.
         self._require(of_all)
 
     def _count(self, what: tuple[str, str | None]) -> _Tried:

@@ -5,7 +5,6 @@ from http import HTTPStatus
 from types import SimpleNamespace
 
 import structlog
-from fastapi import FastAPI
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
@@ -36,7 +35,7 @@ from service.workspace import Workspace
 
 ACTION = "howsure.action"
 INTERNAL_ERROR = "internal-error"
-# Of these there may be any number, at no cost to who has them sent: a page of another site may.
+# These refusals are only counted: other sites can cause any number of them at no cost.
 _ONLY_COUNTED = frozenset(kind.code() for kind in (RequestLimitReached, ForeignSite, UnknownHost))
 
 log = structlog.get_logger(__name__)
@@ -66,9 +65,9 @@ def asked_action(route: DeclaredRoute | None) -> AskedAction | None:
 
 
 def audit_event_of(scope: Scope) -> AuditEvent:
-    """Return what the request asks to be changed, by whom: one object, however often it is asked.
+    """Return the audit event of a request: one object, however often this is called.
 
-    Its route has an action, and its caller is known.
+    The route must have an action, and the caller must be known.
     """
     asked: AskedAction = scope[ACTION]
     if asked.act is None:
@@ -82,26 +81,24 @@ def write_refusal(scope: Scope, asked: AskedAction) -> None:
     """Record that a change was refused."""
     act = audit_event_of(scope)
     if act.is_committed:
-        # It was done: what failed came after it, a wait or a file that is swept later.
+        # The change was made. Only something after it failed, such as a wait.
         return
-    app = scope["app"]
-    assert isinstance(app, FastAPI)  # noqa: S101 - the service itself
-    workspace: Workspace = app.state.workspace
+    workspace: Workspace = scope["app"].state.workspace
     code = scope.get("state", {}).get(FAILURE, INTERNAL_ERROR)
     if code in _ONLY_COUNTED:
         return
     try:
         act.refused(workspace.database, asked.subject, code)
     except (ServiceError, SQLAlchemyError) as error:
-        # The database is away, for which it was refused most likely; nothing was changed.
+        # The database is unavailable, probably the reason for the refusal too.
         log.warning("refusal_not_written", action=asked.name, code=code, error=type(error).__name__)
 
 
 class Guard:
     """An ASGI app that checks API key, origin and body of a request and passes it on.
 
-    A change that is refused, here or by its route, is written to the audit table if the caller is
-    known.
+    If the caller is known, a refused change is recorded in the audit log, whether the guard or the
+    route refused it.
     """
 
     def __init__(self, app: ASGIApp, *, allowed_origins: AllowedOrigins) -> None:
@@ -142,7 +139,7 @@ class Guard:
             caller = _caller(scope, route, path, headers)
             if caller is not None:
                 scope[CALLER] = caller
-            # Of what is open to everybody nothing is to be learnt or changed.
+            # Open routes reveal and change nothing, so any origin may use them.
             if route is None or route.rule.scopes != OPEN:
                 is_open = caller is not None and caller.key_id is None
                 self._allowed_origins.check(scope["method"], headers, is_open=is_open)
@@ -158,14 +155,14 @@ class Guard:
 async def _bounded(
     scope: Scope, receive: Receive, route: DeclaredRoute | None, headers: dict[bytes, bytes]
 ) -> Receive:
-    """Check a body's declared size, and receive it if its route takes a small one or none."""
+    """Check the encoding of a body; receive it here unless its route does so itself."""
     may_be_compressed = route is not None and route.rule.may_be_compressed
     if not is_plain(headers.get(b"content-encoding")) and not may_be_compressed:
         raise encoding_refused()
     most = SMALL if route is None else route.rule.body
     if most is None or not has_body(headers):
         return receive
-    return await received(scope, receive, headers, most=most)
+    return await received(scope, receive, most=most)
 
 
 def _caller(
@@ -176,16 +173,13 @@ def _caller(
     Raises
     ------
     Unauthenticated, Forbidden
-        If it is nobody who may.
+        If the caller is unknown or lacks the scope.
     TooManyRequests
-        If it is somebody who has sent as many as it may, or nobody again and again.
+        If the tenant's limit is reached, or the address has sent too many invalid keys.
     MethodNotAllowed, NotFound
-        If no such route is declared, for a caller who is known: whatever may be there, it is not
-        for keys. What is open says so to everybody.
+        If no such route is declared. Unknown callers learn this only of open paths.
     """
-    app = scope["app"]
-    assert isinstance(app, FastAPI)  # noqa: S101 - the service itself
-    services: Services | None = getattr(app.state, "services", None)
+    services: Services | None = getattr(scope["app"].state, "services", None)
     if services is None:
         raise Overloaded("The service is starting.", retry_after=1)
     authenticator = services.authenticator
@@ -196,11 +190,11 @@ def _caller(
     peer = peer_of(scope)
     signed = None if given else signed_in(scope, path, ring)
     if found is not None:
-        # What is counted is counted by route.
+        # The metrics count by route.
         scope["route"] = SimpleNamespace(path=found.path)
         if found.rule.scopes == OPEN:
             return None
-        # Known from here on, whatever it may: who is refused is written down as well.
+        # Set before the scopes are checked: the audit log names refused callers too.
         caller = scope[CALLER] = signed or authenticator.known(given, peer)
         if caller.meter.requests is not None:
             caller.meter.requests.take()

@@ -13,15 +13,15 @@ _MOST_SHOWN = 100
 
 
 class AllowedOrigins:
-    """Refuses requests that pages of other sites make a browser on this machine send.
+    """Refuses requests that other sites make a browser on this machine send.
 
     Parameters
     ----------
     allowed : collection of str
-        Names that it has for others, in lower case, without a port; ``*`` is any.
+        Public host names of the service, in lower case, without a port; ``*`` allows any.
     local : str
-        The address that it listens on, if only this machine can reach that; else empty. It has no
-        other names then, unless they are allowed.
+        The listening address if only this machine can reach it, else empty. The service then has
+        no other names, unless they are allowed.
     """
 
     def __init__(self, allowed: Collection[str], *, local: str) -> None:
@@ -38,10 +38,10 @@ class AllowedOrigins:
         Raises
         ------
         UnknownHost
-            If it was sent to a name that is not the service's: that of a page, perhaps, whose name
-            leads to this address by now.
+            If the host is not a name of the service. A malicious page may have changed its own
+            name to this address (DNS rebinding).
         ForeignSite
-            If a page of another site had it sent, and it may change something.
+            If a page of another site sent a request that may change something.
         """
         hosts = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
         knows_names = bool(self._allowed) or (is_open and self._is_local)
@@ -64,8 +64,8 @@ class AllowedOrigins:
             _, _, place = origin.partition("://")
             if not place or (place not in hosts and _name_of(place) not in self._allowed):
                 raise ForeignSite(
-                    "Pages of other sites may not send this request. Send an API key, ask "
-                    "from a page of this service, or name the page's host in HOWSURE_ALLOWED_HOSTS."
+                    "Pages of other sites may not send this request. Send an API key, use a page "
+                    "of this service, or add the page's host to HOWSURE_ALLOWED_HOSTS."
                 )
 
 

@@ -9,14 +9,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 
-# After the sign-in, and after the last page that was opened.
+# Since the sign-in, and since the last page.
 ABSOLUTE_SECONDS = 12 * 3600
 IDLE_SECONDS = 2 * 3600
-# How much younger a cookie has to become for a page to send it anew.
+# A page renews the cookie at most this often.
 RENEWED_SECONDS = 300
-# Where the session of a caller who is known by one lies in an ASGI scope.
+# Key of the session in an ASGI scope.
 SESSION = "howsure.session"
-# What a browser takes from this host alone, and sends over TLS alone.
+# Browsers accept this prefix only from this host, and only over TLS.
 _HOST = "__Host-"
 _NAME = "howsure-session"
 _PURPOSE = b"howsure: sessions of pages"
@@ -65,7 +65,7 @@ def session_cookie(*, secure: bool) -> str:
 def read_session(cookies: Mapping[str, str], secret: bytes, *, secure: bool) -> PageSession | None:
     """Return the valid session of a request; None if there is none.
 
-    Whether its key is good still, the ring tells.
+    The active keys tell whether its key is still valid.
     """
     found = _WRITTEN.fullmatch(cookies.get(session_cookie(secure=secure), ""))
     if found is None:

@@ -20,12 +20,13 @@ def before_upload(
 ) -> int:
     """Refuse a job if the tenant's queue is full; return the bytes that it has stored.
 
-    What ``key`` has made before is only answered again. Without a limit for bytes none are told.
+    A repeated request with the idempotency key ``key`` starts no job. Without a storage limit the
+    result is 0.
 
     Raises
     ------
     JobLimitReached
-        If as many are unfinished as may be.
+        If the tenant has too many unfinished jobs.
     """
     if not (limits.jobs or limits.stored_bytes):
         return 0
@@ -38,13 +39,13 @@ def before_upload(
 def enforce_quotas(session: Session, tenant_id: UUID, limits: TenantLimits) -> None:
     """Refuse the transaction's additions beyond the quotas; call it last in the transaction.
 
-    Transactions of a tenant wait here for one another: no two together pass a limit that each of
-    them keeps.
+    Transactions of a tenant wait here for one another, so that no two of them exceed a limit
+    together.
 
     Raises
     ------
     JobLimitReached, StorageLimitReached
-        If more jobs are unfinished than may be, or more bytes are stored.
+        If there are too many unfinished jobs or stored bytes.
     """
     if not (limits.jobs or limits.stored_bytes):
         return
@@ -61,12 +62,12 @@ def enforce_storage_quota(
 ) -> Iterator[NewArtifact]:
     """Yield files as they are stored, until the storage quota is used up.
 
-    What a small upload unpacks to is noticed here, not when all of it is stored.
+    It stops a small upload that unpacks to too much data before all of it is stored.
 
     Raises
     ------
     StorageLimitReached
-        If they are more than may be stored.
+        If the files exceed the quota.
     """
     total = 0
     if limits.stored_bytes:
@@ -84,7 +85,7 @@ def check_bytes(total: int, limits: TenantLimits) -> None:
     Raises
     ------
     StorageLimitReached
-        If these are.
+        If the total is above the quota.
     """
     if limits.stored_bytes and total > limits.stored_bytes:
         raise StorageLimitReached(

@@ -49,9 +49,10 @@ class RateLimitKind:
 class RateLimit:
     """Counts a tenant's use against one limit; call it from one event loop only.
 
-    A sliding window of two counters: what the window before used counts by how much of that window
-    is less than one window ago. What costs more than the whole limit passes when all of it is
-    there; the windows that follow pay for it. No window ever has more than the limit otherwise.
+    It uses a sliding window with two counters: the use of the previous window counts in proportion
+    to the part of it that lies within the last window length. A cost above the whole limit passes
+    when the whole limit is available, and later windows pay for it. Otherwise no window exceeds
+    the limit.
     """
 
     __slots__ = ("_before", "_clock", "_current", "_debt", "_kind", "_window", "amount")
@@ -65,7 +66,7 @@ class RateLimit:
         self._window = 0
         self._before = 0
         self._current = 0
-        # What was used beyond the limit, and no window has paid for yet.
+        # Use beyond the limit that later windows must pay for.
         self._debt = 0
 
     def take(self, cost: int = 1) -> int:
@@ -74,7 +75,7 @@ class RateLimit:
         Raises
         ------
         TooManyRequests
-            If that is not left; nothing is used then.
+            If less is left; nothing is used then.
         """
         self._require(cost)
         self._current += cost
@@ -131,7 +132,7 @@ class RateLimit:
         return elapsed
 
     def _after(self, n_windows: int) -> tuple[int, int]:
-        """Return what counts as the window before, and what is unpaid, so many windows later."""
+        """Return the previous window's use and the debt, ``n_windows`` later."""
         unpaid = max(0, self._current + self._debt - (n_windows - 1) * self.amount)
         return min(unpaid, self.amount), max(0, unpaid - self.amount)
 
@@ -163,9 +164,9 @@ ROWS = RateLimitKind(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TenantLimiter:
-    """A tenant's limits and their current use; None where there is no limit.
+    """A tenant's limits and their current use; None if there is no limit.
 
-    ``share`` is what it holds of room that all tenants share: None where there are no others.
+    ``share`` is the tenant's part of shared queues; None if there are no other tenants.
     """
 
     limits: TenantLimits = NO_LIMITS
@@ -191,9 +192,9 @@ class TenantLimiters:
     def of(
         self, tenant_ids: Collection[UUID], own: Mapping[UUID, OwnLimits]
     ) -> Mapping[UUID, TenantLimiter]:
-        """Return the meters of these tenants, of which some have limits of their own.
+        """Return the limiters of these tenants; ``own`` holds individual limits.
 
-        All others are forgotten.
+        The limiters of all other tenants are dropped.
         """
         before, self._meters = self._meters, {}
         for tenant_id in tenant_ids:
@@ -219,13 +220,11 @@ def _allowance(kind: RateLimitKind, amount: int) -> RateLimit | None:
 class Used:
     """A limit and its current use."""
 
-    limit: Annotated[int | None, Field(examples=[1000], description="How much may be; null: any.")]
-    used: Annotated[
-        int | None, Field(examples=[3], description="How much is; null: it is not counted.")
-    ]
+    limit: Annotated[int | None, Field(examples=[1000], description="The limit; null: no limit.")]
+    used: Annotated[int | None, Field(examples=[3], description="Current use; null: not counted.")]
     seconds: Annotated[
         int | None,
-        Field(examples=[1], description="In what time; null for what is counted at a time."),
+        Field(examples=[1], description="Window in seconds; null for totals."),
     ]
 
 
@@ -233,16 +232,10 @@ class Used:
 class Usage:
     """All limits of the API key's tenant."""
 
-    requests: Annotated[
-        Used, Field(description="Requests in a second, as this process counts them.")
-    ]
-    rows: Annotated[
-        Used, Field(description="Rows of predictions in a minute, as this process counts them.")
-    ]
+    requests: Annotated[Used, Field(description="Requests per second, counted by this process.")]
+    rows: Annotated[Used, Field(description="Predicted rows per minute, counted by this process.")]
     stored_bytes: Annotated[Used, Field(description="Bytes of models, data, records and exports.")]
-    jobs: Annotated[
-        Used, Field(description="Calibrations and evaluations that are queued or running.")
-    ]
+    jobs: Annotated[Used, Field(description="Queued or running calibrations and evaluations.")]
 
 
 def usage_of(database: Database, tenant_id: UUID, meter: TenantLimiter) -> Usage:

@@ -1,6 +1,6 @@
 """One table of all routes: scopes, audit actions and limits of bodies.
 
-A route that is not in it lets nobody in once there are keys.
+Once there are keys, nobody may use a route that is not in this table.
 """
 
 from collections.abc import Mapping
@@ -13,27 +13,27 @@ from service.access.api_keys import ADMIN, PREDICT, READ, WRITE
 
 AnyOf: TypeAlias = frozenset[str]
 
-# Whoever can reach the service may ask for it; it tells nothing of a tenant.
+# Anybody may use these routes; they reveal nothing about a tenant.
 OPEN: AnyOf = frozenset()
 _PREDICT = frozenset({PREDICT})
 _READ = frozenset({READ})
 _WRITE = frozenset({WRITE})
 _ADMIN = frozenset({ADMIN})
-# Clients of the protocol look at a model before they ask it.
+# Clients of the Open Inference Protocol read a model's metadata before they predict.
 _PREDICT_OR_READ = _PREDICT | _READ
 
 MEBIBYTE = 1024**2
-# A body of most routes, which need none or little: it is received whole before the route sees it.
+# Maximum body of most routes; the guard receives it whole before the route runs.
 SMALL = 64 * 1024
-# The route counts what it receives itself, by the limits of what it takes.
+# The route itself receives the body and enforces its limits.
 BY_ROUTE = None
 
 
 class RouteRule(NamedTuple):
-    """What a request to a route has to be.
+    """The rule for requests to a route.
 
-    A key needs one of the scopes, unless they are `OPEN`. ``action`` is the name in the audit
-    table of a route that changes something. ``body`` is the limit in bytes.
+    The key needs one of the scopes, unless they are `OPEN`. ``action`` is the name of a change in
+    the audit log. ``body`` is the maximum body in bytes.
     """
 
     scopes: AnyOf
@@ -49,8 +49,7 @@ _OF_VERSION = f"{_OF_MODEL}/versions/{{model_version}}"
 
 _PAGE_OF_CALIBRATION = f"/pages{_OF_CALIBRATION}"
 
-# In the order in which the paths are tried: what is fixed before a name, which may have
-# slashes.
+# Paths are tried in this order: fixed paths before names, which may contain slashes.
 ROUTES: Mapping[tuple[str, str], RouteRule] = {
     ("POST", "/calibrate"): RouteRule(_WRITE, "calibrate", body=BY_ROUTE),
     ("GET", "/calibrations"): RouteRule(_READ),
@@ -125,13 +124,13 @@ ROUTES: Mapping[tuple[str, str], RouteRule] = {
     ("GET", "/static/{path:path}"): RouteRule(OPEN),
     ("HEAD", "/static/{path:path}"): RouteRule(OPEN),
 }
-# As the router matches them.
+# The same patterns as the router's.
 _PATTERNS = [(method, path, compile_path(path)[0], rule) for (method, path), rule in ROUTES.items()]
 
 
 @dataclass(frozen=True)
 class DeclaredRoute:
-    """A route and its rule; ``named`` holds the values of the braces of its path."""
+    """A route and its rule; ``named`` holds the parameters of its path."""
 
     path: str
     named: Mapping[str, str]
@@ -139,15 +138,15 @@ class DeclaredRoute:
 
 
 def declared_methods(path: str) -> Mapping[str, RouteRule]:
-    """Return the methods that a path answers, and the rule of each."""
+    """Return the methods of a path with their rules."""
     matching = [template for _, template, pattern, _ in _PATTERNS if pattern.match(path)]
-    # What is fixed is nearer than a name, which may have slashes.
+    # Fixed paths are preferred to names, which may contain slashes.
     nearest = min(matching, key=lambda found: (found.count("{"), -len(found)), default=None)
     return {method: rule for (method, of), rule in ROUTES.items() if of == nearest}
 
 
 def declared_route(method: str, path: str) -> DeclaredRoute | None:
-    """Return the route that a request is for, None if it is for none that is declared."""
+    """Return the route of a request; None if there is no such route."""
     for declared, template, pattern, rule in _PATTERNS:
         matched = pattern.match(path) if declared == method else None
         if matched is not None:

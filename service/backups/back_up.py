@@ -32,7 +32,7 @@ from service.storage.artifact_store import ArtifactStore, flush_to_disk
 from service.storage.database import Database, snapshot
 from service.storage.schema import head, require_current
 
-# The stage, how many bytes of it are done, and of how many; both 0 where that is not known.
+# Called with the stage, the finished bytes, and all bytes; both are 0 if unknown.
 Tell: TypeAlias = Callable[[str, int, int], None]
 
 
@@ -47,8 +47,8 @@ SUFFIX = ".partial"
 def unfinished(target: Path) -> Iterator[Path]:
     """Yield an empty folder ``TARGET.partial``, which becomes ``TARGET`` at the end of the block.
 
-    A process that is killed leaves it under the name that says so, and the next backup to the same
-    target begins anew there. An exception leaves nothing.
+    A killed process leaves ``TARGET.partial``; the next backup to the same target overwrites it.
+    An exception leaves nothing.
 
     Raises
     ------
@@ -106,7 +106,7 @@ CHUNK_BYTES = 2**20
 
 
 class Copies:
-    """The files that were copied so far; a later snapshot need not copy them again."""
+    """The files copied so far; a later snapshot does not copy them again."""
 
     def __init__(self, folder: Path, artifacts: ArtifactStore) -> None:
         self._folder = folder
@@ -114,7 +114,7 @@ class Copies:
         folder.mkdir()
 
     def add(self, file: KeptFile, copied: Callable[[int], None]) -> bool:
-        """Copy a file, telling of each number of bytes; False if it is gone or is not as stored."""
+        """Copy a file and report the bytes; return False if the file is missing or damaged."""
         path = self._folder / file.sha256
         if path.exists():
             copied(file.size)
@@ -131,7 +131,7 @@ class Copies:
         return True
 
     def keep(self, file: KeptFile, folder: Path) -> None:
-        """Make a file that was copied a part of the backup in ``folder``."""
+        """Move a copied file into the backup in ``folder``."""
         path = self._folder / file.sha256
         if path.exists():  # another key may have had the same content
             path.rename(folder / file.path)
@@ -157,17 +157,16 @@ def back_up(
 ) -> Manifest:
     """Write a backup to the folder ``target``, which must not exist; return its manifest.
 
-    The rows are those of one moment, and all files are there that they name. A file may go while
-    it is to be copied, with its calibration: then a later moment is taken, for which only files
-    that are new have to be copied. If files go each time, the last time those who would delete one
-    wait.
+    The rows are a snapshot, and the backup has all files that they name. A file may be deleted
+    with its calibration before it is copied. Then a new snapshot is taken, and only new files are
+    copied. After three such rounds, deletions wait until the files are copied.
 
     Raises
     ------
     Conflict
         If the target exists, or the schema is not up to date.
     ArtifactDamaged
-        If a file is missing or damaged of a calibration that is there.
+        If a file of an existing calibration is missing or damaged.
     """
     require_current(database)
     with unfinished(target) as folder:
@@ -183,7 +182,7 @@ class _Backup:
     tell: Tell
 
     def write(self) -> Manifest:
-        """Write it whole; return its manifest."""
+        """Write the backup; return its manifest."""
         rounds = 0
         while (manifest := self._attempt(holding_files=rounds >= FREE_ROUNDS)) is None:
             rounds += 1
@@ -196,7 +195,7 @@ class _Backup:
         Raises
         ------
         ArtifactDamaged
-            If one is gone although nobody could delete it.
+            If one is missing although nobody could delete it.
         """
         with ExitStack() as stack:
             connection = stack.enter_context(snapshot(self.database, holding_files=holding_files))

@@ -39,7 +39,7 @@ class TablePart:
 
 @dataclass(frozen=True)
 class FilesPart:
-    """The stored files: a line for each key; ``bytes`` are those of all, however often a key."""
+    """The stored files, one line per key; ``bytes`` is the size of all of them."""
 
     part: Part
     bytes: int
@@ -47,7 +47,7 @@ class FilesPart:
 
 @dataclass(frozen=True)
 class Manifest:
-    """A whole backup; ``tables`` stand in the order in which they refer to one another."""
+    """A backup; each of ``tables`` refers only to earlier ones."""
 
     format: int
     program: str
@@ -153,7 +153,7 @@ def read_part(folder: Path, part: Part) -> Iterator[bytes]:
     Raises
     ------
     InvalidInput
-        If it is missing, or not what was written; at its end.
+        After the last line, if the part is missing or damaged.
     """
     digest = hashlib.sha256()
     try:

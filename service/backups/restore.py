@@ -25,12 +25,12 @@ from service.storage.schema import begin_at, is_known, upgrade_within
 
 
 def verify(folder: Path, manifest: Manifest, tell: Tell) -> None:
-    """Read all of a backup.
+    """Read and verify a whole backup.
 
     Raises
     ------
     InvalidInput
-        If a part is missing or not what was written; the sentence names it.
+        If a part is missing or damaged; the message names it.
     """
     for part in (*(stored.part for stored in manifest.tables), manifest.files.part):
         for _ in read_part(folder, part):
@@ -57,9 +57,9 @@ def restore(
 ) -> Manifest:
     """Restore the backup in the folder ``source``; return its manifest.
 
-    All of it is verified before anything is written. Then the files are stored, and last the rows
-    in one transaction, which brings them up to date as well: a process that dies meanwhile leaves
-    an empty database, and files that the same restore writes again.
+    The backup is verified before anything is written. Then the files are stored, and finally the
+    rows in one transaction, which also upgrades the schema. A process that dies leaves an empty
+    database, and files that a second restore overwrites.
 
     Raises
     ------

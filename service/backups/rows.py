@@ -1,4 +1,4 @@
-"""Kinds of columns: values as JSON that no database's dialect shows in."""
+"""Rows as JSON lines that do not depend on the database."""
 
 import json
 import math
@@ -33,7 +33,7 @@ from models import UtcDateTime
 
 ColumnKind: TypeAlias = Literal["uuid", "time", "json", "flag", "integer", "real", "text"]
 
-# What is read from a column of each kind, and written to one, whatever the schema's revision.
+# The type by which columns of each kind are read and written, in every revision of the schema.
 TYPES: Mapping[ColumnKind, TypeEngine[Any]] = {
     "uuid": Uuid(),
     "time": UtcDateTime(),
@@ -60,7 +60,7 @@ def kind_of(column: Column[Any]) -> ColumnKind:
     Raises
     ------
     TypeError
-        If it is of a type that backups do not know yet.
+        If backups do not support its type.
     """
     for found, kind in _OF_TYPE:
         if isinstance(column.type, found):
@@ -69,7 +69,7 @@ def kind_of(column: Column[Any]) -> ColumnKind:
 
 
 def encoded(kind: ColumnKind, value: Any) -> Any:  # noqa: ANN401 - whatever the kind says
-    """Return a column's value as JSON has it."""
+    """Return a column's value as JSON."""
     if value is None:
         return None
     if kind == "uuid":
@@ -107,7 +107,7 @@ def kinds_of(source: Table) -> dict[str, ColumnKind]:
 def read_lines(connection: Connection, source: Table) -> Iterator[bytes]:
     """Yield each row of a table as a JSON array, in the order of its columns.
 
-    A job that somebody runs is queued in what is yielded: its owner is none of whoever reads it.
+    A running job is written as queued, since its owner does not exist after a restore.
     """
     kinds = kinds_of(source)
     query = select(source).order_by(*source.primary_key)
@@ -119,19 +119,17 @@ def read_lines(connection: Connection, source: Table) -> Iterator[bytes]:
 
 def write_lines(
     connection: Connection, name: str, kinds: Mapping[str, ColumnKind], lines: Iterable[bytes]
-) -> int:
-    """Insert the rows into the table of this name; return how many."""
+) -> None:
+    """Insert the rows into the table of this name."""
     into = insert(table(name, *(column(of, TYPES[kind]) for of, kind in kinds.items())))
-    count, remaining = 0, iter(lines)
+    remaining = iter(lines)
     while batch := [_row(kinds, line) for line in islice(remaining, BATCH_ROWS)]:
         connection.execute(into, batch)
-        count += len(batch)
     _go_on_counting(connection, name, kinds)
-    return count
 
 
 def _let_go(row: dict[str, Any]) -> dict[str, Any]:
-    """Hand a running job back, as its owner would: attempts count deaths, and that one lives."""
+    """Queue a running job again, as its owner would do; this attempt does not count."""
     if row.get("status") != "running" or "lease_owner" not in row:
         return row
     handed_back = {"status": "queued", "lease_owner": None, "lease_until": None}
@@ -144,7 +142,7 @@ def _row(kinds: Mapping[str, ColumnKind], line: bytes) -> dict[str, Any]:
 
 
 def _go_on_counting(connection: Connection, name: str, kinds: Mapping[str, ColumnKind]) -> None:
-    """Let numbers that PostgreSQL gives out begin behind those that were inserted."""
+    """Let PostgreSQL's sequences continue after the inserted numbers."""
     if connection.dialect.name != "postgresql":
         return
     for of in (of for of, kind in kinds.items() if kind == "integer"):

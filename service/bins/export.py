@@ -27,6 +27,7 @@ from service.calibrations.fit_config import IntervalConfig
 from service.calibrations.preprocessing_config import PreprocessingConfig
 from service.graph.description import OutputChoice
 from service.predictions.served_calibration import accept_results, ood_threshold
+from service.reports.report import render_bin
 from service.runner.messages.onnx_models import serving
 from service.runner.model_description import ModelDescription
 from service.storage.calibrations import CalibrationRepository
@@ -212,19 +213,6 @@ def _table(table: models.BinTable) -> Table:
     values = {name: getattr(table, name) for name in same}
     for part, kind in (("interval", IntervalConfig), ("prior", Prior)):
         values[part] = {name: getattr(table, f"{part}_{name}") for name in kind.model_fields}
-    bins = [_bin(found, table.n_samples) for found in table.bins]
+    rendered = [render_bin(found, table.n_samples) for found in table.bins]
+    bins = [Bin(**found | {"interval": tuple(found["interval"])}) for found in rendered]
     return Table(event=table.k, bins=bins, **values)
-
-
-def _bin(found: models.Bin, n_samples: int) -> Bin:
-    return Bin(
-        lower=found.lower,
-        upper=found.upper,
-        count=found.count,
-        hits=found.hits,
-        weight=found.count / n_samples,
-        probability=found.probability,
-        interval=(found.interval_lower, found.interval_upper),
-        mean_uncertainty=found.mean_uncertainty,
-        odds_ratio=found.odds_ratio,
-    )

@@ -61,9 +61,9 @@ def get_bins(
         Query(alias="format", description="Instead of the Accept header."),
     ] = None,
 ) -> Response:
-    """Give every bin of every table, and all else that answers depend on; CSV has the bins alone.
+    """Return all bin tables and everything else that answers depend on; CSV has only the bins.
 
-    The document is what `POST /calibrations/import` takes.
+    `POST /calibrations/import` takes the JSON document.
     """
     chosen = bins_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     if chosen == "parquet" and not writes_parquet():
@@ -114,13 +114,13 @@ async def post_import(
     ctx: CallDep,
     services: ServicesDep,
     name: Annotated[
-        str | None, Query(description="What it is called; else as the document says.")
+        str | None, Query(description="Name of the calibration; by default that of the document.")
     ] = None,
 ) -> Calibration:
-    """Take what `GET /calibrations/{calibration_id}/bins` gave, and answer as that answers.
+    """Import a document of `GET /calibrations/{calibration_id}/bins`, with equal answers.
 
-    The model is not part of it: it must have been calibrated here once. Nothing is judged, for
-    there are no samples.
+    The document does not contain the model, so this service must have calibrated the model before.
+    There are no scores, because there are no samples.
     """
     media_type = request.headers.get("content-type", JSON).partition(";")[0].strip().lower()
     if media_type != JSON:
@@ -165,10 +165,10 @@ async def post_refit(
     services: ServicesDep,
     calibration_id: CalibrationRef,
 ) -> Calibration:
-    """Queue the next version of its name, with these options changed and all others as they were.
+    """Queue the next version of the name with these options changed.
 
-    It works from the stored records of each sample: bins, intervals, measures, serving, targets
-    and events that were recorded may change.
+    It uses the stored records of each sample. Bins, intervals, measures, serving, targets and
+    recorded events may change.
     """
     body = await read_body(request, max_bytes=REFIT_MAX_BODY_BYTES)
     changes = parse_config(body, FitConfig)

@@ -50,8 +50,6 @@ class PreprocessingConfig(Strict):
         found = self.resolved()
         if min(found.std) <= 0:
             raise ValueError("std: expected numbers above 0")
-        if found.layout == "nhw" and found.colour != "grey":
-            raise ValueError("layout: nhw has no axis for channels; it takes colour grey")
         if found.crop is None or found.resize is None:
             return self
         if isinstance(found.resize, int):

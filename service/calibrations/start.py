@@ -26,14 +26,14 @@ from service.calibrations.upload import CheckedUpload, check_upload
 from service.calibrations.uploaded_files import CalibrationUpload
 from service.http.uploads import SpooledFile
 from service.jobs.acceptance import CallContext, accepted, deleted_on_failure
-from service.runner.messages.dataset import Batch, join_batches
+from service.runner.messages.dataset import Batch, join_batches, shard_rows
 from service.runner.model_description import ModelRuns
 from service.runner.set_reader import UploadedSet
 from service.storage.artifact_keys import JobFiles, keys_of
 from service.storage.artifact_rows import NewArtifact
 from service.storage.artifact_store import ArtifactStore
 from service.storage.calibrations import CalibrationRepository
-from service.storage.shards import shard_buffers, shard_rows
+from service.storage.shards import shard_buffers
 from service.workspace import Workspace
 
 

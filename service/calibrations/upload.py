@@ -23,7 +23,7 @@ from service.calibrations.set_checks import (
     class_names,
 )
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.errors import InvalidConfig, InvalidDataset, InvalidInput
+from service.errors import InvalidConfig, InvalidInput
 from service.http.uploads import SpooledFile
 from service.runner.messages.dataset import Batch, DatasetInfo, DatasetKind
 from service.runner.messages.reading import Reading
@@ -193,8 +193,6 @@ def _data(
 def _events(config: CalibrationConfig, n_classes: int) -> tuple[tuple[int, ...], list[str]]:
     """Return the events to calibrate and notes for the caller; check the number of class names."""
     top_k, notes = config.events(n_classes)
-    if not top_k:
-        raise InvalidConfig.at("config.top_k", "no event is left to calibrate")
     if config.classes is not None and len(config.classes) != n_classes:
         raise InvalidConfig.at(
             "config.classes", f"expected {n_classes} names, one a class, got {len(config.classes)}"
@@ -226,7 +224,5 @@ def _check_parts(upload: CalibrationUpload, config: CalibrationConfig, info: Dat
 
 
 def _classes_of_outputs(info: DatasetInfo) -> InspectedOnnxModel:
-    n_classes = info.n_classes
-    if n_classes is None:
-        raise InvalidDataset.at(f"calibration.{info.kind}", "its number of classes is unknown")
+    n_classes = info.n_classes or 0  # `_check_parts` has refused inputs
     return InspectedOnnxModel(None, n_classes, [str(i) for i in range(n_classes)], warnings=[])

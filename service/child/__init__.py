@@ -1,1 +1,1 @@
-"""What runs inside the child process: everything here may be at work on a stranger's program."""
+"""Code of the child process, which parses and runs uploaded files."""

@@ -7,7 +7,7 @@ MAX_VIOLATIONS = 20
 
 
 def describe(error: ServiceError) -> tuple[str, str, list[tuple[str, str, str]]]:
-    """Return code, sentence and broken rules of a failure, in text that any encoding can carry."""
+    """Return code, message and violations of a failure, as text that can be encoded."""
     violations = [
         (_printable(violation.location), _printable(violation.message), violation.rule or "")
         for violation in error.violations[:MAX_VIOLATIONS]
@@ -16,5 +16,5 @@ def describe(error: ServiceError) -> tuple[str, str, list[tuple[str, str, str]]]
 
 
 def _printable(text: str) -> str:
-    """Return text that any encoding can carry: names in a stranger's file may hold anything."""
+    """Return text that can be encoded; names in an uploaded file may hold anything."""
     return text[:MAX_TEXT].encode(errors="replace").decode()

@@ -52,7 +52,9 @@ NAMES_TOO_LONG = (
     "the names of its inputs, outputs or classes are too long, or not valid text; shorten them"
 )
 
-ONE_MODEL = "A child process loads one ONNX model in its life."
+# A child works for one upload: it never holds the data of two tenants.
+FIRST_KINDS = (Kind.LOAD, Kind.LOAD_SCORES, Kind.EXPORT, Kind.READ)
+USED = "A child process loads one ONNX model, or reads one upload, in its life."
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
 
@@ -66,7 +68,7 @@ class Requests:
         self._scores: ScoresModel | None = None
         self._queue: BatchQueue | None = None
         self._sets: SetReading | None = None
-        self._has_read = False
+        self._is_used = False
 
     def answer(self, request: Frame) -> Answer:
         """Answer a request within its time.
@@ -77,6 +79,8 @@ class Requests:
             The error for the caller.
         """
         fields = request.fields
+        if request.kind in FIRST_KINDS:
+            self._begin()
         with self._watchdog.request(request.budget_ms / 1000, fields.get("each_run")):
             match request.kind:
                 case Kind.LOAD:
@@ -85,8 +89,10 @@ class Requests:
                     found = self._load_scores(convert(fields, LoadScoresRequest))
                 case Kind.EXPORT:
                     found = self._export(msgspec.convert(fields, ExportRequest), request.tensors)
-                case Kind.READ | Kind.ROWS:
-                    found = self._read_sets(request)
+                case Kind.READ:
+                    found = self._read_sets(fields)
+                case Kind.ROWS if self._sets is not None:
+                    found = self._sets.rows(fields["set"], fields["start"])
                 case Kind.RECORD:
                     found = self._record(convert(fields, RowsRequest), dict(request.tensors))
                 case Kind.PREDICT:
@@ -97,19 +103,21 @@ class Requests:
                     raise InferenceFailed("The service sent its child process an unknown request.")
         return found
 
+    def _begin(self) -> None:
+        if self._is_used:
+            raise InferenceFailed(USED)
+        self._is_used = True
+
     def work_ahead(self) -> None:
         """Prepare the answer to the next request, if it is known."""
         if self._sets is not None:
             self._sets.work_ahead()
 
-    def _read_sets(self, request: Frame) -> Answer:
-        if request.kind is Kind.ROWS and self._sets is not None:
-            return self._sets.rows(request.fields["set"], request.fields["start"])
-        self._begin("A child process reads one upload in its life.")
+    def _read_sets(self, fields: Mapping[str, Any]) -> Answer:
         # Imported here: it would delay the start of children that run models.
         from service.child.reading.read_sets import SetReading  # noqa: PLC0415
 
-        self._sets = SetReading(request.fields)
+        self._sets = SetReading(fields)
         return self._sets.read()
 
     def batch(self, header: Header, fields: Buffer, bodies: Buffer) -> list[Buffer]:
@@ -138,13 +146,7 @@ class Requests:
         model = self._loaded()
         return BatchQueue(model, BodyDecoder(model.inputs))
 
-    def _begin(self, already: str) -> None:
-        if self._has_read:
-            raise InferenceFailed(already)
-        self._has_read = True
-
     def _read(self, request: LoadRequest) -> Bytes:
-        self._begin(ONE_MODEL)
         if request.preprocessing is not None:
             import_module("service.child.requests.picture_rows")
         # The order matters. Files are opened first, and CUDA's driver, which opens many more; then
@@ -173,7 +175,6 @@ class Requests:
 
     def _load_scores(self, request: LoadScoresRequest) -> Answer:
         """Sandbox this process; it has no file to open."""
-        self._begin(ONE_MODEL)
         lock_down(request.sandbox, uses_cuda=False)
         self._scores = ScoresModel(request.spec)
         return to_fields(self._scores.found), {}

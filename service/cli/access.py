@@ -135,10 +135,10 @@ def _tenants_group() -> None:
 def show_tenants() -> None:
     """Show the tenants and their limits."""
     from service.access.api_keys import list_tenants
-    from service.app import tenant_limits
+    from service.access.rate_limits import TenantLimits
 
     with local_stores() as stores:
-        found = list_tenants(stores.database, tenant_limits(stores.settings))
+        found = list_tenants(stores.database, TenantLimits(**stores.settings.tenant_limits()))
     table = Table(*("tenant", "requests/s", "rows/min", "stored bytes", "jobs"))
     for name, limits in found:
         add_row(table, name, *(f"{limit:,}" if limit else NONE for limit in astuple(limits)))

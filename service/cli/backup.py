@@ -1,6 +1,5 @@
 """``howsure db``: schema upgrade, backup and restore."""
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +17,7 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from service.cli.local import Stores, load_settings, opened_stores, prepare
+from service.cli.local import load_settings, local_stores, prepare
 
 if TYPE_CHECKING:
     from service.backups.back_up import Tell
@@ -46,7 +45,7 @@ def back_up_all(
     """Write a consistent copy of all rows and files; the service may run."""
     from service.backups.back_up import back_up
 
-    with _stores(must_exist=True) as stores, _progress() as tell:
+    with local_stores(prepared=False, must_exist=True) as stores, _progress() as tell:
         manifest = back_up(stores.database, stores.artifacts, target.resolve(), tell=tell)
     typer.echo(f"{_contents(manifest)} in {target}")
 
@@ -58,21 +57,10 @@ def restore_all(
     """Restore a backup into an empty database and an empty artifact store."""
     from service.backups.restore import restore
 
-    with _stores(must_exist=False) as stores, _progress() as tell:
+    with local_stores(prepared=False) as stores, _progress() as tell:
         url = stores.settings.resolved_database_url()
         manifest = restore(url, stores.artifacts, source.resolve(), tell=tell)
     typer.echo(f"restored {_contents(manifest)}")
-
-
-@contextmanager
-def _stores(*, must_exist: bool) -> Iterator[Stores]:
-    from service.startup import configure_logging
-
-    settings = load_settings()
-    # The final error message names a damaged file.
-    configure_logging(settings.log_format, level=logging.ERROR)
-    with opened_stores(settings, must_exist=must_exist) as stores:
-        yield stores
 
 
 def _contents(manifest: "Manifest") -> str:

@@ -1,6 +1,5 @@
 """``howsure calibrate``: upload a model and a labelled set, wait, print the scores."""
 
-import json
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,10 +18,9 @@ from service.cli.console import (
     PreprocessingOption,
     UrlOption,
     job_progress,
-    print_findings,
     print_warnings,
 )
-from service.cli.failure import CommandFailed
+from service.cli.failure import CommandFailed, read_json
 from service.cli.report import print_calibration
 
 _EXAMPLES = {
@@ -40,14 +38,15 @@ def config_option(
     class_map: str | None = None,
     **shortcuts: str | None,
 ) -> dict[str, Any]:
-    """Return the configuration: JSON or a JSON file, overridden by options.
+    """Return the configuration from JSON or a JSON file, overridden by options.
 
-    ``preprocessing`` is the name of a preset, or as ``class_map`` JSON or a file that holds it.
+    ``preprocessing`` is the name of a preset, JSON or a JSON file; ``class_map`` is one of the last
+    two.
 
     Raises
     ------
     CommandFailed
-        If the file cannot be read, or holds no JSON object.
+        If the file cannot be read, or it contains no JSON object.
     """
     config = {} if text is None else _json_object(text, "--config")
     if bins is not None:
@@ -63,15 +62,10 @@ def config_option(
 
 
 def _json_object(text: str, option: str) -> dict[str, Any]:
-    """Read JSON, or a file that holds it."""
+    """Return an object from JSON or a JSON file."""
     if not text.lstrip().startswith("{"):
         text = _read(text, option)
-    try:
-        found = json.loads(text or "{}")
-    except RecursionError as error:
-        raise CommandFailed(f"{option}: the lists are nested too deeply") from error
-    except ValueError as error:
-        raise CommandFailed(f"{option} is no JSON: {error}") from error
+    found = read_json(text or "{}", option)
     if not isinstance(found, dict):
         raise CommandFailed(f"{option}: expected a JSON object, such as {_EXAMPLES[option]}")
     return found
@@ -83,12 +77,12 @@ def _read(path: str, option: str) -> str:
     except OSError as error:
         raise CommandFailed(f"{option}: cannot read {path}: {error.strerror}") from error
     except ValueError as error:
-        raise CommandFailed(f"{option}: {path} is no text in UTF-8") from error
+        raise CommandFailed(f"{option}: {path} is not text in UTF-8") from error
 
 
 @contextmanager
 def one_file(path: Path) -> Iterator[Path]:
-    """Return a file as it is, and a folder packed."""
+    """Yield a file unchanged, or a folder packed as one file."""
     if path.is_dir():
         with packed_folder(path) as packed:
             yield packed
@@ -98,12 +92,12 @@ def one_file(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def packed_folder(folder: Path) -> Iterator[Path]:
-    """Pack a folder into a temporary tar file, and remove that at the end.
+    """Yield a temporary tar file with the files of a folder.
 
     Raises
     ------
     CommandFailed
-        If there are no files, something is neither file nor folder, or a file cannot be read.
+        If there are no files, an entry is neither file nor folder, or a file cannot be read.
     """
     with tempfile.NamedTemporaryFile(prefix="howsure-", suffix=".tar") as packed:
         try:
@@ -123,9 +117,7 @@ KIBI = 1024.0
 
 def print_dry_run(console: Console, tried: dict[str, Any]) -> None:
     """Print findings, warnings and the estimated cost of a dry run."""
-    print_findings(console, tried["findings"])
-    for warning in tried["warnings"]:
-        console.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
+    print_warnings(tried, console)
     if not tried["findings"]:
         console.print("Nothing looks wrong.", highlight=False)
     cost = tried["cost"]
@@ -165,33 +157,35 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
         list[Path],
         typer.Argument(
             metavar="[MODEL] CALIBRATION",
-            help="The ONNX file and the labelled set, a file or a folder of pictures; only the "
-            "set if it holds the outputs.",
+            help="The ONNX file and the labelled set: a file or a folder of pictures. Only the "
+            "set if it contains the model's outputs.",
             exists=True,
         ),
     ],
     evaluation: Annotated[
         Path | None,
-        typer.Option(help="A second labelled set, for scores only.", exists=True),
+        typer.Option(help="A second labelled set, used only for scores.", exists=True),
     ] = None,
     model: Annotated[
         list[Path] | None,
         typer.Option(
-            help="An ONNX file; repeated, the members of an ensemble.", exists=True, dir_okay=False
+            help="An ONNX file; repeat it for the members of an ensemble.",
+            exists=True,
+            dir_okay=False,
         ),
     ] = None,
     model_data: Annotated[
         list[Path] | None,
-        typer.Option(help="Companion with external weights.", exists=True, dir_okay=False),
+        typer.Option(help="File with external weights of the model.", exists=True, dir_okay=False),
     ] = None,
     labels: Annotated[
         Path | None,
-        typer.Option(help="Labels of a set in .npy, as .npy.", exists=True, dir_okay=False),
+        typer.Option(help="Labels in .npy, for a set in .npy.", exists=True, dir_okay=False),
     ] = None,
     evaluation_labels: Annotated[
         Path | None,
         typer.Option(
-            help="Labels of an evaluation set in .npy, as .npy.", exists=True, dir_okay=False
+            help="Labels in .npy, for an evaluation set in .npy.", exists=True, dir_okay=False
         ),
     ] = None,
     name: Annotated[str | None, typer.Option(help="Name; versions are counted per name.")] = None,
@@ -199,11 +193,11 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     preprocessing: PreprocessingOption = None,
     class_map: ClassMapOption = None,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Fail if a finding is a warning.")
+        bool, typer.Option("--strict", help="Fail on any finding of level warning.")
     ] = False,
     strict_about: Annotated[
         list[str] | None,
-        typer.Option(metavar="CODE", help="Fail at this finding; repeat it for more."),
+        typer.Option(metavar="CODE", help="Fail on this finding; repeat it for more."),
     ] = None,
     dry_run: Annotated[
         bool,
@@ -214,7 +208,7 @@ def calibrate(  # noqa: PLR0913, PLR0917 - an option each
     config: ConfigOption = None,
     url: UrlOption = None,
 ) -> None:
-    """Calibrate an ONNX classifier, or an ensemble of them, and print its scores."""
+    """Calibrate an ONNX classifier or an ensemble, and print its scores."""
     given, calibration = _split(files)
     settings = config_option(
         config, name=name, bins=bins, preprocessing=preprocessing, class_map=class_map
@@ -245,4 +239,4 @@ def _split(files: list[Path]) -> tuple[list[Path], Path]:
         raise typer.BadParameter(f"{files[0]} is a folder; the ONNX file comes before the set")
     if len(files) <= 2:  # noqa: PLR2004 - a model and a set
         return files[:-1], files[-1]
-    raise typer.BadParameter("expected a model and a calibration set, or only a set of outputs")
+    raise typer.BadParameter("expected a model and a calibration set, or only a set with outputs")

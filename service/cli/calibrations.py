@@ -1,8 +1,7 @@
-"""``howsure list``: the calibrations."""
+"""Commands on one calibration, and ``howsure list``."""
 
-import enum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich.console import Console
@@ -27,7 +26,7 @@ from service.cli.report import print_calibration, write_file
 
 def list_calibrations(
     name: Annotated[str | None, typer.Option(help="Only versions of this name.")] = None,
-    status: Annotated[str | None, typer.Option(help="Only in this state.")] = None,
+    status: Annotated[str | None, typer.Option(help="Only with this status.")] = None,
     limit: Annotated[int, typer.Option(min=1, max=200, help="How many, newest first.")] = 50,
     url: UrlOption = None,
 ) -> None:
@@ -50,14 +49,14 @@ def list_calibrations(
     console = wide_console()
     console.print(table)
     if page["next_cursor"] is not None:
-        console.print("there are more; raise --limit", style="dim")
+        console.print("there are more: raise --limit", style="dim")
 
 
 def promote(
     calibration: Annotated[str, typer.Argument(help="An id, or name@version.")],
     url: UrlOption = None,
 ) -> None:
-    """Let the name mean this version, until another is promoted."""
+    """Make this version the one that its name means, until another is promoted."""
     require_version(calibration)
     with service_client(url) as client:
         found = client.promote(calibration)
@@ -83,7 +82,8 @@ def refit(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     bins: BinsOption = None,
     lookup: Annotated[
-        str | None, typer.Option(help="step, or interpolated: linear between the bins' means.")
+        str | None,
+        typer.Option(help="step, or interpolated (linear between the means of the bins)."),
     ] = None,
     config: ConfigOption = None,
     url: UrlOption = None,
@@ -101,43 +101,37 @@ def refit(
 def export(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; else NAME-VERSION.onnx.")
+        Path | None,
+        typer.Option("--output", "-o", help="File to write; default: NAME-VERSION.onnx."),
     ] = None,
     url: UrlOption = None,
 ) -> None:
-    """Write the model with its bins to one ONNX file, which needs no service to answer."""
+    """Write the model with its bins to one ONNX file, which works without the service."""
     with service_client(url) as client:
         request = Request("GET", address_of(calibration, "model.onnx"), patient=True)
         path, answer = client.download(request, output)
     typer.echo(f"{path}: {answer.headers['Howsure-Parity']}")
 
 
-class BinsFormat(enum.StrEnum):
-    """How the tables are written."""
-
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
-
-
 def bins(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     output_format: Annotated[
-        BinsFormat, typer.Option("--format", help="How they are written; json can be imported.")
-    ] = BinsFormat.JSON,
+        Literal["json", "csv", "parquet"],
+        typer.Option("--format", help="Format; only json can be imported."),
+    ] = "json",
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; else printed.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: print.")
     ] = None,
     url: UrlOption = None,
 ) -> None:
     """Print the bin tables of a calibration, or write them to a file."""
-    if output_format is BinsFormat.PARQUET and output is None:
+    if output_format == "parquet" and output is None:
         raise CommandFailed("Parquet is binary: use --output FILE.")
     with service_client(url) as client:
-        params = {"format": output_format.value}
+        params = {"format": output_format}
         answer = client.send(Request("GET", address_of(calibration, "bins"), params))
     if output is None:
-        typer.echo(answer.content.decode(), nl=output_format is BinsFormat.JSON)
+        typer.echo(answer.content.decode(), nl=output_format == "json")
     else:
         write_file(output, answer.content)
 
@@ -154,7 +148,7 @@ def import_bins(
     ] = None,
     url: UrlOption = None,
 ) -> None:
-    """Make a calibration that answers as exported tables say; its model must be known here."""
+    """Create a calibration from exported bin tables; its model must be stored here."""
     headers = {"Content-Type": "application/json"}
     with service_client(url) as client:
         request = Request(

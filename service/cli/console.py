@@ -17,7 +17,7 @@ from service.cli.failure import CommandFailed
 
 
 def require_version(calibration: str) -> None:
-    """Refuse a bare name, which means another version tomorrow.
+    """Refuse a bare name, whose meaning may change.
 
     Raises
     ------
@@ -30,8 +30,8 @@ def require_version(calibration: str) -> None:
         UUID(calibration)
     except ValueError:
         raise CommandFailed(
-            f"{calibration!r} may mean any of its versions: say which, as in "
-            f"{calibration}@1, or give the id (see `howsure list`)"
+            f"{calibration!r} does not name a version: write {calibration}@1, for example, or "
+            "the id (see `howsure list`)"
         ) from None
 
 
@@ -40,11 +40,11 @@ UrlOption = Annotated[
     typer.Option(
         "--url",
         envvar="HOWSURE_URL",
-        help="Address of a running service; without it, work in this process.",
+        help="Address of a running service; without it, the command runs one itself.",
     ),
 ]
 ConfigOption = Annotated[
-    str | None, typer.Option("--config", help="Configuration: JSON, or a file that holds it.")
+    str | None, typer.Option("--config", help="Configuration: JSON or a JSON file.")
 ]
 BinsOption = Annotated[str | None, typer.Option("--bins", help="Number of bins, or auto.")]
 PreprocessingOption = Annotated[
@@ -53,7 +53,7 @@ PreprocessingOption = Annotated[
 ]
 ClassMapOption = Annotated[
     str | None,
-    typer.Option(help="Index of each class by the name of its folder: JSON, or a file of it."),
+    typer.Option(help="Class index by folder name: JSON or a JSON file."),
 ]
 
 
@@ -61,7 +61,7 @@ WIDTH = 200
 
 
 def wide_console() -> Console:
-    """Return a console on which a line too long for the window wraps there, and loses nothing."""
+    """Return a console whose long lines the terminal wraps, so that tables stay complete."""
     return Console(width=WIDTH)
 
 
@@ -110,24 +110,22 @@ def job_progress() -> Iterator[Callable[[Progress], None]]:
         raise
 
 
-def print_warnings(resource: Mapping[str, Any]) -> None:
-    """Print the findings and warnings of a calibration to standard error."""
-    console = Console(stderr=True)
-    print_findings(console, resource.get("findings", []))
+def print_warnings(resource: Mapping[str, Any], console: Console | None = None) -> None:
+    """Print the findings and warnings of a calibration, by default to standard error.
+
+    ``docs/findings.md`` explains the codes of findings.
+    """
+    console = console or Console(stderr=True)
+    for found in resource.get("findings", []):
+        style = "yellow" if found["level"] == "warning" else "cyan"
+        text = f"{found['level']} ({found['code']}): {found['message']}"
+        console.print(text, style=style, markup=False, soft_wrap=True)
     for warning in resource.get("warnings", []):
         console.print(f"warning: {warning}", style="yellow", markup=False, soft_wrap=True)
 
 
-def print_findings(console: Console, findings: list[dict[str, Any]]) -> None:
-    """Print findings with their codes, which ``docs/findings.md`` explains."""
-    for found in findings:
-        style = "yellow" if found["level"] == "warning" else "cyan"
-        text = f"{found['level']} ({found['code']}): {found['message']}"
-        console.print(text, style=style, markup=False, soft_wrap=True)
-
-
 def pace(progress: Progress) -> str:
-    """Say how fast the present stage goes and how long it will take, as far as that is known."""
+    """Return the speed of the current stage and the time it will take, as far as known."""
     rate, left = progress.rows_per_second, progress.eta_seconds
     said = [] if rate is None else [f"{rate:,.0f}/s" if rate >= SLOW else f"{rate:.3g}/s"]
     return ", ".join(said if left is None else [*said, f"{_duration(left)} left"])

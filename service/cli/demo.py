@@ -1,9 +1,11 @@
-"""``howsure demo``: the whole job on a small real example."""
+"""``howsure demo``: the whole procedure on a small real example."""
 
 import json
 import logging
 import sys
+import threading
 import time
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -18,7 +20,7 @@ from service.cli.failure import CommandFailed
 from service.cli.local import load_settings, prepare
 from service.cli.report import print_scores
 from service.cli.serve import require_api_key
-from service.cli.server import bind
+from service.cli.server import address_of, bind
 
 PACKAGED = "demo_files"
 IN_CHECKOUT = Path("examples") / "digits"
@@ -46,7 +48,7 @@ def demo(
         listener = bind(settings.host, settings.port)
     except CommandFailed:
         listener = bind(settings.host, 0)
-    address = f"http://{settings.host}:{listener.getsockname()[1]}"
+    address = address_of(listener, settings.host)
     console = Console(highlight=False, soft_wrap=True)
     started = time.monotonic()
     with running(settings, sockets=[listener]), ServiceClient(address) as client:
@@ -78,8 +80,9 @@ def demo(
             )
         console.print(f"\nThe service answers on {address}; its documentation: {address}/docs")
         if stay:
-            console.print("Press Ctrl-C to end it.")
-            _wait_for_interrupt()
+            console.print("Press Ctrl-C to stop it.")
+            with suppress(KeyboardInterrupt):
+                threading.Event().wait()
 
 
 def demo_folder() -> Path:
@@ -88,7 +91,7 @@ def demo_folder() -> Path:
     Raises
     ------
     CommandFailed
-        If neither holds it.
+        If neither contains it.
     """
     packaged = Path(str(files("service"))) / PACKAGED
     checkout = Path(str(files("service"))).parent / IN_CHECKOUT
@@ -96,11 +99,3 @@ def demo_folder() -> Path:
         if (folder / "model.onnx").is_file():
             return folder
     raise CommandFailed("the example's files are missing from this installation")
-
-
-def _wait_for_interrupt() -> None:
-    try:
-        while True:
-            time.sleep(3600)
-    except KeyboardInterrupt:
-        return

@@ -1,8 +1,9 @@
 """Failures that end a command with one sentence."""
 
+import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import httpx
 
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class CommandFailed(Exception):
-    """The command could not do its work; the message says why and what to do."""
+    """A command failed; the message says why and what to do."""
 
 
 @contextmanager
@@ -44,6 +45,22 @@ def one_sentence() -> Iterator[None]:
         raise CommandFailed(
             f"the database: {reason_of(error)}; see HOWSURE_DATABASE_URL"
         ) from error
+
+
+def read_json(text: str | bytes, name: str) -> Any:  # noqa: ANN401 - any JSON
+    """Return the value of a JSON text; ``name`` says where the text comes from.
+
+    Raises
+    ------
+    CommandFailed
+        If it is no JSON.
+    """
+    try:
+        return json.loads(text)
+    except RecursionError as error:
+        raise CommandFailed(f"{name}: the lists are nested too deeply") from error
+    except ValueError as error:
+        raise CommandFailed(f"{name} is not JSON: {error}") from error
 
 
 def reason_of(error: "SQLAlchemyError") -> str:

@@ -1,4 +1,4 @@
-"""Settings, database and artifact store of a command that runs without a service."""
+"""Settings, database and artifact store for commands that work without a service."""
 
 import logging
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ def load_settings(**options: str | int | Path | None) -> Settings:
     Raises
     ------
     CommandFailed
-        If one is out of range or of another type; the sentence names the variable or the option.
+        If a value is invalid; the sentence names the variable or the option.
     """
     given = {name: value for name, value in options.items() if value is not None}
     try:
@@ -47,7 +47,7 @@ def load_settings(**options: str | int | Path | None) -> Settings:
 
 @dataclass(frozen=True)
 class Stores:
-    """The database and the artifact store that settings name."""
+    """The database and the artifact store of the settings."""
 
     settings: Settings
     database: "Database"
@@ -56,13 +56,12 @@ class Stores:
 
 @contextmanager
 def opened_stores(settings: Settings, *, must_exist: bool = False) -> Iterator[Stores]:
-    """Open the database and the artifact store without sending a request to either.
+    """Open the database and the artifact store; no request is sent to either.
 
     Raises
     ------
     CommandFailed
-        If a setting is no address of a database or of an artifact store, or if there is no file
-        of a SQLite database that must exist.
+        If an address is invalid, or a SQLite database that must exist has no file.
     """
     from sqlalchemy import make_url
     from sqlalchemy.exc import SQLAlchemyError
@@ -89,19 +88,24 @@ def opened_stores(settings: Settings, *, must_exist: bool = False) -> Iterator[S
 
 
 @contextmanager
-def local_stores() -> Iterator[Stores]:
-    """Open the stores for a command that works without a service: up to date and checked."""
+def local_stores(*, prepared: bool = True, must_exist: bool = False) -> Iterator[Stores]:
+    """Open the stores for a command that works without a service.
+
+    With ``prepared`` they are checked and upgraded first.
+    """
     from service.startup import configure_logging
 
     settings = load_settings()
+    # The final error message says everything, so warnings are not logged.
     configure_logging(settings.log_format, level=logging.ERROR)
-    prepare(settings)
-    with opened_stores(settings) as stores:
+    if prepared:
+        prepare(settings)
+    with opened_stores(settings, must_exist=must_exist) as stores:
         yield stores
 
 
 def prepare(settings: Settings) -> None:
-    """Make the data folder and bring the database up to date, before anything is started.
+    """Create the data folder, upgrade the database and check the artifact store.
 
     Raises
     ------
@@ -116,7 +120,7 @@ def prepare(settings: Settings) -> None:
         settings.data_dir.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise CommandFailed(
-            f"cannot make the data folder {settings.data_dir} ({error.strerror}); "
+            f"cannot create the data folder {settings.data_dir} ({error.strerror}); "
             "see HOWSURE_DATA_DIR"
         ) from error
     with one_sentence(), opened_stores(settings) as stores:

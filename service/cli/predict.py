@@ -12,13 +12,13 @@ from rich.table import Table
 from howsure.client.request import json_request
 from service.cli.connection import service_address, service_client
 from service.cli.console import UrlOption, add_row
-from service.cli.failure import CommandFailed
+from service.cli.failure import CommandFailed, read_json
 
 DEFAULT_REQUESTS = 3
 
 
 def predictions_table(predictions: list[dict[str, Any]]) -> Table:
-    """Return one line for each row and event."""
+    """Return a table with a line for each row and event."""
     table = Table("row", "class", "event", "probability", "interval", box=SIMPLE_HEAD)
     table.add_column("measure", no_wrap=True)
     table.add_column("bin", justify="right")
@@ -46,8 +46,8 @@ def predict(
         Path,
         typer.Argument(
             metavar="INPUT",
-            help="JSON: a list of rows, or a /predict body. With --output a set of any format "
-            "that is read: .npz, .npy, .csv, .parquet, pictures in an archive or a folder.",
+            help="JSON: a list of rows or a /predict body. With --output also a set: .npz, .npy, "
+            ".csv, .parquet, or pictures in an archive or a folder.",
             exists=True,
         ),
     ],
@@ -56,27 +56,27 @@ def predict(
         typer.Option(
             "--output",
             "-o",
-            help="Answer every row of a set to this file: .parquet, .csv or .npz. The same "
-            "command again goes on where it was stopped.",
+            help="Write predictions for every row of a set to this file: .parquet, .csv or .npz. "
+            "If stopped, repeat the command to continue.",
             dir_okay=False,
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the answer as JSON.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the response as JSON.")] = False,
     rows_per_part: Annotated[
         int | None,
         typer.Option(
-            "--rows", min=1, help="Rows per request, with --output; default: by the size of a row."
+            "--rows", min=1, help="Rows per request, with --output; default: by row size."
         ),
     ] = None,
     requests: Annotated[
-        int, typer.Option(min=1, max=16, help="Requests under way at a time, with --output.")
+        int, typer.Option(min=1, max=16, help="Parallel requests, with --output.")
     ] = DEFAULT_REQUESTS,
     restart: Annotated[
         bool, typer.Option("--restart", help="Discard the parts of a stopped run, with --output.")
     ] = False,
     url: UrlOption = None,
 ) -> None:
-    """Give each row's class and the calibrated probability that it is right."""
+    """Print the class of each row and the calibrated probability that it is right."""
     if output is not None:
         from service.cli.scoring.score_file import Scoring, score_file
 
@@ -86,7 +86,7 @@ def predict(
         typer.echo(f"{n_rows} rows in {output}")
         return
     if rows.is_dir():
-        raise CommandFailed(f"{rows} is a folder; its pictures are answered to a file, as with -o")
+        raise CommandFailed(f"{rows} is a folder: write the predictions to a file with -o")
     body = _body(rows)
     with service_client(url) as client:
         asked = json_request("/predict", body | {"calibration": calibration}, headers={})
@@ -100,14 +100,10 @@ def predict(
 def _body(path: Path) -> dict[str, Any]:
     """Return the request body in a JSON file."""
     try:
-        body = json.loads(path.read_bytes())
-    except RecursionError as error:
-        raise CommandFailed(f"{path}: the lists are nested too deeply") from error
-    except ValueError as error:
-        raise CommandFailed(
-            f"{path} is no JSON: {error}; a set of another format is answered to a file, as with "
-            "-o answers.parquet"
-        ) from error
+        body = read_json(path.read_bytes(), str(path))
+    except CommandFailed as error:
+        hint = "predictions for a set of another format need a file: -o answers.parquet"
+        raise CommandFailed(f"{error}; {hint}") from error
     if isinstance(body, list):
         return {"inputs": body}
     if not isinstance(body, dict):

@@ -1,11 +1,10 @@
-"""``howsure report``: the scores of a calibration."""
+"""``howsure report`` and ``howsure compare``: the scores of calibrations."""
 
-import enum
 import os
 import sys
 import webbrowser
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.box import SIMPLE_HEAD
@@ -19,7 +18,7 @@ from service.cli.connection import service_client
 from service.cli.console import UrlOption, add_row, number, wide_console
 from service.cli.failure import CommandFailed
 
-# One of them is set if there is a screen; BROWSER may name a browser without one.
+# If there is a screen, one of these is set. BROWSER may name a browser without a screen.
 _SCREENS = ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER")
 
 
@@ -38,14 +37,14 @@ def write_file(path: Path, content: bytes) -> None:
 
 
 def show_file(path: Path) -> None:
-    """Say where a file is, and open it in a browser if there is one to be seen."""
+    """Print the path of a file, and open the file in a browser if there is a screen."""
     typer.echo(str(path))
     if _is_screen() and not webbrowser.open(path.resolve().as_uri()):
         typer.echo("No browser was found to show it.", err=True)
 
 
 def _is_screen() -> bool:
-    """Tell whether a browser would be seen: without a screen one of text takes the terminal."""
+    """Tell whether there is a screen; without one a text browser would take the terminal."""
     return sys.platform in ("darwin", "win32") or any(map(os.environ.get, _SCREENS))
 
 
@@ -62,10 +61,10 @@ def print_calibration(console: Console, client: Client, made: Calibration) -> No
 
 
 def print_scores(console: Console, report: dict[str, Any]) -> None:
-    """Print one table an event, measures first, then baselines; and which of them is best.
+    """Print a table for each event, measures first, then baselines; and the best of them.
 
-    A measure's ``ece`` is over its own bins; a baseline has none, and shows that of 15 equal
-    ranges (``ece_15``).
+    The ``ece`` of a measure is over its own bins. Baselines have no bins and show ``ece_15``, over
+    15 equal ranges.
     """
     for k, event in report["events"].items():
         table = Table(title=_title(report, k, event), title_justify="left", box=SIMPLE_HEAD)
@@ -90,7 +89,7 @@ def print_scores(console: Console, report: dict[str, Any]) -> None:
             sentence = event["verdict"]["sentence"]
             console.print(sentence, markup=False, highlight=False, soft_wrap=True)
             console.print()
-    console.print("* answers /predict; the ece of a baseline is over 15 equal ranges", style="dim")
+    console.print("* serves /predict; the ece of a baseline is over 15 equal ranges", style="dim")
 
 
 def _title(report: dict[str, Any], k: str, event: dict[str, Any]) -> str:
@@ -112,41 +111,29 @@ def _cells(found: dict[str, Any]) -> list[str]:
     return cells
 
 
-class ReportFormat(enum.StrEnum):
-    """How the report is written."""
-
-    TABLE = "table"
-    JSON = "json"
-    CSV = "csv"
-    MARKDOWN = "markdown"
-    MODEL_CARD = "model-card"
-    HTML = "html"
-
-
 def report(
     calibration: Annotated[str, typer.Argument(help="An id, a name, or name@version.")],
     output_format: Annotated[
-        ReportFormat | None,
-        typer.Option("--format", help="How it is written; a table by default.", show_default=False),
+        Literal["table", "json", "csv", "markdown", "model-card", "html"] | None,
+        typer.Option("--format", help="Format; a table by default.", show_default=False),
     ] = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="File to write; else printed.")
+        Path | None, typer.Option("--output", "-o", help="File to write; default: print.")
     ] = None,
     opened: Annotated[
         bool,
         typer.Option(
-            "--open", help="Show it in a browser, from a file: --output, or NAME-VERSION.html."
+            "--open", help="Write the file and open it in a browser; default: NAME-VERSION.html."
         ),
     ] = False,
     url: UrlOption = None,
 ) -> None:
     """Print the scores of a calibration, write them to a file, or show them in a browser."""
-    chosen = output_format or (ReportFormat.HTML if opened else ReportFormat.TABLE)
-    if opened and chosen is not ReportFormat.HTML:
-        raise CommandFailed(f"--open shows html, and not {chosen.value}")
-    asked = "json" if chosen is ReportFormat.TABLE else chosen.value
+    chosen = output_format or ("html" if opened else "table")
+    if opened and chosen != "html":
+        raise CommandFailed(f"--open shows html, not {chosen}")
     with service_client(url) as client:
-        params = {"calibration": calibration, "format": asked}
+        params = {"calibration": calibration, "format": "json" if chosen == "table" else chosen}
         answer = client.send(Request("GET", "/report", params))
     if opened:
         path = output or Path(answer.file_name)
@@ -154,7 +141,7 @@ def report(
         show_file(path)
     elif output is not None:
         write_file(output, answer.content)
-    elif chosen is ReportFormat.TABLE:
+    elif chosen == "table":
         print_scores(Console(), answer.json())
     else:
         typer.echo(answer.content.decode())
@@ -168,7 +155,7 @@ def compare(
     others: Annotated[list[str], typer.Argument(help="Ids, names, or name@version.")],
     url: UrlOption = None,
 ) -> None:
-    """Set the served scores of calibrations side by side, and say which is better."""
+    """Compare the served scores of calibrations with those of the first."""
     with service_client(url) as client:
         params = {"calibration": [first, *others]}
         answer = client.send(Request("GET", "/report", params)).json()

@@ -1,7 +1,8 @@
-"""``howsure serve``: the service, in the foreground."""
+"""``howsure serve`` and ``howsure worker``: long-running processes in the foreground."""
 
 import gc
 import socket
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -22,7 +23,7 @@ def require_api_key(settings: Settings) -> None:
     Raises
     ------
     CommandFailed
-        If there is no key, or if those that there are were made with another pepper.
+        If there is no key, or all keys were made with another pepper.
     """
     from service.access.api_keys import find_pepper
     from service.storage.api_keys import active_keys, any_keys
@@ -37,8 +38,8 @@ def require_api_key(settings: Settings) -> None:
         )
     if good and not any(key.pepper_id == pepper_of(settings, find_pepper).id for key in good):
         raise CommandFailed(
-            "HOWSURE_KEY_PEPPER: the API keys of this database were made with another one "
-            "(without it, the file key-pepper in the data folder is taken)"
+            "HOWSURE_KEY_PEPPER: the API keys of this database were made with another pepper. "
+            "Without this setting, the pepper is the file key-pepper in the data folder."
         )
 
 
@@ -55,22 +56,23 @@ def settings_help() -> str:
 log = structlog.get_logger(__name__)
 
 
+DataDirOption = Annotated[
+    Path | None, typer.Option(help="Folder of the database, artifacts and uploads.")
+]
+
+
 def serve(
     host: Annotated[str | None, typer.Option(help="Address to listen on.")] = None,
-    port: Annotated[int | None, typer.Option(help="Port; 0 takes a free one.")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the database, artifacts and uploads.")
-    ] = None,
+    port: Annotated[int | None, typer.Option(help="Port; 0 picks a free one.")] = None,
+    data_dir: DataDirOption = None,
     processes: Annotated[
-        int | None, typer.Option(help="Server processes that answer requests, on one port.")
+        int | None, typer.Option(help="Server processes, all on the same port.")
     ] = None,
     no_worker: Annotated[
-        bool, typer.Option("--no-worker", help="Run no jobs here: `howsure worker` does elsewhere.")
+        bool, typer.Option("--no-worker", help="Run no jobs; `howsure worker` runs them elsewhere.")
     ] = False,
 ) -> None:
     """Run the service: HTTP, workers and model processes."""
-    from service.startup import configure_logging
-
     settings = load_settings(
         host=host,
         port=port,
@@ -78,17 +80,27 @@ def serve(
         processes=processes,
         workers=0 if no_worker else None,
     )
-    listener = bind(settings.host, settings.port)
-    prepare(settings)
+    listener = _prepared_listener(settings, settings.port)
     require_api_key(settings)
-    configure_logging(settings.log_format)
-    address = address_of(listener, settings.host)
+    address, data = address_of(listener, settings.host), str(settings.data_dir.resolve())
+
+    def announce() -> None:
+        shown = {"documentation": f"{address}/docs", "data": data}
+        _announce(settings, f"howsure answers on {address}", shown, "answering", address, data=data)
+
     if settings.processes > 1:
-        Supervisor(settings, listener, lambda: _announce(address, settings)).run()
+        Supervisor(settings, listener, announce).run()
         return
     from service.app import create_app
 
-    app = create_app(settings, on_ready=lambda: _ready(listener, address, settings))
+    def ready() -> None:
+        listen(listener)
+        # Objects made at start stay; the garbage collector need not scan them again.
+        gc.collect()
+        gc.freeze()
+        announce()
+
+    app = create_app(settings, on_ready=ready)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
 
 
@@ -96,63 +108,58 @@ def serve(
 serve.__doc__ = f"{serve.__doc__}\n\n{settings_help()}"
 
 
-def _ready(listener: socket.socket, address: str, settings: Settings) -> None:
-    listen(listener)
-    # Objects made at start stay; the garbage collector need not scan them again.
-    gc.collect()
-    gc.freeze()
-    _announce(address, settings)
+def _prepared_listener(settings: Settings, port: int) -> socket.socket:
+    """Bind the port, prepare the stores and configure the log of a process that serves."""
+    from service.startup import configure_logging
+
+    listener = bind(settings.host, port)
+    prepare(settings)
+    configure_logging(settings.log_format)
+    return listener
 
 
-def _announce(address: str, settings: Settings) -> None:
+def _announce(
+    settings: Settings,
+    sentence: str,
+    shown: Mapping[str, str],
+    event: str,
+    address: str,
+    **logged: str | int,
+) -> None:
+    """Print a sentence and more lines, or write them as an event to a log in JSON."""
     if settings.log_format == "json":
-        log.info("answering", address=address, data=str(settings.data_dir.resolve()))
+        log.info(event, address=address, **logged)
         return
-    console = Console(stderr=True)
-    console.print(f"howsure answers on {address}", highlight=False)
-    console.print(f"  documentation  {address}/docs", highlight=False)
-    console.print(f"  data           {settings.data_dir.resolve()}", highlight=False)
+    lines = [sentence, *(f"  {name:<13}  {value}" for name, value in shown.items())]
+    Console(stderr=True).print("\n".join(lines), highlight=False)
 
 
 def worker(
     workers: Annotated[
-        int | None, typer.Option(min=1, max=64, help="Jobs run at a time by this process.")
+        int | None, typer.Option(min=1, max=64, help="Jobs that this process runs at a time.")
     ] = None,
     port: Annotated[
         int | None,
-        typer.Option(min=0, max=65535, help="Port of its health and metrics; 0 takes a free one."),
+        typer.Option(min=0, max=65535, help="Port for health and metrics; 0 picks a free one."),
     ] = None,
-    host: Annotated[str | None, typer.Option(help="Address of its health and metrics.")] = None,
-    data_dir: Annotated[
-        Path | None, typer.Option(help="Folder of the database, artifacts and uploads.")
-    ] = None,
+    host: Annotated[str | None, typer.Option(help="Address for health and metrics.")] = None,
+    data_dir: DataDirOption = None,
 ) -> None:
     """Run queued calibrations and evaluations, beside `howsure serve --no-worker`."""
-    from service.startup import configure_logging
-
     settings = load_settings(host=host, worker_port=port, data_dir=data_dir, workers=workers)
-    if not settings.workers:
+    n = settings.workers
+    if not n:
         raise CommandFailed("HOWSURE_WORKERS: a worker runs 1 job or more at a time; see --workers")
-    listener = bind(settings.host, settings.worker_port)
-    prepare(settings)
-    configure_logging(settings.log_format)
+    listener = _prepared_listener(settings, settings.worker_port)
     address = address_of(listener, settings.host)
 
     def ready() -> None:
         listen(listener)
-        _announce_worker(address, settings)
+        shown = {"health": f"{address}/readyz", "data": str(settings.data_dir.resolve())}
+        sentence = f"howsure worker runs {n} jobs at a time"
+        _announce(settings, sentence, shown, "working", address, workers=n)
 
     from service.worker_app import create_worker_app
 
     app = create_worker_app(settings, on_ready=ready)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
-
-
-def _announce_worker(address: str, settings: Settings) -> None:
-    if settings.log_format == "json":
-        log.info("working", address=address, workers=settings.workers)
-        return
-    console = Console(stderr=True)
-    console.print(f"howsure worker runs {settings.workers} at a time", highlight=False)
-    console.print(f"  health         {address}/readyz", highlight=False)
-    console.print(f"  data           {settings.data_dir.resolve()}", highlight=False)

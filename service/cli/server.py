@@ -23,7 +23,7 @@ _WAITING_CONNECTIONS = 2048
 
 
 def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
-    """Return a socket that is bound; ``shared`` if other processes bind to the same port.
+    """Return a bound socket; ``shared`` lets other processes bind to the same port.
 
     Raises
     ------
@@ -35,7 +35,7 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     if shared:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
-    # Accepted connections inherit it; without it small answers wait for the client's next ACK.
+    # Accepted connections inherit it. Without it small responses wait for the client's next ACK.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     try:
         listener.bind((host, port))
@@ -50,9 +50,9 @@ def bind(host: str, port: int, *, shared: bool = False) -> socket.socket:
 
 
 def listen(listener: socket.socket) -> None:
-    """Have connections wait from now on.
+    """Let connections wait in the queue of the socket.
 
-    The server listens a moment later only; who reads the address connects at once.
+    Clients that read the printed address may connect before the server accepts connections.
     """
     listener.listen(_WAITING_CONNECTIONS)
 
@@ -76,15 +76,15 @@ _DROP_NEW = (
 
 
 def refuse_new(listener: socket.socket) -> bool:
-    """Have the kernel drop the first packet of every new connection; those begun can be accepted.
+    """Let the kernel drop the first packet of each new connection; accept those that have begun.
 
-    A client whose first packet is dropped sends it again a second later, and is refused then.
+    The client sends the packet again a second later, and the connection is refused then.
 
     Returns
     -------
     bool
-        False where there is no such filter: outside Linux, on a Unix socket, and where the kernel
-        demands a privilege (CAP_NET_ADMIN) that this process lacks.
+        False if there is no such filter: outside Linux, on a Unix socket, or if the kernel requires
+        a privilege (CAP_NET_ADMIN) that this process lacks.
     """
     if sys.platform != "linux" or listener.family not in (socket.AF_INET, socket.AF_INET6):
         return False
@@ -98,19 +98,18 @@ def refuse_new(listener: socket.socket) -> bool:
 
 
 def accept_last(listener: socket.socket) -> list[socket.socket]:
-    """Accept every connection that waits, and stop listening in the same moment.
+    """Accept all waiting connections, and stop listening at once.
 
-    Without a filter this is the most that can be done: only a connection whose handshake ends
-    between the two system calls is reset.
+    Without a filter, a connection whose handshake ends between the two system calls is reset.
     """
     accepted = []
-    # Event loops lend a listener without `accept`.
+    # The listeners of event loops have no `accept`.
     with socket.socket(fileno=os.dup(listener.fileno())) as own:
         own.setblocking(False)
         with contextlib.suppress(OSError):
             while True:
                 accepted.append(own.accept()[0])
-        # Closing is not enough: the event loop holds the listener open a little longer.
+        # Closing is not enough, because the event loop keeps the listener open a little longer.
         with contextlib.suppress(OSError):
             own.shutdown(socket.SHUT_RDWR)
     return accepted
@@ -124,7 +123,7 @@ log = structlog.get_logger(__name__)
 
 
 def room_for_connections(wanted: int) -> int:
-    """Return how many of so many connections can be open, once as many may be as is allowed."""
+    """Raise the limit of open files for this many connections, and return the number that fits."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft == resource.RLIM_INFINITY:
         return wanted
@@ -154,21 +153,20 @@ POLL_SECONDS = 0.02
 
 
 class Server(uvicorn.Server):
-    """Ends so that nothing fails which was sent.
+    """A server that stops without failed requests.
 
-    Told to stop, it says so to the application, by whose readiness others learn of it, and goes on
-    for a while: connections are accepted, and each answer is the last of its connection. Then
-    no connection is begun any more, idle ones are closed, and requests still under way get
-    ``GRACE_SECONDS``.
+    On a stop signal it first reports that it is not ready and drains: it still accepts connections,
+    and each connection ends after its next response. Then it accepts no more connections, closes
+    idle ones, and gives running requests ``GRACE_SECONDS``.
 
     Parameters
     ----------
     app : FastAPI
-        Its ``state.stopping`` is set; its ``state.front`` is what connections have in common.
+        Its ``state.stopping`` is set at the stop; ``state.front`` is shared by all connections.
     uds : str, optional
         A Unix socket to listen on.
     drain_seconds : float
-        How long it goes on, unless its last connection ends before.
+        Maximum time of draining; it ends with the last connection.
     """
 
     def __init__(
@@ -183,7 +181,7 @@ class Server(uvicorn.Server):
 
         self._context: ConnectionContext = app.state.front
         self._deadlines = Deadlines()
-        # uvicorn calls it, as it would a class.
+        # uvicorn calls it like a class.
         protocol = cast("type[asyncio.Protocol]", partial(Connection, context=self._context))
         super().__init__(
             uvicorn.Config(
@@ -200,7 +198,7 @@ class Server(uvicorn.Server):
         self._stopping: asyncio.Event = app.state.stopping
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, with as many open files as connections may take."""
+        """Start with enough open files for all connections."""
         room = self._context.room
         room.most = min(room.most, room_for_connections(room.most))
         await super().startup(sockets)
@@ -212,7 +210,7 @@ class Server(uvicorn.Server):
         return await super().on_tick(counter)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        """Let clients go elsewhere, stop taking requests, let those under way end, and stop."""
+        """Report the stop, drain, finish running requests, and stop."""
         self._stopping.set()
         await self._drain(self._drain_seconds)
         await self._take_last_connections()
@@ -220,16 +218,16 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
     def new_protocol(self) -> asyncio.Protocol:
-        """Return the protocol of a connection that the event loop did not accept itself."""
+        """Return the protocol of a connection that the event loop did not accept."""
         return self.config.http_protocol_class(  # type: ignore[call-arg]  # as uvicorn makes it
             config=self.config, server_state=self.server_state, app_state=self.lifespan.state
         )
 
     async def _take_last_connections(self) -> None:
-        """Begin no further connection, and take those that clients have begun."""
+        """Refuse new connections, and accept those that clients have begun."""
         loop = asyncio.get_running_loop()
         for server in self.servers:
-            # A listener that several processes accept from is not here: the others go on.
+            # Listeners that several processes share are not here; the other processes go on.
             refused = [one for one in getattr(server, "sockets", ()) if not refuse_new(one)]
             accepted = [connection for one in refused for connection in accept_last(one)]
             if refused:
@@ -241,7 +239,7 @@ class Server(uvicorn.Server):
                     connection.close()
 
     async def _drain(self, seconds: float) -> None:
-        """Keep serving for so long, or until no connection has been open for a moment."""
+        """Keep serving until the time is over or no connection has been open for a moment."""
         until = time.monotonic() + seconds
         was_alone = False
         while time.monotonic() < until and not self.force_exit:

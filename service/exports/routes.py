@@ -46,9 +46,10 @@ def get_export(
     limits: LimitsDep,
     calibration_id: CalibrationRef,
 ) -> FileResponse:
-    """Give the uploaded model with its head, bins and thresholds; made and compared once.
+    """Return the uploaded model with its head, bins and thresholds as one file.
 
-    It needs nothing of this service. Weights that came as `model_data` stay in their files.
+    The file works without this service. The first call makes it and compares its answers with the
+    service. Weights uploaded as `model_data` stay in their own files.
     """
     ctx = CallContext(workspace, tenant_id, limits)
     with ExitStack() as opened:
@@ -74,7 +75,7 @@ def get_model_data(
     calibration_id: CalibrationRef,
     name: Annotated[str, Path(description="As the model refers to it.")],
 ) -> FileResponse:
-    """Give a companion file that the model, and so its calibrated file, refers to by this name."""
+    """Return a file of external weights, by its name in the model and the calibrated file."""
     with ExitStack() as opened:
         path = opened.enter_context(exported_companion(workspace, tenant_id, calibration_id, name))
         return FileResponse(

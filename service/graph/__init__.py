@@ -11,7 +11,7 @@ In order, on one ``ModelProto`` that every step edits in place (weights are neve
     build_serving_graph(model, choice, top_k=...)              # serving
 
 For several runs with noise, ``plan.tensor`` is first made to depend on additional graph inputs,
-called sites (noise_site). Fed with ``site.quiet`` the model gives its own answer::
+called sites (noise_site). Fed with ``site.neutral`` the model gives its own answer::
 
     sites = expose_dropout(model, plan.tensor, rate=...)       # dropout
     sites = expose_random(model, plan.tensor)                  # or random_operators

@@ -10,8 +10,7 @@ from service.graph.description import OutputChoice, Precision
 from service.graph.proto import PREFIX
 
 # Axes are an attribute before this opset, and an input since.
-SUM_AXES_INPUT_SINCE = 13
-MAX_AXES_INPUT_SINCE = 18
+AXES_INPUT_SINCE = {"ReduceSum": 13, "ReduceMax": 18}
 
 ELEMENT_TYPES = {"float32": TensorProto.FLOAT, "float64": TensorProto.DOUBLE}
 
@@ -73,21 +72,15 @@ class GraphBuilder:
 
     def row_sums(self, matrix: str, *, keepdims: int = 1) -> str:
         """Return the sum of each row, shape (n, 1), or (n,) without ``keepdims``."""
-        return self._reduced(
-            "ReduceSum",
-            matrix,
-            [1],
-            axes_input_since=SUM_AXES_INPUT_SINCE,
-            keepdims=keepdims,
-        )
+        return self._reduced("ReduceSum", matrix, [1], keepdims=keepdims)
 
     def sums(self, values: str, axes: Sequence[int]) -> str:
         """Return sums along these axes, which are kept with size 1."""
-        return self._reduced("ReduceSum", values, axes, axes_input_since=SUM_AXES_INPUT_SINCE)
+        return self._reduced("ReduceSum", values, axes)
 
     def largest(self, values: str, axes: Sequence[int]) -> str:
         """Return maxima along these axes, which are kept with size 1."""
-        return self._reduced("ReduceMax", values, axes, axes_input_since=MAX_AXES_INPUT_SINCE)
+        return self._reduced("ReduceMax", values, axes)
 
     def constant(self, values: NDArray[np.generic]) -> str:
         """Return an array as a constant."""
@@ -99,15 +92,9 @@ class GraphBuilder:
         return f"{PREFIX}{self._stem}{self._count}"
 
     def _reduced(
-        self,
-        operator: str,
-        values: str,
-        axes: Sequence[int],
-        *,
-        axes_input_since: int,
-        keepdims: int = 1,
+        self, operator: str, values: str, axes: Sequence[int], *, keepdims: int = 1
     ) -> str:
-        if self.opset < axes_input_since:
+        if self.opset < AXES_INPUT_SINCE[operator]:
             return self.add(operator, values, axes=axes, keepdims=keepdims)
         return self.add(operator, values, self.integers(axes), keepdims=keepdims)
 

@@ -133,7 +133,7 @@ class NoiseSite:
     shape_output : str
         A graph output, int64 (rank,): the shape of the site for the given rows, independent of the
         shape of the noise.
-    of_rows : bool
+    depends_on_rows : bool
         Whether the shape depends on the rows. Otherwise it is the same for all batches, such as
         that of a weight.
     """
@@ -142,9 +142,9 @@ class NoiseSite:
     kind: NoiseKind
     rate: float
     shape_output: str
-    of_rows: bool = True
+    depends_on_rows: bool = True
 
     @property
-    def quiet(self) -> float:
-        """Return the value that, fed in shape (1,), disables the noise."""
+    def neutral(self) -> float:
+        """The value that, fed in shape (1,), disables the noise."""
         return {"keep": 1.0, "normal": 0.0, "uniform": 0.5}[self.kind]

@@ -44,10 +44,6 @@ class ExportSpec:
         All k of the serving graph's head, if there are others than those of the events, so that
         both give the same bits.
 
-    Raises
-    ------
-    ValueError
-        If there is no event, or a k or a risk occurs twice.
     """
 
     events: tuple[ExportEvent, ...]
@@ -56,16 +52,6 @@ class ExportSpec:
     accept_thresholds: tuple[tuple[str, float | None], ...]
     metadata: Mapping[str, str]
     top_k: tuple[int, ...] = ()
-
-    def __post_init__(self) -> None:
-        if not self.events:
-            raise ValueError("events must hold at least one")
-        for name, keys in (
-            ("events", [event.k for event in self.events]),
-            ("accept_thresholds", [risk for risk, _ in self.accept_thresholds]),
-        ):
-            if len(set(keys)) < len(keys):
-                raise ValueError(f"{name} must differ, not {keys}")
 
     @property
     def head_top_k(self) -> tuple[int, ...]:

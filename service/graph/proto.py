@@ -204,9 +204,8 @@ def rename_values(graph: GraphProto, new_names: Mapping[str, str]) -> None:
         for value in _named(inner):
             if value.name in new_names:
                 value.name = new_names[value.name]
-        del inner.quantization_annotation[
-            :
-        ]  # runtimes ignore these annotations, which contain names
+        # Runtimes ignore these annotations, which contain names.
+        inner.ClearField("quantization_annotation")
 
 
 def _named(graph: GraphProto) -> Iterator[_Named]:
@@ -214,8 +213,3 @@ def _named(graph: GraphProto) -> Iterator[_Named]:
     yield from graph.output
     yield from graph.value_info
     yield from initial_tensors(graph)
-
-
-def is_noise(name: str) -> bool:
-    """Return whether a graph input feeds noise."""
-    return name.startswith(f"{PREFIX}noise_")

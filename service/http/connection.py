@@ -1,7 +1,7 @@
-"""One HTTP/1.1 connection, from the bytes of requests to those of answers.
+"""One HTTP/1.1 connection, from received bytes to sent responses.
 
-Requests are answered one at a time, in the order in which they came. Predictions are answered
-without an ASGI scope or task; all other requests start the ASGI app.
+Requests are answered one at a time, in their order. Predictions are answered without an ASGI scope
+or task; all other requests run the ASGI app.
 """
 
 import asyncio
@@ -31,10 +31,10 @@ log = structlog.get_logger(__name__)
 
 
 class Connection(asyncio.Protocol):
-    """Reads requests, has them answered in order, and writes the answers.
+    """Reads requests, has them answered in order, and writes the responses.
 
-    A refusal is the last entry of the queue, so it is written behind the answers to all requests
-    that came before it. `deadlines.enforce` looks at every connection ten times a second.
+    A refusal is the last entry of the queue, so it follows the responses to all earlier requests.
+    `Deadlines.enforce` checks every connection ten times a second.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Connection(asyncio.Protocol):
         context: ConnectionContext,
     ) -> None:
         self.context = context
-        # Only used once a head is found to be of a prediction.
+        # Used only for heads of predictions.
         self.handler = cast("PredictionHandler", context.predictions)
         self.config, self.app_state = config, app_state
         self.server_state = server_state
@@ -55,31 +55,31 @@ class Connection(asyncio.Protocol):
         self.transport: asyncio.Transport
         self.flow: FlowControl
         self.peers: Peers
-        # Requests behind the current one; a `HotAnswer` is a refusal.
+        # Requests after the current one; an `HttpResponse` is a refusal.
         self.queue: deque[Prediction | RequestResponseCycle | HttpResponse] = deque()
         self.current: Prediction | RequestResponseCycle | None = None
         self.n_answered = 0
-        # When the connection began to wait for more of a request, or for another.
+        # Start of the wait for the rest of a request, or for the next one.
         self.since = self.loop.time()
-        self.unread = 0  # bytes that the client has not read, and since when
+        self.unread = 0  # bytes that the client has not read, and the time of the last change
         self.unread_since = self.since
         self.is_refused = False
         self.refused_at: float | None = None  # when the refusal was written
         self.reader = RequestReader(self)
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as in uvicorn
-        """Wait for the first request, if there is room for one more connection."""
+        """Wait for the first request, unless there are too many connections."""
         self.transport, self.flow = transport, FlowControl(transport)
         self.peers = Peers.of(transport)
         connections = self.server_state.connections
         connections.add(self)  # type: ignore[arg-type]  # uvicorn names its own classes
         if not self.context.room.make_room(connections, self.loop.time()):
             self.is_refused = True
-            busy = TooManyConnections("No more connections are taken just now.", retry_after=1)
+            busy = TooManyConnections("The server has too many connections.", retry_after=1)
             self.write_answer(problem_response("", busy), keep_alive=False)
 
     def connection_lost(self, exc: Exception | None) -> None:  # noqa: ARG002 - as in asyncio
-        """Tell whoever receives or answers a request that the client has left."""
+        """Tell the reader and the handler of a request that the client has left."""
         self.server_state.connections.discard(self)
         reader = self.reader
         if reader.head is not None:
@@ -104,16 +104,16 @@ class Connection(asyncio.Protocol):
         self.flow.resume_writing()
 
     def pause_writing(self) -> None:
-        """Begin no further answer until the client has read."""
+        """Start no further response until the client has read."""
         self.flow.pause_writing()
 
     def resume_writing(self) -> None:
-        """Go on with the next answer."""
+        """Continue with the next response."""
         self.flow.resume_writing()
         self._answer_next()
 
     def data_received(self, data: bytes) -> None:
-        """Parse what arrived, and begin the next answer."""
+        """Parse received bytes, and start the next response."""
         if self.is_refused:
             return
         reader = self.reader
@@ -124,18 +124,18 @@ class Connection(asyncio.Protocol):
             reader.check_unfinished()
         is_behind = reader.head is not None and self.current is not None
         if (self.queue or is_behind) and not self.is_refused:
-            # At most one unfinished request is read behind the current one.
+            # At most one unfinished request is read after the current one.
             self.flow.pause_reading()
             self._stay_for_more()
 
     # Answering.
 
     def _answer_next(self) -> None:
-        """Begin the next answer, once the one before it is written and read."""
+        """Start the next response, once the previous one is written and read."""
         if self.current is not None or not self.queue or self.flow.write_paused:
             return
         if self.transport.is_closing():
-            return  # the answer before was the last
+            return  # the previous response was the last
         first = self.queue.popleft()
         if isinstance(first, HttpResponse):
             self._write_refusal(first)
@@ -148,7 +148,7 @@ class Connection(asyncio.Protocol):
             task = self.loop.create_task(first.run_asgi(self.config.loaded_app))
             task.add_done_callback(self.server_state.tasks.discard)
             self.server_state.tasks.add(task)
-        if not self.queue and self.reader.head is None:
+        if self.flow.read_paused and not self.queue and self.reader.head is None:
             self.flow.resume_reading()
 
     def _begin_prediction(self, prediction: Prediction) -> None:
@@ -156,7 +156,7 @@ class Connection(asyncio.Protocol):
         try:
             give_up = handler.begin(prediction)
         except Exception as error:
-            # As an ASGI server does.
+            # Respond with 500, as an ASGI server does.
             log.exception("unexpected_error", path=prediction.head.route)
             prediction.reply(
                 handler.refuse(
@@ -169,11 +169,11 @@ class Connection(asyncio.Protocol):
         else:
             if prediction.connection is not None:
                 prediction.give_up = give_up
-                # Who answers has the body; it is not kept for longer than there.
+                # The handler has the body; do not keep it alive here.
                 prediction.body = b""
 
     def write_answer(self, answer: HttpResponse, *, keep_alive: bool) -> None:
-        """Write the answer to a prediction."""
+        """Write the response to a prediction."""
         transport = self.transport
         if transport.is_closing():
             return
@@ -189,7 +189,7 @@ class Connection(asyncio.Protocol):
         self.answered()
 
     def answered(self) -> None:
-        """Go on with the next request."""
+        """Continue with the next request."""
         self.current = None
         self.n_answered += 1
         self.server_state.total_requests += 1
@@ -204,7 +204,7 @@ class Connection(asyncio.Protocol):
     # Ending.
 
     def refuse(self, error: ServiceError) -> None:
-        """Answer what is not received to its end when its turn comes, and close."""
+        """Refuse an incomplete request when its turn comes, and close the connection."""
         if self.is_refused:
             return
         self.is_refused = True
@@ -233,7 +233,7 @@ class Connection(asyncio.Protocol):
         return self.handler.refuse(head, error, arrived=reader.arrived, request_id=request_id)
 
     def _write_refusal(self, answer: HttpResponse) -> None:
-        """Write the last answer; a client that still sends is given time to read it."""
+        """Write the last response; a client that is still sending gets time to read it."""
         transport = self.transport
         transport.write(self.context.wire.head(answer, self.server_state, close=True) + answer.body)
         if transport.can_write_eof():
@@ -242,20 +242,20 @@ class Connection(asyncio.Protocol):
         self.flow.resume_reading()
 
     def is_ending(self) -> bool:
-        """Tell whether the server stops, and nothing has come that is still to be answered."""
+        """Tell whether the server is stopping and no received request waits for a response."""
         if not self.context.stopping.is_set() or self.queue:
             return False
         # The body of the current request may still be coming.
         return not self.reader.is_receiving() or self.reader.cycle is self.current is not None
 
     def end_after_answer(self) -> None:
-        """Have an answer of the app that has not begun say whether it is the last."""
+        """Announce the end of the connection in a response of the app that has not started."""
         current = self.current
         if isinstance(current, RequestResponseCycle) and not current.response_started:
             current.keep_alive = current.keep_alive and not self.is_ending()
 
     def _stay_for_more(self) -> None:
-        """Take back that the current answer is the last: another request has come."""
+        """Keep the connection open after the current response: another request has come."""
         current = self.current
         if isinstance(current, RequestResponseCycle) and not current.response_started:
             current.keep_alive = current.keep_alive or self.context.stopping.is_set()
@@ -271,16 +271,16 @@ class Connection(asyncio.Protocol):
     # For `ConnectionRoom`.
 
     def waits_since(self) -> float | None:
-        """Return when the connection began to wait; None where a request is under way."""
+        """Return the start of the idle time; None while a request is received or answered."""
         is_idle = self.current is None and not self.queue and not self.reader.has_head()
         return self.since if is_idle else None
 
     def has_asked(self) -> bool:
-        """Tell whether a request was answered, and none is half there."""
+        """Tell whether a request was answered, and no other has begun."""
         return self.n_answered > 0 and not self.reader.is_in_head
 
     def leave(self) -> None:
-        """End a connection that waits, for the room it takes."""
+        """Close an idle connection to make room."""
         self.server_state.connections.discard(self)
         self.transport.abort()
 
@@ -290,9 +290,9 @@ def _disconnect(cycle: RequestResponseCycle) -> None:
     cycle.message_event.set()
 
 
-# How long a client that was refused may go on sending before it has read why.
+# A refused client may continue sending for this time before it reads the response.
 LINGER_SECONDS = 5.0
-# After a longer pause of the event loop, bytes may have come in time that are not read yet.
+# After a longer pause of the event loop, bytes may have arrived in time but are not read yet.
 LONGEST_PAUSE_SECONDS = 1.0
 
 
@@ -303,7 +303,7 @@ class Deadlines:
         self._looked = 0.0
 
     def enforce(self, connections: Iterable[object], now: float) -> None:
-        """Look at all connections of a server."""
+        """Check all connections of a server."""
         pause, self._looked = now - self._looked, now
         if pause > LONGEST_PAUSE_SECONDS:
             return
@@ -319,7 +319,7 @@ def _look(connection: Connection, now: float) -> None:
         if now - connection.refused_at > LINGER_SECONDS:
             connection.transport.abort()
     elif connection.flow.read_paused:
-        # Nothing can come: the time begins when it is read again.
+        # Reading is paused, so the time starts when it resumes.
         connection.reader.arrived = connection.since = now
         connection.reader.seen_body = connection.reader.n_body
     elif connection.reader.is_in_head:
@@ -333,7 +333,7 @@ def _look(connection: Connection, now: float) -> None:
 
 
 def _is_stuck(connection: Connection, now: float) -> bool:
-    """Tell whether the client has read nothing for too long of what was written."""
+    """Tell whether the client has not read for too long."""
     unread = connection.transport.get_write_buffer_size()
     if unread != connection.unread:
         connection.unread, connection.unread_since = unread, now
@@ -342,9 +342,9 @@ def _is_stuck(connection: Connection, now: float) -> bool:
 
 
 def _look_at_idle(connection: Connection, now: float) -> None:
-    """Close a connection that nothing comes on.
+    """Close an idle connection.
 
-    Before the first request, and after blank lines, it has as long as a head.
+    Before the first request, and after blank lines, the time limit is that of a head.
     """
     limits = connection.context.limits
     is_new = not connection.n_answered or connection.reader.n_received
@@ -354,11 +354,11 @@ def _look_at_idle(connection: Connection, now: float) -> None:
 
 
 def _look_at_body(connection: Connection, now: float) -> None:
-    """See to it that a body comes at a rate, and in time."""
+    """Refuse a body that arrives too slowly or too late."""
     limits, reader = connection.context.limits, connection.reader
     cycle = reader.cycle
     if cycle is not None and cycle.response_complete:
-        # The client may end what was answered without it.
+        # The response did not need the body; the client may finish sending it.
         if now - connection.since > limits.header_seconds:
             connection.transport.abort()
         return

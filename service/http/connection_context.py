@@ -43,12 +43,12 @@ class Peers:
 
 
 def app_cycle(connection: "Connection", version: str, headers: Headers) -> RequestResponseCycle:
-    """Return the exchange of events for the head that the connection has just received.
+    """Return the ASGI cycle for the head that the connection has just received.
 
     Raises
     ------
     httptools.HttpParserInvalidURLError
-        If the target is none.
+        If the target is no URL.
     """
     target, peers = httptools.parse_url(connection.reader.url), connection.peers
     raw_path = target.path or b""
@@ -84,17 +84,17 @@ def app_cycle(connection: "Connection", version: str, headers: Headers) -> Reque
 
 
 class ConnectionContext:
-    """The limits of connections, and who answers predictions.
+    """The limits of connections and the handler of predictions.
 
     Parameters
     ----------
     stopping : asyncio.Event
-        Set once the server is to end: each answer is then the last of its connection.
+        Set when the server stops: each response is then the last of its connection.
     limits : ConnectionLimits
     predictions : PredictionHandler, optional
-        Without one, every request is for the ASGI app.
+        Without it the ASGI app handles every request.
     request_log : RequestLog
-        For requests that are refused before anybody knows what they ask for.
+        For requests that are refused before their route is known.
     """
 
     def __init__(
@@ -115,7 +115,7 @@ class ConnectionContext:
         self._request_log = request_log
 
     def log_refused(self, error: ServiceError, answer: HttpResponse, *, seconds: float) -> None:
-        """Write down what was refused."""
+        """Log a refused request."""
         self._request_log.answered(
             OTHER,
             OTHER,

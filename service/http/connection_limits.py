@@ -12,42 +12,41 @@ from service.errors import HeadersTooLarge, QueueShareTaken, TooManyRequests
 from service.http.prediction_exchange import Headers
 from service.runner.predict_requests import QueueShare
 
-# Set in the state of an ASGI scope whose body has as much time as a head.
+# Key in the state of an ASGI scope: the body must arrive as fast as a head.
 IS_SMALL_BODY = "is_small_body"
 KIBIBYTE = 1024
 MEBIBYTE = 1024**2
-# Bytes of the first line beside its target, and of each header beside its name and value.
+# Bytes of the request line besides its target, and of a header besides its name and value.
 _FIRST_LINE_BYTES = len("POST  HTTP/1.1\r\n")
 _HEADER_BYTES = len(": \r\n")
-# A chunk of one byte takes five more; nobody needs extensions of chunks.
+# Bytes of framing per byte of a chunked body; chunk extensions are not needed.
 _BESIDE_EACH_BYTE = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionLimits:
-    """Limits of each connection, and of the bodies that all of them receive at once.
+    """Limits of each connection, and of all bodies in transfer.
 
     Parameters
     ----------
     max_header_bytes, max_headers : int
-        Bytes of the request line and the headers together; number of headers.
+        Bytes of the request line and all headers; number of headers.
     header_seconds : float
-        From the first byte of a request, or the start of a connection, to the end of the headers.
+        Time from the first byte, or the start of the connection, to the end of the headers.
     window_seconds, min_bytes_per_second
-        In each window of this length the body of a prediction has to come at this rate, or to its
-        end.
+        In each window of this length the body of a prediction must arrive at this rate, or end.
     hot_body_seconds : float
-        From the first byte of a prediction to the end of its body, at whatever rate.
+        Time from the first byte of a prediction to the end of its body.
     upload_bytes_per_second : int
-        The rate of any other body in each window, while the service reads it.
+        Minimum rate of any other body in each window, while the service reads it.
     stall_seconds : float
-        How long a client may read nothing of an answer.
+        Time for which a client may stop reading a response.
     max_connections : int
-        Number of connections; beyond it those that wait the longest are closed.
+        Number of connections; beyond it the longest idle ones are closed.
     max_receiving_bytes : int
-        Bytes of predictions that are being received, over all connections.
+        Bytes of prediction bodies in transfer, over all connections.
     keep_alive_seconds : float
-        How long a connection may be idle between two requests.
+        Maximum idle time between two requests.
     """
 
     max_header_bytes: int = 64 * KIBIBYTE
@@ -63,7 +62,7 @@ class ConnectionLimits:
     max_connections: int = 4096
 
     def check_head(self, target: bytes, headers: Headers) -> None:
-        """Check the size of a whole head.
+        """Check the size of a complete head.
 
         Raises
         ------
@@ -75,35 +74,35 @@ class ConnectionLimits:
         if size > self.max_header_bytes:
             raise self.head_too_large()
         if len(headers) > self.max_headers:
-            raise HeadersTooLarge.at("headers", f"expected at most {self.max_headers} of them")
+            raise HeadersTooLarge.at("headers", f"expected at most {self.max_headers} headers")
 
     def is_exceeded(self, *, beside_body: int, body: int) -> bool:
-        """Tell whether an unfinished request has too many bytes that are not of its body."""
+        """Tell whether an incomplete request has too many bytes besides its body."""
         return beside_body > self.max_header_bytes + _BESIDE_EACH_BYTE * body
 
     def head_too_large(self) -> HeadersTooLarge:
-        """Return the failure of a head with too many bytes."""
+        """Return the error for a head with too many bytes."""
         return HeadersTooLarge.at(
             "headers", f"expected at most {self.max_header_bytes} bytes with the request line"
         )
 
 
 class BodyBudget:
-    """Counts the bytes of predictions that are being received."""
+    """Counts the bytes of prediction bodies in transfer."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self.taken = 0
 
     def take(self, n_bytes: int, share: QueueShare | None = None) -> None:
-        """Count bytes that are to come or have come.
+        """Count expected or received bytes.
 
         A tenant may take at most as much as it leaves free for others.
 
         Raises
         ------
         TooManyRequests
-            If that is more than there may be at once; nothing is counted then.
+            If that would exceed the limit; nothing is counted then.
         """
         if self.taken + n_bytes > self._max_bytes:
             raise TooManyRequests(
@@ -113,26 +112,26 @@ class BodyBudget:
         if share is not None:
             if share.receiving and share.receiving + n_bytes > self._max_bytes - self.taken:
                 raise QueueShareTaken(
-                    f"{share.receiving} bytes of rows are being received for this tenant, and the "
-                    "rest of the room is for others; try again, or send fewer rows at a time"
+                    f"{share.receiving} bytes of this tenant's rows are being received, and the "
+                    "rest is reserved for others. Retry later, or send smaller requests."
                 )
             share.receiving += n_bytes
         self.taken += n_bytes
 
     def give_back(self, n_bytes: int, share: QueueShare | None = None) -> None:
-        """Forget bytes that were counted."""
+        """Release counted bytes."""
         self.taken -= n_bytes
         if share is not None:
             share.receiving -= n_bytes
 
 
-# No connection is closed sooner: the service may not have read its request yet.
+# No younger connection is closed: its request may not have been read yet.
 GRACE_SECONDS = 0.02
 # Idle time counts fourfold until a connection has sent its first request. Closing such connections
 # first in every case would let a flood of one-request clients push out new clients.
 UNASKED = 4.0
-# This share is closed together, so that a full server does not look at all of them for each that
-# comes.
+# This share is closed at once, so that a full server does not search all connections for each new
+# one.
 SHARE = 16
 TOLD_EVERY_SECONDS = 10.0
 
@@ -140,27 +139,27 @@ log = structlog.get_logger(__name__)
 
 
 class Held(Protocol):
-    """A connection, as eviction looks at it."""
+    """A connection that may be evicted."""
 
     def waits_since(self) -> float | None:
-        """Return when it began to wait; None while a request is received or answered."""
+        """Return the start of its idle time; None while a request is received or answered."""
 
     def has_asked(self) -> bool:
-        """Tell whether it has had an answer."""
+        """Tell whether it has got a response."""
 
     def leave(self) -> None:
-        """End it."""
+        """Close it."""
 
 
 class Connections(Sized, Iterable[object], Protocol):
-    """All that are held."""
+    """All open connections."""
 
 
 class IdleEviction:
-    """Keeps the number of connections at ``most``.
+    """Limits the number of connections to ``most``.
 
-    It closes those that wait the longest: between two requests or, which counts four times, before
-    the end of the first one's headers. A connection whose request is received or answered stays.
+    It closes the longest idle ones. The wait for the first request counts fourfold. A connection
+    with a request in progress stays.
     """
 
     def __init__(self, most: int) -> None:
@@ -168,7 +167,7 @@ class IdleEviction:
         self._told = -TOLD_EVERY_SECONDS
 
     def make_room(self, connections: Connections, now: float) -> bool:
-        """Tell whether the newest of these may stay, after closing others if need be."""
+        """Close idle connections if there are too many; tell whether the newest may stay."""
         if len(connections) <= self.most:
             return True
         left = self._close_longest_idle(connections, now)

@@ -14,7 +14,7 @@ from service.jobs.acceptance import CallContext
 from service.workspace import Workspace
 
 
-# Asynchronous, although they await nothing: FastAPI runs others in a thread each.
+# They are asynchronous because FastAPI runs synchronous ones in a thread each.
 async def _workspace(request: Request) -> Workspace:
     workspace: Workspace = request.app.state.workspace
     return workspace
@@ -60,4 +60,4 @@ TenantDep = Annotated[uuid.UUID, Depends(_tenant_id)]
 ActDep = Annotated[AuditEvent, Depends(_audit_event)]
 CallDep = Annotated[CallContext, Depends(_call)]
 CalibrationRef = Annotated[str, Path(description="An id, a name, or `name@version`.")]
-EvaluationName = Annotated[str, Path(description="What the further set is called.")]
+EvaluationName = Annotated[str, Path(description="Name of the further set.")]

@@ -1,4 +1,4 @@
-"""Whether the process is alive, and whether it can do its work."""
+"""Liveness and readiness of the process."""
 
 import uuid
 from http import HTTPStatus
@@ -16,19 +16,19 @@ from service.workspace import Workspace
 
 
 def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[str, str]]:
-    """Check all that the service needs; return the verdict and each finding.
+    """Check everything that the service needs; return the verdict and the result of each check.
 
-    A process that is stopping answers what it gets, and asks to be sent no more.
+    A stopping process is never ready, so that new requests go to another one.
     """
     if is_stopping:
-        return False, {"process": "stopping; another one is to be asked"}
+        return False, {"process": "stopping; use another one"}
     checks: dict[str, str] = {}
     try:
         current = is_current(workspace.database)
         checks["database"] = "ok"
         checks["schema"] = "ok" if current else "out of date: run `howsure db upgrade`"
     except SQLAlchemyError as error:
-        checks["database"] = f"does not answer ({type(error).__name__})"
+        checks["database"] = f"does not respond ({type(error).__name__})"
         checks["schema"] = "unknown"
     checks["artifacts"] = _artifacts(workspace)
     ready = all(found == "ok" for found in checks.values())
@@ -43,7 +43,7 @@ def readiness(workspace: Workspace, *, is_stopping: bool) -> tuple[bool, dict[st
 
 
 def _sandbox(workspace: Workspace) -> tuple[bool, str]:
-    """Say whether ONNX models run, and how their processes are locked in."""
+    """Return whether ONNX models can run, and the level of their sandbox."""
     sandbox = find_sandbox()
     if not sandbox.missing:
         return True, sandbox.level
@@ -54,7 +54,7 @@ def _sandbox(workspace: Workspace) -> tuple[bool, str]:
 
 
 def _artifacts(workspace: Workspace) -> str:
-    """Store, read and delete a few bytes: a full or read-only disk shows in nothing less."""
+    """Store, read and delete a few bytes; nothing less detects a full or read-only disk."""
     key = f"calibrations/{uuid.uuid4()}/readiness"
     try:
         stored = workspace.artifacts.put_bytes(key, b"ready")
@@ -71,21 +71,21 @@ router = APIRouter(tags=["health"])
 
 
 class Health(BaseModel):
-    """The process answers."""
+    """The process responds."""
 
     status: str = Field(examples=["alive"], description="Always `alive`.")
     sandbox: Level = Field(
-        description="Whether the processes of ONNX models are locked in: `full` or `none`."
+        description="Sandbox of the processes that run ONNX models: `full` or `none`."
     )
     sandbox_missing: list[str] = Field(
-        examples=[[]], description="What the kernel lacks for it: `Landlock`, `seccomp`."
+        examples=[[]], description="Missing kernel features: `Landlock`, `seccomp`."
     )
 
 
 class Readiness(BaseModel):
-    """What the service needs, and whether each works."""
+    """The checks of the service and their results."""
 
-    ready: bool = Field(description="Whether all of it works.")
+    ready: bool = Field(description="Whether all checks succeed.")
     checks: dict[str, str] = Field(
         examples=[
             {
@@ -96,13 +96,13 @@ class Readiness(BaseModel):
                 "device": "cpu",
             }
         ],
-        description="What was found of each; `sandbox` and `device` are those of models.",
+        description="Result of each check; `sandbox` and `device` are those of models.",
     )
 
 
 @router.get("/healthz", summary="Is the process alive?")
 async def get_health() -> Health:
-    """Answer as soon as the process can answer anything."""
+    """Respond as soon as the process can respond at all."""
     sandbox = find_sandbox()
     return Health(status="alive", sandbox=sandbox.level, sandbox_missing=list(sandbox.missing))
 

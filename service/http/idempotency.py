@@ -17,7 +17,7 @@ from service.workspace import Workspace
 
 @dataclass(frozen=True)
 class Started:
-    """The calibration of a request, and whether an earlier one of the same key has made it."""
+    """The calibration of a request, and whether an earlier request with the same key made it."""
 
     calibration_id: uuid.UUID
     replayed: bool
@@ -29,15 +29,15 @@ def run_idempotent(
     request: KeyedRequest | None,
     start: Callable[[], uuid.UUID],
 ) -> Started:
-    """Return what the request has made before, or let ``start`` make it.
+    """Return the calibration of an earlier request with the same key, or call ``start``.
 
-    ``start`` keeps the key in the transaction that makes the calibration, so that of several at
-    once one makes it, and the others undo what they did and find it.
+    ``start`` stores the key in the transaction that adds the calibration. Of several simultaneous
+    requests one succeeds; the others roll back and find its calibration.
 
     Raises
     ------
     InvalidInput
-        If the key came with another request before.
+        If the key was used for a different request.
     """
     if request is None:
         return Started(start(), replayed=False)
@@ -49,13 +49,13 @@ def run_idempotent(
         try:
             return Started(start(), replayed=False)
         except KeyTaken:
-            # It is found now, unless it was deleted at once.
+            # It can be found now, unless it was deleted at once.
             continue
 
 
 MAX_CHARACTERS = 255
 REPLAYED_HEADER = "Idempotency-Replayed"
-# A string of structured fields (RFC 9651): printable ASCII, `"` and `\` escaped.
+# A string as in RFC 9651: printable ASCII with `"` and `\` escaped.
 _QUOTED = re.compile(r'"((?:[\x20\x21\x23-\x5b\x5d-\x7e]|\\["\\])*)"')
 _KEY = re.compile(rf"[\x20-\x7e]{{1,{MAX_CHARACTERS}}}")
 
@@ -63,22 +63,22 @@ IDEMPOTENCY_KEY_HEADER: dict[str, Any] = {
     "name": HEADER,
     "in": "header",
     "required": False,
-    "description": "Of the client's choice, new for each request, in quotes or bare: 1 to "
-    f"{MAX_CHARACTERS} printable ASCII characters. A repeat with the same key is answered with "
-    f"the calibration that the first has made, and `{REPLAYED_HEADER}: true`; with another "
-    "content it is answered 422. A key lives as long as its calibration.",
+    "description": "Chosen by the client for each request, in quotes or bare: 1 to "
+    f"{MAX_CHARACTERS} printable ASCII characters. A repeated request gets the calibration of the "
+    f"first one, with `{REPLAYED_HEADER}: true`; a request with other content gets 422. A key is "
+    "kept as long as its calibration.",
     "schema": {"type": "string"},
     "example": '"8e03978e-40d5-43e8-bc93-6894a57f9324"',
 }
 
 
 def idempotency_key(request: Request) -> str | None:
-    """Return the key that the client gave, if it gave one.
+    """Return the idempotency key of a request; None without one.
 
     Raises
     ------
     InvalidInput
-        If it is no string, too long, or there are several.
+        If the key is invalid or repeated.
     """
     given = request.headers.getlist(HEADER)
     if not given:
@@ -101,9 +101,9 @@ def _unquoted(given: str) -> str | None:
 
 
 def keyed_request(key: str | None, request: Request, content: object) -> KeyedRequest | None:
-    """Return the request with a digest of all it asks for, if it has a key.
+    """Return the key with a digest of the request; None without a key.
 
-    ``content`` is what was received, as plain data: digests in the place of files.
+    ``content`` is the body as plain data, with digests instead of files.
     """
     if key is None:
         return None
@@ -112,11 +112,11 @@ def keyed_request(key: str | None, request: Request, content: object) -> KeyedRe
 
 
 def digest_of(body: bytes) -> str:
-    """Return the digest of a body that was received."""
+    """Return the digest of a body."""
     return hashlib.sha256(body).hexdigest()
 
 
 def tell_replayed(response: Response, started: Started) -> None:
-    """Say in the answer whether an earlier request has made what it shows."""
+    """Mark a response that shows the calibration of an earlier request."""
     if started.replayed:
         response.headers[REPLAYED_HEADER] = "true"

@@ -16,29 +16,29 @@ def chosen_format(accept: str | None, offered: Mapping[Format, str]) -> Format:
     Raises
     ------
     NotAcceptable
-        If none of them is.
+        If the header accepts none of them.
     """
-    best: Format | None = None
-    best_quality = 0.0
-    for name, media_type in offered.items():
-        quality = _quality(accept or "*/*", media_type)
-        if quality > best_quality:
-            best, best_quality = name, quality
-    if best is None:
+    ranges = _qualities(accept or "*/*")
+    quality = {name: _quality(ranges, media_type) for name, media_type in offered.items()}
+    best = max(quality, key=quality.__getitem__)
+    if not quality[best]:
         raise NotAcceptable(f"this is offered as {', '.join(offered.values())}")
     return best
 
 
-def _quality(accept: str, media_type: str) -> float:
+def _quality(ranges: Mapping[str, float], media_type: str) -> float:
     """Return the quality of the most specific range that covers the media type."""
-    found = (0, 0.0)
+    covering = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+    return next((ranges[name] for name in covering if name in ranges), 0.0)
+
+
+def _qualities(accept: str) -> dict[str, float]:
+    """Return the quality of each media range of a header."""
+    ranges: dict[str, float] = {}
     for entry in accept.split(","):
-        parts = [part.strip().lower() for part in entry.split(";")]
-        kind = media_type.split("/", maxsplit=1)[0]
-        specificity = {media_type: 3, f"{kind}/*": 2, "*/*": 1}.get(parts[0], 0)
-        if specificity > found[0]:
-            found = (specificity, _weight(parts[1:]))
-    return found[1]
+        name, *parameters = (part.strip().lower() for part in entry.split(";"))
+        ranges.setdefault(name, _weight(parameters))
+    return ranges
 
 
 def _weight(parameters: Sequence[str]) -> float:
@@ -61,9 +61,6 @@ def prefers_html(scope: Scope) -> bool:
     A client that accepts anything, such as `curl`, is not a browser.
     """
     sent = b",".join(value for name, value in scope["headers"] if name == b"accept")
-    qualities: dict[str, float] = {}
-    for entry in sent.decode("latin-1").split(","):
-        kind, *parameters = (part.strip().lower() for part in entry.split(";"))
-        qualities[kind] = _weight(parameters)
+    qualities = _qualities(sent.decode("latin-1"))
     html = qualities.get(HTML, 0.0)
     return html > 0 and all(qualities.get(kind, 0.0) <= html for kind in _PROGRAMS)

@@ -1,4 +1,4 @@
-"""The OpenAPI document: what FastAPI finds, and what it cannot know."""
+"""The OpenAPI document: FastAPI's own, completed with examples, errors and API keys."""
 
 import json
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ ANSWERS = {
 
 
 def add_examples(paths: dict[str, Any]) -> None:
-    """Put the examples where they belong, in place; a job's is that of one that has ended."""
+    """Add the examples to the operations in place; the example of a job is a finished one."""
     for (method, path), name in REQUESTS.items():
         paths[path][method]["requestBody"]["content"][JSON]["example"] = _read(name)
     for (method, path), name in ANSWERS.items():
@@ -47,7 +47,7 @@ def _read(name: str) -> Any:  # noqa: ANN401 - whatever the file holds
 
 
 STATIC = Path(__file__).parent / "static"
-# Swagger UI's pictures are in its style sheet and its program.
+# The pictures of Swagger UI are inside its style sheet and script.
 DOCS_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -73,7 +73,7 @@ PAGE = """\
 
 
 class _Assets(StaticFiles):
-    """Files that browsers may keep for a while."""
+    """Files that browsers may cache for a while."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
         response = await super().get_response(path, scope)
@@ -82,25 +82,25 @@ class _Assets(StaticFiles):
 
 
 def add_documentation_page(app: FastAPI) -> None:
-    """Serve Swagger UI from this process; networks of hospitals and factories reach no CDN."""
+    """Serve Swagger UI from this process, because isolated networks cannot reach a CDN."""
     app.mount("/static", _Assets(directory=STATIC), name="static")
 
     @app.get("/docs", include_in_schema=False)
     async def get_docs() -> HTMLResponse:
-        # FastAPI's own page has its program within it, which no strict policy lets run.
+        # FastAPI's own page has an inline script, which a strict policy forbids.
         return HTMLResponse(PAGE, headers={CONTENT_SECURITY.decode(): DOCS_POLICY})
 
 
 SCHEME = "key"
 _REFUSED = {
-    "401": "An API key is asked for, and none that is good was sent.",
+    "401": "The API key is missing or invalid.",
     "403": "The API key lacks the scope.",
-    "429": "Its tenant has used what it may, or too much waits; `Retry-After` says how long.",
+    "429": "A limit of the tenant or of the server is reached; retry after `Retry-After`.",
 }
 
 
 def complete_document(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
-    """Complete the document of ``app``, on first demand."""
+    """Complete the document of ``app`` at its first use."""
     generate = app.openapi
 
     def openapi() -> dict[str, Any]:
@@ -122,7 +122,7 @@ def complete_document(app: FastAPI, schemas: Sequence[dict[str, Any]]) -> None:
 
 
 def _as_it_is(document: dict[str, Any], *, is_open: bool) -> dict[str, Any]:
-    """Return the document as long as there are keys, or, with ``is_open``, none."""
+    """Return the document; with ``is_open`` API keys are optional."""
     if not is_open:
         return document
     paths = {
@@ -138,7 +138,7 @@ def _as_it_is(document: dict[str, Any], *, is_open: bool) -> dict[str, Any]:
 
 
 def _drop_what_never_happens(document: dict[str, Any]) -> None:
-    """Remove FastAPI's own 422, put wherever there is a parameter; ours are problems."""
+    """Remove FastAPI's 422 responses; the service responds with problems instead."""
     for operations in document["paths"].values():
         for operation in operations.values():
             content = operation["responses"].get("422", {}).get("content", {})
@@ -149,7 +149,7 @@ def _drop_what_never_happens(document: dict[str, Any]) -> None:
 
 
 def _ask_for_keys(document: dict[str, Any]) -> None:
-    """Say which operations ask for a key, where there are keys, and for which scope."""
+    """Add the required scopes to the operations that need an API key."""
     document["components"]["securitySchemes"] = {
         SCHEME: {"type": "http", "scheme": "bearer", "description": "An API key, `cal_…`."}
     }

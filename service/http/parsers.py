@@ -1,4 +1,4 @@
-"""Parsing of requests by httptools, and the rules that every request head must keep."""
+"""Parsing of requests by httptools, and rules for request heads."""
 
 from typing import Protocol
 
@@ -11,13 +11,13 @@ VERSIONS = ("1.0", "1.1")
 
 
 def check_framing(version: str, headers: Headers) -> None:
-    """Refuse a head that another server may read otherwise; the parser has refused most of them.
+    """Refuse a head that another server may interpret differently, beyond the parser's own checks.
 
     Raises
     ------
     MalformedRequest
-        If it is of another version than HTTP/1.0 and 1.1, which asks for one ``Host``; or if its
-        body comes otherwise than with a length or, in HTTP/1.1, in chunks.
+        If the version is not HTTP/1.0 or 1.1, ``Host`` is missing in 1.1 or repeated, or the body
+        has neither a length nor, in 1.1, chunks.
     """
     if version not in VERSIONS:
         raise MalformedRequest.at("request", "expected HTTP/1.1 or HTTP/1.0")
@@ -28,7 +28,7 @@ def check_framing(version: str, headers: Headers) -> None:
         elif name == b"transfer-encoding" and (
             version != "1.1" or value.strip().lower() != b"chunked"
         ):
-            raise MalformedRequest.at("Transfer-Encoding", "expected chunked alone, of HTTP/1.1")
+            raise MalformedRequest.at("Transfer-Encoding", "expected only chunked, in HTTP/1.1")
     if n_hosts > 1 or (not n_hosts and version == "1.1"):
         raise MalformedRequest.at("Host", "expected this header once")
 
@@ -39,15 +39,15 @@ def expects_continue(headers: Headers) -> bool:
 
 
 def may_be_remembered(headers: Headers) -> bool:
-    """Tell whether equal headers of the next request need no new check."""
+    """Tell whether the next request with equal headers needs no new check."""
     return not any(name in (b"expect", b"transfer-encoding") for name, _ in headers)
 
 
 class Callbacks(Protocol):
-    """What a parser calls."""
+    """The callbacks of a parser."""
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a request."""
 
     def on_url(self, url: bytes) -> None:
         """Take a piece of the target."""
@@ -68,7 +68,7 @@ class Callbacks(Protocol):
 def request_parser(callbacks: Callbacks) -> httptools.HttpRequestParser:
     """Return a parser that expects a request."""
     parser = httptools.HttpRequestParser(callbacks)
-    # Bytes behind a request with `Connection: close` must not cost it its answer.
+    # Bytes after a request with `Connection: close` must not prevent its response.
     parser.set_dangerous_leniencies(lenient_data_after_close=True)
     return parser
 
@@ -76,7 +76,7 @@ def request_parser(callbacks: Callbacks) -> httptools.HttpRequestParser:
 def resumed_parser(callbacks: Callbacks, framing: Headers) -> httptools.HttpRequestParser:
     """Return a parser that expects a body with this length or transfer encoding.
 
-    It calls `on_message_complete` at once where there is no body; then it reads requests.
+    Without a body it calls `on_message_complete` at once. Then it reads requests.
     """
     parser = request_parser(_Resumed(callbacks))
     lines = b"".join(b"%b: %b\r\n" % pair for pair in framing)
@@ -85,7 +85,7 @@ def resumed_parser(callbacks: Callbacks, framing: Headers) -> httptools.HttpRequ
 
 
 class _Resumed:
-    """Passes everything on but the first head."""
+    """Passes on everything except the first head."""
 
     def __init__(self, callbacks: Callbacks) -> None:
         self._callbacks = callbacks

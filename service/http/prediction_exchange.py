@@ -15,12 +15,11 @@ Headers: TypeAlias = Sequence[tuple[bytes, bytes]]
 
 
 class RequestHead(msgspec.Struct, eq=False):
-    """The head of a POST to one of the routes of `routes.py`; equal requests may share it.
+    """The head of a POST to a prediction route; equal requests may share it.
 
-    ``route`` is the path as it is declared, ``parameters`` holds the values of its braces,
-    percent-decoded. Names of headers are lower case; ``Content-Length`` and ``X-Request-Id`` are
-    left out. ``target`` is the path and query as they came. ``memo`` is for the handler: what it
-    found out about this head. ``peer`` is the client's address, empty where there is none.
+    ``route`` is the path template and ``parameters`` holds its percent-decoded values. Header names
+    are lower case; ``Content-Length`` and ``X-Request-Id`` are omitted. ``target`` is the received
+    path and query. ``memo`` is a cache for the handler. ``peer`` is the client's address, or empty.
     """
 
     route: str
@@ -33,9 +32,9 @@ class RequestHead(msgspec.Struct, eq=False):
 
 
 class HttpResponse(msgspec.Struct, eq=False):
-    """An answer; ``headers`` are all but those that every answer has.
+    """A response; ``headers`` excludes those that every response has.
 
-    Where ``request_id`` is empty the request is given one.
+    If ``request_id`` is empty, a new id is assigned.
     """
 
     status: int
@@ -45,10 +44,9 @@ class HttpResponse(msgspec.Struct, eq=False):
 
 
 class ReceivedRequest(msgspec.Struct, eq=False):
-    """A head and its body; ``arrived`` is the time of the event loop at the first line.
+    """A head and its body; ``arrived`` is the event loop's time at the first line.
 
-    ``request_id`` is the client's name for the request, empty if it gave none. Whoever receives
-    the request makes a class of it that passes the answer on.
+    ``request_id`` is the client's id of the request, or empty. Subclasses pass the response on.
     """
 
     head: RequestHead
@@ -72,7 +70,7 @@ class PredictionHandler(Protocol):
         """Longest body that is received."""
 
     def authenticate(self, head: RequestHead) -> TenantLimiter:
-        """Find out who asks, before more of a body is received; return what the tenant uses.
+        """Authenticate the caller before more of the body is received; return the tenant's limiter.
 
         Raises
         ------
@@ -83,17 +81,17 @@ class PredictionHandler(Protocol):
     def begin(self, request: ReceivedRequest) -> GiveUp:
         """Answer a request by calling its ``reply`` once, perhaps before this returns.
 
-        Calling what is returned says that the client left: nothing is replied from then on, and
-        work that has not begun is dropped. After the reply it does nothing.
+        The returned function tells that the client has left: there is no reply then, and work that
+        has not begun is dropped. After the reply it does nothing.
         """
 
     def refuse(
         self, head: RequestHead, error: Exception, *, arrived: float, request_id: bytes
     ) -> HttpResponse:
-        """Return the answer to a request that failed, and count it."""
+        """Return the response to a failed request, and count it."""
 
     def client_disconnected(self, head: RequestHead, *, arrived: float, request_id: bytes) -> None:
-        """Count a request whose client left before it was received whole."""
+        """Count a request whose client left before its end."""
 
 
 PREDICT = "/predict"
@@ -102,12 +100,12 @@ INFER_VERSION = "/v2/models/{model_name}/versions/{model_version}/infer"
 
 _MODELS = "/v2/models/"
 _INFER = "/infer"
-# Longer targets are worked out anew each time, so that what is remembered stays small.
+# Longer targets are not cached, which bounds the size of the cache.
 _REMEMBERED_LENGTH = 512
 
 
 class HotRoute(NamedTuple):
-    """A route as it is declared, and what the path has in the place of its braces."""
+    """A path template and the values of its parameters."""
 
     route: str
     parameters: Mapping[str, str]
@@ -116,16 +114,12 @@ class HotRoute(NamedTuple):
 _PREDICT = HotRoute(PREDICT, MappingProxyType({}))
 
 
-def hot_route(method: str, path: str, *, root_path: str = "") -> HotRoute | None:
-    """Return the hot route of a decoded path, such as ASGI has it, if it is one.
+def hot_route(path: str) -> HotRoute | None:
+    """Return the prediction route of a decoded path, if it is one.
 
-    A name has no slash, not even an encoded one, as in all other routes: the path is decoded before
-    it is taken apart. A trailing slash makes another path.
+    The path is decoded before it is split, so a name contains no slash, not even an encoded one. A
+    path with a trailing slash is another path.
     """
-    if method != "POST":
-        return None
-    if root_path and path.startswith(f"{root_path}/"):
-        path = path[len(root_path) :]
     if path == PREDICT:
         return _PREDICT
     if not (path.startswith(_MODELS) and path.endswith(_INFER)):
@@ -140,7 +134,7 @@ def hot_route(method: str, path: str, *, root_path: str = "") -> HotRoute | None
 
 
 def hot_target(target: bytes) -> HotRoute | None:
-    """Return the same for what stands behind POST in the first line of a request."""
+    """Return the prediction route of the target of a POST request, if it is one."""
     path, _, _ = target.partition(b"?")
     if len(path) <= _REMEMBERED_LENGTH:
         return _remembered(path)
@@ -148,7 +142,7 @@ def hot_target(target: bytes) -> HotRoute | None:
 
 
 def prediction_head(target: bytes, headers: Headers, *, peer: str) -> RequestHead | None:
-    """Return the head of a POST to one of the routes, None if it is to another."""
+    """Return the head of a POST to a prediction route; None for other routes."""
     found = hot_target(target)
     if found is None:
         return None
@@ -158,7 +152,7 @@ def prediction_head(target: bytes, headers: Headers, *, peer: str) -> RequestHea
 
 
 def query_of(target: bytes) -> bytes:
-    """Return the query of a target that is hot."""
+    """Return the query of a target."""
     return target.partition(b"#")[0].partition(b"?")[2]
 
 
@@ -168,8 +162,8 @@ def _of_raw_path(path: bytes) -> HotRoute | None:
             path = httptools.parse_url(path).path or b""
         except httptools.HttpParserInvalidURLError:
             return None
-    # Paths with other bytes than ASCII are refused further on.
-    return hot_route("POST", unquote(path.decode("ascii"))) if path.isascii() else None
+    # Paths with non-ASCII bytes are refused later.
+    return hot_route(unquote(path.decode("ascii"))) if path.isascii() else None
 
 
 _remembered = lru_cache(maxsize=1024)(_of_raw_path)

@@ -1,4 +1,4 @@
-"""The failures that the OpenAPI document promises, one entry a status."""
+"""Errors as HTTP responses, and their entries in the OpenAPI document."""
 
 from http import HTTPStatus
 from typing import Any
@@ -33,7 +33,7 @@ POLICY, REMAINING = "ratelimit-policy", "ratelimit"
 
 
 def quota_headers(error: Exception) -> dict[str, str]:
-    """Return the headers of a failure; none where no quota is used up."""
+    """Return the rate limit headers of an error; none unless a quota is used up."""
     if not isinstance(error, TooManyRequests) or error.quota is None:
         return {}
     quota, name = error.quota, f'"{error.quota.name}"'
@@ -44,21 +44,21 @@ def quota_headers(error: Exception) -> dict[str, str]:
 
 
 def _amount(quota: Quota) -> str:
-    # What is counted at a time and not in a time has no window.
+    # A limit on concurrent jobs has no window.
     unit = f"w={quota.seconds}" if quota.seconds else 'qu="concurrent-requests"'
     return f"q={quota.amount};{unit}"
 
 
 MEDIA_TYPE = "application/problem+json"
 CHALLENGE = 'Bearer realm="howsure"'
-# Of the Open Inference Protocol.
+# Path prefix of the Open Inference Protocol.
 PREFIX = "/v2"
-# The protocol knows fewer statuses; a model that is not ready is unavailable.
+# The protocol has fewer statuses. A model that is not ready is unavailable.
 OIP_STATUS = {
     HTTPStatus.UNPROCESSABLE_ENTITY: HTTPStatus.BAD_REQUEST,
     HTTPStatus.CONFLICT: HTTPStatus.SERVICE_UNAVAILABLE,
 }
-# Where a scope's state holds the name of its failure: ``request.state.failure``.
+# Key of the failure's name in a scope's state.
 FAILURE = "failure"
 RETRY_AFTER_SECONDS = 5
 WORTH_RETRYING = frozenset(
@@ -94,10 +94,10 @@ log = structlog.get_logger(__name__)
 
 
 class ProblemDetail(BaseModel):
-    """One broken rule and where it is."""
+    """One broken rule and its location."""
 
     location: str = Field(
-        examples=["calibration.labels[17]"], description="Part, array, row or field at fault."
+        examples=["calibration.labels[17]"], description="The invalid part, array, row or field."
     )
     message: str = Field(
         examples=["expected an integer from 0 to 9, got 10"], description="What was expected."
@@ -105,23 +105,23 @@ class ProblemDetail(BaseModel):
     rule: ModelRule | None = Field(
         None,
         examples=["too-many-nodes"],
-        description="Which rule for ONNX models it is, if it is one: stable, for programs.",
+        description="Stable name of the rule, for rules of ONNX models.",
     )
 
 
 class Problem(BaseModel):
-    """What every failed request is answered with."""
+    """The body of every failed request."""
 
     type: str = Field(
-        examples=["urn:howsure:problem:invalid-dataset"], description="Stable; for programs."
+        examples=["urn:howsure:problem:invalid-dataset"], description="Stable name, for programs."
     )
-    title: str = Field(examples=["Invalid dataset"], description="The same for a reader.")
+    title: str = Field(examples=["Invalid dataset"], description="The name for people.")
     status: int = Field(examples=[422], description="The HTTP status.")
-    detail: str = Field(description="What happened, in a sentence.")
-    errors: list[ProblemDetail] = Field([], description="Each broken rule, if it was one.")
+    detail: str = Field(description="The error in a sentence.")
+    errors: list[ProblemDetail] = Field([], description="The broken rules, if any.")
     request_id: str = Field(
         examples=["6f1c0a9b7d2e0000002a"],
-        description="What the request is called, as in `X-Request-Id` and in the log.",
+        description="Id of the request, as in `X-Request-Id` and in the log.",
     )
 
 
@@ -134,20 +134,20 @@ def status_of(error: ServiceError) -> HTTPStatus:
 
 
 def is_of_protocol(path: str) -> bool:
-    """Tell whether a path is of the Open Inference Protocol, which has failures of its own."""
+    """Tell whether a path belongs to the Open Inference Protocol, which has its own errors."""
     return path == PREFIX or path.startswith(f"{PREFIX}/")
 
 
 def problem_response(path: str, error: Exception, request_id: bytes = b"") -> HttpResponse:
-    """Render a failure: below ``/v2`` as the protocol has it, elsewhere as a problem.
+    """Render an error: below ``/v2`` in the protocol's format, elsewhere as a problem.
 
     Parameters
     ----------
     path : str
-        As far as it is known; the query may follow.
+        As far as it is known; a query may follow.
     error : Exception
     request_id : bytes
-        Empty where the request has none yet.
+        Empty if the request has none yet.
     """
     request_id = request_id or new_id()
     status, found = _status_and_problem(error)
@@ -164,12 +164,12 @@ def problem_response(path: str, error: Exception, request_id: bytes = b"") -> Ht
 
 
 def failure_of(error: Exception) -> str:
-    """Return the stable name of a failure, for the metrics and the log."""
+    """Return the stable name of an error, for metrics and log."""
     return str(_status_and_problem(error)[1]["type"]).rpartition(":")[2]
 
 
 def problem_on_page(scope: Scope, error: Exception) -> tuple[int, dict[str, object]]:
-    """Return the status and the problem of an error that a page shows among other things."""
+    """Return status and problem of an error that a page shows beside other content."""
     status, found = _status_and_problem(error)
     state = scope.setdefault("state", {})
     state[FAILURE] = failure_of(error)
@@ -177,7 +177,7 @@ def problem_on_page(scope: Scope, error: Exception) -> tuple[int, dict[str, obje
 
 
 def error_response(scope: Scope, error: Exception) -> Response:
-    """Return the failure of a request to an ASGI app, and let the metrics know which it is."""
+    """Return the response to an error in an ASGI app, and name the error for the metrics."""
     state = scope.setdefault("state", {})
     state[FAILURE] = failure_of(error)
     path: str = scope["path"].removeprefix(scope.get("root_path", ""))
@@ -188,7 +188,7 @@ def error_response(scope: Scope, error: Exception) -> Response:
 
 
 def install(app: FastAPI) -> None:
-    """Answer every failure of ``app`` with a problem."""
+    """Respond to every error of ``app`` with a problem."""
     for kind in (ServiceError, RequestValidationError, HTTPException):
         app.add_exception_handler(kind, _failed)
     app.add_exception_handler(OperationalError, _database_unavailable)
@@ -207,7 +207,7 @@ def _status_and_problem(error: Exception) -> tuple[HTTPStatus, dict[str, object]
             code = status.phrase.lower().replace(" ", "-")
             return status, problem(code, status.phrase, str(error.detail))
         case OperationalError():
-            sentence = "The database does not answer; try again."
+            sentence = "The database does not respond. Retry later."
             found = problem("database-unavailable", "Database unavailable", sentence)
             return HTTPStatus.SERVICE_UNAVAILABLE, found
     return HTTPStatus.INTERNAL_SERVER_ERROR, problem_of(error)
@@ -236,7 +236,7 @@ def _headers(error: Exception, status: HTTPStatus, path: str) -> list[tuple[byte
     if isinstance(error, errors.MethodNotAllowed):
         more["allow"] = error.allowed
     elif status == HTTPStatus.METHOD_NOT_ALLOWED:
-        # The router names those of the first route alone.
+        # The router names only the methods of the first route.
         more["allow"] = ", ".join(sorted(declared_methods(path)))
     return [(name.encode(), value.encode()) for name, value in more.items()]
 
@@ -253,36 +253,36 @@ async def _database_unavailable(request: Request, error: Exception) -> Response:
 async def _client_left(request: Request, _: Exception) -> Response:
     log.info("client_left", path=request.url.path)
     request.state.failure = "client-left"
-    # Nobody reads it; what the request left on disk is gone by now.
+    # Nobody reads it; the files of the request are already removed.
     return Response(status_code=HTTPStatus.BAD_REQUEST)
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
     log.error("unexpected_error", path=request.url.path, exc_info=error)
     response = error_response(request.scope, error)
-    response.headers["Connection"] = "close"  # which the server does where it sees an exception
+    response.headers["Connection"] = "close"  # as servers do after an exception
     return response
 
 
 _MEANING = {
     400: "The request cannot be read.",
-    404: "There is no such thing.",
-    406: "It is offered in none of the formats that `Accept` names.",
-    408: "The body came too slowly.",
-    409: "Something is not in a state that allows this.",
-    413: "Something is above its limit.",
-    415: "The media type or file format is not read here.",
-    422: "Something breaks a rule; `errors` says where and which.",
-    429: "More waits than may; try again after `Retry-After` seconds.",
-    503: "Not now; try again after `Retry-After` seconds.",
-    504: "The request took longer than its time, or the ONNX model than it may.",
-    507: "No space is left.",
+    404: "The object does not exist.",
+    406: "No format in `Accept` is offered.",
+    408: "The body arrived too slowly.",
+    409: "The state of the object does not allow this.",
+    413: "A size is above its limit.",
+    415: "The media type or file format is not supported.",
+    422: "A rule is broken; `errors` says which one and where.",
+    429: "A limit is reached; retry after `Retry-After` seconds.",
+    503: "Unavailable; retry after `Retry-After` seconds.",
+    504: "The request or the ONNX model took too long.",
+    507: "The storage is full.",
 }
 _OF_PROTOCOL = {
     400: "The request breaks a rule.",
     404: "There is no such model or version.",
-    415: "The body is encoded otherwise than by gzip or deflate.",
-    503: "Not now; or the calibration has not succeeded.",
+    415: "The encoding of the body is neither gzip nor deflate.",
+    503: "Unavailable, or the calibration has not succeeded.",
 }
 
 
@@ -294,7 +294,7 @@ def _entry(status: int) -> dict[str, Any]:
 
 
 def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """Return the entries of a route that can fail in these ways; 503 is always one of them."""
+    """Return the entries for errors of a route; 503 is always included."""
     return {status: _entry(status) for status in sorted({*statuses, 503})}
 
 

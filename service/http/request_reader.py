@@ -1,4 +1,4 @@
-"""What a connection receives: httptools decides where each request begins and ends."""
+"""Reading of requests; httptools decides where each one begins and ends."""
 
 from typing import TYPE_CHECKING
 
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from service.http.connection import Connection
 
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
-# Of the headers that are not compared with those of the last head; others are checked anew.
+# Longer values of the headers that are not compared with the last head are checked again.
 SHORT_BYTES = 128
 
 
 class Prediction(ReceivedRequest, eq=False):
-    """A prediction that was received whole; it passes its answer to its connection, once."""
+    """A complete prediction request; it passes its response to its connection, once."""
 
     connection: "Connection | None"
     keep_alive: bool
     give_up: GiveUp | None = None
 
     def reply(self, answer: HttpResponse) -> None:
-        """Pass the answer on, unless there was one or the client has left."""
+        """Pass the response on, unless there was one or the client has left."""
         connection = self.connection
         if connection is not None:
             self.connection = self.give_up = None
@@ -50,10 +50,10 @@ class Prediction(ReceivedRequest, eq=False):
 
 
 class RequestReader:
-    """Parses what a connection receives, and puts requests in its queue.
+    """Parses received bytes and puts requests into the connection's queue.
 
-    A prediction is put there when it is whole, a request for the app at the end of its head. Only
-    the meaning of the last prediction's head is remembered, never bytes.
+    A prediction is queued when it is complete, a request for the app at the end of its head. Only
+    the parsed head of the last prediction is remembered, never its bytes.
     """
 
     def __init__(self, connection: "Connection") -> None:
@@ -62,39 +62,39 @@ class RequestReader:
         self.handler = connection.handler
         self.max_body_bytes = connection.context.max_body_bytes
         self.parser = request_parser(self)
-        # The request being received: its head; then the head of a prediction, or the cycle of the
-        # app, until its body ends.
+        # The request in progress: in its head, or with the head of a prediction or the cycle of the
+        # app until its body ends.
         self.is_in_head = False
         self.head: RequestHead | None = None
         self.cycle: RequestResponseCycle | None = None
-        # The head of the last prediction, with what it was found to mean.
+        # The parsed head of the last prediction.
         self.known: RequestHead | None = None
         self.url = self.length = self.request_id = b""
         self.headers: list[tuple[bytes, bytes]] = []
         self.keep_alive = self.expects = self.is_upgrade = False
         self.body: bytes | bytearray = b""
-        # Bytes since the last head or request ended, and those that are of a body.
+        # Bytes since the end of the last head or request, and bytes of the body among them.
         self.n_received = self.n_body = 0
-        self.seen_body = 0  # of the body, when the connection was looked at last
-        # Bytes charged to the budget, and to whom.
+        self.seen_body = 0  # bytes of the body at the last check of its rate
+        # Bytes charged to the budget, and the tenant's limiter.
         self.charged = 0
         self.meter: TenantLimiter | None = None
-        # When the request began.
+        # Start of the request.
         self.arrived = self.loop.time()
 
     def on_message_begin(self) -> None:
-        """Begin a request."""
+        """Start a request."""
         self.is_in_head = True
         self.arrived = self.connection.since = self.loop.time()
         self.url = self.length = self.request_id = b""
         self.headers = []
 
     def on_url(self, url: bytes) -> None:
-        """Keep the target, which may come in pieces."""
+        """Append a piece of the target."""
         self.url += url
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header, but not a trailer; what differs from request to request is set apart."""
+        """Keep a header but no trailer; headers that vary between requests are kept apart."""
         if not self.is_in_head:
             return
         name = name.lower()
@@ -106,7 +106,7 @@ class RequestReader:
             self.headers.append((name, value))
 
     def on_headers_complete(self) -> None:
-        """Find out whether this is a prediction: as the last one was, or by a look at the head."""
+        """Recognise a head equal to that of the last prediction, or interpret a new one."""
         parser, known = self.parser, self.known
         self.keep_alive = parser.should_keep_alive()
         if (
@@ -129,7 +129,7 @@ class RequestReader:
             self._refuse_body()
 
     def on_body(self, body: bytes) -> None:
-        """Keep what came, or hand it to the app."""
+        """Keep a piece of the body, or pass it to the app."""
         self.n_body += len(body)
         cycle = self.cycle
         if cycle is None:
@@ -137,7 +137,7 @@ class RequestReader:
                 self.body = body
             else:
                 if isinstance(self.body, bytes):
-                    # A list of chunks would take many times the bytes of chunks that are small.
+                    # A list of small chunks would take many times their size.
                     self.body = bytearray(self.body)
                 self.body += body
             if self.n_body > self.max_body_bytes:
@@ -151,7 +151,7 @@ class RequestReader:
     def on_message_complete(self) -> None:
         """End the request."""
         if self.is_upgrade:
-            return  # httptools ends it at its head; its body is still to come
+            return  # httptools ends it at its head, before its body
         self.n_received = self.n_body = self.seen_body = 0
         if self.head is not None:
             head, self.head = self.head, None
@@ -169,15 +169,15 @@ class RequestReader:
             cycle.message_event.set()
 
     def is_receiving(self) -> bool:
-        """Tell whether a request is half there."""
+        """Tell whether a request is incomplete."""
         return self.is_in_head or self.head is not None or self.cycle is not None
 
     def has_head(self) -> bool:
-        """Tell whether a request is half there whose head is whole."""
+        """Tell whether a request with a complete head is incomplete."""
         return self.head is not None or self.cycle is not None
 
     def feed(self, data: bytes) -> None:
-        """Parse what arrived."""
+        """Parse received bytes."""
         self.n_received += len(data)
         rest: bytes | memoryview = data
         while rest:
@@ -195,10 +195,10 @@ class RequestReader:
             return
 
     def _ignore_upgrade(self) -> None:
-        """Stay with HTTP/1.1: clients offer HTTP/2 with requests like all others.
+        """Ignore the offer of HTTP/2, which some clients add to ordinary requests.
 
-        httptools ends such a request at its head, whatever length it says. Another parser is told
-        the same length, reads the body, and goes on with the requests behind it.
+        httptools ends such a request at its head, whatever its length. Another parser gets the same
+        length, reads the body and continues with later requests.
         """
         self.is_upgrade = False
         framing = [pair for pair in self.headers if pair[0] == b"transfer-encoding"]
@@ -207,7 +207,7 @@ class RequestReader:
         self.parser = resumed_parser(self, framing)
 
     def _interpret_head(self) -> None:
-        """Check a head; see whether it is of a prediction or for the app."""
+        """Check a head, and start a prediction or a cycle of the app."""
         parser, context = self.parser, self.context
         version = parser.get_http_version()
         self.keep_alive = self.keep_alive and version == "1.1"
@@ -230,12 +230,12 @@ class RequestReader:
             self.known = self.head
 
     def _refuse_body(self) -> None:
-        """Refuse a prediction with a body that is too long, to callers who may predict."""
+        """Refuse a body that is too long, after authentication."""
         self._authenticate()
         raise TooLarge.at("body", f"expected at most {self.max_body_bytes} bytes")
 
     def check_unfinished(self) -> None:
-        """Check a request of which more is to come."""
+        """Check an incomplete request."""
         limits, connection = self.context.limits, self.connection
         if limits.is_exceeded(beside_body=self.n_received - self.n_body, body=self.n_body):
             connection.refuse(limits.head_too_large())
@@ -251,14 +251,14 @@ class RequestReader:
                 connection.transport.write(CONTINUE)
 
     def _authenticate(self) -> TenantLimiter:
-        """Find out who asks, once for a body."""
+        """Authenticate the caller, once per body."""
         if self.meter is None:
             assert self.head is not None  # noqa: S101 - only asked for predictions
             self.meter = self.handler.authenticate(self.head)
         return self.meter
 
     def _charge_budget(self) -> None:
-        """Count a body that is not whole yet: all that it claims, or what has come of it."""
+        """Charge an incomplete body: its declared length, or its received bytes."""
         meter = self._authenticate()
         missing = max(int(self.length or 0), len(self.body)) - self.charged
         if missing > 0:
@@ -268,7 +268,7 @@ class RequestReader:
             self.charged += missing
 
     def release_budget(self) -> None:
-        """Count a body no longer: it is whole, or given up."""
+        """Release the charge: the body is complete or abandoned."""
         if self.meter is not None:
             self.context.budget.give_back(self.charged, self.meter.share)
             self.charged, self.meter = 0, None

@@ -1,4 +1,4 @@
-"""One record of each request: its name, the headers of its answer, its count and its log line."""
+"""The record of each request: its id, standard response headers, metrics and log line."""
 
 import time
 from collections.abc import Callable
@@ -16,9 +16,9 @@ from service.metrics.metrics import Metrics
 
 LoggedRequests: TypeAlias = Literal["none", "failures", "all"]
 CLIENT_LEFT = 499
-# In the place of a method or a route that is none.
+# Stands for unknown methods and routes.
 OTHER = "other"
-# Failures are cheap to cause: what fails beyond this is counted, and not written line by line.
+# Failures are cheap to cause. Beyond this rate they are counted but not logged.
 MOST_A_SECOND = 20
 _LEAST = {"none": 1000, "failures": int(HTTPStatus.BAD_REQUEST), "all": 0}
 
@@ -26,12 +26,12 @@ log = structlog.get_logger(__name__)
 
 
 class RequestLog:
-    """Writes who asked what and what became of it: never a path as it came, a header or a body.
+    """Logs requests and their results, without received paths, headers or bodies.
 
     Parameters
     ----------
     which : {"none", "failures", "all"}
-        Failures are answers of 400 and above; of a client that left is told elsewhere.
+        Failures are responses of 400 and above. Clients that left are logged elsewhere.
     """
 
     def __init__(self, which: LoggedRequests) -> None:
@@ -52,7 +52,7 @@ class RequestLog:
         caller: Caller | None,
         failure: str | None,
     ) -> None:
-        """Write it down; ``route`` is the path as it is declared."""
+        """Log a request; ``route`` is the path template."""
         if status < self._least or (self._is_bounded and not self._has_room(status)):
             return
         write = log.warning if status >= HTTPStatus.INTERNAL_SERVER_ERROR else log.info
@@ -80,12 +80,12 @@ class RequestLog:
         return True
 
 
-# Where a scope's state holds the status of a failure that was made a page or a redirect.
+# Key of a scope's state: the status of a failure that was replaced by a page or a redirect.
 STATUS = "status"
 
 
 class RequestRecord:
-    """An ASGI app around all others: it passes everything on and completes the answers."""
+    """The outermost ASGI app: it passes requests on and completes responses."""
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics, request_log: RequestLog) -> None:
         self._app = app
@@ -93,7 +93,7 @@ class RequestRecord:
         self._log = request_log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass one request on and count its answer."""
+        """Pass one request on and count its response."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
@@ -101,7 +101,7 @@ class RequestRecord:
         request_id = (accepted_id(sent[0]) if len(sent) == 1 else b"") or new_id()
         state = scope.setdefault("state", {})
         state[REQUEST_ID] = request_id.decode()
-        # Each request is a task of its own: lines that are written for it say its name.
+        # Each request has its own task, so all its log lines get the id.
         structlog.contextvars.bind_contextvars(request_id=request_id.decode())
         status, started = CLIENT_LEFT, time.perf_counter()
 
@@ -147,7 +147,7 @@ def install(
 ) -> None:
     """Wrap ``app`` in a layer ``inside`` and in a `RequestRecord`.
 
-    Both are outside of the handler of unexpected failures, where FastAPI puts no middleware.
+    Both are outside the handler of unexpected errors, where FastAPI allows no middleware.
     """
     build = app.build_middleware_stack
     app.build_middleware_stack = lambda: RequestRecord(  # type: ignore[method-assign]  # see above
@@ -156,13 +156,13 @@ def install(
 
 
 def _method(scope: Scope) -> str:
-    """Return the method, of those that there are: a caller may send any word."""
+    """Return the method, or `OTHER` for an unknown one: callers may send any word."""
     method = scope["method"]
     return method if method in HTTPMethod.__members__ else OTHER
 
 
 def _route(scope: Scope) -> str:
-    """Return the path as it was declared, so that there are only so many."""
+    """Return the path template, which bounds the number of routes."""
     route = scope.get("route")
     return getattr(route, "path", OTHER)
 

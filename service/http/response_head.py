@@ -12,7 +12,7 @@ from service.http.prediction_exchange import Headers, HttpResponse
 CONTENT_SECURITY = b"content-security-policy"
 CACHE = b"cache-control"
 
-# HSTS is for whoever ends TLS: this service speaks plain HTTP.
+# No HSTS: the proxy that terminates TLS must send it.
 STANDING: Headers = (
     (b"x-content-type-options", b"nosniff"),
     (CACHE, b"no-store"),
@@ -25,36 +25,36 @@ STANDING: Headers = (
 
 
 def completed(given: Headers) -> list[tuple[bytes, bytes]]:
-    """Return headers with those that stand, but for what a route says otherwise."""
+    """Return headers with the standard ones added, unless the route sets them."""
     names = {name for name, _ in given}
     return [*given, *((name, value) for name, value in STANDING if name not in names)]
 
 
 HEADER = b"x-request-id"
-# Where an ASGI scope's state has it, as text.
+# Key of the id in an ASGI scope's state, as text.
 REQUEST_ID = "request_id"
 _PLAIN = re.compile(rb"[A-Za-z0-9._-]{1,64}")
-# Of this process.
+# Unique to this process.
 _PREFIX = secrets.token_hex(6).encode()
 _count = itertools.count()
 
 
 def accepted_id(sent: bytes) -> bytes:
-    """Return the name that a client gave its request, empty if it is long or not plain."""
+    """Return the client's id of its request; empty if it is too long or not plain."""
     return sent if _PLAIN.fullmatch(sent) else b""
 
 
 def new_id() -> bytes:
-    """Return a name that no other request has."""
+    """Return a unique id."""
     return b"%b%08x" % (_PREFIX, next(_count))
 
 
-# Beginnings that are kept until the date changes.
+# Number of cached heads; the cache lasts until the date changes.
 MOST_KEPT = 64
 
 
 class ResponseHead:
-    """Writes answers with the headers that the server gives to all of them."""
+    """Renders response heads with the headers of all responses."""
 
     def __init__(self) -> None:
         self._headers: Headers | None = None
@@ -62,7 +62,7 @@ class ResponseHead:
         self._kept: dict[tuple[int, Headers], bytes] = {}
 
     def head(self, answer: HttpResponse, state: ServerState, *, close: bool) -> bytes:
-        """Return all of an answer before its body; ``close``: it is the connection's last."""
+        """Return the head of a response; with ``close`` it is the connection's last."""
         if state.default_headers is not self._headers:
             # The server makes a new list each second, for the date.
             self._headers = state.default_headers

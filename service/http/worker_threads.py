@@ -14,9 +14,9 @@ Result = TypeVar("Result")
 
 
 class Lane:
-    """Runs up to ``threads`` calls at a time, each in a thread; ``queue`` more may wait.
+    """Runs up to ``threads`` calls at a time in threads; ``queue`` more may wait.
 
-    All calls come from one event loop. ``waited`` is told the seconds that each had to wait.
+    All calls must come from one event loop. ``waited`` gets the waiting time of each in seconds.
     """
 
     def __init__(
@@ -35,12 +35,12 @@ class Lane:
 
     @property
     def running(self) -> int:
-        """How many calls have a thread."""
+        """Number of running calls."""
         return self._limiter.borrowed_tokens
 
     @property
     def pending(self) -> int:
-        """How many calls wait for one."""
+        """Number of waiting calls."""
         return max(self._inside - self.running, 0)
 
     async def run(
@@ -51,7 +51,7 @@ class Lane:
         Raises
         ------
         Overloaded
-            If as many wait already as may.
+            If too many calls are waiting.
         """
         if self._inside >= self._room:
             raise Overloaded(f"Too many {self._what} are waiting. Retry later.")
@@ -70,7 +70,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Lanes:
-    """The lanes of the service: sets that are sent to /predict, and checks of received uploads."""
+    """The lanes of the service: sets sent to /predict, and checks of uploads."""
 
     sets: Lane
     upload: Lane

@@ -150,19 +150,10 @@ def record_shard(
 def _recorder(
     tools: RecordingContext, task: ShardTask, device: Device | None, check: Callable[[], None]
 ) -> Recorder:
-    if task.resolved is None:
+    """Return a function that makes records: by a model in a child process, or from outputs."""
+    resolved = task.resolved
+    if resolved is None:
         return scores_recorder(top_k=task.top_k, seed=task.seed)
-    return _model_recorder(tools, task, task.resolved, device, check)
-
-
-def _model_recorder(
-    tools: RecordingContext,
-    task: ShardTask,
-    resolved: Mapping[str, Any],
-    device: Device | None,
-    check: Callable[[], None],
-) -> Recorder:
-    """Return a function that makes records by running an ONNX model in a child process."""
     model = tools.open_models.open(task.model_files, tenant=task.tenant)
 
     def record(batch: Batch) -> Records:

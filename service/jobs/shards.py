@@ -5,7 +5,7 @@ import queue
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import FIRST_COMPLETED, CancelledError, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import structlog
@@ -79,13 +79,16 @@ class ThreadShards:
                 free.put(device)
 
         threads = len(devices) * THREADS_PER_DEVICE
-        with (
-            ThreadPoolExecutor(threads, thread_name_prefix="shard") as executor,
-            stopping(stopped),
-        ):
-            yield from completed(
-                waiting, lambda task: executor.submit(record, task), most=threads, on_poll=on_poll
-            )
+        with ThreadPoolExecutor(threads, thread_name_prefix="shard") as executor:
+            try:
+                yield from completed(
+                    waiting,
+                    lambda task: executor.submit(record, task),
+                    most=threads,
+                    on_poll=on_poll,
+                )
+            finally:
+                stopped.set()
 
     def close(self) -> None:
         """Do nothing: nothing is kept between two jobs."""
@@ -95,16 +98,6 @@ class ThreadShards:
         if not tasks or tasks[0].resolved is None:
             return (None,)
         return self._tools.runners.devices()
-
-
-@contextmanager
-def stopping(stopped: threading.Event) -> Iterator[None]:
-    """Set the event if the block ends early."""
-    try:
-        yield
-    except BaseException:
-        stopped.set()
-        raise
 
 
 def completed(

@@ -1,4 +1,4 @@
-"""Predictions by calibration and bin, where drift of the rows shows first."""
+"""Predictions by calibration and bin, which show drift early."""
 
 import threading
 from collections import OrderedDict
@@ -17,7 +17,7 @@ Counts = NDArray[np.int64]
 
 @dataclass
 class _Answered:
-    """Of one calibration; ``bins`` by event, both others by what they are of."""
+    """Counts of one calibration: ``bins`` by event, the others by flag."""
 
     rows: int = 0
     out_of_distribution: int | None = None
@@ -26,10 +26,10 @@ class _Answered:
 
 
 class AnswerCounts(Collector):
-    """Rows answered, by calibration, event and bin; safe to use from many threads.
+    """Answered rows by calibration, event and bin; thread-safe.
 
-    Of more than ``most`` calibrations the one longest unused is dropped; should it answer again,
-    it counts from 0, as after a restart.
+    Beyond ``most`` calibrations the least recently used one is dropped; if used again, its counts
+    start at 0, as after a restart.
     """
 
     def __init__(self, most: int = MOST_CALIBRATIONS) -> None:
@@ -53,11 +53,11 @@ class AnswerCounts(Collector):
         Parameters
         ----------
         bins
-            Each row's bin, and how many bins there are, by the event's k.
+            Each row's bin and the number of bins, by k.
         out_of_distribution
-            Rows that were flagged; None where the calibration flags none.
+            Number of flagged rows; None if the calibration flags none.
         abstained
-            Rows to be left to somebody else, by the risk that is to be kept to.
+            Number of rows with `abstain`, by maximum risk.
         """
         with self._lock:
             self._rows += rows
@@ -73,21 +73,25 @@ class AnswerCounts(Collector):
                 found.abstained[risk] = found.abstained.get(risk, 0) + flagged
 
     def collect(self) -> Iterable[Metric]:
-        """Return the counters as they are now."""
+        """Return the current counters."""
         by = ["calibration", "version"]
-        total = CounterMetricFamily("howsure_predict_rows", "Rows answered.")
+        total = CounterMetricFamily("howsure_predict_rows", "Answered rows.")
         rows = CounterMetricFamily(
-            "howsure_calibration_rows", "Rows that a calibration answered.", labels=by
+            "howsure_calibration_rows", "Answered rows by calibration.", labels=by
         )
         answers = CounterMetricFamily(
-            "howsure_answers", "The same by event and bin.", labels=[*by, "event", "bin"]
+            "howsure_answers",
+            "Answered rows by calibration, event and bin.",
+            labels=[*by, "event", "bin"],
         )
         unlike = CounterMetricFamily(
-            "howsure_out_of_distribution", "Of those, rows unlike the calibration set.", labels=by
+            "howsure_out_of_distribution",
+            "Answered rows that are unlike the calibration set.",
+            labels=by,
         )
         abstain = CounterMetricFamily(
             "howsure_abstain",
-            "Of those, rows to be left to somebody else, by the risk to be kept to.",
+            "Answered rows with `abstain`, by maximum risk.",
             labels=[*by, "max_risk"],
         )
         with self._lock:

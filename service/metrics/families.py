@@ -2,7 +2,7 @@
 
 import threading
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import accumulate
 from typing import TypeAlias
 
@@ -20,12 +20,12 @@ ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Observations:
-    """Numbers by bucket; safe to use from many threads.
+    """Counts by bucket; thread-safe.
 
     Parameters
     ----------
     bounds
-        Upper bounds of the buckets but the last, ascending.
+        Upper bounds of all buckets except the last, ascending.
     """
 
     __slots__ = ("_bounds", "_counts", "_lock", "_sum")
@@ -37,7 +37,7 @@ class Observations:
         self._sum = 0.0
 
     def observe(self, numbers: Iterable[float]) -> None:
-        """Add some."""
+        """Count numbers."""
         with self._lock:
             for number in numbers:
                 self._counts[bisect_left(self._bounds, number)] += 1
@@ -63,12 +63,12 @@ class CountFamily(Collector):
         self._counts: dict[tuple[object, ...], int] = {}
         registry.register(self)
 
-    def add(self, *labels: object) -> None:
-        """Count one event."""
-        self._counts[labels] = self._counts.get(labels, 0) + 1
+    def add(self, *labels: object, by: int = 1) -> None:
+        """Count events under these labels."""
+        self._counts[labels] = self._counts.get(labels, 0) + by
 
     def collect(self) -> Iterable[Metric]:
-        """Return the counts as they are now."""
+        """Return the current counts."""
         family = CounterMetricFamily(*self._declared, labels=self._labels)
         for labels, count in list(self._counts.items()):
             family.add_metric(list(map(str, labels)), count)
@@ -76,7 +76,7 @@ class CountFamily(Collector):
 
 
 class HistogramFamily(Collector):
-    """A histogram by labels; safe to use from many threads."""
+    """A histogram by labels; thread-safe."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class HistogramFamily(Collector):
         return found
 
     def collect(self) -> Iterable[Metric]:
-        """Return the histograms as they are now."""
+        """Return the current histograms."""
         family = HistogramMetricFamily(*self._declared, labels=self._labels)
         for labels, found in list(self._observed.items()):
             found.add_to(family, labels)
@@ -122,7 +122,7 @@ class Family(msgspec.Struct, frozen=True):
 
 
 def families_of(collector: Collector) -> list[Family]:
-    """Return the metrics of a collector as they are now."""
+    """Return the current metrics of a collector."""
     return [
         Family(
             metric.name,
@@ -138,7 +138,7 @@ def families_of(collector: Collector) -> list[Family]:
 
 
 def as_text(families: Sequence[Family]) -> bytes:
-    """Return the families as a scraper reads them."""
+    """Return the families in the text format of Prometheus."""
     return generate_latest(_Collected(families))
 
 
@@ -147,16 +147,8 @@ class _Collected(Collector):
         self._families = families
 
     def collect(self) -> Iterable[Metric]:
-        return map(_metric, self._families)
-
-
-def _metric(family: Family) -> Metric:
-    metric = Metric(family.name, family.documentation, family.type)
-    for name, labels, value in _samples(family):
-        metric.add_sample(name, labels, value)
-    return metric
-
-
-def _samples(family: Family) -> Iterator[tuple[str, dict[str, str], float]]:
-    for (name, labels), value in family.values.items():
-        yield name, dict(labels), value
+        for family in self._families:
+            metric = Metric(family.name, family.documentation, family.type)
+            for (name, labels), value in family.values.items():
+                metric.add_sample(name, dict(labels), value)
+            yield metric

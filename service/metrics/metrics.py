@@ -5,14 +5,11 @@ from typing import Protocol
 
 from prometheus_client import (
     CollectorRegistry,
-    Counter,
     Gauge,
-    Metric,
     ProcessCollector,
     generate_latest,
 )
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
-from prometheus_client.registry import Collector
 
 from service.metrics.answers import AnswerCounts
 from service.metrics.families import (
@@ -33,20 +30,20 @@ class RequestMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._requests = CountFamily(
             "howsure_requests",
-            "HTTP requests that were answered, by status; 499: the client left before.",
+            "Answered HTTP requests by status; 499: the client left first.",
             [*ROUTE, "status"],
             registry,
         )
         self._seconds = HistogramFamily(
             "howsure_request_seconds",
-            "From a request's first line to the last byte of its answer.",
+            "Time from a request's first line to the last byte of its answer.",
             ROUTE,
             registry,
             bounds=SECONDS,
         )
         self._failures = CountFamily(
             "howsure_failures",
-            "Requests that failed, by the last part of the problem's `type`.",
+            "Failed requests by the last part of the problem's `type`.",
             [*ROUTE, "reason"],
             registry,
         )
@@ -66,11 +63,11 @@ class Lane(Protocol):
 
     @property
     def pending(self) -> int:
-        """How many wait."""
+        """Number of waiting requests."""
 
     @property
     def running(self) -> int:
-        """How many run."""
+        """Number of running requests."""
 
 
 class LaneMetrics:
@@ -79,20 +76,20 @@ class LaneMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = HistogramFamily(
             "howsure_queue_wait_seconds",
-            "From a request to its run by a model, or to a thread of its own.",
+            "Time that a request waits for a model or a thread.",
             ["lane"],
             registry,
             bounds=SECONDS,
         )
         self._pending = Gauge(
             "howsure_pending_requests",
-            "Requests that wait for a model, or for a thread.",
+            "Requests that wait for a model or a thread.",
             ["lane"],
             registry=registry,
         )
         self._running = Gauge(
             "howsure_running_requests",
-            "Requests that a model is at, or that have a thread.",
+            "Requests that a model or a thread works on.",
             ["lane"],
             registry=registry,
         )
@@ -113,21 +110,21 @@ class RunMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._seconds = HistogramFamily(
             "howsure_compute_seconds",
-            "One question to a child process that runs a model, from sent to answered.",
+            "Time of one request to a child process that runs a model.",
             ["operation"],
             registry,
             bounds=SECONDS,
         )
         self._rows = HistogramFamily(
             "howsure_batch_rows",
-            "Rows of such a question.",
+            "Rows of one request to a child process.",
             ["operation"],
             registry,
             bounds=ROWS,
         )
         self._loaded = Gauge(
             "howsure_models_loaded",
-            "ONNX models that are loaded, each in a child process.",
+            "Loaded ONNX models, each in a child process.",
             registry=registry,
         )
 
@@ -136,7 +133,7 @@ class RunMetrics:
         self._loaded.set_function(loaded)
 
     def answered(self, operation: str, rows: int, seconds: float) -> None:
-        """Count one request that was answered."""
+        """Count an answered request."""
         self._seconds.of(operation).observe((seconds,))
         if rows:
             self._rows.of(operation).observe((rows,))
@@ -148,7 +145,7 @@ class JobMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._jobs = Gauge(
             "howsure_jobs",
-            "Jobs of the database, by kind and status.",
+            "Jobs in the database by kind and status.",
             ["kind", "status"],
             registry=registry,
         )
@@ -167,42 +164,39 @@ class JobMetrics:
 
 
 class SweepMetrics:
-    """Sweeps of this process, by how they ended, and the files that they saw and removed."""
+    """Sweeps of this process by outcome, and the files that they checked and removed."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._sweeps = Counter(
-            "howsure_sweeps",
-            "Sweeps of the artifact store, by how they ended.",
-            ["outcome"],
-            registry=registry,
+        self._sweeps = CountFamily(
+            "howsure_sweeps", "Sweeps of the artifact store by outcome.", ["outcome"], registry
         )
-        for outcome in ("finished", "failed"):
-            self._sweeps.labels(outcome)
-        self._seen = Counter(
-            "howsure_swept_files", "Files that those sweeps looked at.", registry=registry
+        self._seen = CountFamily(
+            "howsure_swept_files", "Files that sweeps have checked.", (), registry
         )
-        self._removed = Counter(
-            "howsure_orphans_removed",
-            "Files among them that nothing referred to.",
-            registry=registry,
+        self._removed = CountFamily(
+            "howsure_orphans_removed", "Unreferenced files that sweeps have removed.", (), registry
         )
+        self._sweeps.add("failed", by=0)
+        self._sweeps.add("finished", by=0)
+        self._seen.add(by=0)
+        self._removed.add(by=0)
 
     def swept(self, *, files: int, removed: int) -> None:
-        """Count a sweep that came to its end."""
-        self._sweeps.labels("finished").inc()
-        self._seen.inc(files)
-        self._removed.inc(removed)
+        """Count a finished sweep."""
+        self._sweeps.add("finished")
+        self._seen.add(by=files)
+        self._removed.add(by=removed)
 
     def failed(self) -> None:
-        """Count a sweep that broke off."""
-        self._sweeps.labels("failed").inc()
+        """Count an interrupted sweep."""
+        self._sweeps.add("failed")
 
 
 CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Metrics:
-    """Every metric of one app, in a registry of its own; safe to use from many threads."""
+    """All metrics of an app, in a separate registry; thread-safe."""
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
@@ -223,24 +217,12 @@ class Metrics:
         """
         if self._of_all is not None:
             return self._of_all()
-        return generate_latest(_WithoutCreated(self._registry))
+        return generate_latest(self._registry)
 
     def families(self) -> list[Family]:
         """Return the metrics of this process only."""
-        return families_of(_WithoutCreated(self._registry))
+        return families_of(self._registry)
 
     def share(self, of_all: Callable[[], bytes]) -> None:
-        """Have `render` return the text of this function: the metrics of all server processes."""
+        """Let `render` return the result of this function: the metrics of all server processes."""
         self._of_all = of_all
-
-
-class _WithoutCreated(Collector):
-    """A registry without the time at which each series began, half of all lines."""
-
-    def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-
-    def collect(self) -> Iterable[Metric]:
-        for metric in self._registry.collect():
-            metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
-            yield metric

@@ -14,7 +14,7 @@ log = structlog.get_logger(__name__)
 
 
 def exposition(workspace: Workspace) -> bytes:
-    """Return all metrics as text; those that the database holds are left out while it is away."""
+    """Return all metrics as text; those from the database are omitted while it is unavailable."""
     workspace.metrics.jobs.show(_job_counts(workspace))
     return workspace.metrics.render()
 

@@ -26,9 +26,9 @@ OF_A_CALIBRATION = frozenset({"calibration", "version"})
 def merged(of_processes: Sequence[Sequence[Family]]) -> list[Family]:
     """Return the families of all processes as one.
 
-    Counts, histograms and summaries are summed by their labels, and so are gauges: each is of its
-    own process. The latest start is kept, and what the database holds is taken from the first
-    process alone.
+    All values are summed by their labels, gauges too, because each process has its own. Exceptions
+    are the start time, which is the latest, and values from the database, which come from the
+    first process.
     """
     families: dict[str, Family] = {}
     for position, found in enumerate(of_processes):
@@ -39,8 +39,9 @@ def merged(of_processes: Sequence[Sequence[Family]]) -> list[Family]:
             if known is None:
                 families[family.name] = family
             else:
-                values = _joined(known.values, family.values, _rule(family))
-                families[family.name] = _with(known, values)
+                rule = max if family.name in LATEST else operator.add
+                values = _joined(known.values, family.values, rule)
+                families[family.name] = msgspec.structs.replace(known, values=values)
     return list(families.values())
 
 
@@ -49,7 +50,9 @@ def counts_of(families: Sequence[Family], most: int = MOST_CALIBRATIONS) -> list
     found = (_calibration(labels) for family in families for _, labels in family.values)
     kept = {(), *list(dict.fromkeys(labels for labels in found if labels))[:most]}
     return [
-        _with(family, {s: v for s, v in family.values.items() if _calibration(s[1]) in kept})
+        msgspec.structs.replace(
+            family, values={s: v for s, v in family.values.items() if _calibration(s[1]) in kept}
+        )
         for family in families
         if family.type in CUMULATIVE
     ]
@@ -57,10 +60,6 @@ def counts_of(families: Sequence[Family], most: int = MOST_CALIBRATIONS) -> list
 
 def _calibration(labels: Labels) -> Labels:
     return tuple(label for label in labels if label[0] in OF_A_CALIBRATION)
-
-
-def _rule(family: Family) -> Callable[[float, float], float]:
-    return max if family.name in LATEST else operator.add
 
 
 def _joined(
@@ -72,10 +71,6 @@ def _joined(
     for series, value in second.items():
         values[series] = rule(values[series], value) if series in values else value
     return values
-
-
-def _with(family: Family, values: dict[Series, float]) -> Family:
-    return Family(family.name, family.documentation, family.type, values)
 
 
 WRITE_SECONDS = 1.0
@@ -116,7 +111,7 @@ class SharedMetrics:
         return families
 
     async def write_each_second(self) -> None:
-        """Write as long as the event loop runs; the supervisor takes it for a sign of life."""
+        """Write regularly while the event loop runs; for the supervisor this is a sign of life."""
         while True:
             await asyncio.sleep(WRITE_SECONDS)
             try:
@@ -125,7 +120,7 @@ class SharedMetrics:
                 os.utime(self._path)
 
     def text(self) -> bytes:
-        """Return the sum of all processes, as a scraper reads it.
+        """Return the sum of all processes in the text format of Prometheus.
 
         Raises
         ------

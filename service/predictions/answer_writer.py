@@ -24,12 +24,12 @@ from service.predictions.tensor_answers import (
     predictions_npz,
 )
 from service.runner.messages.frames import DTYPES
-from service.runner.messages.open_inference import Wanted
+from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import SuppliedColumn
-from service.runner.model_output import HeadMatrix
+from service.runner.model_output import OutputMatrix
 from service.runner.predict_requests import Answer
 
-ALL_OUTPUTS = Wanted()
+ALL_OUTPUTS = RequestedOutputs()
 
 
 class BatchAnswers:
@@ -46,7 +46,7 @@ class BatchAnswers:
     def __init__(
         self,
         served: ServedCalibration,
-        matrix: HeadMatrix,
+        matrix: OutputMatrix,
         supplied: Mapping[str, Array] | None = None,
     ) -> None:
         self._served = served
@@ -55,7 +55,7 @@ class BatchAnswers:
         self.n_rows = matrix.n_rows
 
     def write(
-        self, form: AnswerForm, start: int, stop: int, wanted: Wanted | None
+        self, form: AnswerForm, start: int, stop: int, wanted: RequestedOutputs | None
     ) -> PredictionAnswer:
         """Return the response body for the rows from ``start`` to before ``stop``.
 
@@ -242,7 +242,7 @@ def _supplied(served: ServedCalibration, answer: Answer) -> dict[str, Array]:
     """
     columns = served.supplied
     sent = {name: _array(column) for name, column in answer.supplied.items()}
-    request = PredictRequest(answer.request.kind.reference, {}, sent)
+    request = PredictRequest({}, sent)
     found = supplied_columns(request, columns, n_rows=answer.stop - answer.start)
     return {columns[name]: values for name, values in found.items()}
 
@@ -251,4 +251,6 @@ def _array(column: SuppliedColumn) -> Array:
     try:
         return np.frombuffer(column.data, DTYPES[column.dtype]).reshape(column.shape)
     except (KeyError, ValueError) as error:
-        raise InferenceFailed("The process that ran the ONNX model answered nonsense.") from error
+        raise InferenceFailed(
+            "The process that ran the ONNX model returned an invalid response."
+        ) from error

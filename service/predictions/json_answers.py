@@ -10,7 +10,7 @@ import msgspec
 from service.metrics.answers import AnswerCounts
 from service.predictions.lookup import SHOWN_CLASSES, FlaggedRows, PredictionBatch
 from service.predictions.served_calibration import EventProbability, ServedCalibration
-from service.runner.model_output import HeadMatrix
+from service.runner.model_output import OutputMatrix
 
 
 class ScoredClass(msgspec.Struct, gc=False):
@@ -33,7 +33,7 @@ class JsonAnswers:
     abstain: Mapping[str, list[bool] | None]
 
     @classmethod
-    def of_numbers(cls, served: ServedCalibration, matrix: HeadMatrix) -> "JsonAnswers | None":
+    def of_numbers(cls, served: ServedCalibration, matrix: OutputMatrix) -> "JsonAnswers | None":
         """Answer a few rows without arrays; None if there are many, or they need arrays."""
         rows, n_top = matrix.numbers, matrix.n_top
         if rows is None or not served.is_scalar:

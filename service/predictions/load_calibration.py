@@ -2,12 +2,12 @@
 
 import uuid
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 from math import prod
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from sqlalchemy.orm import Session
@@ -131,7 +131,7 @@ def _onnx_model(
         rehearse=rehearsal,
         apart=rehearsal.apart(workspace.runners),
     )
-    return ServedOnnxModel(to_serve, row_bytes=sum(map(_row_bytes, found["inputs"])))
+    return ServedOnnxModel(to_serve, row_bytes=sum(one.n_bytes for one in row_inputs(row)))
 
 
 def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> ServedModel:
@@ -153,7 +153,25 @@ def _scores_model(row: models.Calibration, events: Sequence[ServedEvent]) -> Ser
     return ServedModel(to_serve, row_bytes=spec.n_classes * SCORE_BYTES)
 
 
-def _row_bytes(tensor: Mapping[str, Any]) -> int:
-    sizes = (tensor["shape"] or [None])[1:]
-    row_bytes: int = prod(size or 1 for size in sizes) * np.dtype(tensor["dtype"]).itemsize
-    return row_bytes
+class RowInput(NamedTuple):
+    """An input of one row: its name and type, and its sizes; a free size is None."""
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+    @property
+    def n_bytes(self) -> int:
+        """Bytes of a row; free sizes count as 1."""
+        return prod(size or 1 for size in self.shape) * np.dtype(self.dtype).itemsize
+
+
+def row_inputs(row: models.Calibration) -> tuple[RowInput, ...]:
+    """Return the inputs of a calibration's model; the scores, if outputs were uploaded."""
+    if row.onnx_model is None:
+        return (RowInput(row.data["kind"], "float32", (len(row.config["classes"]),)),)
+    return tuple(
+        # An input that declares no shape is only known to have rows.
+        RowInput(found["name"], found["dtype"], tuple((found["shape"] or [None])[1:]))
+        for found in row.onnx_model["inputs"]
+    )

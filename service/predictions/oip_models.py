@@ -1,17 +1,15 @@
 """Models of the Open Inference Protocol: index, metadata and configuration."""
 
 import uuid
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-import models
 from howsure.statistics.softmax import n_recorded_classes
 from service.calibrations.manage import get_calibration
 from service.child.reading.checks import SUPPLIED_PREFIX
-from service.predictions.load_calibration import load_served
+from service.predictions.load_calibration import RowInput, load_served, row_inputs
 from service.predictions.lookup import answers_of
 from service.predictions.oip_schemas import (
     OipConfig,
@@ -28,7 +26,7 @@ from service.storage.calibration_queries import CalibrationRef, Reference, parse
 from service.storage.calibrations import CalibrationRepository
 from service.workspace import Workspace
 
-ONNX_RUNTIME = "onnxruntime"
+PLATFORM = "onnxruntime_onnx"
 # The platform of calibrations of uploaded outputs: their model runs elsewhere.
 NO_MODEL = "howsure"
 
@@ -85,16 +83,6 @@ def repository_index(
     ]
 
 
-@dataclass(frozen=True)
-class _Tensors:
-    """Inputs and outputs of a model."""
-
-    platform: str
-    backend: str
-    inputs: list[OipTensor]
-    outputs: list[OipTensor]
-
-
 def model_metadata(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> OipModel:
     """Return names, types and shapes of a model's tensors, and its versions.
 
@@ -103,15 +91,7 @@ def model_metadata(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -
     NotFound, Conflict
         If there is no such calibration, or it has not succeeded.
     """
-    ref, found = _tensors(workspace, tenant_id, reference)
-    refs = ready_models(workspace, tenant_id, ref.name)
-    return OipModel(
-        name=ref.name,
-        versions=[str(one.version) for one in refs],
-        platform=found.platform,
-        inputs=found.inputs,
-        outputs=found.outputs,
-    )
+    return _model(workspace, load_served(workspace, tenant_id, reference), tenant_id)
 
 
 def model_config(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> OipConfig:
@@ -122,43 +102,33 @@ def model_config(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> 
     NotFound, Conflict
         As `model_metadata`.
     """
-    ref, found = _tensors(workspace, tenant_id, reference)
+    served = load_served(workspace, tenant_id, reference)
+    model = _model(workspace, served, tenant_id)
     return OipConfig(
-        name=ref.name,
-        platform=found.platform,
-        backend=found.backend,
-        version_policy={"specific": {"versions": [ref.version]}},
+        name=model.name,
+        platform=model.platform,
+        backend=model.platform.removesuffix("_onnx"),
+        version_policy={"specific": {"versions": [served.ref.version]}},
         max_batch_size=workspace.limits.bodies.max_rows,
-        input=[_without_batch(tensor) for tensor in found.inputs],
-        output=[_without_batch(tensor) for tensor in found.outputs],
+        input=[_without_batch(tensor) for tensor in model.inputs],
+        output=[_without_batch(tensor) for tensor in model.outputs],
     )
 
 
-def _tensors(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str
-) -> tuple[CalibrationRef, _Tensors]:
-    served = load_served(workspace, tenant_id, reference)
+def _model(workspace: Workspace, served: ServedCalibration, tenant_id: uuid.UUID) -> OipModel:
     row = get_calibration(workspace, tenant_id, str(served.ref.id))
-    has_model = row.onnx_model is not None
-    return served.ref, _Tensors(
-        platform=f"{ONNX_RUNTIME}_onnx" if has_model else NO_MODEL,
-        backend=ONNX_RUNTIME if has_model else NO_MODEL,
-        inputs=list(_inputs(served, row)),
+    refs = ready_models(workspace, tenant_id, served.ref.name)
+    supplied = [RowInput(SUPPLIED_PREFIX + name, "float32", ()) for name in served.supplied]
+    return OipModel(
+        name=served.ref.name,
+        versions=[str(one.version) for one in refs],
+        platform=NO_MODEL if row.onnx_model is None else PLATFORM,
+        inputs=[
+            _tensor(name, np.dtype(dtype), [-1 if size is None else size for size in sizes])
+            for name, dtype, sizes in (*row_inputs(row), *supplied)
+        ],
         outputs=_outputs(served),
     )
-
-
-def _inputs(served: ServedCalibration, row: models.Calibration) -> Iterator[OipTensor]:
-    if row.onnx_model is None:
-        yield _tensor(row.data["kind"], np.dtype(np.float32), [len(served.class_names)])
-    else:
-        for found in row.onnx_model["inputs"]:
-            # An input that declares no shape is only known to have rows.
-            sizes = (found["shape"] or [None])[1:]
-            free = [-1 if size is None else size for size in sizes]
-            yield _tensor(found["name"], np.dtype(found["dtype"]), free)
-    for name in served.supplied:
-        yield _tensor(SUPPLIED_PREFIX + name, np.dtype(np.float32), [])
 
 
 def _outputs(served: ServedCalibration) -> list[OipTensor]:

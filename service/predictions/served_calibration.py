@@ -34,27 +34,21 @@ ScalarLookup: TypeAlias = Callable[[float], EventProbability]
 def scalar_lookup(table: BinTable, measure: str) -> ScalarLookup | None:
     """Return a function that looks up one uncertainty exactly as `BinTable.look_up` does.
 
-    Return None if this kind of lookup requires arrays.
+    Return None for an interpolated table, which needs arrays.
     """
-    prepare = PREPARED.get(table.lookup)
-    return None if prepare is None else prepare(table, measure)
-
-
-def _by_steps(table: BinTable, measure: str) -> ScalarLookup:
+    if table.lookup != "step":
+        return None
     edges: list[float] = table.edges[1:-1].tolist()
     probability: list[float] = table.probability.tolist()
-    lower = np.minimum(table.lower, table.probability).tolist()
-    upper = np.maximum(table.upper, table.probability).tolist()
-    interval: list[tuple[float, float]] = list(zip(lower, upper, strict=True))
+    interval: list[tuple[float, float]] = list(
+        zip(table.lower.tolist(), table.upper.tolist(), strict=True)
+    )
 
     def at(value: float) -> EventProbability:
         found = bisect_left(edges, value)
         return EventProbability(probability[found], interval[found], measure, value, found)
 
     return at
-
-
-PREPARED: dict[str, Callable[[BinTable, str], ScalarLookup]] = {"step": _by_steps}
 
 
 def ood_threshold(served: Sequence[models.BinTable], level: float) -> float | None:
@@ -109,9 +103,8 @@ class ServedEvent:
         """Probability and interval of each bin; None if the answer also depends on the value."""
         if self.table.lookup != "step":
             return None
-        lower = np.minimum(self.table.lower, self.table.probability)
-        upper = np.maximum(self.table.upper, self.table.probability)
-        return np.stack([self.table.probability, lower, upper], 1).astype(np.float32)
+        columns = [self.table.probability, self.table.lower, self.table.upper]
+        return np.stack(columns, 1).astype(np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,6 +172,10 @@ class ServedCalibration:
     operating_point: ServedOperatingPoint | None = None
     # Types of the output tensors by name, filled by the first answers.
     output_types: dict[str, OutputType] = field(init=False, repr=False, default_factory=dict)
+    # JSON of responses with raw tensors only, by the number of rows and the names of the outputs.
+    output_heads: dict[tuple[int | str, ...], bytes] = field(
+        init=False, repr=False, default_factory=dict
+    )
 
     @property
     def onnx_model(self) -> ServedOnnxModel | None:

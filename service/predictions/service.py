@@ -195,17 +195,12 @@ class PredictionService:
             request.rows.check_available()
         if request.set_content is None:
             request.set_content = request.body
-        read = partial(
-            read_set_rows, self._workspace, served, request.set_content, seconds=self._left(request)
-        )
+        left = request.timeout - (self._loop.time() - request.arrived)
+        read = partial(read_set_rows, self._workspace, served, request.set_content, seconds=left)
         request.body, request.n_rows = await self._in_thread(read)
         if not request.is_settled:
             request.kind = body_kind(SET_ROWS, reference)
             self._queue(request, served)
-
-    def _left(self, request: PredictionRequest) -> float:
-        """Return the seconds until the deadline."""
-        return request.timeout - (self._loop.time() - request.arrived)
 
     def _queue(self, request: PredictionRequest, served: ServedCalibration) -> None:
         if request.batcher is not None:
@@ -214,8 +209,10 @@ class PredictionService:
             request.renew()
         elif request.rows is not None:
             request.rows_window = request.rows.take(request.n_rows)
+        now = self._loop.time()
+        timeout = request.timeout - (now - request.arrived)
         request.batcher = self._models.submit(
-            served.model.to_serve, request, timeout=self._left(request), now=self._loop.time()
+            served.model.to_serve, request, timeout=timeout, now=now
         )
 
     async def _fail_unless_deleted(

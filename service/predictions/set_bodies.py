@@ -1,12 +1,12 @@
 """Sets as prediction requests: a child process reads them."""
 
-import errno
 import tempfile
 from pathlib import Path
 
 from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import PLACE, as_input
-from service.errors import StorageFull, TooLarge
+from service.errors import TooLarge
+from service.http.uploads import full_storage
 from service.predictions.served_calibration import ServedCalibration
 from service.runner.messages.dataset import Batch, DatasetInfo, join_batches
 from service.runner.messages.limits import DatasetLimits
@@ -16,8 +16,6 @@ from service.runner.messages.set_messages import SetToRead
 from service.runner.set_reader import UploadedSet
 from service.storage.shards import shard_buffers
 from service.workspace import Workspace
-
-_FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 def read_set_rows(
@@ -44,7 +42,8 @@ def read_set_rows(
     )
     with as_input(), tempfile.NamedTemporaryFile(dir=workspace.spool.path) as file:
         path = Path(file.name)
-        _write(path, content)
+        with full_storage():
+            path.write_bytes(content)
         asked = SetToRead(path, PLACE, _reading(served), labels_required=False)
         with workspace.runners.read_sets([asked], bounds, seconds=seconds) as (found,):
             _check_size(found.info, limits)
@@ -61,15 +60,6 @@ def _reading(served: ServedCalibration) -> Reading:
         columns=read_table_columns(resolved),
         wants_labels=False,
     )
-
-
-def _write(path: Path, content: bytes) -> None:
-    try:
-        path.write_bytes(content)
-    except OSError as error:
-        if error.errno not in _FULL:
-            raise
-        raise StorageFull("There is no space left for this set; try again later.") from error
 
 
 def _check_size(info: DatasetInfo, limits: BodyLimits) -> None:

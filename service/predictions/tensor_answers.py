@@ -11,7 +11,12 @@ from numpy.typing import NDArray
 from service.errors import InvalidInput
 from service.predictions.lookup import PredictionBatch
 from service.predictions.served_calibration import OutputType, ServedCalibration
-from service.runner.messages.open_inference import DATATYPES, Wanted, datatype_of, place_of
+from service.runner.messages.open_inference import (
+    DATATYPES,
+    RequestedOutputs,
+    datatype_of,
+    place_of,
+)
 
 Arrays = dict[str, NDArray[np.generic]]
 
@@ -74,6 +79,9 @@ class AnswerHead(msgspec.Struct, omit_defaults=True, kw_only=True, gc=False):
     outputs: list[OutputTensor]
 
 
+# Of one calibration; requests with other numbers of rows or outputs are written anew.
+MOST_HEADS = 64
+
 Column: TypeAlias = tuple[OutputType, list[Any] | bytes]
 
 
@@ -82,13 +90,13 @@ class TensorAnswers:
 
     def __init__(self, served: ServedCalibration, arrays: Arrays) -> None:
         self._ref = served.ref
-        self._types = served.output_types
+        self._types, self._heads = served.output_types, served.output_heads
         self._arrays = arrays
         self._prepared: dict[tuple[str, bool], Column] = {}
-        self._wanted: Wanted | None = None
+        self._wanted: RequestedOutputs | None = None
         self._columns: list[Column] = []
 
-    def encode(self, start: int, stop: int, wanted: Wanted) -> tuple[bytes, int | None]:
+    def encode(self, start: int, stop: int, wanted: RequestedOutputs) -> tuple[bytes, int | None]:
         """Return a body with the requested outputs; all if none is named.
 
         The second value is the length of the JSON; None if the body is JSON alone.
@@ -100,31 +108,45 @@ class TensorAnswers:
         """
         if wanted is not self._wanted:
             self._columns = self._columns_of(wanted)
-            # Most requests of a run share one `Wanted` object.
+            # Most requests of a run share one `RequestedOutputs` object.
             self._wanted = wanted
-        n_rows = stop - start
-        outputs: list[OutputTensor] = []
-        tensors: list[bytes] = []
+        tensors = [
+            values[start * output.row_bytes : stop * output.row_bytes]
+            for output, values in self._columns
+            if isinstance(values, bytes)
+        ]
+        if wanted.id or len(tensors) < len(self._columns):
+            text = self._head(start, stop, wanted)
+        else:
+            # The JSON holds no values: it is the same for all such requests of as many rows.
+            names = (output.name for output, _ in self._columns)
+            key: tuple[int | str, ...] = (stop - start, *names)
+            known = self._heads.get(key)
+            text = known or self._head(start, stop, wanted)
+            if known is None and len(self._heads) < MOST_HEADS:
+                self._heads[key] = text
+        return (b"".join([text, *tensors]), len(text)) if tensors else (text, None)
+
+    def _head(self, start: int, stop: int, wanted: RequestedOutputs) -> bytes:
+        """Return the JSON of a response."""
+        outputs = []
         for (name, datatype, sizes, per_row, row_bytes), values in self._columns:
-            shape = [n_rows, *sizes]
+            tensor = OutputTensor(name, datatype, [stop - start, *sizes])
             if isinstance(values, bytes):
-                own = values[start * row_bytes : stop * row_bytes]
-                tensors.append(own)
-                size = {"binary_data_size": len(own)}
-                outputs.append(OutputTensor(name, datatype, shape, size))
+                tensor.parameters = {"binary_data_size": (stop - start) * row_bytes}
             else:
-                numbers = values[start * per_row : stop * per_row]
-                outputs.append(OutputTensor(name, datatype, shape, None, numbers))
+                tensor.data = values[start * per_row : stop * per_row]
+            outputs.append(tensor)
+        ref = self._ref
         head = AnswerHead(
-            model_name=self._ref.name,
-            model_version=str(self._ref.version),
+            model_name=ref.name,
+            model_version=str(ref.version),
             id=wanted.id or None,
             outputs=outputs,
         )
-        text = msgspec.json.encode(head)
-        return (b"".join([text, *tensors]), len(text)) if tensors else (text, None)
+        return msgspec.json.encode(head)
 
-    def _columns_of(self, wanted: Wanted) -> list[Column]:
+    def _columns_of(self, wanted: RequestedOutputs) -> list[Column]:
         outputs = wanted.outputs
         if not outputs:
             outputs = [(name, wanted.all_binary) for name in self._arrays]

@@ -1,10 +1,11 @@
-"""Samples of a calibration set whose label an answer misses, those most worth a look.
+"""Errors of a calibration set that are most worth inspecting.
 
-All records are read, a shard at a time: memory holds one shard and what was found.
+All records are read, one shard at a time, so that memory holds one shard and the result.
 """
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import reduce
 from typing import Literal, Self, TypeAlias
 
 import numpy as np
@@ -24,9 +25,9 @@ MOST = 200
 
 @dataclass(frozen=True, eq=False)
 class ErrorSamples:
-    """Their records, in the order of the list, and their numbers in the set.
+    """Records in the order of the list, and their row numbers in the set.
 
-    ``n_errors`` counts all for which the event fails.
+    ``n_errors`` is the number of all samples for which the event fails.
     """
 
     records: Records
@@ -34,11 +35,11 @@ class ErrorSamples:
     n_errors: int
 
     def take(self, rows: NDArray[np.int64]) -> "ErrorSamples":
-        """Return these of them."""
+        """Return some of them."""
         return ErrorSamples(self.records.take(rows), self.numbers[rows], self.n_errors)
 
     def with_more(self, more: Self) -> "ErrorSamples":
-        """Return them and then others."""
+        """Return them, followed by others."""
         return ErrorSamples(
             concatenate([self.records, more.records]),
             np.concatenate([self.numbers, more.numbers]),
@@ -49,12 +50,12 @@ class ErrorSamples:
 def find_errors(
     parts: Iterable[Records], kind: Kind, k: int, column: str, table: BinTable
 ) -> ErrorSamples:
-    """Return the first `MOST` of the list: those of a shard that are none of its first are none.
+    """Return the first `MOST` samples of the list, from the first ones of each shard.
 
     Raises
     ------
     ArtifactDamaged
-        If records are not what was stored.
+        If a stored file is damaged.
     """
 
     def first(records: Records) -> NDArray[np.int64]:
@@ -63,17 +64,19 @@ def find_errors(
         candidates = mislabelled_candidates(records, k, column, table, n=MOST)
         return np.array([candidate.index for candidate in candidates], np.int64)
 
-    found: ErrorSamples | None = None
-    start = 0
-    for part in parts:
-        rows = first(part)
-        n_errors = int(np.count_nonzero(~part.hits(k)))
-        here = ErrorSamples(part.take(rows), rows + start, n_errors)
-        both = here if found is None else found.with_more(here)
-        found = both.take(first(both.records))
-        start += part.n_samples
-    assert found is not None  # noqa: S101 - a calibration has samples, and so a shard
-    return found
+    def of_shards() -> Iterator[ErrorSamples]:
+        start = 0
+        for part in parts:
+            rows = first(part)
+            n_errors = int(np.count_nonzero(~part.hits(k)))
+            yield ErrorSamples(part.take(rows), rows + start, n_errors)
+            start += part.n_samples
+
+    def merged(found: ErrorSamples, more: ErrorSamples) -> ErrorSamples:
+        both = found.with_more(more)
+        return both.take(first(both.records))
+
+    return reduce(merged, of_shards())
 
 
 def record_parts(artifacts: ArtifactStore, row: models.Calibration) -> Iterator[Records]:

@@ -1,4 +1,4 @@
-"""Values of a report with their JSON pointers: each number of a page says where it is from."""
+"""Values of a report with their JSON pointers, so that each number of a page names its source."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -10,7 +10,7 @@ from service.reports.numbers import FILTERS, moment
 
 
 def pointer(*parts: object) -> str:
-    """Return the JSON pointer of a place in a document: RFC 6901."""
+    """Return the JSON pointer (RFC 6901) of these parts."""
     return "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in parts)
 
 
@@ -64,7 +64,7 @@ class Located:
 
 
 def present(located: Located) -> bool:
-    """Tell whether there is a value, and it is not null."""
+    """Tell whether the value exists and is not null."""
     return value_of(located) is not None
 
 

@@ -1,4 +1,4 @@
-"""Strangers' text in a model card, where it is neither YAML nor Markdown but text."""
+"""Reports and model cards as Markdown; untrusted text is escaped for Markdown and YAML."""
 
 import json
 import re
@@ -18,22 +18,22 @@ _MARKUP_BUT_NAMES = re.compile(r"([\\`*{}\[\]#|~]|<(?=[A-Za-z/!?])|^>|(?<![^\W_]
 
 
 def number(value: float | None) -> str:
-    """Return a score to four digits; nothing where there is none."""
+    """Return a score with four decimals; empty for None."""
     return "" if value is None else f"{value:.4f}"
 
 
 def edge(value: float | None) -> str:
-    """Return an uncertainty or a share to six significant digits; nothing where there is none."""
+    """Return an uncertainty or a share with six significant digits; empty for None."""
     return "" if value is None else f"{value:.6g}"
 
 
 def plain(text: str) -> str:
-    """Return a caller's text so that Markdown shows it and reads no markup in it."""
+    """Return text with all Markdown markup escaped."""
     return _MARKUP.sub(r"\\\1", text)
 
 
 def escape(text: str) -> str:
-    """Return text in which Markdown reads no markup; names of measures stay."""
+    """Return text with Markdown markup escaped, except in names of measures."""
     return _MARKUP_BUT_NAMES.sub(r"\\\1", text)
 
 
@@ -45,12 +45,12 @@ _SHORT = 0xFFFF
 
 
 def yaml_text(text: str) -> str:
-    """Return a double-quoted scalar of YAML: what cannot be seen is escaped."""
+    """Return a double-quoted YAML scalar with invisible characters escaped."""
     return f'"{"".join(map(_escaped, text))}"'
 
 
 def one_line(text: str) -> str:
-    """Return text on one line, in which Markdown reads neither markup nor entities."""
+    """Return text on one line with Markdown markup and entities escaped."""
     shown = "".join(
         _UNKNOWN if _is_unshown(letter) else letter for letter in " ".join(text.split())
     )
@@ -101,7 +101,7 @@ def _escape_untrusted(value: object) -> object:
 
 
 def _code(text: str) -> Markup:
-    """Return a code span, which also holds in a cell of a table."""
+    """Return a code span, which also works in a table cell."""
     fence = "`" * (1 + max(map(len, _BACKTICKS.findall(text)), default=0))
     pad = " " if len(fence) > 1 else ""
     shown = text.replace("|", r"\|")
@@ -109,7 +109,7 @@ def _code(text: str) -> Markup:
 
 
 def _phases(baselines: Mapping[str, Any]) -> list[str]:
-    """Return where baselines were compared with the bins served."""
+    """Return the phases in which baselines were compared with the served bins."""
     return [
         phase for phase in PHASES if any(found["difference"][phase] for found in baselines.values())
     ]
@@ -128,7 +128,7 @@ def _has_evaluation(rows: list[dict[str, Any]]) -> bool:
 
 
 def _safe(function: Any) -> Any:  # noqa: ANN401 - any filter
-    """Mark what a filter returns as Markdown that needs no escaping."""
+    """Mark the result of a filter as safe Markdown."""
     return lambda value: Markup(function(value))  # noqa: S704 - Markdown, not HTML
 
 

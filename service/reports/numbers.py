@@ -1,4 +1,4 @@
-"""Numbers and times as people read them."""
+"""Numbers and times as text for people."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -12,7 +12,7 @@ _MINUTE = 60
 
 
 def percent(value: float | None) -> str:
-    """Return a share in percent, with as many digits as tell it from 0 and from 1, up to three."""
+    """Return a share in percent, with one to three digits so that it differs from 0 and 1."""
     if value is None:
         return _NONE
     for digits in (1, 2, 3):
@@ -22,29 +22,29 @@ def percent(value: float | None) -> str:
 
 
 def number(value: float | None) -> str:
-    """Return a number with four digits behind the point."""
+    """Return a number with four decimals."""
     return _NONE if value is None else f"{value:.4f}"
 
 
 def count(value: int | None) -> str:
-    """Return a count, its thousands apart."""
+    """Return a count with separated thousands."""
     return _NONE if value is None else f"{value:,}"
 
 
 def amount(value: float | None) -> str:
-    """Return how many there are on average, as a count; of less than ten, parts of one as well."""
+    """Return an expected count; below ten it has two significant figures."""
     if value is None:
         return _NONE
     return f"{value:,.0f}" if value >= _TEN else f"{value:.2g}"
 
 
 def edge(value: float | None) -> str:
-    """Return an end of a bin, as short as tells it from others."""
+    """Return an end of a bin with up to four significant figures."""
     return _NONE if value is None else f"{value:.4g}"
 
 
 def short(value: float | None) -> str:
-    """Return a number with three figures; of a large one, no fraction."""
+    """Return a number with three significant figures; from 1000 on as a whole number."""
     if value is None:
         return _NONE
     whole = value == 0 or abs(value) >= _THOUSAND
@@ -60,7 +60,7 @@ def signed(value: float | None) -> str:
 
 
 def plain(value: object) -> str:
-    """Return it as it is."""
+    """Return a value unformatted."""
     return _NONE if value is None else str(value)
 
 
@@ -71,7 +71,7 @@ def moment(value: datetime | str) -> str:
 
 
 def seconds(value: float) -> str:
-    """Return how long something takes, roughly."""
+    """Return a rough duration."""
     if value < _MINUTE:
         return f"{max(1, round(value))} s"
     minutes = round(value / _MINUTE)

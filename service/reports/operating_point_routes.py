@@ -1,4 +1,4 @@
-"""By what a threshold is chosen, and what would follow from it: as JSON."""
+"""Routes of operating points: thresholds on the uncertainty of Top-1."""
 
 from collections.abc import Mapping
 from dataclasses import asdict
@@ -24,18 +24,14 @@ Number = Annotated[float, Field(ge=-3e38, le=3e38, allow_inf_nan=False)]
 
 
 class Choice(BaseModel):
-    """By what the threshold is chosen: exactly one of ``threshold``, ``coverage``, ``max_risk``."""
+    """The criterion of a threshold: exactly one of ``threshold``, ``coverage``, ``max_risk``."""
 
     model_config = ConfigDict(extra="forbid")
 
-    threshold: Number | None = Field(
-        None, description="The largest uncertainty of Top-1 that is accepted."
-    )
-    coverage: Share | None = Field(
-        None, description="Share of the calibration set to accept, at least."
-    )
+    threshold: Number | None = Field(None, description="Largest accepted uncertainty of Top-1.")
+    coverage: Share | None = Field(None, description="Least accepted share of calibration samples.")
     max_risk: Risk | None = Field(
-        None, description="Error rate among what is accepted, bounded with confidence 1 - delta."
+        None, description="Largest error rate of accepted answers, with confidence 1 - delta."
     )
     delta: Risk = Field(DELTA, description="Probability that the bound of `max_risk` fails.")
 
@@ -46,66 +42,66 @@ class Choice(BaseModel):
         return self
 
     def choice(self) -> ThresholdChoice:
-        """Return it as the operations take it."""
+        """Return the criterion for the statistics."""
         return ThresholdChoice(self.threshold, self.coverage, self.max_risk, self.delta)
 
 
 class PreviewQuery(Choice):
-    """A threshold to look at."""
+    """A threshold to preview."""
 
     volume: Annotated[int, Field(ge=1, le=MOST_VOLUME)] | None = Field(
-        None, description="Tell what follows for so many answers, as there are on a day."
+        None, description="Return the expected counts for this number of answers."
     )
 
 
 class Consequences(BaseModel):
-    """What a threshold does to the calibration set."""
+    """The effect of a threshold on the calibration set."""
 
-    n_samples: int = Field(description="Samples of the set.")
-    n_accepted: int = Field(description="Those at or below the threshold.")
-    n_errors: int = Field(description="Those of them whose Top-1 class is wrong.")
-    coverage: float = Field(description="Share that is accepted.")
-    coverage_interval: tuple[float, float] = Field(description="Exact, at the config's level.")
-    risk: float | None = Field(description="Error rate among what is accepted; null of nothing.")
+    n_samples: int = Field(description="Number of samples.")
+    n_accepted: int = Field(description="Samples at or below the threshold.")
+    n_errors: int = Field(description="Accepted samples with a wrong Top-1 class.")
+    coverage: float = Field(description="Accepted share.")
+    coverage_interval: tuple[float, float] = Field(description="Exact, at the configured level.")
+    risk: float | None = Field(description="Error rate of accepted samples; null without any.")
     risk_interval: tuple[float, float] | None = Field(
-        description="Exact, at the config's level, as if the threshold had been fixed beforehand."
+        description="Exact, at the configured level, for a threshold fixed beforehand."
     )
 
 
 class Expected(BaseModel):
-    """What is to be expected of so many answers on data like the calibration set."""
+    """Expected counts for a number of answers on data like the calibration set."""
 
-    volume: int = Field(description="Of how many.")
-    accepted: float = Field(description="How many are accepted.")
+    volume: int = Field(description="Number of answers.")
+    accepted: float = Field(description="Accepted answers.")
     accepted_interval: tuple[float, float] = Field(
-        description="`coverage_interval` of the consequences, of so many."
+        description="`coverage_interval` of the consequences, times `volume`."
     )
-    errors: float = Field(description="How many are accepted and wrong.")
+    errors: float = Field(description="Accepted wrong answers.")
     errors_interval: tuple[float, float] = Field(
-        description="Exact, at the config's level, of the share of all samples."
+        description="Exact, at the configured level, of the share of all samples."
     )
-    reviewed: float = Field(description="How many are left to others.")
+    reviewed: float = Field(description="Answers left for review.")
 
 
 class Preview(BaseModel):
-    """The threshold that a choice means."""
+    """The threshold of a choice, and its effect."""
 
-    threshold: float | None = Field(description="Null where none keeps to the risk.")
-    certified: bool = Field(description="Whether `max_risk` is kept to with confidence 1 - delta.")
+    threshold: float | None = Field(description="Null if no threshold meets the risk.")
+    certified: bool = Field(description="Whether `max_risk` holds with confidence 1 - delta.")
     consequences: Consequences | None = Field(
-        description="Null without a threshold, and for a calibration that keeps no records."
+        description="Null without a threshold, and for a calibration without records."
     )
     labels_missing: int | None = Field(
-        description="Where none keeps to the risk, about how many more labelled samples would "
-        "let one; null where no number would."
+        description="If no threshold meets the risk: about how many more labelled samples would "
+        "allow one; null if no number would."
     )
     max_risk: float | None = Field(
-        description="The risk that was asked for; of another choice the least one, to a hundredth "
-        "of a percent, that would accept as much: null where none would."
+        description="The requested risk; for other choices the least risk, to 0.01 percent, that "
+        "would accept as much; null if there is none."
     )
     delta: float = Field(description="Probability that the bound of `max_risk` fails.")
     expected: Expected | None = Field(
-        description="Of `volume` answers; null without it, and where consequences are."
+        description="Expected counts for `volume` answers; null without it or without consequences."
     )
 
 
@@ -113,7 +109,7 @@ router = APIRouter(tags=["operating points"])
 
 
 class Decision(BaseModel):
-    """Who decides, and why."""
+    """The author of a decision and the reason."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -121,38 +117,38 @@ class Decision(BaseModel):
         min_length=1,
         max_length=operations.MAX_AUTHOR_CHARACTERS,
         examples=["A. Reviewer"],
-        description="Who answers for it.",
+        description="Who decided.",
     )
     reason: str = Field(
         min_length=1,
         max_length=operations.MAX_REASON_CHARACTERS,
         examples=["Two of a hundred may be wrong, as agreed with the clinic."],
-        description="Why, on one line.",
+        description="The reason, on one line.",
     )
 
 
 class NewOperatingPoint(Choice, Decision):
-    """A threshold to put in force."""
+    """A threshold to activate."""
 
     name: str = Field(
         pattern=f"^{operations.NAME.pattern}$",
         examples=["automatic"],
-        description="What answers call it, in `abstain`.",
+        description="Its name in `abstain` of answers.",
     )
 
 
 class OperatingPoint(BaseModel):
     """One decision of a calibration's history."""
 
-    number: int = Field(description="Counts the calibration's decisions, from 1.")
-    in_force: bool = Field(description="Whether answers are held against it.")
-    name: str | None = Field(description="What answers call it; null where one was withdrawn.")
+    number: int = Field(description="Number of the decision, from 1.")
+    in_force: bool = Field(description="Whether it is active.")
+    name: str | None = Field(description="Its name in answers; null for a withdrawal.")
     threshold: float | None = Field(description="Uncertainty of Top-1, as float32.")
-    chosen_by: Mapping[str, Any] | None = Field(description="What was asked for.")
+    chosen_by: Mapping[str, Any] | None = Field(description="The criterion of the choice.")
     consequences: Consequences | None = Field(description="On the calibration set.")
-    author: str = Field(description="Who answers for it.")
-    reason: str = Field(description="Why.")
-    created_at: datetime = Field(description="When it was decided, in UTC.")
+    author: str = Field(description="Who decided.")
+    reason: str = Field(description="The reason.")
+    created_at: datetime = Field(description="Time of the decision, in UTC.")
 
 
 class OperatingPoints(BaseModel):
@@ -162,36 +158,28 @@ class OperatingPoints(BaseModel):
 
 
 def resource(row: models.OperatingPoint, *, is_last: bool) -> OperatingPoint:
-    """Render a row."""
-    return OperatingPoint(
-        number=row.number,
-        in_force=is_last and row.threshold is not None,
-        name=row.name,
-        threshold=row.threshold,
-        chosen_by=row.chosen_by,
-        consequences=row.consequences,
-        author=row.author,
-        reason=row.reason,
-        created_at=row.created_at,
-    )
+    """Return the resource of a row."""
+    names = OperatingPoint.model_fields.keys() - {"in_force"}
+    values = {name: getattr(row, name) for name in names}
+    return OperatingPoint(in_force=is_last and row.threshold is not None, **values)
 
 
 @router.get(
     "/calibrations/{calibration_id}/operating-points",
-    summary="List what was decided",
+    summary="List the operating points",
     responses=problems(404),
 )
 def list_operating_points(
     workspace: WorkspaceDep, tenant_id: TenantDep, calibration_id: CalibrationRef
 ) -> OperatingPoints:
-    """List the decisions of a calibration, newest first; the first one is in force, if any is."""
+    """List the decisions of a calibration, newest first; only the first can be active."""
     rows = operations.operating_points(workspace, tenant_id, calibration_id)
     return OperatingPoints(operating_points=[resource(row, is_last=row is rows[0]) for row in rows])
 
 
 @router.get(
     "/calibrations/{calibration_id}/operating-points/preview",
-    summary="Look at what a threshold would do",
+    summary="Preview a threshold",
     responses=problems(404, 409, 422),
 )
 def preview_operating_point(
@@ -200,25 +188,16 @@ def preview_operating_point(
     calibration_id: CalibrationRef,
     asked: Annotated[PreviewQuery, Query()],
 ) -> Preview:
-    """Return the threshold that a choice means and what it does to the calibration set."""
+    """Return the threshold of a choice and its effect on the calibration set."""
     found = operations.preview_operating_point(
         workspace, tenant_id, calibration_id, asked.choice(), volume=asked.volume
     )
-    seen, expected = found.consequences, found.expected
-    return Preview(
-        threshold=found.threshold,
-        certified=found.certified,
-        consequences=None if seen is None else Consequences(**asdict(seen)),
-        labels_missing=found.labels_missing,
-        max_risk=found.max_risk,
-        delta=asked.delta,
-        expected=None if expected is None else Expected(**asdict(expected)),
-    )
+    return Preview(**asdict(found), delta=asked.delta)
 
 
 @router.post(
     "/calibrations/{calibration_id}/operating-points",
-    summary="Put a threshold in force",
+    summary="Activate a threshold",
     status_code=HTTPStatus.CREATED,
     responses=problems(400, 404, 409, 422),
 )
@@ -228,7 +207,7 @@ def post_operating_point(
     calibration_id: CalibrationRef,
     asked: NewOperatingPoint,
 ) -> OperatingPoint:
-    """From now on `abstain` in answers says, by this name, what is beyond the threshold."""
+    """From now on `abstain` in answers tells under this name what exceeds the threshold."""
     row = operations.save_operating_point(
         workspace,
         act.tenant_id,
@@ -244,13 +223,13 @@ def post_operating_point(
 
 @router.post(
     "/calibrations/{calibration_id}/operating-points/withdraw",
-    summary="Put none in force",
+    summary="Withdraw the operating point",
     responses=problems(400, 404, 409, 422),
 )
 def post_withdrawal(
     workspace: WorkspaceDep, act: ActDep, calibration_id: CalibrationRef, asked: Decision
 ) -> OperatingPoint:
-    """Take back the operating point in force; the history keeps it."""
+    """Deactivate the active operating point; the history keeps it."""
     row = operations.withdraw_operating_point(
         workspace,
         act.tenant_id,

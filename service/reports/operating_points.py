@@ -1,6 +1,5 @@
-"""Operating points: save which threshold answers are held against, and look at what was decided."""
+"""Operating points: preview, activate and withdraw a threshold, and list the decisions."""
 
-import math
 import re
 import uuid
 from collections.abc import Sequence
@@ -20,7 +19,7 @@ from service.storage.fit_results import served_tables
 from service.storage.operating_points import OperatingPointRepository
 from service.workspace import Workspace
 
-# Beside the risks of the config, which are numbers, and as part of a tensor's name.
+# Unlike the risks of the configuration, it is no number. It is part of a tensor's name.
 NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 MAX_AUTHOR_CHARACTERS = 100
 MAX_REASON_CHARACTERS = 2000
@@ -34,27 +33,24 @@ def preview_operating_point(
     *,
     volume: int | None = None,
 ) -> ChosenThreshold:
-    """Return the threshold that a choice means, and what follows; nothing is kept.
+    """Return the threshold of a choice and its consequences; nothing is stored.
 
-    With ``volume``, also what follows for so many answers.
+    With ``volume``, also return the expected counts for this number of answers.
 
     Raises
     ------
     NotFound, Conflict
-        If there is no such calibration, it has not succeeded, or it does not answer Top-1; or it
-        keeps no records, which all but a plain threshold needs.
-    InvalidInput
-        If a number of the choice is out of range.
+        If there is no such calibration, it has not succeeded or has no Top-1 table; or it keeps
+        no records, which any choice but a plain threshold needs.
     """
     with workspace.database.reading() as session:
         row = CalibrationRepository(session, tenant_id).find_ready(reference)
         column = next((t.column for t in served_tables(session, tenant_id, row.id) if t.k == 1), "")
     if not column:
         raise Conflict(
-            f"Calibration {row.name}@{row.version} has no Top-1 table, which operating points are "
-            "thresholds of: refit it with 1 in `top_k`."
+            f"Calibration {row.name}@{row.version} has no Top-1 table, which operating points "
+            "need: refit it with 1 in `top_k`."
         )
-    _check(choice)
     if not has_records(row):
         if choice.threshold is None:
             require_records(row)
@@ -75,19 +71,15 @@ def save_operating_point(
     reason: str,
     act: AuditEvent | None = None,
 ) -> models.OperatingPoint:
-    """Put a threshold in force: from now on answers say whether they are beyond it.
+    """Activate a threshold: from now on answers say whether they exceed it.
 
     Raises
     ------
     NotFound, Conflict
         As for `preview_operating_point`.
     InvalidInput
-        If a text is not one that can be kept, or no threshold keeps to what was asked for.
+        If a text is not one printable line, or no threshold meets the requested risk.
     """
-    if not NAME.fullmatch(name):
-        raise InvalidInput.at(
-            "name", "expected 1 to 64 of a-z, 0-9, _ and -, the first of them a letter"
-        )
     _check_texts(author, reason)
     found = preview_operating_point(workspace, tenant_id, reference, choice)
     if found.threshold is None:
@@ -118,14 +110,14 @@ def withdraw_operating_point(
     reason: str,
     act: AuditEvent | None = None,
 ) -> models.OperatingPoint:
-    """Let no operating point be in force any more; what was decided before stays to be read.
+    """Deactivate the operating point; the history keeps it.
 
     Raises
     ------
     NotFound, Conflict
-        If there is no such calibration, it has not succeeded, or nothing is in force.
+        If there is no such calibration, it has not succeeded, or no operating point is active.
     InvalidInput
-        If a text is not one that can be kept.
+        If a text is not one printable line.
     """
     _check_texts(author, reason)
     return _keep(
@@ -157,7 +149,7 @@ def _keep(
 ) -> models.OperatingPoint:
     with workspace.database.session() as session:
         calibrations = CalibrationRepository(session, tenant_id)
-        # Locked: the next number is given out once.
+        # Locked, so that two decisions do not get the same number.
         found = calibrations.lock_ready(calibrations.find(reference, with_files=False).id)
         row.calibration_id = found.id
         points = OperatingPointRepository(session, tenant_id)
@@ -165,7 +157,7 @@ def _keep(
             last = points.last(found.id)
             if last is None or last.threshold is None:
                 raise Conflict(
-                    f"Calibration {found.name}@{found.version} has no operating point in force."
+                    f"Calibration {found.name}@{found.version} has no active operating point."
                 )
         points.add(row)
         record_success(act, session, found.id)
@@ -173,9 +165,9 @@ def _keep(
 
 
 def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> RankedSamples:
-    """Return all samples by rising uncertainty, in which they are soon sorted again.
+    """Return all samples by ascending uncertainty, which makes later sorts fast.
 
-    Shard by shard: the whole records are some forty times as large.
+    It reads shard by shard, because the whole records are about forty times as large.
     """
     parts = [
         (part.uncertainty[column], part.hits(1)) for part in record_parts(workspace.artifacts, row)
@@ -183,17 +175,6 @@ def _labelled(workspace: Workspace, row: models.Calibration, column: str) -> Ran
     uncertainty = np.concatenate([values for values, _ in parts])
     hits = np.concatenate([hits for _, hits in parts])
     return rank_samples(uncertainty, hits)
-
-
-def _check(choice: ThresholdChoice) -> None:
-    for name, least, most in (("coverage", 0.0, 1.0), ("max_risk", 0.0, 1.0)):
-        found = getattr(choice, name)
-        if found is not None and not least < found <= most:
-            raise InvalidInput.at(name, f"expected a share above 0 and at most 1, not {found:g}")
-    if choice.max_risk == 1.0 or not 0.0 < choice.delta < 1.0:
-        raise InvalidInput.at("max_risk", "expected a risk and a delta between 0 and 1")
-    if choice.threshold is not None and not math.isfinite(np.float32(choice.threshold)):
-        raise InvalidInput.at("threshold", "expected a number that a float32 can hold")
 
 
 def _check_texts(author: str, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""The report of a calibration: what was stored of it; nothing is computed anew."""
+"""The report of a calibration, from stored results only."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -20,10 +20,10 @@ ERROR, DETECTION, RAW = "ece_15", "auroc", "raw_softmax"
 
 
 def report_figures(event: Mapping[str, Any]) -> dict[str, Any]:
-    """Return how often it is right, how well that is known, and what it costs to go by it.
+    """Return accuracy, calibration error, detection of errors and risk of an event.
 
-    Accuracy and risk are of the calibration set, with exact intervals; the calibration error and
-    the detection of errors are cross-validated, with the spread between the folds.
+    Accuracy and risk are of the calibration set, with exact intervals. The calibration error and
+    the detection of errors are cross-validated, with the standard deviation between folds.
     """
     served = event["measures"].get(event["served"])
     bins = [] if served is None else served["bins"]
@@ -60,7 +60,7 @@ def _score(judged: Mapping[str, Any] | None, name: str) -> dict[str, Any] | None
 
 
 def _risk(selective: Sequence[Mapping[str, Any]]) -> dict[str, Any] | None:
-    """Return the first error rate that is kept to, and what is accepted then."""
+    """Return the first requested error rate that is certified, and its acceptance."""
     for found in selective:
         if found["threshold"] is None or not found["n_accepted"]:
             continue
@@ -77,7 +77,7 @@ OF_THE_TABLE = "eor"  # of the served table itself: no fold has it
 def compare_measures(
     event: Mapping[str, Any], onnx_model: OnnxModel | None, folds: int
 ) -> list[dict[str, Any]]:
-    """Return a row for each measure of an event, that of the least cross-validated NLL first.
+    """Return a row for each measure of an event, by ascending cross-validated NLL.
 
     Parameters
     ----------
@@ -114,7 +114,7 @@ def _cost(onnx_model: OnnxModel | None, measure: str) -> dict[str, Any]:
 
 
 def _cell(found: Mapping[str, Any], score: str, folds: int) -> dict[str, Any]:
-    """Return a score over the folds, or of all out-of-fold answers where they do not define it."""
+    """Return the mean over the folds, or the score of all together if single folds lack it."""
     over = found["scores"].get(score) or {"mean": None, "std": None, "folds": 0, "pooled": None}
     pooled = is_pooled(score, over, folds)
     return {
@@ -126,7 +126,7 @@ def _cell(found: Mapping[str, Any], score: str, folds: int) -> dict[str, Any]:
 
 
 def is_pooled(score: str, over: Mapping[str, Any], folds: int) -> bool:
-    """Tell whether a score is to be that of all folds together, not their mean."""
+    """Tell whether to use the score of all folds together instead of their mean."""
     whole: bool = score == OF_THE_TABLE or over["folds"] < folds
     return whole and over["pooled"] is not None
 
@@ -208,7 +208,7 @@ def _event(
 
 
 def _further_set(found: models.Evaluation, result: dict[str, Any]) -> dict[str, Any]:
-    """Return what the served tables say of a finished further set; all else is its resource's."""
+    """Return the scores of the served tables on a finished further set."""
     events = {}
     for k, event in result["events"].items():
         served = event["measures"][event["served"]]

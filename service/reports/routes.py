@@ -26,10 +26,10 @@ router = APIRouter(tags=["report"])
 
 
 class FoldScore(BaseModel):
-    """A score over the folds of the cross-validation; null where no fold defines it."""
+    """A score over the folds of the cross-validation; null if no fold defines it."""
 
-    mean: float | None = Field(description="Over the folds.")
-    std: float | None = Field(description="Between the folds.")
+    mean: float | None = Field(description="Mean over the folds.")
+    std: float | None = Field(description="Standard deviation between the folds.")
     folds: int = Field(description="Folds that define the score.")
     pooled: float | None = Field(description="The score of all out-of-fold answers together.")
 
@@ -39,29 +39,29 @@ class ReportBin(BaseModel):
 
     lower: float | None = Field(description="Null: no limit.")
     upper: float | None = Field(description="Null: no limit.")
-    count: int = Field(description="Calibration samples in it.")
-    hits: int = Field(description="Those for which the event holds.")
-    weight: float = Field(description="Its share of the calibration samples.")
-    probability: float = Field(description="What is served: hits / count, regularised.")
-    interval: tuple[float, float] = Field(description="Of the probability.")
-    mean_uncertainty: float | None = Field(description="Of its samples; null without any.")
-    odds_ratio: float = Field(description="Its odds against those of the whole set.")
+    count: int = Field(description="Number of calibration samples.")
+    hits: int = Field(description="Samples for which the event holds.")
+    weight: float = Field(description="Share of the calibration samples.")
+    probability: float = Field(description="The served probability: hits / count, regularised.")
+    interval: tuple[float, float] = Field(description="Interval of the probability.")
+    mean_uncertainty: float | None = Field(description="Mean of its samples; null without any.")
+    odds_ratio: float = Field(description="Its odds relative to those of the whole set.")
 
 
 class Scored(BaseModel):
-    """Scores by name: cross-validated, and on the evaluation set if one was sent."""
+    """Scores by name: cross-validated, and on the evaluation set if there is one."""
 
-    scores: dict[str, FoldScore] = Field(description="Cross-validated, by name.")
+    scores: dict[str, FoldScore] = Field(description="Cross-validated scores by name.")
     evaluation: dict[str, float | None] | None = Field(
-        description="On the evaluation set, by name; null without one."
+        description="Scores on the evaluation set by name; null without one."
     )
 
 
 class BaselineReport(Scored):
-    """What the bins are to beat: its scores, and how they differ from those of the bins."""
+    """A method to compare the bins with, and its differences from them."""
 
-    log_floor: float | None = Field(None, description="Where its probability is clipped for logs.")
-    parameters: dict[str, float] = Field({}, description="What was learnt from all samples.")
+    log_floor: float | None = Field(None, description="Probabilities are clipped here for logs.")
+    parameters: dict[str, float] = Field({}, description="Parameters fitted to all samples.")
     ece_band: dict[str, Any] | None = Field(
         None, description="The ECE beside that of a perfectly calibrated baseline."
     )
@@ -76,15 +76,15 @@ class BaselineReport(Scored):
 class MeasureReport(Scored):
     """Scores and bins of one uncertainty measure."""
 
-    lookup: Literal["step", "interpolated"] = Field(description="How it is read between edges.")
-    monotone: bool = Field(description="Whether bins were pooled to make it fall.")
-    requested_bins: int = Field(description="Bins asked for, or chosen by `auto`.")
-    quantile_bins: int = Field(description="Bins before pooling; fewer than asked for by ties.")
+    lookup: Literal["step", "interpolated"] = Field(description="Lookup between edges.")
+    monotone: bool = Field(description="Whether bins were pooled until the probability falls.")
+    requested_bins: int = Field(description="Requested number of bins, or that chosen by `auto`.")
+    quantile_bins: int = Field(description="Bins before pooling; ties make fewer than requested.")
     candidates: list[dict[str, Any]] = Field(description="Numbers of bins tried by `auto`.")
     bins: list[ReportBin] = Field(description="From the most certain to the least.")
-    coarse: dict[str, Any] | None = Field(None, description="The most samples at a hit rate.")
+    coarse: dict[str, Any] | None = Field(None, description="Largest cells at given hit rates.")
     ood_thresholds: dict[str, float] = Field({}, description="Uncertainty at each level.")
-    selective: list[dict[str, Any]] = Field([], description="What may be accepted at each risk.")
+    selective: list[dict[str, Any]] = Field([], description="Accepted samples at each risk.")
     guarantee: dict[str, Any] | None = Field(None, description="For all bins at once, or why not.")
     ece_band: dict[str, Any] | None = Field(
         None, description="The ECE beside that of a perfectly calibrated table."
@@ -93,16 +93,16 @@ class MeasureReport(Scored):
         None, description="The same on the evaluation set."
     )
     rank_grid: dict[str, Any] | None = Field(
-        None, description="The unmerged quantiles with their tie keys, for exact tests on traffic."
+        None, description="Unmerged quantiles with their tie keys, for exact tests on traffic."
     )
     difference: dict[str, Difference] = Field(
-        {}, description="From the measure that is served, over the folds, by score."
+        {}, description="From the served measure, over the folds, by score."
     )
     reliability: dict[str, Any] | None = Field(
-        None, description="Of the measure served: what was said beside what came true."
+        None, description="Probabilities and hit rates; only for the served measure."
     )
     curves: dict[str, Any] = Field(
-        {}, description="Risk-coverage with its band, ROC, precision-recall; a scatter of the loss."
+        {}, description="Risk-coverage with its band, ROC, precision-recall, scatter of the loss."
     )
 
 
@@ -110,21 +110,21 @@ class EventReport(BaseModel):
     """One event: the label is among the k most probable classes."""
 
     accuracy: float = Field(description="Share of the calibration set for which it holds.")
-    served: str = Field(description="The measure that answers.")
+    served: str = Field(description="The served measure.")
     verdict: dict[str, Any] | None = Field(
-        None, description="Which probability is best and by how much, in a sentence."
+        None, description="The best method and its lead, in a sentence."
     )
-    measures: dict[str, MeasureReport] = Field(description="By name.")
+    measures: dict[str, MeasureReport] = Field(description="Measures by name.")
     comparison: list[ComparedMeasure] = Field(
-        description="The measures side by side, that of the least cross-validated NLL first."
+        description="The measures, by ascending cross-validated NLL."
     )
-    baselines: dict[str, BaselineReport] = Field(description="By name.")
+    baselines: dict[str, BaselineReport] = Field(description="Baselines by name.")
     oracle: Scored | None = Field(
-        None, description="Bins of the loss, which knows the label: never served."
+        None, description="Bins of the loss, which uses the label; never served."
     )
     figures: dict[str, Any] = Field(
-        description="What a report begins with: accuracy, calibration error, detection of errors "
-        "and the risk of what is accepted, each with its interval or spread."
+        description="Accuracy, calibration error, error detection and risk of accepted answers, "
+        "each with its interval or spread."
     )
     mislabelled: list[dict[str, Any]] = Field(
         [], description="Samples whose label is more likely wrong than the model."
@@ -132,31 +132,31 @@ class EventReport(BaseModel):
 
 
 class FurtherEvent(BaseModel):
-    """What the served table says of a further set, for one event."""
+    """One event on a further set, by the served table."""
 
     accuracy: float | None = Field(description="Null without labels.")
-    served: str = Field(description="The measure that answers, whose table this is about.")
-    shifted: bool = Field(description="Whether the set is told from the calibration set.")
+    served: str = Field(description="The served measure.")
+    shifted: bool = Field(description="Whether the set differs from the calibration set.")
     scores: dict[str, float | None] | None = Field(description="Null without labels.")
     discarded: dict[str, float] = Field(
-        description="Share of its samples above each out-of-distribution threshold."
+        description="Share of samples above each out-of-distribution threshold."
     )
 
 
 class FurtherSet(BaseModel):
-    """A further set that has been judged; all that was found is at `/evaluations/{name}`."""
+    """An evaluated further set; `/evaluations/{name}` has the whole result."""
 
-    name: str = Field(description="As it was sent with.")
-    labelled: bool = Field(description="Whether it came with labels.")
-    finished_at: datetime = Field(description="When it had been judged, in UTC.")
-    samples: int = Field(description="How many it holds.")
-    shifted: bool = Field(description="Whether it is in any event.")
-    sentence: str = Field(description="The same in words.")
+    name: str = Field(description="The name it was sent with.")
+    labelled: bool = Field(description="Whether it has labels.")
+    finished_at: datetime = Field(description="End of its evaluation, in UTC.")
+    samples: int = Field(description="Number of samples.")
+    shifted: bool = Field(description="Whether any event is shifted.")
+    sentence: str = Field(description="The result in words.")
     events: dict[str, FurtherEvent] = Field(description="By event, `1` for Top-1.")
     confidence: dict[str, Any] | None = Field(None, description="Histogram of the largest softmax.")
     entropy: dict[str, Any] | None = Field(None, description="Histogram, if entropy was recorded.")
     above_confidence: list[dict[str, Any]] | None = Field(
-        None, description="Count and share of either set above each confidence."
+        None, description="Count and share of both sets above each confidence."
     )
     by_confidence: list[dict[str, Any]] | None = Field(
         None, description="Accuracy above each confidence; null without labels."
@@ -166,33 +166,33 @@ class FurtherSet(BaseModel):
 class ExportReport(BaseModel):
     """The calibrated model as one file, from `/calibrations/{id}/model.onnx`."""
 
-    sha256: str = Field(description="Of the file.")
-    size: int = Field(description="In bytes.")
-    created_at: datetime = Field(description="When it was made, in UTC.")
-    parity: Parity = Field(description="Beside the service.")
+    sha256: str = Field(description="Digest of the file.")
+    size: int = Field(description="Size in bytes.")
+    created_at: datetime = Field(description="Time of the export, in UTC.")
+    parity: Parity = Field(description="Comparison with the service.")
 
 
 class Report(BaseModel):
-    """Everything that was learned, and from what."""
+    """All results of a calibration and their origin."""
 
-    calibration: dict[str, Any] = Field(description="What it is called, and when it was made.")
+    calibration: dict[str, Any] = Field(description="Its id, name, version and times.")
     events: dict[str, EventReport] = Field(description="By k, `1` for Top-1.")
-    model_scores: dict[str, Any] = Field(description="Of the model's own softmax, by set.")
+    model_scores: dict[str, Any] = Field(description="Scores of the model's own softmax, by set.")
     export: ExportReport | None = Field(
-        None, description="The calibrated file; null until it is first asked for."
+        None, description="The exported file; null until the first request for it."
     )
-    evaluations: list[FurtherSet] = Field(description="Further sets, the oldest first.")
-    warnings: list[str] = Field(description="Sentences worth reading.")
-    findings: list[Finding] = Field(description="What looks wrong with it.")
+    evaluations: list[FurtherSet] = Field(description="Further sets, oldest first.")
+    warnings: list[str] = Field(description="Warnings in sentences.")
+    findings: list[Finding] = Field(description="Likely problems.")
     provenance: dict[str, Any] = Field(description="Digests, counts, configuration and versions.")
 
 
 class Comparisons(BaseModel):
     """Several reports, and each calibration compared with the first."""
 
-    calibrations: list[Report] = Field(description="In the order asked for.")
+    calibrations: list[Report] = Field(description="Reports in the requested order.")
     comparisons: list[dict[str, Any]] = Field(
-        description="Paired differences by event, and what they say in a sentence each."
+        description="Paired differences by event, with a sentence each."
     )
 
 
@@ -213,7 +213,7 @@ async def get_report(
         list[str],
         Query(
             min_length=1,
-            description="An id, a name, or `name@version`; several are set side by side.",
+            description="An id, a name, or `name@version`; several are compared.",
         ),
     ],
     services: ServicesDep,
@@ -221,16 +221,16 @@ async def get_report(
         Literal["json", "csv", "markdown", "model-card", "html"] | None,
         Query(
             alias="format",
-            description="Instead of the Accept header. `html` is the page as one file, "
-            "`model-card` Markdown to publish a model with.",
+            description="Instead of the Accept header. `html`: the page as one file; "
+            "`model-card`: Markdown for publishing a model.",
         ),
     ] = None,
 ) -> Response:
-    """Give scores, bins, baselines and provenance as JSON, CSV, Markdown or HTML."""
+    """Return scores, bins, baselines and provenance as JSON, CSV, Markdown or HTML."""
     chosen = report_format or chosen_format(request.headers.get("accept"), MEDIA_TYPES)
     if len(calibration) > 1:
         if chosen != "json":
-            raise InvalidInput.at("format", "several calibrations are compared in JSON alone")
+            raise InvalidInput.at("format", "several calibrations can only be compared as JSON")
         compared = await run_in_threadpool(compare_calibrations, workspace, tenant_id, calibration)
         return JSONResponse(compared)
     report = await run_in_threadpool(collect_report, workspace, tenant_id, calibration[0])

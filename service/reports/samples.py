@@ -1,4 +1,4 @@
-"""The samples of a calibration set that are worth a look, with what is stated of each."""
+"""Wrong predictions on a calibration set, with the stored data of each sample."""
 
 import uuid
 from collections.abc import Mapping, Sequence
@@ -34,7 +34,7 @@ WHY: Mapping[Kind, str] = {
 
 @dataclass(frozen=True, eq=False)
 class ListedSamples:
-    """A list as plain data, and those of its samples that are kept, by number."""
+    """A list as plain data, and its stored samples by row number."""
 
     document: dict[str, Any]
     kept: Mapping[int, PickedSample]
@@ -124,7 +124,7 @@ def _entries(
 
 
 def _shown(sample: PickedSample | None) -> dict[str, Any] | None:
-    """Return the shape and first numbers of each input of a sample that is kept."""
+    """Return the shape and first numbers of each input of a stored sample."""
     if sample is None:
         return None
     return {

@@ -1,42 +1,36 @@
-"""The measures of an event side by side, as a report shows them."""
+"""Schemas of a report's comparison of measures."""
 
 from pydantic import BaseModel, Field
 
 
 class Difference(BaseModel):
-    """A score minus that of the bins served; negative where the other is better."""
+    """A score minus that of the served bins; a negative loss favours the other method."""
 
-    mean: float = Field(description="Over the pairs.")
-    standard_error: float | None = Field(description="Of the mean; null of a single pair.")
+    mean: float = Field(description="Mean over the pairs.")
+    standard_error: float | None = Field(description="Of the mean; null for a single pair.")
     pairs: int = Field(description="Folds, or samples of the evaluation set.")
 
 
 class ComparedScore(BaseModel):
-    """A score of one measure beside others."""
+    """A score of one measure."""
 
-    value: float | None = Field(description="Cross-validated; null where nothing defines it.")
-    std: float | None = Field(description="Between the folds; null where it is pooled.")
-    pooled: bool = Field(
-        description="Whether it is that of all folds together, not their mean: for `eor`, and "
-        "where a fold does not define it."
-    )
+    value: float | None = Field(description="Cross-validated; null if undefined.")
+    std: float | None = Field(description="Standard deviation between folds; null if pooled.")
+    pooled: bool = Field(description="Whether it is the score of all folds together.")
     evaluation: float | None = Field(description="On the evaluation set; null without one.")
 
 
 class ComparedMeasure(BaseModel):
-    """What a measure costs, and how well it does."""
+    """The cost and the scores of a measure."""
 
-    measure: str = Field(description="Its name.")
-    served: bool = Field(description="Whether it answers.")
-    passes: int | None = Field(
-        description="Runs of the model that an answer takes; null without a model."
-    )
+    measure: str = Field(description="Name of the measure.")
+    served: bool = Field(description="Whether it is served.")
+    passes: int | None = Field(description="Runs of the model per answer; null without a model.")
     ms_per_row: float | None = Field(
-        description="Milliseconds that they took on the first rows; null where not timed."
+        description="Milliseconds per row on the first rows; null if not timed."
     )
     difference: Difference | None = Field(
-        None,
-        description="Of its nll from that of the measure served, fold by fold; null for that one.",
+        None, description="Its nll minus that of the served measure; null for that measure."
     )
     nll: ComparedScore
     brier: ComparedScore

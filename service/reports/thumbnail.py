@@ -1,4 +1,4 @@
-"""Pictures for people to look at: made of a model's input, small, as PNG."""
+"""Small PNG pictures of model inputs."""
 
 from io import BytesIO
 
@@ -7,13 +7,13 @@ from numpy.typing import NDArray
 from PIL import Image
 
 CHANNELS = (1, 3)
-# Below this an array with an axis of one or three is rather a list than a picture.
+# A smaller array with an axis of one or three is more likely a list than a picture.
 LEAST_SIDE = 4
 _RANK = 3
 
 
 def looks_like_picture(shape: tuple[int, ...]) -> bool:
-    """Tell whether one sample of this shape is shown: one or three channels, first or last."""
+    """Tell whether this shape can be a picture: one or three channels, first or last."""
     if len(shape) != _RANK:
         return False
     height_width = shape[1:] if shape[0] in CHANNELS else shape[:2]
@@ -21,12 +21,12 @@ def looks_like_picture(shape: tuple[int, ...]) -> bool:
 
 
 def shown_pixels(values: NDArray[np.generic]) -> NDArray[np.uint8]:
-    """Return the pixels of a model's input, from the least of its values, black, to the largest.
+    """Return an input as pixels: the smallest value is black, the largest is white.
 
     Parameters
     ----------
     values : ndarray, shape (channels, height, width) or (height, width, channels)
-        Finite. Where it could be either, the first.
+        Finite. If both shapes fit, the first holds.
 
     Returns
     -------
@@ -36,7 +36,7 @@ def shown_pixels(values: NDArray[np.generic]) -> NDArray[np.uint8]:
     if found.shape[0] in CHANNELS:
         found = np.moveaxis(found, 0, -1)
     least, largest = found.min(), found.max()
-    # Halved first: the difference of two finite numbers may not be one.
+    # Halved first, because the difference of two finite numbers may overflow.
     spread = largest / 2 - least / 2
     if spread == 0:
         return np.zeros(found.shape, np.uint8)
@@ -45,12 +45,12 @@ def shown_pixels(values: NDArray[np.generic]) -> NDArray[np.uint8]:
 
 
 def png(pixels: NDArray[np.uint8], *, most: int) -> bytes:
-    """Return a picture as PNG, made smaller if a side is longer than ``most``.
+    """Return a picture as PNG, with sides of at most ``most`` pixels.
 
     Parameters
     ----------
     pixels : ndarray of uint8, shape (height, width, channels)
-        Grey, or red, green and blue.
+        Grey or RGB.
     """
     picture = Image.fromarray(pixels[..., 0] if pixels.shape[-1] == 1 else pixels)
     picture.thumbnail((most, most))

@@ -34,7 +34,7 @@ from service.runner.messages.requests import (
 )
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
 from service.runner.messages.scores_model import ScoresModelSpec
-from service.runner.model_output import HeadMatrix, OutputSpec
+from service.runner.model_output import OutputMatrix, OutputSpec
 from service.runner.process import RunnerProcess
 
 T = TypeVar("T")
@@ -196,7 +196,7 @@ class ChildRequests:
 
     def predict(
         self, inputs: Mapping[str, Array], spec: OutputSpec, *, start: int, location: str
-    ) -> ChildRequest[HeadMatrix]:
+    ) -> ChildRequest[OutputMatrix]:
         """Answer rows; ``start`` is the number of the first."""
         n_rows = len(next(iter(inputs.values())))
         return ChildRequest(

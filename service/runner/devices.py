@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from service.errors import InferenceFailed, OnnxModelCrashed
-from service.runner.messages.convert import FieldError, text
+from service.runner.messages.convert import FieldError, convert
 from service.runner.messages.frames import Kind
 from service.runner.spawner import Spawner
 
@@ -75,16 +75,6 @@ class DeviceFinder:
         self._spawner = spawner
         self._lock = threading.Lock()
         self._found: tuple[Device, ...] | InferenceFailed | None = None
-
-    def device(self) -> Device:
-        """Return the first device.
-
-        Raises
-        ------
-        InferenceFailed, Overloaded
-            As `devices`.
-        """
-        return self.devices()[0]
 
     def devices(self) -> tuple[Device, ...]:
         """Return the devices in the requested order, at least one.
@@ -154,7 +144,7 @@ def _why_not(name: str, spawner: Spawner) -> str:
     process = spawner.take()
     try:
         answer = process.call(Kind.PROBE, {"device": name}, timeout=PROBE_SECONDS)
-        return text(answer.fields.get("reason"))
+        return convert(answer.fields.get("reason"), str)
     except (OnnxModelCrashed, FieldError):
         return "the process that tried it died"
     except InferenceFailed:

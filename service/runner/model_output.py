@@ -37,7 +37,7 @@ NOT_FINITE = "an uncertainty that is not finite"
 
 @dataclass(frozen=True, eq=False)
 class HeadOutputs:
-    """The rows of a `HeadMatrix`, as one array a field.
+    """The rows of a `OutputMatrix`, as one array a field.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class HeadOutputs:
     uncertainty: Mapping[str, NDArray[np.float32]]
 
 
-class HeadMatrix:
+class OutputMatrix:
     """Rows of a run: top classes, their scores, uncertainties.
 
     float32 holds every class exactly, up to 2**24.
@@ -95,12 +95,12 @@ class HeadMatrix:
             )
         return self._outputs
 
-    def rows(self, start: int, stop: int) -> "HeadMatrix":
+    def rows(self, start: int, stop: int) -> "OutputMatrix":
         """Return a range of rows."""
-        return HeadMatrix(self.words[start:stop], self.n_top, self.places)
+        return OutputMatrix(self.words[start:stop], self.n_top, self.places)
 
     @classmethod
-    def joined(cls, parts: Sequence["HeadMatrix"]) -> "HeadMatrix":
+    def joined(cls, parts: Sequence["OutputMatrix"]) -> "OutputMatrix":
         """Join rows of one model, in order."""
         if len(parts) == 1:
             return parts[0]
@@ -180,7 +180,7 @@ class OutputSpec:
         n_arrays = n_columns + 16
         return n_rows * (4 * numbers + RECORD_FIXED_BYTES) + n_arrays * ALIGNMENT
 
-    def read_rows(self, tensors: Mapping[str, Array], n_rows: int) -> HeadMatrix:
+    def read_rows(self, tensors: Mapping[str, Array], n_rows: int) -> OutputMatrix:
         """Return the answer to a prediction.
 
         Raises
@@ -193,7 +193,7 @@ class OutputSpec:
             raise FieldError("the matrix of a prediction")
         return self.read_words(words)
 
-    def read_words(self, words: NDArray[np.float32]) -> HeadMatrix:
+    def read_words(self, words: NDArray[np.float32]) -> OutputMatrix:
         """Check a matrix of shape (n_rows, n_words), and return it.
 
         Raises
@@ -201,7 +201,7 @@ class OutputSpec:
         FieldError
             If a value breaks a rule.
         """
-        matrix = HeadMatrix(words, self.n_top, self._places)
+        matrix = OutputMatrix(words, self.n_top, self._places)
         if matrix.numbers is None:
             self._check_many(words)
         else:

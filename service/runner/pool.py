@@ -7,13 +7,12 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar, cast
 
 from howsure.statistics.records.records import Records, concatenate
-from service.errors import InvalidDataset, InvalidInput
 from service.graph.description import Kind
 from service.runner.child_requests import ChildRequest, ChildRequests
 from service.runner.devices import Device, DeviceFinder, Placement, usable_cpus
 from service.runner.loaded_models import Answered, Deadline, LoadedModels
 from service.runner.messages.frames import Array
-from service.runner.messages.input_rows import RECORDED_ROWS, check_inputs, check_labels, chunks
+from service.runner.messages.input_rows import RECORDED_ROWS, chunks
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.onnx_models import LoadedOnnxModel, OnnxModelFiles
 from service.runner.messages.passes import PassPlan
@@ -21,7 +20,7 @@ from service.runner.messages.preprocessing import Preprocessing
 from service.runner.messages.requests import ExportedOnnxModel
 from service.runner.messages.sandbox_rules import DEFAULT_RULES, SandboxRules
 from service.runner.messages.set_messages import SetToRead
-from service.runner.model_output import HeadMatrix, HeadOutputs, output_spec
+from service.runner.model_output import HeadOutputs, OutputMatrix, output_spec
 from service.runner.predict_requests import BatchLimits
 from service.runner.process import RunnerProcess
 from service.runner.queue_bounds import QueueBounds
@@ -181,7 +180,7 @@ class RunnerPool:
         Overloaded
             If no child process can be started now.
         """
-        return self._finder.device()
+        return self._finder.devices()[0]
 
     def inspect(
         self,
@@ -226,7 +225,6 @@ class RunnerPool:
         Overloaded
             If no child is free.
         """
-        check_inputs(trial, location, InvalidDataset)
         choice = output or {}
         message = replace(
             self._requests.message(files, self.device().name),
@@ -272,13 +270,12 @@ class RunnerPool:
         Overloaded
             If no child is free.
         """
-        check_inputs(inputs, location, InvalidInput)
         spec = output_spec(resolved)
         requests = (
             self._requests.predict(part, spec, start=start + rows.start, location=location)
             for rows, part in chunks(inputs, fixed_batch=spec.model.fixed_batch, start=start)
         )
-        return HeadMatrix.joined(self._ask(files, resolved, requests)).outputs
+        return OutputMatrix.joined(self._ask(files, resolved, requests)).outputs
 
     def record(  # noqa: PLR0913 - what a record depends on
         self,
@@ -309,22 +306,14 @@ class RunnerPool:
         Overloaded
             If no child is free.
         """
-        check_inputs(inputs, location, InvalidDataset)
         spec = output_spec(resolved)
-        checked = check_labels(
-            labels,
-            n_rows=len(next(iter(inputs.values()))),
-            n_classes=spec.n_classes,
-            location=location,
-            start=start,
-        )
         parts = chunks(
             inputs, fixed_batch=spec.model.fixed_batch, start=start, at_a_time=RECORDED_ROWS
         )
         requests = (
             self._requests.record(
                 part,
-                checked[rows],
+                labels[rows],
                 spec,
                 seed=seed,
                 start=start + rows.start,
@@ -361,7 +350,6 @@ class RunnerPool:
         Overloaded
             If no child is free.
         """
-        check_inputs(rows, location, InvalidDataset)
         request = self._requests.export(
             files, resolved, spec, rows, device=self.device().name, location=location
         )

@@ -13,18 +13,18 @@ from service.errors import ServiceError
 from service.runner.messages.convert import FieldError
 from service.runner.messages.failures import error_of
 from service.runner.messages.frames import DTYPES, Buffer
-from service.runner.messages.open_inference import Wanted
+from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.messages.predict_batches import (
     Batch,
     BatchResult,
     ResponseHead,
     RowRange,
-    Sent,
+    SentBodies,
     SuppliedColumn,
     Words,
     encode_batch,
 )
-from service.runner.model_output import HeadMatrix, OutputSpec
+from service.runner.model_output import OutputMatrix, OutputSpec
 
 
 class QueueShare:
@@ -93,7 +93,7 @@ class BatchRequest(msgspec.Struct, eq=False, kw_only=True):
     is_over: bool = False
     began: float = 0.0
     head: ResponseHead | None = None
-    parts: list[HeadMatrix] | None = None
+    parts: list[OutputMatrix] | None = None
     rows_had: int = 0
     deadline: asyncio.TimerHandle | None = None
     due: float = math.inf
@@ -122,10 +122,10 @@ class Answer(msgspec.Struct, eq=False):
     """
 
     request: Any
-    matrix: HeadMatrix
+    matrix: OutputMatrix
     start: int
     stop: int
-    wanted: Wanted | None
+    wanted: RequestedOutputs | None
     supplied: Mapping[str, SuppliedColumn]
 
 
@@ -184,9 +184,9 @@ def most_result_bytes(sent: Iterable[BatchRequest]) -> int:
     return most
 
 
-def _alike_together(requests: Sequence[BatchRequest]) -> list[Sent]:
+def _alike_together(requests: Sequence[BatchRequest]) -> list[SentBodies]:
     """Return one entry for each run of consecutive requests with one format and length."""
-    found: list[Sent] = []
+    found: list[SentBodies] = []
     at = 0
     while at < len(requests):
         first, begins = requests[at], at
@@ -201,7 +201,7 @@ def _alike_together(requests: Sequence[BatchRequest]) -> list[Sent]:
                 break
             at += 1
         found.append(
-            Sent(
+            SentBodies(
                 number,
                 kind.media_type,
                 length,
@@ -300,7 +300,7 @@ def _of(sent: Mapping[int, BatchRequest], number: int) -> BatchRequest:
 
 
 def _take(
-    request: BatchRequest, part: RowRange, matrix: HeadMatrix, start: int, max_rows: int
+    request: BatchRequest, part: RowRange, matrix: OutputMatrix, start: int, max_rows: int
 ) -> Answer | None:
     """Add rows to a request; return its answer if they complete it."""
     if (part.head is None) == (request.head is None):
@@ -314,7 +314,7 @@ def _take(
     request.parts.append(matrix.rows(start, start + part.rows))
     if request.rows_had != begun.rows:
         return None
-    joined = HeadMatrix.joined(request.parts)
+    joined = OutputMatrix.joined(request.parts)
     return Answer(request, joined, 0, begun.rows, begun.wanted, begun.supplied)
 
 

@@ -1,4 +1,4 @@
-"""The process that reads the sets of one upload, as its parent sees it."""
+"""The parent's side of the process that reads the sets of one upload."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,7 +17,7 @@ from service.errors import (
     ServiceError,
     TooLarge,
 )
-from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, shard_rows
 from service.runner.messages.failures import raise_failure
 from service.runner.messages.frames import (
     ALIGNMENT,
@@ -41,7 +41,6 @@ from service.runner.messages.set_messages import (
 )
 from service.runner.process import RunnerProcess
 from service.runner.spawner import Spawner
-from service.storage.shards import batch_of, shard_rows
 
 # Address space on top of the libraries; a table of 100,000 columns takes half of it.
 MEMORY_BYTES = 2 * GIBIBYTE
@@ -71,16 +70,16 @@ class SetReader:
     ) -> Iterator[list["UploadedSet"]]:
         """Open the sets of one upload; they can be read until the block ends.
 
-        Each answer of the process may take ``seconds``, if that is less than those of the reader.
+        Each answer of the process may take ``seconds``, at most the reader's timeout.
 
         Raises
         ------
         InvalidInput
-            If a set breaks a rule, or its file ends or exhausts the process that reads it.
+            If a set breaks a rule, or its file crashes or exhausts the process.
         SandboxUnavailable
-            If processes cannot be locked in here.
+            If this kernel cannot sandbox processes.
         Overloaded
-            If no process can be started at this time.
+            If no process can be started now.
         """
         limits = replace(limits, max_threads=self._threads)
         request = ReadRequest(tuple(sets), limits, self._sandbox)
@@ -104,16 +103,15 @@ class UploadedSet:
         self._location = location
 
     def labels(self) -> Labels:
-        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
+        """Return the labels of all samples; meaningless zeros for an unlabelled set."""
         if self._labels is None:
             return np.zeros(self.info.n_samples, np.int64)
         return self._labels
 
     def shards(self) -> Iterator[Batch]:
-        """Yield all samples in their order, as many at a time as go into one shard.
+        """Yield all samples in order, one shard at a time.
 
-        Every value is checked as it is read. While a shard is stored the next one is read; of
-        one that is let go of nothing is kept.
+        Every value is checked. The process reads the next shard while the caller stores this one.
 
         Raises
         ------
@@ -172,7 +170,7 @@ class _Reader:
         doing: str,
         most_bytes: int,
     ) -> Frame:
-        """Ask the process; ``doing`` is what it is about, as messages say it."""
+        """Ask the process; ``doing`` is the operation, for messages."""
         most_bytes += ALIGNMENT * MAX_TENSORS
         try:
             answer = self._process.call(
@@ -195,7 +193,7 @@ class _Reader:
 
     @contextmanager
     def killed_for_protocol_error(self, location: str) -> Iterator[None]:
-        """Kill the process where the block refuses what it answered."""
+        """Kill the process if the block refuses its answer."""
         try:
             yield
         except ValueError as error:

@@ -1,4 +1,4 @@
-"""API keys of all tenants: every query of theirs. They are the operator's, not a tenant's."""
+"""Queries of API keys, which the operator manages for all tenants."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ def active_keys(session: Session) -> list[ActiveKey]:
 
 
 def add_key(session: Session, row: ApiKey) -> ApiKey:
-    """Keep a key; its days count from now, by the database's clock."""
+    """Store a key; its lifetime starts now, by the database's clock."""
     row.created_at = _now(session)
     row.expires_at = row.created_at + timedelta(days=row.lifetime_days)
     session.add(row)
@@ -92,18 +92,18 @@ def is_live(session: Session, row: ApiKey) -> bool:
 
 
 def revoke_key(session: Session, row: ApiKey) -> None:
-    """End a key for good; one that was revoked before keeps its time."""
+    """Revoke a key; a key that was revoked before keeps its time."""
     if row.revoked_at is None:
         row.revoked_at = _now(session)
 
 
 def expire_after(session: Session, row: ApiKey, after: timedelta) -> None:
-    """Have a key end so much later, unless it does earlier."""
+    """Let a key expire after this time, unless it expires earlier."""
     row.expires_at = min(row.expires_at, _now(session) + after)
 
 
 def note_use(session: Session, key_ids: Iterable[str]) -> None:
-    """Take note that these keys were used just now."""
+    """Record that these keys were just used."""
     session.execute(
         update(ApiKey).where(ApiKey.id.in_(list(key_ids))).values(last_used_at=database_now())
     )

@@ -1,4 +1,4 @@
-"""Keys of artifacts: the server's own, each below the calibration that the file is of."""
+"""Keys of artifacts, which the server chooses: each is below the key of its calibration."""
 
 import re
 from dataclasses import dataclass
@@ -18,12 +18,12 @@ _UNFINISHED = re.compile(rf"({_KEY.pattern})#[0-9]+")
 
 
 def checked_key(key: str) -> str:
-    """Return a key, if it is one.
+    """Return a key after checking it.
 
     Raises
     ------
     ValueError
-        If it is none that the server made.
+        If the server cannot have made it.
     """
     if not is_key(key):
         raise ValueError(f"not an artifact key: {key!r}")
@@ -31,12 +31,12 @@ def checked_key(key: str) -> str:
 
 
 def checked_prefix(prefix: str) -> str:
-    """Return a prefix of keys that ends at a level.
+    """Return a prefix of keys that ends at a level, after checking it.
 
     Raises
     ------
     ValueError
-        If no key can.
+        If no key has it.
     """
     if _PREFIX.fullmatch(prefix) is None:
         raise ValueError(f"not a prefix of artifact keys: {prefix!r}")
@@ -44,12 +44,12 @@ def checked_prefix(prefix: str) -> str:
 
 
 def is_key(key: str) -> bool:
-    """Tell whether a file of this name is one of ours."""
+    """Tell whether a file name is an artifact key."""
     return _KEY.fullmatch(key) is not None and len(key) <= MAX_KEY_CHARACTERS
 
 
 def is_unfinished(name: str) -> bool:
-    """Tell whether a file of this name in a folder is one of ours that is not all there."""
+    """Tell whether a file name is that of an unfinished artifact in a folder."""
     return _UNFINISHED.fullmatch(name) is not None
 
 
@@ -75,7 +75,7 @@ class JobFiles:
 
     @classmethod
     def of(cls, calibration_id: UUID, evaluation_id: UUID | None = None) -> Self:
-        """Return those of a calibration, or of the evaluation of it that is named."""
+        """Return the files of a calibration, or of one of its evaluations."""
         within = "sets" if evaluation_id is None else f"evaluations/{evaluation_id}"
         return cls(f"calibrations/{calibration_id}/{within}")
 

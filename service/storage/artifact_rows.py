@@ -1,7 +1,7 @@
-"""Rows of artifacts: which file belongs to which calibration or evaluation."""
+"""Rows of artifacts, which assign files to calibrations and evaluations."""
 
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Self, get_args
 from uuid import UUID
 
@@ -17,16 +17,13 @@ MAX_LABEL_CHARACTERS = 255
 KEYS_PER_QUERY = 500
 # The shards of an uploaded set; only the job reads them.
 SET_ROLES: tuple[ArtifactRole, ...] = ("calibration", "evaluation")
-# An export is of one calibration, which it names.
+# An export names its calibration, so it is not shared.
 SHARED_ROLES = tuple(role for role in get_args(ArtifactRole) if role != "export")
 
 
 @dataclass(frozen=True)
 class NewArtifact:
-    """A stored file that is to belong to a calibration, or to an evaluation of it.
-
-    ``label`` is the client's name for it.
-    """
+    """A stored file for a calibration or an evaluation; ``label`` is the client's name for it."""
 
     role: ArtifactRole
     position: int
@@ -43,12 +40,12 @@ class NewArtifact:
     def row(
         self, tenant_id: UUID, calibration_id: UUID, evaluation_id: UUID | None = None
     ) -> Artifact:
-        """Return the row of it.
+        """Return its row.
 
         Raises
         ------
         InvalidInput
-            If the label is no file name: too long, or with characters that cannot be shown.
+            If the label is too long, or has characters that cannot be shown.
         """
         if len(self.label) > MAX_LABEL_CHARACTERS or not self.label.isprintable():
             raise InvalidInput.at(
@@ -59,12 +56,7 @@ class NewArtifact:
             tenant_id=tenant_id,
             calibration_id=calibration_id,
             evaluation_id=evaluation_id,
-            role=self.role,
-            position=self.position,
-            label=self.label,
-            key=self.key,
-            sha256=self.sha256,
-            size=self.size,
+            **asdict(self),
         )
 
 
@@ -76,7 +68,7 @@ def shared_copies(
     *,
     roles: Collection[ArtifactRole] = SHARED_ROLES,
 ) -> list[Artifact]:
-    """Return rows by which a calibration refers to the files of another, its evaluations' not."""
+    """Return rows that share the files of another calibration, without those of evaluations."""
     files = session.scalars(
         select(Artifact).where(
             Artifact.tenant_id == tenant_id,
@@ -93,13 +85,12 @@ def exclusive_keys(
 ) -> list[str]:
     """Return the keys that no other calibration refers to, and lock the rows that share them.
 
-    Those of the calibration and all evaluations of it, or of the one evaluation that is named:
-    within a calibration each row has a key of its own.
+    They are the keys of the calibration and its evaluations, or of one evaluation. Within a
+    calibration each row has its own key.
 
-    The rows of all who share a key are locked, in one order: of two calibrations that are deleted
-    at once, the later one sees that it is the last. Who shares is read once more after that: a
-    row that was added while the locks were waited for is seen then, even if the row that it was
-    copied from is gone by now.
+    All rows that share a key are locked in one order: of two calibrations that are deleted at the
+    same time, the later one sees that it is the last. The rows are then read again, to see rows
+    that were added while this transaction waited for the locks.
     """
     own = select(Artifact.key).where(
         Artifact.tenant_id == tenant_id, Artifact.calibration_id == calibration_id
@@ -118,9 +109,9 @@ def exclusive_keys(
 def delete_input_rows(
     session: Session, calibration_id: UUID, evaluation_id: UUID | None = None
 ) -> None:
-    """Delete the rows of the sets that a job has read; the job deletes their files.
+    """Delete the rows of the sets that a job has read; the job deletes the files.
 
-    Those that a refit shares with its source, which kept them, were not given to it.
+    Rows that a refit shares with its source belong to the source and stay.
     """
     session.execute(
         delete(Artifact).where(
@@ -135,7 +126,7 @@ def delete_input_rows(
 
 
 def referenced_keys(session: Session, tenant_id: UUID, keys: Sequence[str]) -> set[str]:
-    """Return those of the keys that a row of the tenant names."""
+    """Return the keys that a row of the tenant names."""
     named: set[str] = set()
     for start in range(0, len(keys), KEYS_PER_QUERY):
         some = keys[start : start + KEYS_PER_QUERY]
@@ -155,7 +146,7 @@ class KeptExport:
 
 
 class ExportRepository:
-    """The exports of a tenant, within one session. Others' exports are not found."""
+    """The exports of one tenant, within one session."""
 
     def __init__(self, session: Session, tenant_id: UUID) -> None:
         self._session = session

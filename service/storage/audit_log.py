@@ -1,4 +1,4 @@
-"""Pages of a list, newest first, and cursors: where the next page begins, opaque to the caller."""
+"""The audit log; pages of a list, newest first, and their opaque cursors."""
 
 import base64
 from collections.abc import Mapping, Sequence
@@ -35,7 +35,7 @@ def decode_cursor(text: str) -> Cursor:
     Raises
     ------
     InvalidInput
-        If the text is no cursor.
+        If the text is not a cursor.
     """
     try:
         padded = text + "=" * (-len(text) % 4)
@@ -57,7 +57,7 @@ def newest_first(
     Raises
     ------
     InvalidInput
-        If the cursor is none of ours.
+        If the cursor is invalid.
     """
     keys = (table.created_at, table.id)
     query = query.order_by(*(key.desc() for key in keys)).limit(limit + 1)
@@ -101,7 +101,7 @@ def audit_page(
     Raises
     ------
     InvalidInput
-        If the cursor is none of ours.
+        If the cursor is invalid.
     """
     query = _narrowed(since, only).where(AuditEntry.tenant_id == tenant_id)
     return newest_first(session, query, AuditEntry, cursor=cursor, limit=limit)
@@ -115,7 +115,7 @@ def audit_of_all(
     since: datetime | None = None,
     only: Mapping[str, str],
 ) -> list[tuple[str, AuditEntry]]:
-    """Return rows with the names of their tenants, newest first: those of all, or of one."""
+    """Return rows of all tenants or of one, newest first, with the names of the tenants."""
     names = {row.id: row.name for row in session.scalars(select(Tenant))}
     query = _narrowed(since, only)
     if tenant is not None:

@@ -1,4 +1,4 @@
-"""Queries of calibrations: which one a reference means, and those that a page lists."""
+"""Queries of calibrations by reference, and for pages of a list."""
 
 import re
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ def parse_reference(text: str) -> Reference:
     Raises
     ------
     NotFound
-        If it is none; no database is asked, for not every text can be sent to one.
+        If it is not a reference. The database is not asked: it does not accept every text.
     """
     if _ID.fullmatch(text):
         return Reference(text, id=UUID(text))
@@ -68,10 +68,10 @@ def parse_reference(text: str) -> Reference:
 
 
 def next_version(session: Session, tenant_id: UUID, name: str) -> int:
-    """Return a version of the name that was never given out before.
+    """Return the next version of a name, which was never used before.
 
-    The name's row stays locked until the transaction ends, so nobody else counts meanwhile; what
-    it holds is read in a second statement because older SQLite knows no RETURNING.
+    The name's row stays locked until the transaction ends, so that versions are unique. A second
+    statement reads the row because older SQLite has no RETURNING.
     """
     on_sqlite = session.get_bind().dialect.name == "sqlite"
     insert = sqlite.insert if on_sqlite else postgresql.insert
@@ -163,6 +163,6 @@ def listed(tenant_id: UUID, *, name: str | None, status: JobStatus | None) -> Se
         .options(*(defer(column, raiseload=True) for column in _LONG))
     )
     if name is not None:
-        # A database refuses some texts that no calibration is called.
+        # Databases refuse some texts, which no name contains.
         query = query.where(Calibration.name == name if name.isprintable() else false())
     return query if status is None else query.where(Calibration.status == status)

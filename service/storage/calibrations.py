@@ -1,4 +1,4 @@
-"""Calibrations of one tenant: every query of theirs, except those of the queue."""
+"""Queries of one tenant's calibrations, except those of the queue."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from uuid import UUID
@@ -42,7 +42,7 @@ _FILES = (selectinload(Calibration.artifacts),)
 
 
 class CalibrationRepository:
-    """The calibrations of a tenant, within one session. Others' calibrations are not found."""
+    """The calibrations of one tenant, within one session."""
 
     def __init__(self, session: Session, tenant_id: UUID) -> None:
         self._session = session
@@ -119,7 +119,7 @@ class CalibrationRepository:
     def resolve(self, reference: str) -> CalibrationRef:
         """Return which calibration `find_ready` would, without reading the rest of it."""
         parsed = parse_reference(reference)
-        # Every request asks this: past the session, whose own share is a quarter of the time.
+        # Each prediction asks this. The session would add a quarter of the time.
         connection = self._session.connection()
         found = connection.execute(
             REFS[parsed.kind], reference_params(self._tenant_id, parsed)
@@ -133,7 +133,7 @@ class CalibrationRepository:
     def states(
         self, *, name: str | None = None, status: JobStatus | None = None
     ) -> list[tuple[CalibrationRef, JobStatus]]:
-        """Return every calibration with its status, by name and version, and nothing else of it."""
+        """Return every calibration with its status, sorted by name and version."""
         query = select(
             Calibration.id, Calibration.name, Calibration.version, Calibration.status
         ).where(Calibration.tenant_id == self._tenant_id)
@@ -141,7 +141,7 @@ class CalibrationRepository:
             query = query.where(Calibration.name == name)
         if status is not None:
             query = query.where(Calibration.status == status)
-        # Sorted here: databases order names each in their own way.
+        # Sorted here, since databases sort names differently.
         rows = sorted(self._session.execute(query), key=lambda row: (row.name, row.version))
         return [(CalibrationRef(row.id, row.name, row.version), row.status) for row in rows]
 
@@ -155,12 +155,12 @@ class CalibrationRepository:
     ) -> tuple[Sequence[Calibration], str | None]:
         """Return up to ``limit`` calibrations, newest first, and the cursor of the next page.
 
-        What a fit found out about the model as a whole is long, and cannot be read from these rows.
+        The long results of a fit about the whole model cannot be read from these rows.
 
         Raises
         ------
         InvalidInput
-            If the cursor is none of ours.
+            If the cursor is invalid.
         """
         query = listed(self._tenant_id, name=name, status=status)
         return newest_first(self._session, query, Calibration, cursor=cursor, limit=limit)
@@ -209,7 +209,7 @@ class CalibrationRepository:
     def add_refit(self, source_id: UUID, row: Calibration) -> Calibration:
         """Queue a refit of a calibration from its records, as the next version of its name.
 
-        It refers to the same files, its records among them, so that it outlives the other.
+        It refers to the same files, so that the source may be deleted.
 
         Raises
         ------
@@ -225,9 +225,9 @@ class CalibrationRepository:
         return self.add(row)
 
     def delete(self, calibration_id: UUID) -> list[str]:
-        """Delete a finished calibration; return the artifact keys that nothing refers to any more.
+        """Delete a finished calibration; return the artifact keys without any other reference.
 
-        Its version is not given out again. A name that was promoted to it is promoted no longer.
+        Its version is not used again. If it was promoted, its name loses the promotion.
 
         Raises
         ------
@@ -270,7 +270,7 @@ MODEL_ROLES: tuple[ArtifactRole, ...] = ("model", "model_data")
 def calibrations_of_model(session: Session, tenant_id: UUID, sha256: str) -> Iterator[Calibration]:
     """Yield the tenant's succeeded calibrations of an ONNX model, the newest first.
 
-    Those that were yielded stay until the transaction ends.
+    The yielded calibrations are locked until the transaction ends.
     """
     of_model = (
         select(Artifact.calibration_id)
@@ -303,8 +303,7 @@ def add_imported(
 ) -> None:
     """Add a calibration that has succeeded, under the next version of its name, and its tables.
 
-    It refers to the files of the model of ``source``, which outlive that, and to nothing else of
-    it; ``source`` must be locked.
+    It shares the model's files of ``source``, which must be locked, and nothing else.
     """
     row.status, row.finished_at = "succeeded", database_now()
     if source is not None:

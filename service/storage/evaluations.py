@@ -1,9 +1,9 @@
-"""Evaluations of one tenant's calibrations: every query of theirs, except those of the queue."""
+"""Queries of one tenant's evaluations, except those of the queue."""
 
 from collections.abc import Mapping, Sequence
 from uuid import UUID
 
-from sqlalchemy import Select, delete, select
+from sqlalchemy import Select, delete, false, select
 from sqlalchemy.orm import Session, selectinload
 
 from models import UNFINISHED, Calibration, Evaluation
@@ -17,7 +17,7 @@ EVENTS = "/events"
 
 
 class EvaluationRepository:
-    """The evaluations of a tenant, within one session. Others' evaluations are not found."""
+    """The evaluations of one tenant, within one session."""
 
     def __init__(self, session: Session, tenant_id: UUID) -> None:
         self._session = session
@@ -91,13 +91,8 @@ class EvaluationRepository:
         NotFound
             If the tenant has no such calibration, or that has no such evaluation.
         """
-        if not _is_name(name):
-            raise _not_found(name)
         query = self._of(calibration_id, name).options(selectinload(Evaluation.artifacts))
-        row = self._session.scalars(query).one_or_none()
-        if row is None:
-            raise _not_found(name)
-        return row
+        return self._one(query, name)
 
     def of_calibration(self, calibration_id: UUID) -> Sequence[Evaluation]:
         """Return the evaluations of a calibration, oldest first; empty if it does not exist."""
@@ -113,14 +108,12 @@ class EvaluationRepository:
         NotFound
             If the tenant has none.
         """
-        row = self._session.scalars(
+        query = (
             select(Evaluation)
             .where(Evaluation.tenant_id == self._tenant_id, Evaluation.id == evaluation_id)
             .options(selectinload(Evaluation.artifacts))
-        ).one_or_none()
-        if row is None:
-            raise _not_found(str(evaluation_id))
-        return row
+        )
+        return self._one(query, str(evaluation_id))
 
     def request_cancel(self, calibration_id: UUID, name: str) -> Evaluation:
         """Cancel a queued evaluation, or request a running one to stop.
@@ -139,7 +132,7 @@ class EvaluationRepository:
         return row
 
     def delete(self, calibration_id: UUID, name: str) -> list[str]:
-        """Delete a finished evaluation; return the artifact keys that nothing refers to any more.
+        """Delete a finished evaluation; return the artifact keys without any other reference.
 
         Its name may be used again.
 
@@ -162,8 +155,8 @@ class EvaluationRepository:
     def _lock_calibration(self, calibration_id: UUID, *, must_have_succeeded: bool = False) -> str:
         """Lock the calibration and its list of evaluations; return its title.
 
-        Its key is left to those who publish an evaluation of it: they refer to it, and hold the
-        evaluation that is waited for next.
+        The lock does not block transactions that publish an evaluation: they refer to the
+        calibration, and hold the evaluation that is locked next.
         """
         row = self._session.execute(
             select(Calibration.name, Calibration.version, Calibration.status)
@@ -178,10 +171,11 @@ class EvaluationRepository:
         return title
 
     def _locked(self, calibration_id: UUID, name: str) -> Evaluation:
-        if not _is_name(name):
-            raise _not_found(name)
         query = self._of(calibration_id, name).with_for_update()
-        row = self._session.scalars(query.execution_options(populate_existing=True)).one_or_none()
+        return self._one(query.execution_options(populate_existing=True), name)
+
+    def _one(self, query: Select[Evaluation], name: str) -> Evaluation:
+        row = self._session.scalars(query).one_or_none()
         if row is None:
             raise _not_found(name)
         return row
@@ -190,7 +184,10 @@ class EvaluationRepository:
         query = select(Evaluation).where(
             Evaluation.tenant_id == self._tenant_id, Evaluation.calibration_id == calibration_id
         )
-        return query if name is None else query.where(Evaluation.name == name)
+        if name is None:
+            return query
+        # Databases refuse some texts, which no name contains.
+        return query.where(Evaluation.name == name if _is_name(name) else false())
 
 
 def require_evaluations_finished(
@@ -220,8 +217,7 @@ def require_evaluations_finished(
 
 
 def _is_name(name: str) -> bool:
-    # A path cannot end in a dot or two: clients take them for folders. What ends in the other is
-    # the progress of another evaluation.
+    # Clients resolve `.` and `..` in paths. A path that ends with EVENTS is another route.
     fits = 0 < len(name) <= MAX_NAME_CHARACTERS and name.isprintable()
     return fits and name not in (".", "..") and not name.endswith(EVENTS)
 

@@ -1,4 +1,4 @@
-"""The owner of a SQLite file: the one process that may run calibrations on it."""
+"""Locks of files: the owner of a SQLite database, and folders of living processes."""
 
 import fcntl
 import os
@@ -11,7 +11,7 @@ from service.storage.database import Database, sqlite_path
 
 
 class OwnerLock:
-    """A lock of the operating system on a file; it is gone when its process is, however it ends."""
+    """A file lock, which the operating system releases when the process ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -19,7 +19,7 @@ class OwnerLock:
 
     @classmethod
     def beside(cls, database: Database) -> Self | None:
-        """Return the lock of a SQLite file, or None on a database that has many owners."""
+        """Return the lock of a SQLite file; None for databases that several processes may own."""
         path = sqlite_path(database.engine.url)
         return None if path is None else cls(path.with_name(path.name + ".owner"))
 
@@ -27,17 +27,10 @@ class OwnerLock:
         """Try to become the owner; return whether this process is."""
         if self._file is not None:
             return True
-        # The descriptor is not inherited, so that no child outlives the owner as the owner.
-        file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            self._file = _lock(self.path, wait=False, mode=0o644)
         except BlockingIOError:
-            os.close(file)
             return False
-        except BaseException:
-            os.close(file)
-            raise
-        self._file = file
         return True
 
     def release(self) -> None:
@@ -51,7 +44,7 @@ _LOCK = ".lock"
 
 
 class SpoolFolder:
-    """A folder that is this process's for as long as it lives, however it ends."""
+    """A folder that belongs to this process until it ends."""
 
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
@@ -59,37 +52,38 @@ class SpoolFolder:
 
     @classmethod
     def within(cls, root: Path) -> Self:
-        """Make a folder below ``root``, and remove those whose processes are gone."""
+        """Make a folder below ``root``, and remove folders of processes that have ended."""
         root.mkdir(parents=True, exist_ok=True)
-        # One process at a time: a folder that is made and not yet locked would pass for dead.
-        starting = _lock(root, wait=True)
+        # One process at a time: a new folder without a lock would look abandoned.
+        starting = _lock(root / _LOCK, wait=True)
         try:
             for folder in root.iterdir():
                 if folder.is_dir():
                     _remove_if_dead(folder)
             path = Path(tempfile.mkdtemp(dir=root))
-            return cls(path, _lock(path, wait=True))
+            return cls(path, _lock(path / _LOCK, wait=True))
         finally:
             os.close(starting)
 
     def remove(self) -> None:
-        """Remove the folder and all in it."""
+        """Remove the folder and its content."""
         shutil.rmtree(self.path, ignore_errors=True)
         os.close(self._lock)
 
 
 def _remove_if_dead(folder: Path) -> None:
     try:
-        lock = _lock(folder, wait=False)
+        lock = _lock(folder / _LOCK, wait=False)
     except (BlockingIOError, FileNotFoundError):  # its process lives, or removes it just now
         return
     shutil.rmtree(folder, ignore_errors=True)
     os.close(lock)
 
 
-def _lock(folder: Path, *, wait: bool) -> int:
-    """Take the folder's lock, which the operating system lets go with the process."""
-    file = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _lock(path: Path, *, wait: bool, mode: int = 0o600) -> int:
+    """Lock a file; the operating system releases the lock when this process ends."""
+    # The descriptor is not inherited, so that no child keeps the lock.
+    file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, mode)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BaseException:

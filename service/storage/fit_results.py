@@ -148,7 +148,7 @@ def _or(value: float | None, default: float) -> float:
     return default if value is None else value
 
 
-Judged: TypeAlias = MeasureFit | BaselineFit
+ScoredFit: TypeAlias = MeasureFit | BaselineFit
 
 
 def score_rows(
@@ -156,7 +156,7 @@ def score_rows(
     tenant_id: UUID,
     calibration_id: UUID,
     k: int,
-    measures: Mapping[str, Judged],
+    measures: Mapping[str, ScoredFit],
     baselines: Mapping[str, BaselineFit],
     oracle: BaselineFit | None = None,
 ) -> list[Score]:
@@ -164,9 +164,7 @@ def score_rows(
 
     A baseline's paired differences stand beside the scores that they are differences of.
     """
-    rows = [
-        row for subject, judged in measures.items() for row in _rows("measure", subject, judged)
-    ]
+    rows = [row for subject, fit in measures.items() for row in _rows("measure", subject, fit)]
     for subject, baseline in baselines.items():
         found = list(_rows("baseline", subject, baseline))
         _add_differences(found, "cross_validation", baseline.difference)
@@ -189,8 +187,8 @@ def scores_of(session: Session, tenant_id: UUID, calibration_id: UUID) -> Sequen
     ).all()
 
 
-def _rows(kind: SubjectKind, subject: str, judged: Judged) -> Iterator[Score]:
-    for name, score in judged.scores.items():
+def _rows(kind: SubjectKind, subject: str, fit: ScoredFit) -> Iterator[Score]:
+    for name, score in fit.scores.items():
         yield Score(
             subject_kind=kind,
             subject=subject,
@@ -201,7 +199,7 @@ def _rows(kind: SubjectKind, subject: str, judged: Judged) -> Iterator[Score]:
             folds=score.folds,
             pooled=score.pooled,
         )
-    for name, value in (judged.evaluation or {}).items():
+    for name, value in (fit.evaluation or {}).items():
         yield Score(subject_kind=kind, subject=subject, phase="evaluation", name=name, value=value)
 
 

@@ -1,4 +1,4 @@
-"""Idempotency keys of one tenant: every query of theirs."""
+"""Queries of one tenant's idempotency keys."""
 
 from dataclasses import dataclass
 from uuid import UUID
@@ -49,7 +49,7 @@ def made_before(session: Session, tenant_id: UUID, request: KeyedRequest) -> UUI
 
 
 def is_committed(session: Session, tenant_id: UUID, key: str) -> bool:
-    """Tell whether a request of this key has made something, whatever its content was."""
+    """Tell whether a request with this key, of any content, has created something."""
     found = select(IdempotencyKey.key).where(
         IdempotencyKey.tenant_id == tenant_id, IdempotencyKey.key == key
     )
@@ -61,16 +61,16 @@ def keep_key(
 ) -> None:
     """Store the key of the request, if it has one, with the calibration that it creates.
 
-    Whoever keeps the same key at the same time waits here for the first to end.
+    A simultaneous transaction with the same key waits here for the first to end.
 
     Raises
     ------
     KeyTaken
-        If another was first; what the transaction did must be undone.
+        If another request was first; the caller must roll back.
     """
     if request is None:
         return
-    session.flush()  # so that what fails next is the key
+    session.flush()  # so that only the key can fail next
     session.add(
         IdempotencyKey(
             tenant_id=tenant_id,

@@ -1,4 +1,4 @@
-"""Operating points of one tenant's calibrations: every query of theirs."""
+"""Queries of one tenant's operating points."""
 
 from collections.abc import Sequence
 from uuid import UUID
@@ -10,7 +10,7 @@ from models import OperatingPoint
 
 
 class OperatingPointRepository:
-    """The decisions of a tenant, within one session. Others' decisions are not found."""
+    """The decisions of one tenant, within one session."""
 
     def __init__(self, session: Session, tenant_id: UUID) -> None:
         self._session = session
@@ -25,7 +25,7 @@ class OperatingPointRepository:
         return self._session.scalars(self._newest_first(calibration_id)).all()
 
     def add(self, row: OperatingPoint) -> OperatingPoint:
-        """Keep a decision as the next of its calibration, whose row the caller has locked."""
+        """Add the next decision of a calibration, whose row the caller has locked."""
         last = self.last(row.calibration_id)
         row.tenant_id = self._tenant_id
         row.number = 1 if last is None else last.number + 1

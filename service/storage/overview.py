@@ -34,7 +34,7 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
 
 @dataclass(frozen=True)
 class JobView:
-    """Where a job stands, and how far it is."""
+    """The status and progress of a job."""
 
     status: JobStatus
     progress_stage: str | None
@@ -47,28 +47,28 @@ _COLUMNS = tuple(field.name for field in fields(JobView))
 
 
 def job_views(session: Session, table: type[Job], ids: Collection[UUID]) -> Mapping[UUID, JobView]:
-    """Return the jobs of these ids, without those that are deleted."""
+    """Return the jobs of these ids; deleted ones are missing."""
     columns = (getattr(table, name) for name in _COLUMNS)
     found = session.execute(select(table.id, *columns).where(table.id.in_(ids)))
     return {row.id: JobView(*row[1:]) for row in found}
 
 
 def view_of(row: Job) -> JobView:
-    """Return the same of a job that was read as a whole."""
+    """Return the status and progress of a whole row."""
     return JobView(*(getattr(row, name) for name in _COLUMNS))
 
 
-# Of the scores by which names are compared at a glance.
+# Scores by which names are compared.
 RAW = "raw_softmax"
 ERROR = "ece_15"
 
 
 @dataclass(frozen=True)
 class NameRow:
-    """A name, and the version that it means: its promoted one, else its newest that succeeded.
+    """A name, and the version that it means: the promoted one, else the newest that succeeded.
 
-    ``raw_error`` and ``error`` are the calibration errors of Top-1, cross-validated, of the model's
-    own softmax and of what is served; None where nothing was judged.
+    ``raw_error`` and ``error`` are the cross-validated calibration errors of Top-1: of the model's
+    softmax, and of the served probability; None without scores.
     """
 
     name: str
@@ -87,7 +87,7 @@ class NameRow:
 
 @dataclass(frozen=True)
 class JobRow:
-    """A job under way: a calibration, or an evaluation of one, which has a name then."""
+    """An unfinished job: a calibration, or an evaluation, whose name is ``evaluation``."""
 
     calibration_id: UUID
     name: str
@@ -137,7 +137,7 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
             Calibration.status,
             Calibration.accuracy,
             Calibration.serve,
-            Calibration.data,
+            Calibration.data["samples"].as_integer().label("n_samples"),
             Calibration.created_at,
             ranked.c.n_versions,
             ranked.c.promoted_version,
@@ -150,16 +150,7 @@ def name_rows(session: Session, tenant_id: UUID, *, limit: int) -> list[NameRow]
     errors = _errors(session, tenant_id, [row.id for row in meant])
     return [
         NameRow(
-            name=row.name,
-            n_versions=row.n_versions,
-            promoted_version=row.promoted_version,
-            id=row.id,
-            version=row.version,
-            status=row.status,
-            accuracy=row.accuracy,
-            serve=row.serve,
-            n_samples=row.data.get("samples"),
-            created_at=row.created_at,
+            **row._asdict(),
             raw_error=errors.get((row.id, "baseline", RAW)),
             error=errors.get((row.id, "measure", (row.serve or {}).get("1", ""))),
         )

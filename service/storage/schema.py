@@ -1,4 +1,4 @@
-"""The schema: bringing a database up to date, and telling whether it is."""
+"""The database schema: upgrades, and checks of its revision."""
 
 from pathlib import Path
 
@@ -29,12 +29,12 @@ def migration_config(url: str) -> Config:
 def upgrade(url: str) -> None:
     """Upgrade the schema; processes that do so at the same time wait for each other.
 
-    It is done in one transaction: a process that dies meanwhile has changed nothing.
+    It runs in one transaction: if the process dies, nothing has changed.
 
     Raises
     ------
     Conflict
-        If a newer version of the program has brought it further than this one can.
+        If a newer version of the program has upgraded it.
     """
     try:
         command.upgrade(migration_config(url), "head")
@@ -45,12 +45,12 @@ def upgrade(url: str) -> None:
 
 
 def begin_at(connection: Connection, revision: str) -> None:
-    """Bring a database without rows to a revision, older or newer, within a transaction.
+    """Move a database without rows to an older or newer revision, within a transaction.
 
     Raises
     ------
     Conflict
-        If a newer version of the program has brought it further than this one can.
+        If a newer version of the program has upgraded it.
     """
     config, found = _within(connection), revision_of(connection)
     if found is not None and not is_known(found):

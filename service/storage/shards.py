@@ -1,4 +1,4 @@
-"""Shards: a set in pieces of some thousand samples, and the records of each."""
+"""Shards, each some thousand samples of a set, and their records."""
 
 import zipfile
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,16 @@ from numpy.lib import format as npy_format
 
 import models
 from howsure.statistics.records.records import Records, concatenate
-from service.child.reading.checks import LABELS, SUPPLIED_PREFIX
+from service.child.reading.checks import SUPPLIED_PREFIX
 from service.errors import ArtifactDamaged
-from service.runner.messages.dataset import AnyArray, Batch, DatasetInfo
+from service.runner.messages.dataset import (
+    LABELS,
+    AnyArray,
+    Batch,
+    batch_of,
+    batch_tensors,
+    with_prefix,
+)
 from service.runner.messages.frames import (
     HEADER,
     Array,
@@ -33,37 +40,7 @@ from service.storage.artifact_store import ArtifactStore
 
 log = structlog.get_logger(__name__)
 
-# Inputs may have any name, also that of the labels.
-ARRAY = "array/"
-SUPPLIED = "supplied/"
 ZIP = b"PK"
-
-
-def batch_tensors(batch: Batch, *, labelled: bool) -> dict[str, Array]:
-    """Return the arrays of samples by their names in a frame."""
-    tensors = {f"{ARRAY}{name}": array for name, array in batch.arrays.items()}
-    tensors |= {f"{SUPPLIED}{name}": values for name, values in batch.supplied.items()}
-    return tensors | ({LABELS: batch.labels} if labelled else {})
-
-
-def batch_of(tensors: Mapping[str, Array], *, start: int = 0) -> Batch:
-    """Return the samples of a frame's arrays; labels are zeros where it has none.
-
-    Raises
-    ------
-    ValueError
-        If there are none.
-    """
-    arrays = _with_prefix(ARRAY, tensors)
-    if not arrays or not all(array.ndim for array in tensors.values()):
-        raise ValueError("a set without rows")
-    n_rows = len(next(iter(arrays.values())))
-    return Batch(
-        start=start,
-        arrays=arrays,
-        labels=tensors.get(LABELS, np.zeros(n_rows, np.int64)),
-        supplied=_with_prefix(SUPPLIED, tensors),
-    )
 
 
 def shard_buffers(batch: Batch, *, labelled: bool) -> list[Buffer]:
@@ -93,7 +70,7 @@ def _read_npz(file: BinaryIO) -> Batch:
     with np.load(file, allow_pickle=False) as archive:
         found: dict[str, Array] = {name: archive[name] for name in archive.files}
     labels = found.pop(LABELS, None)
-    supplied = _with_prefix(SUPPLIED_PREFIX, found)
+    supplied = with_prefix(SUPPLIED_PREFIX, found)
     arrays = {name: a for name, a in found.items() if not name.startswith(SUPPLIED_PREFIX)}
     n_rows = len(next(iter(arrays.values())))
     return Batch(
@@ -104,29 +81,8 @@ def _read_npz(file: BinaryIO) -> Batch:
     )
 
 
-def _with_prefix(prefix: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
-    return {
-        name.removeprefix(prefix): array
-        for name, array in tensors.items()
-        if name.startswith(prefix)
-    }
-
-
-MOST_ROWS = 4096
-AIMED_BYTES = 2**25
-
-
-def shard_rows(info: DatasetInfo) -> int:
-    """Return how many samples of a set go into one shard: a power of two, by their size alone.
-
-    Models run powers of two of rows at a time: none of their runs spans two shards.
-    """
-    most = min(AIMED_BYTES // max(info.row_bytes, 1), MOST_ROWS)
-    return 1 << (max(most, 1).bit_length() - 1)
-
-
 def npz_content(arrays: Mapping[str, AnyArray]) -> bytes:
-    """Return arrays as a .npz file: the same bytes at any time, and whatever the names are."""
+    """Return arrays as a .npz file; equal arrays give equal bytes."""
     packed = BytesIO()
     write_npz(packed, arrays)
     return packed.getvalue()
@@ -136,9 +92,9 @@ def write_npz(file: IO[bytes], arrays: Mapping[str, AnyArray]) -> None:
     """Write the same to a file, without another copy of it in memory."""
     with zipfile.ZipFile(file, "w") as archive:
         for name, array in arrays.items():
-            entry = zipfile.ZipInfo(f"{name}.npy")  # of 1980, not of now
+            entry = zipfile.ZipInfo(f"{name}.npy")  # dated 1980
             with archive.open(entry, "w", force_zip64=True) as member:
-                rows_first = np.asarray(array, order="C")  # the only order that is read
+                rows_first = np.asarray(array, order="C")  # the only supported order
                 npy_format.write_array(member, rows_first, allow_pickle=False)
 
 

@@ -91,9 +91,9 @@ def _limits(row: TenantLimit | None) -> OwnLimits:
 def lock_usage(session: Session, tenant_id: UUID) -> None:
     """Lock the tenant: other transactions of the tenant wait here until this one ends.
 
-    What is counted afterwards holds all that they have committed. On SQLite one transaction writes
-    at a time. It is taken last of all locks, so that whoever waits for it holds nothing that its
-    owner still wants; rows that refer to a tenant are not kept waiting.
+    Later counts include everything that they have committed. On SQLite one transaction writes at a
+    time. Take this lock last, so that a waiting transaction holds nothing that the owner needs.
+    Rows that refer to a tenant do not wait.
     """
     session.execute(
         select(Tenant.id).where(Tenant.id == tenant_id).with_for_update(key_share=True)
@@ -101,7 +101,7 @@ def lock_usage(session: Session, tenant_id: UUID) -> None:
 
 
 def stored_bytes(session: Session, tenant_id: UUID) -> int:
-    """Return the bytes of all files of a tenant, those that calibrations share once."""
+    """Return the bytes of all files of a tenant; shared files count once."""
     files = select(Artifact.key, Artifact.size).where(Artifact.tenant_id == tenant_id).distinct()
     total = session.scalar(select(func.sum(files.subquery().c.size)))
     return int(total or 0)

@@ -1,4 +1,4 @@
-"""Forms do what the API does, by asking it: the same checks, limits and rows of the audit table."""
+"""Calls of API routes by forms, with the same checks, limits and audit entries."""
 
 import json
 from dataclasses import dataclass
@@ -10,27 +10,27 @@ from starlette.types import Message, Receive
 
 _LEFT_OUT = (b"cookie", b"accept", b"prefer", b"idempotency-key")
 _OF_BODY = (b"content-type", b"content-length", b"transfer-encoding")
-# Of the route that hands on, not of that which is asked.
+# Values of the route of the form.
 _OF_ROUTE = ("route", "endpoint", "path_params", "router")
 _MULTIPLE_CHOICES = 300
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a route of the API said."""
+    """The response of a route of the API."""
 
     status: int
     body: Any
 
     @property
     def is_done(self) -> bool:
-        """Whether it did what was asked."""
+        """Whether the request succeeded."""
         return self.status < _MULTIPLE_CHOICES
 
 
 @dataclass(frozen=True)
 class Sent:
-    """What is sent in the place of a form."""
+    """A request body that replaces the form."""
 
     content_type: str
     body: bytes
@@ -39,10 +39,9 @@ class Sent:
 async def handed_on(
     request: Request, path: str, *, sent: Sent | None = None, query: str = ""
 ) -> Answer:
-    """Have a route of the API take this request, whoever asks being known already.
+    """Pass this request, which is authenticated already, to a route of the API.
 
-    ``sent`` is what a form was made into, which is taken by POST in the place of the request's own
-    body.
+    ``sent`` replaces the body of the request, and the method becomes POST.
     """
     kept = [pair for pair in request.scope["headers"] if pair[0] not in _LEFT_OUT]
     scope = {name: value for name, value in request.scope.items() if name not in _OF_ROUTE}
@@ -73,7 +72,7 @@ async def handed_on(
 
 
 def _first(body: bytes, receive: Receive) -> Receive:
-    """Return what yields a body, and then what is left of the request: that its client leaves."""
+    """Return a channel with the body first, then the rest of the request, such as a disconnect."""
     left: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def following() -> Message:

@@ -1,23 +1,22 @@
-"""``/report`` of several calibrations for people: side by side, and each against the first."""
+"""``/report`` of several calibrations as a page: each compared with the first."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 from urllib.parse import urlencode
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
 from service.reports.charts.registry import render_figures
 from service.reports.comparison import compare_calibrations
-from service.reports.located import Located, value_of
+from service.reports.located import Located
 from service.web.measures import verdict_of
 from service.web.page import page
 from service.web.page_route import charts_of, tenant_of, workspace_of
 
 Json = Mapping[str, Any]
 
-# Of what is compared, its heading, and the score that explains it.
+# Compared scores and their headings.
 DIFFERENCES = {
     "nll": "Negative log-likelihood",
     "brier": "Brier score",
@@ -26,7 +25,7 @@ DIFFERENCES = {
 
 
 def compared_events(found: Json) -> list[dict[str, Any]]:
-    """Return them in the order of k: an event of one calibration is shown, if not of all."""
+    """Return the events of all calibrations, by ascending k."""
     ks = {k for report in found["calibrations"] for k in report["events"]}
     return [_event(k, found) for k in sorted(ks, key=int)]
 
@@ -70,21 +69,17 @@ def _difference(event: Located, score: str) -> dict[str, Any] | None:
         return None
     return {
         "at": found,
-        "verdict": verdict_of(value_of(found), score),
+        "verdict": verdict_of(found, score),
         "of": "samples" if event["paired"] else "folds",
     }
 
 
-DIGITS = 12  # of a digest: they tell the files of one page apart
+DIGITS = 12  # of a digest: enough to distinguish the files of one page
 
 
-async def compare(request: Request, references: Sequence[str]) -> Response:
-    """Show several calibrations, the first being what the others are compared with."""
-    found = await run_in_threadpool(
-        compare_calibrations, workspace_of(request), tenant_of(request), references
-    )
-    charts = charts_of(request)
-    chart = await charts.in_thread(render_figures, charts, found, ("comparison",))
+def compare(request: Request, references: Sequence[str]) -> Response:
+    """Show several calibrations, each compared with the first."""
+    found = compare_calibrations(workspace_of(request), tenant_of(request), references)
     reports = found["calibrations"]
     ids = [report["calibration"]["id"] for report in reports]
     return page(
@@ -97,12 +92,12 @@ async def compare(request: Request, references: Sequence[str]) -> Response:
         against=[_against(at, found) for at in range(len(found["comparisons"]))],
         events=compared_events(found),
         json=f"{_address(ids)}&format=json",
-        chart=chart,
+        chart=render_figures(charts_of(request), found, ("comparison",)),
     )
 
 
 def _address(ids: Sequence[str]) -> str:
-    """Return where calibrations are compared with the first of them."""
+    """Return the address of a comparison with the first of these."""
     return f"/report?{urlencode([('calibration', found) for found in ids])}"
 
 
@@ -125,7 +120,7 @@ def _digest(sha256: str | None) -> str | None:
 
 
 def _against(at: int, found: Json) -> dict[str, Any]:
-    """Return what a comparison with the first is made on, and what it says."""
+    """Return the basis and the sentences of a comparison with the first calibration."""
     comparison = found["comparisons"][at]
     first, second = (
         found["calibrations"][place]["provenance"]["data"]["sha256"] for place in (0, at + 1)

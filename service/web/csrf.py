@@ -1,4 +1,4 @@
-"""Tokens of forms: a request that changes something comes from a page of ours, or has a key."""
+"""CSRF tokens: a request that changes something comes from our pages or has an API key."""
 
 import base64
 import hashlib
@@ -13,7 +13,7 @@ from service.errors import Forbidden
 
 FIELD = "csrf"
 HEADER = "x-csrf-token"
-# Of who is not signed in: on the page that signs in, and where no key is asked for.
+# For visitors without a session: on the sign-in page, and if no API key is needed.
 _VISIT = "howsure-visit"
 _NONCE = re.compile(r"[\w-]{22}", re.ASCII)
 _PURPOSE = b"howsure: tokens of forms\0"
@@ -21,12 +21,12 @@ _OURS = ("same-origin", "none")
 
 
 def visit_cookie(request: Request) -> str:
-    """Return the name of the cookie that tells one visitor from another, and nothing else."""
+    """Return the name of the cookie that identifies a visitor without a session."""
     return f"__Host-{_VISIT}" if request.url.scheme == "https" else _VISIT
 
 
 def nonce_of(request: Request) -> str | None:
-    """Return what the tokens of this visitor are made from; None if there is nothing yet."""
+    """Return the secret of this visitor's tokens; None if there is none yet."""
     session = request.scope.get(SESSION)
     if session is not None:
         return str(session.nonce)
@@ -35,25 +35,25 @@ def nonce_of(request: Request) -> str | None:
 
 
 def new_nonce() -> str:
-    """Return what nobody can guess."""
+    """Return a random secret."""
     return secrets.token_urlsafe(16)
 
 
 def token_of(nonce: str) -> str:
-    """Return the token that the forms of a visitor have: other sites cannot read the cookie."""
+    """Return the token for the visitor's forms; other sites cannot read the cookie."""
     digest = hashlib.sha256(_PURPOSE + nonce.encode()).digest()
     return base64.urlsafe_b64encode(digest).decode().rstrip("=")
 
 
 def require_token(request: Request, sent: str | None) -> None:
-    """Refuse what another site may have made a browser send.
+    """Refuse a request that another site may have caused.
 
-    A request with a header ``Authorization`` needs no token: no other site can send one.
+    A request with the header ``Authorization`` needs no token, because other sites cannot send it.
 
     Raises
     ------
     Forbidden
-        If the token is missing, or of another visitor.
+        If the token is missing or belongs to another visitor.
     """
     if "authorization" in request.headers:
         return
@@ -61,4 +61,4 @@ def require_token(request: Request, sent: str | None) -> None:
     given = sent or request.headers.get(HEADER) or ""
     is_right = nonce is not None and hmac.compare_digest(token_of(nonce).encode(), given.encode())
     if not is_right or request.headers.get("sec-fetch-site", "none") not in _OURS:
-        raise Forbidden("This form is out of date, or is not of this service: open the page anew.")
+        raise Forbidden("The form has expired or belongs to another site. Reload the page.")

@@ -1,9 +1,10 @@
-"""``POST /pages/calibrate``: what ``POST /calibrate`` does, from a form."""
+"""Forms that change something: each calls the API route of the same purpose."""
 
 import json
 from collections.abc import Mapping
 from urllib.parse import quote, urlencode
 
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
@@ -13,27 +14,24 @@ from service.web.csrf import FIELD, require_token
 from service.web.home import home_page
 from service.web.operating_point import Chosen, operating_point_page
 from service.web.page import page, tab_address
-from service.web.page_route import PageRoute
+from service.web.page_route import charts_of
 
 
 async def calibrate(request: Request) -> Response:
-    """Hand the upload on, and show what became of it.
+    """Pass the upload to ``POST /calibrate`` and show the result.
 
-    The token is in the address: the body may be of any length, and is not read before it is known
-    to come from a page of ours.
+    The token is in the address, because the body may be of any length and must not be read before
+    the token is checked.
     """
     require_token(request, request.query_params.get(FIELD))
     answer = await handed_on(request, "/calibrate")
     if answer.is_done:
         return RedirectResponse(f"/?{urlencode({'made': answer.body['id']})}", status_code=303)
-    return await home_page(request, status=answer.status, problem=answer.body)
-
-
-ROUTES = (PageRoute("/pages/calibrate", calibrate, method="POST"),)
+    return await run_in_threadpool(home_page, request, status=answer.status, problem=answer.body)
 
 
 async def cancel(request: Request) -> Response:
-    """Ask a calibration, or the evaluation of a further set, to stop."""
+    """Cancel a calibration, or the evaluation of a further set."""
     require_token(request, (await form_fields(request)).get(FIELD))
     subject = quote(request.path_params["calibration_id"], safe="@")
     if (evaluation := request.path_params.get("evaluation_name")) is not None:
@@ -44,19 +42,12 @@ async def cancel(request: Request) -> Response:
     return RedirectResponse("/", status_code=303)
 
 
-_OF = "/pages/calibrations/{calibration_id}"
-CANCEL_ROUTES = (
-    PageRoute(f"{_OF}/cancel", cancel, method="POST"),
-    PageRoute(f"{_OF}/evaluations/{{evaluation_name:path}}/cancel", cancel, method="POST"),
-)
-
-
 # A reason of 2000 characters, each of them twelve bytes in a form.
 MOST_BYTES = 32 * 1024
 
 
 async def save(request: Request) -> Response:
-    """Put what was chosen in force."""
+    """Activate the chosen operating point."""
     fields = await form_fields(request, most_bytes=MOST_BYTES)
     require_token(request, fields.get(FIELD))
     chosen = Chosen.of(fields)
@@ -66,7 +57,7 @@ async def save(request: Request) -> Response:
 
 
 async def withdraw(request: Request) -> Response:
-    """Put none in force."""
+    """Withdraw the active operating point."""
     fields = await form_fields(request, most_bytes=MOST_BYTES)
     require_token(request, fields.get(FIELD))
     asked = {name: fields.get(name, "") for name in ("author", "reason")}
@@ -80,19 +71,14 @@ async def _decided(
     chosen: Chosen | None,
     given: Mapping[str, str],
 ) -> Response:
-    """Have the API decide, and show what is in force then; or the form again, and what is wrong."""
+    """Call the API; show the new operating point, or the form again with the problem."""
     reference = quote(request.path_params["calibration_id"], safe="@")
     address = f"/calibrations/{reference}/operating-points{what}"
     sent = Sent("application/json", json.dumps(asked).encode())
     answer = await handed_on(request, address, sent=sent)
     if not answer.is_done:
-        return await operating_point_page(request, chosen, refused=answer, given=given)
+        return await charts_of(request).in_thread(
+            operating_point_page, request, chosen, refused=answer, given=given
+        )
     query = "" if chosen is None else f"?{urlencode(chosen.fields())}"
     return RedirectResponse(f"{tab_address(reference, 'operating-point')}{query}", status_code=303)
-
-
-_PAGE = "/pages/calibrations/{calibration_id}/operating-points"
-DECIDE_ROUTES = (
-    PageRoute(_PAGE, save, method="POST"),
-    PageRoute(f"{_PAGE}/withdraw", withdraw, method="POST"),
-)

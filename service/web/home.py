@@ -1,8 +1,7 @@
-"""``/``: what there is, what is under way, and a form to upload more."""
+"""``/``: the calibrations by name, the running jobs and the upload form."""
 
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -10,30 +9,30 @@ from service.calibrations.findings import with_docs
 from service.calibrations.manage import get_calibration, jobs_under_way, overview
 from service.errors import NotFound
 from service.web.page import page
-from service.web.page_route import PageRoute, charts_of, may_write, tenant_of, workspace_of
+from service.web.page_route import charts_of, may_write, origin_of, tenant_of, workspace_of
 
 
-async def home(request: Request) -> Response:
-    """Show it."""
-    return await home_page(request)
+def home(request: Request) -> Response:
+    """Show the home page."""
+    return home_page(request)
 
 
-async def home_page(
+def home_page(
     request: Request, *, status: int = 200, problem: dict[str, Any] | None = None
 ) -> Response:
-    """Render the page, with what was wrong with an upload if one was sent."""
-    found = await run_in_threadpool(overview, workspace_of(request), tenant_of(request))
-    await run_in_threadpool(charts_of(request).warm)  # a report is often what is looked at next
+    """Render the home page; ``problem`` is the reason why an upload was refused."""
+    found = overview(workspace_of(request), tenant_of(request))
+    charts_of(request).warm()  # the next page is often a report
     return page(
         request,
         "home.html",
         status=status,
         found=found,
         jobs=found.jobs,
-        made=await run_in_threadpool(_made, request),
+        made=_made(request),
         may_write=may_write(request),
         problem=problem,
-        origin=f"{request.url.scheme}://{request.url.netloc}",
+        origin=origin_of(request),
     )
 
 
@@ -51,16 +50,10 @@ def _made(request: Request) -> dict[str, Any] | None:
     return named | {"findings": findings, "warnings": row.warnings, "error": row.error}
 
 
-ROUTES = (PageRoute("/", home),)
-
-
-async def jobs(request: Request) -> Response:
-    """Show the jobs; when the last one has ended, have the page loaded anew."""
-    found = await run_in_threadpool(jobs_under_way, workspace_of(request), tenant_of(request))
+def jobs(request: Request) -> Response:
+    """Show the running jobs; once none is left, have the browser reload the page."""
+    found = jobs_under_way(workspace_of(request), tenant_of(request))
     response = page(request, "jobs.html", whole=False, jobs=found, may_write=may_write(request))
     if not found:
         response.headers["HX-Refresh"] = "true"
     return response
-
-
-JOBS_ROUTES = (PageRoute("/pages/jobs", jobs),)

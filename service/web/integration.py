@@ -1,4 +1,4 @@
-"""What a program has to know to ask a calibration: names, types, shapes, and what it may have."""
+"""The names, types and shapes that programs need for predictions by a calibration."""
 
 import uuid
 from collections.abc import Iterator, Sequence
@@ -24,7 +24,7 @@ NO_SAMPLES = "No samples of this calibration are stored, so a file cannot be com
 
 @dataclass(frozen=True)
 class RowInput:
-    """One input as it is asked: its name, type, and the sizes of one row.
+    """An input of a request: its name, its type, and the shape of one row.
 
     ``datatype`` is the type's name in the Open Inference Protocol.
     """
@@ -36,33 +36,33 @@ class RowInput:
 
     @property
     def count(self) -> int:
-        """How many numbers a row has."""
+        """The number of values in a row."""
         return prod(self.sizes)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Integration:
-    """A calibration, as programs ask it.
+    """A calibration, as programs use it.
 
     Attributes
     ----------
     reference : str
-        Its name while that means this version, else ``name@version``.
+        The name if it stands for this version, else ``name@version``.
     kind : str
-        What is sent: ``inputs`` of its model, or ``logits`` or ``probabilities``.
+        The content of a row: ``inputs`` of the model, ``logits`` or ``probabilities``.
     inputs : sequence of RowInput
     supplied : sequence of str
-        Uncertainties that come with the rows, by their names.
+        Names of the uncertainties that a request must contain.
     events : sequence of int
-        Each k, the first of which is shown.
+        Each k; the page shows the first.
     takes_pictures : bool
-        Whether the service makes the input of pictures.
+        Whether the service also takes pictures.
     batch : int
-        How many rows the calibrated file takes at a time, at least.
+        The fixed number of rows per run of the calibrated file, else 1.
     companions : sequence of str
-        Files with weights that the calibrated file needs beside it.
+        Names of files with weights that the calibrated file needs.
     not_exported : str or None
-        Why there is no calibrated file; None where there is one.
+        The reason why there is no calibrated file; None if there is one.
     """
 
     id: str
@@ -87,7 +87,7 @@ class Integration:
 
 
 def describe_integration(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> Integration:
-    """Return what there is to know.
+    """Return the description of a calibration for programs.
 
     Raises
     ------
@@ -149,7 +149,7 @@ def _inputs(
 
 
 def _shapes_of_samples(workspace: Workspace, row: models.Calibration) -> dict[str, Sequence[int]]:
-    """Return the sizes that the calibration set had where the model takes any."""
+    """Return the shapes of the calibration set's rows; empty if no samples are stored."""
     samples = KeptSamples.of(workspace.artifacts, row)
     if samples is None:
         return {}

@@ -2,11 +2,9 @@
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
 
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -16,7 +14,7 @@ from service.reports.located import Located, value_of
 from service.reports.report import collect_report, is_pooled
 from service.reports.verdict import TIES, Verdict, verdict
 from service.web.page import calibration_page
-from service.web.page_route import PageRoute, charts_of, tenant_of, workspace_of
+from service.web.page_route import charts_of, origin_of, subject_of
 
 _SOFTMAX = "probabilities"
 NEEDS: Mapping[str, str] = {
@@ -25,12 +23,12 @@ NEEDS: Mapping[str, str] = {
     "neg_log_topk_mass": _SOFTMAX,
     "margin": _SOFTMAX,
     "energy": "logits",
-    "dropout_variance": "a model with Dropout nodes, and runs of it with them",
+    "dropout_variance": "a model with Dropout nodes, and runs with active dropout",
     "last_layer_dropout_variance": "an ONNX model, and runs of its last layer with dropout",
-    "ensemble_variance": "several models, or runs of one that draws at random",
-    "gradient_norm": "the model's gradient, by runs beside each row",
+    "ensemble_variance": "several models, or runs of a random one",
+    "gradient_norm": "the model's gradient, by runs near each row",
 }
-SUPPLIED_NEEDS = "a column {} beside the samples; it serves only where it is asked for"
+SUPPLIED_NEEDS = "a column {} with the samples; it serves only if the configuration names it"
 OUTPUT_NEEDS = "the output {} of the model"
 
 
@@ -55,9 +53,9 @@ VERDICTS: Mapping[Verdict, str] = {
 }
 
 
-def verdict_of(difference: Mapping[str, Any] | None, score: str = "nll") -> str | None:
-    """Return the verdict on a paired difference in words; None without a difference."""
-    return None if difference is None else VERDICTS[verdict(difference, score)]
+def verdict_of(difference: Located, score: str = "nll") -> str:
+    """Return the verdict on a paired difference in words."""
+    return VERDICTS[verdict(value_of(difference), score)]
 
 
 def _ties(difference: Mapping[str, Any] | None) -> bool:
@@ -65,7 +63,7 @@ def _ties(difference: Mapping[str, Any] | None) -> bool:
 
 
 class Score(NamedTuple):
-    """A column: the name of a score in the report, its heading, and the form of its values."""
+    """A column: the name of a score in the report, its heading, and the filter for its values."""
 
     name: str
     heading: str
@@ -85,143 +83,32 @@ SCORES = (
 )
 
 
-@dataclass(frozen=True)
-class Cell:
-    """A score, its standard deviation if it is a mean over folds, and a note."""
-
-    form: str
-    value: Located
-    std: Located | None = None
-    note: str | None = None
+PHASES = {"cross_validation": "Cross-validated", "evaluation": "On the evaluation set"}
+# A value, its standard deviation if it is a mean over folds, and a note.
+Cell: TypeAlias = tuple[Located, Located | None, str | None]
 
 
-@dataclass(frozen=True)
-class Row:
-    """What is scored.
-
-    Attributes
-    ----------
-    name, needs : str
-    serves : bool
-    cost : Located or None
-        The row of the comparison that has the runs and milliseconds of a measure.
-    difference : Located or None
-        Of its `nll` from that of the served measure.
-    verdict : str or None
-        What the difference says.
-    cells : list of Cell
-        One for each of `SCORES`.
-    """
-
-    name: str
-    needs: str = ""
-    serves: bool = False
-    cost: Located | None = None
-    difference: Located | None = None
-    verdict: str | None = None
-    cells: list[Cell] = field(default_factory=list)
-
-
-@dataclass(frozen=True)
-class Group:
-    """Rows of a kind, below a heading of their own."""
-
-    title: str
-    rows: Sequence[Row]
-
-
-def cross_validated(event: Located, folds: int) -> list[Group]:
-    """Return the rows of the scores over folds."""
-
-    def cells(found: Located) -> list[Cell]:
-        return [_over_folds(found, score.name, score.form, folds) for score in SCORES]
-
-    measures = [
-        Row(
-            str(row["measure"]),
-            needs=needs_of(str(row["measure"])),
-            serves=bool(row["served"]),
-            cost=None if value_of(row["passes"]) is None else row,
-            difference=row["difference"] or None,
-            verdict=verdict_of(value_of(row["difference"])),
-            cells=cells(event["measures"][row["measure"]]),
-        )
-        for row in event["comparison"]
-    ]
-    baselines = event["baselines"]
-    others = [
-        _baseline(baselines[name], name, "cross_validation", cells(baselines[name]))
-        for name in baselines
-    ]
-    oracle = event["oracle"]
-    return _groups(measures, others, [Row("loss", cells=cells(oracle))] if oracle else [])
-
-
-def on_the_evaluation_set(event: Located) -> list[Group]:
-    """Return the rows of the scores on the evaluation set; none without one."""
-
-    def cells(found: Located) -> list[Cell]:
-        return [Cell(score.form, found["evaluation"][score.name]) for score in SCORES]
-
-    measures = [
-        Row(
-            str(row["measure"]),
-            serves=bool(row["served"]),
-            cells=cells(event["measures"][row["measure"]]),
-        )
-        for row in event["comparison"]
-        if event["measures"][row["measure"]]["evaluation"]
-    ]
-    baselines = event["baselines"]
-    others = [
-        _baseline(baselines[name], name, "evaluation", cells(baselines[name]))
-        for name in baselines
-        if baselines[name]["evaluation"]
-    ]
-    oracle = event["oracle"]
-    is_known = bool(oracle["evaluation"])
-    return _groups(measures, others, [Row("loss", cells=cells(oracle))] if is_known else [])
-
-
-def _baseline(found: Located, name: str, phase: str, cells: list[Cell]) -> Row:
-    difference = found["difference"][phase]["nll"]
-    verdict = verdict_of(value_of(difference))
-    return Row(name, difference=difference or None, verdict=verdict, cells=cells)
-
-
-def _over_folds(found: Located, score: str, form: str, folds: int) -> Cell:
-    """Return a score as the report's comparison has it: the mean, or that of all folds together."""
+def score_cell(found: Located, phase: str, score: str, folds: int) -> Cell:
+    """Return a score as the comparison does: the mean, or the score of all folds together."""
+    if phase == "evaluation":
+        return found["evaluation"][score], None, None
     at = found["scores"][score]
     over = value_of(at)
     if over is None:
-        return Cell(form, at["mean"])
+        return at["mean"], None, None
     if is_pooled(score, over, folds):
-        return Cell(form, at["pooled"], note="all folds")
+        return at["pooled"], None, "all folds"
     std = None if over["std"] is None else at["std"]
-    return Cell(form, at["mean"], std, "some folds" if 0 < over["folds"] < folds else None)
-
-
-def _groups(measures: list[Row], baselines: list[Row], known: list[Row]) -> list[Group]:
-    groups = (
-        Group("Measures, whose bins can serve", measures),
-        Group("Baselines: other ways to a probability, to beat; none serves", baselines),
-        Group("Oracle: bins of the loss, which knows the label; the best there could be", known),
-    )
-    return [group for group in groups if group.rows]
+    return at["mean"], std, "some folds" if 0 < over["folds"] < folds else None
 
 
 Json = Mapping[str, Any]
 
 
-async def measures(request: Request) -> Response:
-    """Show them, of each event."""
-    reference = request.path_params["calibration_id"]
-    found = await run_in_threadpool(
-        collect_report, workspace_of(request), tenant_of(request), reference
-    )
+def measures(request: Request) -> Response:
+    """Show the measures of each event."""
+    found = collect_report(*subject_of(request))
     address = f"/pages/calibrations/{found['calibration']['id']}/charts"
-    charts = charts_of(request)
-    chart = await charts.in_thread(render_figures, charts, found, ("measures",), address=address)
     shown = Located(found)
     return calibration_page(
         request,
@@ -234,16 +121,19 @@ async def measures(request: Request) -> Response:
             for k, event in found["events"].items()
         ],
         scores=SCORES,
+        phases=PHASES,
+        score_cell=score_cell,
+        needs_of=needs_of,
+        verdict_of=verdict_of,
         passes=_by_passes(shown["model_scores"]),
         provider=(found["provenance"]["model"] or {}).get("provider"),
-        refit=_refit(found, f"{request.url.scheme}://{request.url.netloc}"),
+        refit=_refit(found, origin_of(request)),
         is_imported="imported" in found["provenance"]["data"],
-        chart=chart,
+        chart=render_figures(charts_of(request), found, ("measures",), address=address),
     )
 
 
 def _event(k: str, event: Json, shown: Located, provenance: Json) -> dict[str, Any]:
-    folds = provenance["config"].get("folds", 0)
     return {
         "k": k,
         "served": event["served"],
@@ -251,23 +141,22 @@ def _event(k: str, event: Json, shown: Located, provenance: Json) -> dict[str, A
         "verdict": event["verdict"],
         "tied": _tied(event),
         "cheaper": _cheaper(event, shown["comparison"]),
-        "tables": [
-            ("Cross-validated", True, cross_validated(shown, folds)),
-            ("On the evaluation set", False, on_the_evaluation_set(shown)),
-        ],
+        "at": shown,
+        "folds": provenance["config"].get("folds", 0),
+        "is_evaluated": any(found["evaluation"] for found in event["measures"].values()),
     }
 
 
 def _why(k: str, event: Json, provenance: Json) -> str:
-    """Return why what serves does."""
+    """Return the reason why this measure serves."""
     if "imported" in provenance["data"]:
-        return "the imported tables say so"
+        return "the imported tables name it"
     if provenance["config"]["serve"].get(k) == event["served"]:
-        return "it was asked for, in serve"
+        return "the configuration names it in serve"
     others = [name for name in event["measures"] if parse_measure(name).kind != "supplied"]
     if len(others) == 1:
-        return "it is the only one that can serve without being asked for"
-    return "it has the least cross-validated NLL of those that can serve without being asked for"
+        return "it is the only one that can serve by default"
+    return "it has the lowest cross-validated NLL of the measures that can serve by default"
 
 
 def _tied(event: Json) -> list[str]:
@@ -293,7 +182,7 @@ def _cheaper(event: Json, shown: Located) -> dict[str, Any] | None:
 
 
 def _refit(found: Json, origin: str) -> dict[str, Any] | None:
-    """Return the command that has another measure serve; None where there is no other."""
+    """Return the refit command for another measure; None if there is no other."""
     for k, event in found["events"].items():
         others = [row["measure"] for row in event["comparison"] if not row["served"]]
         if others:
@@ -318,6 +207,3 @@ def _by_passes(model_scores: Located) -> list[dict[str, Any]]:
         for name in model_scores
         for measure in model_scores[name]["passes"]
     ]
-
-
-ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/measures", measures),)

@@ -1,4 +1,4 @@
-"""Where people choose a threshold: what each would do, and which one is in force."""
+"""``/pages/calibrations/{id}/operating-point``: choose a threshold and see its consequences."""
 
 import math
 from collections.abc import Mapping
@@ -10,7 +10,6 @@ from urllib.parse import quote, urlencode
 from fastapi.exceptions import RequestValidationError
 from markupsafe import Markup
 from pydantic import ValidationError
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import Response
 
@@ -29,9 +28,9 @@ from service.reports.operating_points import MAX_AUTHOR_CHARACTERS, MAX_REASON_C
 from service.reports.report import collect_report
 from service.web.api_calls import Answer
 from service.web.page import calibration_page, page
-from service.web.page_route import PageRoute, charts_of, may_write, tenant_of, workspace_of
+from service.web.page_route import charts_of, may_write, subject_of, tenant_of, workspace_of
 
-# What each control is called in the API; those of them that people give in percent.
+# Controls by their names in the API; some are given in percent.
 CONTROLS: Mapping[str, str] = {"risk": "max_risk", "coverage": "coverage", "threshold": "threshold"}
 PERCENT = ("risk", "coverage")
 MOST_OF_UNIT = 40
@@ -44,13 +43,13 @@ class Chosen:
     Attributes
     ----------
     by : str
-        Which of `CONTROLS`.
+        One of `CONTROLS`.
     value : str
-        Of that one; error rates and shares in percent.
+        Its value; error rates and shares in percent.
     failing : str
-        Of how many calibration sets the certificate may fail, in percent.
+        Share of calibration sets for which the certificate may fail, in percent.
     volume, unit : str
-        How many there are a day, and what of.
+        Number of answers a day, and the word for them.
     """
 
     by: str
@@ -76,7 +75,7 @@ class Chosen:
 
     @classmethod
     def again(cls, chosen_by: Mapping[str, float]) -> "Chosen":
-        """Return what chooses as an operating point was chosen."""
+        """Return the form that chooses an operating point again."""
         by = next(name for name, key in CONTROLS.items() if key in chosen_by)
         return cls(
             by,
@@ -85,7 +84,7 @@ class Chosen:
         )
 
     def fields(self) -> dict[str, str]:
-        """Return the form that says this."""
+        """Return the fields of the form."""
         return {
             "by": self.by,
             self.by: self.value,
@@ -95,13 +94,13 @@ class Chosen:
         }
 
     def choice(self) -> dict[str, str]:
-        """Return what the API is asked for; what is no number it refuses."""
+        """Return the parameters of the API, which refuses values that are no numbers."""
         value = share_of(self.value) if self.by in PERCENT else self.value
         return {CONTROLS[self.by]: value, "delta": share_of(self.failing)}
 
 
 def linked(chosen: Chosen, preview: Mapping[str, Any]) -> dict[str, str]:
-    """Return where the other controls stand for what was chosen, short enough for their fields."""
+    """Return the values of the other controls, short enough for their fields."""
     seen = preview["consequences"] or {}
     found = {
         "risk": preview["max_risk"],
@@ -116,17 +115,17 @@ def linked(chosen: Chosen, preview: Mapping[str, Any]) -> dict[str, str]:
 
 
 def typed(name: str, value: float) -> str:
-    """Return a number of the API as it is given in a control."""
+    """Return a number of the API as its control shows it."""
     return percent_of(value) if name in PERCENT else f"{value:.9g}"  # all of a float32
 
 
 def percent_of(share: float) -> str:
-    """Return a share in percent, all its digits."""
+    """Return a share in percent with all its digits."""
     return f"{(Decimal(repr(share)) * 100).normalize():f}"
 
 
 def share_of(percent: str) -> str:
-    """Return what was typed in percent as a share, exactly; as it is if it is no number."""
+    """Return a percentage as a share, exactly; unchanged if it is no number."""
     try:
         return str(Decimal(percent) / 100)
     except InvalidOperation:
@@ -136,14 +135,14 @@ def share_of(percent: str) -> str:
 _OK, _NOT_FOUND, _CONFLICT = 200, 404, 409
 
 
-async def outcome(request: Request) -> Response:
+def outcome(request: Request) -> Response:
     """Show the consequences of a choice: the part of the page that its sliders update.
 
     An invalid choice is explained there; a calibration without thresholds is a refusal.
     """
     chosen = Chosen.of(request.query_params) or Chosen("threshold", "0")
     reference = request.path_params["calibration_id"]
-    found = await run_in_threadpool(outcome_of, request, reference, chosen)
+    found = outcome_of(request, reference, chosen)
     return page(
         request,
         "outcome.html",
@@ -244,46 +243,37 @@ def _preview(request: Request, reference: str, asked: Mapping[str, str]) -> dict
     return found.model_dump(mode="json")
 
 
-ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/operating-point/outcome", outcome),)
-
-
 MOST = {"author": MAX_AUTHOR_CHARACTERS, "reason": MAX_REASON_CHARACTERS, "unit": MOST_OF_UNIT}
 STEPS = 1000
 Range = tuple[float, float, float]
 Row = Mapping[str, Any]
 
 
-async def operating_point(request: Request) -> Response:
-    """Show what is chosen in the address, or what is in force."""
-    return await operating_point_page(request, Chosen.of(request.query_params))
+def operating_point(request: Request) -> Response:
+    """Show the choice in the address, or the active operating point."""
+    return operating_point_page(request, Chosen.of(request.query_params))
 
 
-async def operating_point_page(
+def operating_point_page(
     request: Request,
     chosen: Chosen | None,
     *,
     refused: Answer | None = None,
     given: Mapping[str, str] | None = None,
 ) -> Response:
-    """Render the page, with what was wrong with a form if one was sent, and what was in it."""
-    report = await run_in_threadpool(
-        collect_report,
-        workspace_of(request),
-        tenant_of(request),
-        request.path_params["calibration_id"],
-    )
+    """Render the page; ``refused`` is the problem of a form, and ``given`` its fields."""
+    workspace, tenant_id, reference = subject_of(request)
+    report = collect_report(workspace, tenant_id, reference)
     about = report["calibration"]
-    asked = workspace_of(request), tenant_of(request), about["id"]
-    listed = await run_in_threadpool(list_operating_points, *asked)
-    history = listed.model_dump(mode="json")
+    history = list_operating_points(workspace, tenant_id, about["id"]).model_dump(mode="json")
     in_force = [at for at, point in enumerate(history["operating_points"]) if point["in_force"]]
     event = report["events"].get("1")
     table = {} if event is None else event["measures"].get(event["served"], {})
     if chosen is None:
         chosen = _first(table, [history["operating_points"][at] for at in in_force])
-    found = await run_in_threadpool(outcome_of, request, about["id"], chosen)
+    found = outcome_of(request, about["id"], chosen)
     everything = Chosen("coverage", "100", chosen.failing)
-    whole = await run_in_threadpool(outcome_of, request, about["id"], everything)
+    whole = outcome_of(request, about["id"], everything)
     return calibration_page(
         request,
         "operating_point.html",
@@ -293,7 +283,7 @@ async def operating_point_page(
         outcome=found,
         served=None if event is None else event["served"],
         ranges=_ranges(table, whole.preview.get("max_risk")),
-        chart=await charts_of(request).in_thread(_chart, charts_of(request), report, found),
+        chart=_chart(charts_of(request), report, found),
         history=Located(history)["operating_points"],
         in_force=in_force,
         refused=None if refused is None else refused.body,
@@ -305,11 +295,11 @@ async def operating_point_page(
 
 
 def _first(table: Row, in_force: list[Row]) -> Chosen:
-    """Return what is chosen by who has not chosen yet: what is in force, or the config's risk."""
+    """Return the first choice: the active operating point, or the risk of the configuration."""
     if in_force:
         return Chosen.again(in_force[0]["chosen_by"])
     if _curve(table) is None:
-        # An imported one: it has no samples, and a threshold is all that can be chosen.
+        # Imported tables have no samples, so only a threshold can be chosen.
         edges = [found["upper"] for found in table.get("bins", []) if found["upper"] is not None]
         return Chosen("threshold", typed("threshold", edges[0] if edges else 0.0))
     if table["selective"]:
@@ -323,7 +313,7 @@ def _curve(table: Row) -> Row | None:
 
 
 def _ranges(table: Row, max_risk: float | None) -> dict[str, Range]:
-    """Return the least, the most and the step of each slider: rates and shares in percent.
+    """Return minimum, maximum and step of each slider; rates and shares in percent.
 
     Beyond ``max_risk`` everything is accepted.
     """
@@ -341,7 +331,7 @@ def _ranges(table: Row, max_risk: float | None) -> dict[str, Range]:
 
 
 def _chart(renderer: Renderer, report: Row, outcome: Outcome) -> Markup:
-    """Return the curve with a mark at what is chosen; nothing where no curve was kept."""
+    """Return the curve with a mark at the choice; empty if no curve was kept."""
     figure = next((f for f in risk_coverage_figures(report) if f.key == "1"), None)
     if figure is None:
         return Markup()
@@ -349,6 +339,3 @@ def _chart(renderer: Renderer, report: Row, outcome: Outcome) -> Markup:
     if picture is not None:
         picture = add_marker(picture, most=figure.parameters["most"], at=outcome.place)
     return figure_html(figure, picture, f"/pages{outcome.address}/charts")
-
-
-PAGE_ROUTES = (PageRoute("/pages/calibrations/{calibration_id}/operating-point", operating_point),)

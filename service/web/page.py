@@ -1,4 +1,4 @@
-"""Pages as they are sent: a template, in the frame that all have."""
+"""Rendering of pages."""
 
 from collections.abc import Mapping
 from importlib.metadata import version
@@ -15,14 +15,14 @@ from service.reports.located import LOCATED_FILTERS, present
 from service.web.csrf import new_nonce, nonce_of, token_of, visit_cookie
 from service.web.static_files import asset
 
-# Scripts and styles are files of this service, and nothing is asked of another.
+# Scripts and styles come from this service only.
 SECURITY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
     "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
 HEADERS = {
     "Content-Security-Policy": SECURITY,
-    # With none at all a browser would not say that a form is sent from here.
+    # Without a referrer a browser would not send the origin of a form.
     "Referrer-Policy": "same-origin",
 }
 TEMPLATES = Environment(
@@ -45,9 +45,9 @@ def page(
     whole: bool = True,
     **context: Any,  # noqa: ANN401 - whatever the template names
 ) -> HTMLResponse:
-    """Render a template; of a part of a page, ``whole`` is false.
+    """Render a template; ``whole`` is false for a part of a page.
 
-    A whole page keeps its reader signed in, a part that is renewed by itself does not.
+    A whole page extends the session. A part does not, because pages reload parts automatically.
     """
     nonce = nonce_of(request)
     given = nonce or new_nonce()
@@ -65,7 +65,7 @@ def page(
 
 
 def set_session(request: Request, response: Response, session: PageSession) -> None:
-    """Have the browser keep the session."""
+    """Set the session cookie."""
     authenticator = services_of(request.scope).authenticator
     name = session_cookie(secure=request.url.scheme == "https")
     value = session.written(authenticator.ring.session_secret)
@@ -75,14 +75,14 @@ def set_session(request: Request, response: Response, session: PageSession) -> N
 def set_cookie(
     request: Request, response: Response, name: str, value: str, *, max_age: int | None
 ) -> None:
-    """Set a cookie that scripts cannot read, and that other sites' forms do not send."""
+    """Set a cookie that scripts cannot read and forms of other sites do not send."""
     is_secure = request.url.scheme == "https"
     response.set_cookie(
         name, value, max_age=max_age, secure=is_secure, httponly=True, samesite="lax", path="/"
     )
 
 
-# What each is about, by the last word of its address; the report has an address of its own.
+# Tabs by the last segment of their address; the report has its own address.
 TABS: Mapping[str, str] = {
     "report": "Report",
     "operating-point": "Operating point",
@@ -102,12 +102,12 @@ def calibration_page(
     status: int = 200,
     **context: Any,  # noqa: ANN401 - whatever the template names
 ) -> HTMLResponse:
-    """Render a page in the frame that all about one calibration have.
+    """Render a page with the tabs of a calibration.
 
     Parameters
     ----------
     tab : str
-        Which of `TABS` it is.
+        A key of `TABS`.
     about : mapping
         ``calibration`` of the report: its id, name and version.
     """
@@ -116,7 +116,7 @@ def calibration_page(
 
 
 def tab_address(calibration_id: str, tab: str) -> str:
-    """Return where a page of a calibration is."""
+    """Return the address of a tab."""
     if tab == "report":
         return f"/report?calibration={calibration_id}"
     return f"/pages/calibrations/{calibration_id}/{tab}"

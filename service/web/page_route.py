@@ -1,7 +1,8 @@
-"""Routes of pages."""
+"""Routes of pages, and the values that every page reads from its request."""
 
 import uuid
 from collections.abc import Awaitable, Callable
+from typing import TypeAlias
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -14,40 +15,53 @@ from service.http.services import services_of
 from service.reports.charts.drawing import Renderer
 from service.workspace import Workspace
 
+Page: TypeAlias = Callable[[Request], Response]
+Form: TypeAlias = Callable[[Request], Awaitable[Response]]
+
 
 def workspace_of(request: Request) -> Workspace:
-    """Return what operations work on."""
+    """Return the workspace of the service."""
     workspace: Workspace = request.app.state.workspace
     return workspace
 
 
 def tenant_of(request: Request) -> uuid.UUID:
-    """Return whose things are shown."""
+    """Return the tenant of the caller."""
     return _caller(request).tenant_id
 
 
+def subject_of(request: Request) -> tuple[Workspace, uuid.UUID, str]:
+    """Return the workspace, the tenant and the calibration that the path names."""
+    return workspace_of(request), tenant_of(request), request.path_params["calibration_id"]
+
+
+def origin_of(request: Request) -> str:
+    """Return the scheme, host and port at which the browser reached the service."""
+    return f"{request.url.scheme}://{request.url.netloc}"
+
+
 def charts_of(request: Request) -> Renderer:
-    """Return what draws figures."""
+    """Return the renderer of figures."""
     return services_of(request.scope).charts
 
 
 def may_write(request: Request) -> bool:
-    """Tell whether there is a use in forms."""
+    """Tell whether the caller may use forms."""
     return WRITE in _caller(request).scopes
 
 
 def may_predict(request: Request) -> bool:
-    """Tell whether there is a use in asking for answers."""
+    """Tell whether the caller may request predictions."""
     return PREDICT in _caller(request).scopes
 
 
 def may_read(request: Request) -> bool:
-    """Tell whether bins may be shown to who asks for an answer."""
+    """Tell whether the caller may see bins."""
     return READ in _caller(request).scopes
 
 
 def needs_key(request: Request) -> bool:
-    """Tell whether programs have to send a key."""
+    """Tell whether programs must send an API key."""
     return _caller(request).key_id is not None
 
 
@@ -56,27 +70,33 @@ def _caller(request: Request) -> Caller:
     return caller
 
 
-Endpoint = Callable[[Request], Awaitable[Response]]
+def drawn(page: Page) -> Form:
+    """Run a page with figures in the threads of the renderer, so that other pages do not wait."""
+
+    async def in_thread(request: Request) -> Response:
+        return await charts_of(request).in_thread(page, request)
+
+    return in_thread
 
 
 class PageRoute(Route):
-    """A page: what is read is asked for by GET alone, as everywhere in this service."""
+    """The route of a page: without HEAD, as all routes of this service."""
 
-    def __init__(self, path: str, endpoint: Endpoint, *, method: str = "GET") -> None:
+    def __init__(self, path: str, endpoint: Page | Form, *, method: str = "GET") -> None:
         super().__init__(path, endpoint, methods=[method])
         self.methods = {method}
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether it is asked for; what is counted is counted by route."""
+        """Tell whether a request is for this page, and name the route for the metrics."""
         match, found = super().matches(scope)
         return match, found if match is Match.NONE else {**found, "route": self}
 
 
 class SharedRoute(PageRoute):
-    """A page with an address of the API, whose route is for who reads JSON, CSV or Markdown."""
+    """A page at an address of the API; requests for JSON, CSV or Markdown pass it by."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Tell whether it is asked for by a person."""
+        """Tell whether a browser requests the page."""
         is_for_people = scope["type"] == "http" and prefers_html(scope)
         if not is_for_people or b"format=" in scope["query_string"]:
             return Match.NONE, {}

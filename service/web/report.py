@@ -1,15 +1,13 @@
-"""``/report`` for people: what was learned of a calibration, the decision first."""
+"""``/report`` as a page: the decision first, then its reasons."""
 
 import hashlib
 import json
-import uuid
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
 from markupsafe import Markup
-from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
@@ -17,7 +15,6 @@ import models
 from service.calibrations.manage import list_calibrations
 from service.errors import InvalidInput, NotFound, Overloaded
 from service.reports.charts.drawing import Renderer
-from service.reports.charts.figure import Figure
 from service.reports.charts.palette import Theme, painted
 from service.reports.charts.registry import RenderedFigures, figures_of, render_figures
 from service.reports.comparison import MOST_COMPARED
@@ -25,26 +22,17 @@ from service.reports.located import Located
 from service.reports.report import collect_report
 from service.web.compare import compare
 from service.web.page import TEMPLATES, calibration_page
-from service.web.page_route import PageRoute, SharedRoute, charts_of, tenant_of, workspace_of
+from service.web.page_route import charts_of, subject_of, tenant_of, workspace_of
 from service.web.static_files import FOLDER
-from service.workspace import Workspace
 
-# The sentence is about answers that were said to be as sure as this, or as near as there are any.
+# The first sentence is about answers with this probability, or the nearest there are.
 SAID = 0.95
 FEWEST = 20
 FEW_CLASSES = 5
 
 
 def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[str, Any]:
-    """Return what the template names.
-
-    Parameters
-    ----------
-    report : mapping
-        As ``GET /report`` gives it.
-    chart : RenderedFigures
-        Its figures.
-    """
+    """Return the context of the template, from a report as ``GET /report`` returns it."""
     shown = Located(report)
     return {
         "report": report,
@@ -57,7 +45,7 @@ def report_content(report: Mapping[str, Any], chart: RenderedFigures) -> dict[st
 
 
 def _event(k: str, event: Mapping[str, Any], at: Located) -> dict[str, Any]:
-    """Return what the section of an event shows."""
+    """Return the context of the section of an event."""
     served = event["served"]
     table, shown = event["measures"][served], at["measures"][served]
     known = table.get("reliability")
@@ -75,18 +63,18 @@ def _event(k: str, event: Mapping[str, Any], at: Located) -> dict[str, Any]:
 
 
 def _said(rows: Sequence[Mapping[str, Any]]) -> int | None:
-    """Return which row of the reliability tells of about so sure answers."""
+    """Return the row of the reliability with a probability nearest to `SAID`."""
     enough = [index for index, row in enumerate(rows) if row["count"] >= FEWEST]
 
     def far_and_few(index: int) -> tuple[float, int]:
-        # Alike to the percent: of those, the one that most is known of.
+        # Of rows that agree to the percent, the one with the most samples.
         return round(abs(rows[index]["said"] - SAID), 2), -rows[index]["count"]
 
     return min(enough, key=far_and_few, default=None)
 
 
 def _fewest(provenance: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """Return the classes of which there are the fewest samples, a few of them."""
+    """Return the few classes with the fewest samples."""
     counts = provenance["data"].get("class_counts") or []
     names = provenance["config"]["classes"]
     order = sorted(range(len(counts)), key=lambda index: counts[index])[:FEW_CLASSES]
@@ -111,7 +99,7 @@ async def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
     return HTMLResponse(
         text,
         headers={
-            # What stands in the file itself cannot say where it may be framed.
+            # A policy inside the file cannot forbid framing.
             "Content-Security-Policy": f"{policy()}; frame-ancestors 'none'",
             "Content-Disposition": f'inline; filename="{about["name"]}-{about["version"]}.html"',
         },
@@ -126,12 +114,12 @@ def style() -> Markup:
 
 @cache
 def policy() -> str:
-    """Return what a browser may do with the file: apply this one style sheet, and load nothing."""
+    """Return a policy that allows only this style sheet and loads nothing."""
     digest = b64encode(hashlib.sha256(style().encode()).digest()).decode()
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
 
 
-# What it is called, the `format` that `GET /report` knows it by, and how the file's name ends.
+# Label, `format` of `GET /report`, and ending of the file name.
 SAVES = (
     ("HTML", "html", ".html"),
     ("Markdown", "markdown", ".md"),
@@ -141,36 +129,31 @@ SAVES = (
 )
 
 
-async def report(request: Request) -> Response:
-    """Show the report of a calibration, or several side by side."""
+def report(request: Request) -> Response:
+    """Show the report of a calibration, or compare several."""
     named = request.query_params.getlist("calibration")
     if not named:
         raise InvalidInput.at("calibration", "choose one to read, or several to compare")
     if len(named) > 1:
-        return await compare(request, named)
-    await run_in_threadpool(charts_of(request).warm)  # starts while the report is collected
-    found = await run_in_threadpool(
-        collect_report, workspace_of(request), tenant_of(request), named[0]
-    )
+        return compare(request, named)
+    charts_of(request).warm()  # starts while the report is collected
+    found = collect_report(workspace_of(request), tenant_of(request), named[0])
     about = found["calibration"]
     address = f"/pages/calibrations/{about['id']}/charts"
-    charts = charts_of(request)
-    chart = await charts.in_thread(render_figures, charts, found, address=address)
-    content = report_content(found, chart)
-    versions = await run_in_threadpool(_other_versions, request, about)
+    chart = render_figures(charts_of(request), found, address=address)
     return calibration_page(
         request,
         "report.html",
         "report",
         about,
         saves=_saves(about),
-        versions=versions,
-        **content,
+        versions=_other_versions(request, about),
+        **report_content(found, chart),
     )
 
 
 def _other_versions(request: Request, about: Mapping[str, Any]) -> Sequence[models.Calibration]:
-    """Return those of its name that it can be compared with, the newest first."""
+    """Return the other versions that it can be compared with, newest first."""
     rows, _ = list_calibrations(
         workspace_of(request),
         tenant_of(request),
@@ -183,7 +166,7 @@ def _other_versions(request: Request, about: Mapping[str, Any]) -> Sequence[mode
 
 
 def _saves(about: Mapping[str, Any]) -> list[tuple[str, str, str]]:
-    """Return what each form is called, where it is, and how its file is to be called."""
+    """Return the label, address and file name of each format."""
     stem = f"{about['name']}-{about['version']}"
     return [
         (label, f"/report?calibration={about['id']}&format={form}", f"{stem}{ending}")
@@ -191,24 +174,16 @@ def _saves(about: Mapping[str, Any]) -> list[tuple[str, str, str]]:
     ]
 
 
-ROUTES = (SharedRoute("/report", report),)
-
-
-async def chart_file(request: Request) -> Response:
-    """Send a figure; ``theme=dark`` for dark grounds."""
-    named = request.path_params
-    key, _, form = named["key"].rpartition(".")
-    figure = await run_in_threadpool(
-        _figure,
-        workspace_of(request),
-        tenant_of(request),
-        named["calibration_id"],
-        (named["chart"], key),
-    )
+def chart_file(request: Request) -> Response:
+    """Send a figure as SVG; ``theme=dark`` for dark backgrounds."""
+    key, _, form = request.path_params["key"].rpartition(".")
+    wanted = (request.path_params["chart"], key)
+    report = collect_report(*subject_of(request))
+    figure = next((f for f in figures_of(report) if (f.chart, f.key) == wanted), None)
     if figure is None or form != "svg":
         raise NotFound("This report has no such figure.")
     theme: Theme = "dark" if request.query_params.get("theme") == "dark" else "light"
-    (picture,) = await charts_of(request).in_thread(charts_of(request).draw, [figure])
+    (picture,) = charts_of(request).draw([figure])
     if picture is None:
         raise Overloaded("The figure could not be drawn; try again.")
     name = f"{figure.chart}-{figure.key}.svg"
@@ -217,15 +192,3 @@ async def chart_file(request: Request) -> Response:
         media_type="image/svg+xml",
         headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
-
-
-def _figure(
-    workspace: Workspace, tenant_id: uuid.UUID, reference: str, wanted: tuple[str, str]
-) -> Figure | None:
-    report: dict[str, Any] = collect_report(workspace, tenant_id, reference)
-    return next((f for f in figures_of(report) if (f.chart, f.key) == wanted), None)
-
-
-CHART_FILE_ROUTES = (
-    PageRoute("/pages/calibrations/{calibration_id}/charts/{chart}/{key}", chart_file),
-)

@@ -1,5 +1,7 @@
 """The routes of all pages."""
 
+from starlette.routing import BaseRoute, Mount
+
 from service.web import (
     forms,
     home,
@@ -12,23 +14,29 @@ from service.web import (
     static_files,
     try_prediction,
 )
+from service.web.page_route import PageRoute, SharedRoute, drawn
 
-ROUTES = (
-    *home.ROUTES,
-    *session.ROUTES,
-    *session.SIGN_OUT_ROUTES,
-    *home.JOBS_ROUTES,
-    *forms.ROUTES,
-    *forms.CANCEL_ROUTES,
-    *report.ROUTES,
-    *measures.ROUTES,
-    *operating_point.PAGE_ROUTES,
-    *operating_point.ROUTES,
-    *forms.DECIDE_ROUTES,
-    *samples.SAMPLES_ROUTES,
-    *samples.ROUTES,
-    *try_prediction.ROUTES,
-    *integrate.ROUTES,
-    *report.CHART_FILE_ROUTES,
-    *static_files.ROUTES,
+_OF = "/pages/calibrations/{calibration_id}"
+ROUTES: tuple[BaseRoute, ...] = (
+    PageRoute("/", home.home),
+    PageRoute("/sign-in", session.show),
+    PageRoute("/pages/jobs", home.jobs),
+    SharedRoute("/report", drawn(report.report)),
+    PageRoute(f"{_OF}/measures", drawn(measures.measures)),
+    PageRoute(f"{_OF}/operating-point", drawn(operating_point.operating_point)),
+    PageRoute(f"{_OF}/operating-point/outcome", operating_point.outcome),
+    PageRoute(f"{_OF}/samples", samples.samples),
+    PageRoute(f"{_OF}/samples/{{row}}.png", samples.sample_file),
+    PageRoute(f"{_OF}/try", try_prediction.show),
+    PageRoute(f"{_OF}/integrate", integrate.integrate),
+    PageRoute(f"{_OF}/charts/{{chart}}/{{key}}", drawn(report.chart_file)),
+    PageRoute("/sign-in", session.sign_in, method="POST"),
+    PageRoute("/sign-out", session.sign_out, method="POST"),
+    PageRoute("/pages/calibrate", forms.calibrate, method="POST"),
+    PageRoute(f"{_OF}/cancel", forms.cancel, method="POST"),
+    PageRoute(f"{_OF}/evaluations/{{evaluation_name:path}}/cancel", forms.cancel, method="POST"),
+    PageRoute(f"{_OF}/operating-points", forms.save, method="POST"),
+    PageRoute(f"{_OF}/operating-points/withdraw", forms.withdraw, method="POST"),
+    PageRoute(f"{_OF}/try", try_prediction.send, method="POST"),
+    Mount(static_files.ADDRESS, static_files.FILES, name="pages"),
 )

@@ -1,11 +1,11 @@
-"""The number of a sample, as it comes in an address."""
+"""Samples on pages: stored ones, and those that a user enters."""
 
 import json
 import secrets
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, Self, TypeAlias, cast
+from typing import Any, Literal, Self, TypeAlias
 
 import msgspec
 import numpy as np
@@ -17,6 +17,7 @@ from service.child.requests.media_types import JSON, NPZ
 from service.child.requests.tensors import ANY_INPUT, SCORE_KINDS
 from service.errors import InvalidInput, NotFound
 from service.jobs.samples import ROLE, KeptSamples, PickedSample
+from service.predictions.load_calibration import RowInput, row_inputs
 from service.reports.thumbnail import looks_like_picture, png, shown_pixels
 from service.runner.messages.preprocessing import PIXELS
 from service.storage.calibrations import CalibrationRepository
@@ -27,12 +28,12 @@ _MOST_DIGITS = 12
 
 
 def row_number(text: str) -> int:
-    """Return it.
+    """Return the row number in an address.
 
     Raises
     ------
     InvalidInput
-        If it is none.
+        If the text is no row number.
     """
     if not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         raise InvalidInput.at("row", "expected the number of a sample, from 0")
@@ -41,65 +42,46 @@ def row_number(text: str) -> int:
 
 Taken: TypeAlias = Literal["inputs", "logits", "probabilities"]
 
-# What a request has beside the name of the calibration.
+# Keys of a request besides the name of the calibration.
 BODY_KEYS = frozenset({ANY_INPUT, *SCORE_KINDS, "supplied"})
 _PLACE = "numbers"
 
 
 @dataclass(frozen=True)
-class TakenInput:
-    """One array of a sample, without an axis for rows; a size that is free is None."""
-
-    name: str
-    dtype: str
-    shape: tuple[int | None, ...]
-
-
-@dataclass(frozen=True)
 class TakenSample:
-    """What one sample of a calibration is made of.
+    """The inputs of one sample of a calibration.
 
-    ``has_pictures`` tells whether the file of a picture will do; ``supplied`` names the columns
-    that have to come with it, and ``keeps_samples`` whether there are some to be drawn.
+    ``has_pictures`` tells whether it may be a picture file. ``supplied`` names the required
+    columns. ``keeps_samples`` tells whether samples are stored.
     """
 
     kind: Taken
-    inputs: tuple[TakenInput, ...]
+    inputs: tuple[RowInput, ...]
     has_pictures: bool
     supplied: tuple[str, ...]
     keeps_samples: bool
 
     @classmethod
     def by(cls, row: models.Calibration) -> Self:
-        """Return what a calibration takes that has succeeded."""
-        config = row.config
-        data, serve = row.data, cast("dict[str, str]", row.serve or {})
-        if row.onnx_model is None:
-            shape = (len(config["classes"]),)
-            inputs: tuple[TakenInput, ...] = (TakenInput(data["kind"], "float32", shape),)
-        else:
-            inputs = tuple(
-                TakenInput(found["name"], found["dtype"], tuple((found["shape"] or [None])[1:]))
-                for found in row.onnx_model["inputs"]
-            )
+        """Return the inputs of a succeeded calibration."""
         return cls(
-            kind=data["kind"],
-            inputs=inputs,
-            has_pictures=config.get("preprocessing") is not None,
-            supplied=supplied_names(serve.values()),
+            kind=row.data["kind"],
+            inputs=row_inputs(row),
+            has_pictures=row.config.get("preprocessing") is not None,
+            supplied=supplied_names((row.serve or {}).values()),
             keeps_samples=any(found.role == ROLE for found in row.artifacts),
         )
 
     def json_body(self, calibration: str, text: str) -> bytes:
-        """Return the body of a request, of the JSON that was written of one sample.
+        """Return the body of a request from the JSON of one sample.
 
-        It is its numbers, or an object of its inputs by name; or what a request has beside the name
-        of the calibration.
+        The JSON is a list of numbers, an object of inputs by name, or the body of a request without
+        the name of the calibration.
 
         Raises
         ------
         InvalidInput
-            If it is no JSON, or neither a list nor an object.
+            If the text is no JSON, or neither a list nor an object.
         """
         try:
             given = msgspec.json.decode(text)
@@ -119,7 +101,7 @@ class TakenSample:
 def ready_calibration(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str
 ) -> models.Calibration:
-    """Return a calibration that answers.
+    """Return a succeeded calibration.
 
     Raises
     ------
@@ -135,7 +117,7 @@ MOST_WRITTEN = 4096
 
 @dataclass(frozen=True, eq=False)
 class DrawnSample:
-    """A sample by its number in the set, with the name of its label and what it is asked with.
+    """A stored sample with its row number, the name of its label and its prediction request.
 
     ``media_type`` and ``body`` are those of ``POST /predict``.
     """
@@ -150,12 +132,12 @@ class DrawnSample:
 def draw_sample(
     workspace: Workspace, tenant_id: uuid.UUID, reference: str, row: int
 ) -> DrawnSample:
-    """Return a kept sample.
+    """Return a stored sample.
 
     Raises
     ------
     NotFound
-        If there is no such calibration, or it keeps no such sample.
+        If there is no such calibration, or the sample is not stored.
     Conflict
         If the calibration has not succeeded.
     """
@@ -171,7 +153,7 @@ def draw_sample(
 
 
 def _asked(sample: PickedSample, taken: TakenSample, calibration: str) -> tuple[str, bytes]:
-    """Return a body that people can read, unless it would be long: the answer is the same."""
+    """Return a request in JSON, which people can read, or as .npz if that would be long."""
     arrays = {name: values[np.newaxis] for name, values in sample.inputs.items()}
     supplied = {name: [sample.supplied[name]] for name in taken.supplied}
     is_short = sum(values.size for values in arrays.values()) <= MOST_WRITTEN
@@ -186,7 +168,7 @@ def _asked(sample: PickedSample, taken: TakenSample, calibration: str) -> tuple[
 
 
 def any_row(workspace: Workspace, tenant_id: uuid.UUID, reference: str) -> int:
-    """Return the number of a kept sample, any of them.
+    """Return the row number of a random stored sample.
 
     Raises
     ------
@@ -209,9 +191,9 @@ def _kept(
 
 
 def sample_picture(sample: PickedSample, *, most: int) -> bytes | None:
-    """Return a PNG of the only input of a sample, no side longer than ``most``; None if it is none.
+    """Return a PNG of the only input, at most ``most`` pixels a side; None if it is no picture.
 
-    Pixels are shown as they are, other values between the least and the largest of the sample.
+    Pixels are shown unchanged. Other values are scaled to the range of the sample.
     """
     if len(sample.inputs) != 1:
         return None

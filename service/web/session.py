@@ -1,4 +1,4 @@
-"""``/sign-in``: a key, once, in the place of a cookie that stands for it."""
+"""``/sign-in`` and ``/sign-out``: a page session in exchange for an API key."""
 
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -9,7 +9,6 @@ from service.access.audit_log import AuditEvent
 from service.access.authenticator import require_scope
 from service.access.page_session import (
     SESSION,
-    PageSession,
     new_session,
     read_session,
     session_cookie,
@@ -19,14 +18,14 @@ from service.http.bodies import form_fields
 from service.http.services import services_of
 from service.web.csrf import FIELD, require_token
 from service.web.page import page, set_session
-from service.web.page_route import PageRoute, workspace_of
+from service.web.page_route import workspace_of
 
 HOME = "/"
 _REFUSED = {Unauthenticated: 401, Forbidden: 403}
 
 
-async def show(request: Request) -> Response:
-    """Ask for a key, where one is asked for."""
+def show(request: Request) -> Response:
+    """Show the form for the API key, if the service needs one."""
     authenticator = services_of(request.scope).authenticator
     target = _local(request.query_params.get("next"))
     if authenticator.ring.is_open:
@@ -35,7 +34,7 @@ async def show(request: Request) -> Response:
 
 
 async def sign_in(request: Request) -> Response:
-    """Take a key and set the cookie."""
+    """Check the key and set the cookie."""
     fields = await form_fields(request)
     require_token(request, fields.get(FIELD))
     target = _local(fields.get("next"))
@@ -46,7 +45,7 @@ async def sign_in(request: Request) -> Response:
         return page(request, "sign_in.html", status=status, target=target, refused=error.message)
     if caller.key_id is None:
         return RedirectResponse(target, status_code=303)
-    await run_in_threadpool(_record_sign_in, request, caller)
+    await run_in_threadpool(_record, request, "sign-in", caller)
     response = RedirectResponse(target, status_code=303)
     set_session(request, response, new_session(caller.key_id))
     return response
@@ -61,36 +60,31 @@ def _caller(request: Request, key: str) -> Caller:
     return caller
 
 
-def _record_sign_in(request: Request, caller: Caller) -> None:
-    workspace = workspace_of(request)
+def _record(request: Request, action: str, caller: Caller) -> None:
     request_id = getattr(request.state, "request_id", None)
-    act = AuditEvent(caller.tenant_id, "sign-in", "page", caller.key_id, request_id)
-    with workspace.database.session(invalidates_cache=False) as session:
+    act = AuditEvent(caller.tenant_id, action, "page", caller.key_id, request_id)
+    with workspace_of(request).database.session(invalidates_cache=False) as session:
         act.accepted(session, str(caller.key_id))
 
 
 def _local(target: str | None) -> str:
-    """Return where to go on: a place of this service, wherever else a link may point."""
+    """Return the address to redirect to; the home page unless it is a path of this service."""
     given = target or HOME
     is_local = given.startswith("/") and given.isprintable() and "\\" not in given
     return given if is_local and not given.startswith("//") else HOME
 
 
-ROUTES = (
-    PageRoute("/sign-in", show),
-    PageRoute("/sign-in", sign_in, method="POST"),
-)
-
-
 async def sign_out(request: Request) -> Response:
-    """Take the cookie back; a session that has ended by itself is none to end."""
+    """Delete the cookie, and record the sign-out of a valid session."""
     authenticator = services_of(request.scope).authenticator
     is_secure = request.url.scheme == "https"
     session = read_session(request.cookies, authenticator.ring.session_secret, secure=is_secure)
     if session is not None:
         request.scope[SESSION] = session
         require_token(request, (await form_fields(request)).get(FIELD))
-        await run_in_threadpool(_record_sign_out, request, session)
+        caller = authenticator.ring.of_key(session.key_id)
+        if caller is not None:
+            await run_in_threadpool(_record, request, "sign-out", caller)
     response = RedirectResponse("/sign-in", status_code=303)
     response.delete_cookie(
         session_cookie(secure=is_secure),
@@ -100,18 +94,3 @@ async def sign_out(request: Request) -> Response:
         samesite="lax",
     )
     return response
-
-
-def _record_sign_out(request: Request, session: PageSession) -> None:
-    authenticator = services_of(request.scope).authenticator
-    workspace = workspace_of(request)
-    caller = authenticator.ring.of_key(session.key_id)
-    if caller is None:
-        return
-    request_id = getattr(request.state, "request_id", None)
-    act = AuditEvent(caller.tenant_id, "sign-out", "page", caller.key_id, request_id)
-    with workspace.database.session(invalidates_cache=False) as opened:
-        act.accepted(opened, session.key_id)
-
-
-SIGN_OUT_ROUTES = (PageRoute("/sign-out", sign_out, method="POST"),)

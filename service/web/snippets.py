@@ -1,4 +1,4 @@
-"""Programs that ask one calibration, as text: each is a template in ``templates/snippets``."""
+"""Example programs that use a calibration; each is a template in ``templates/snippets``."""
 
 import json
 import shlex
@@ -13,9 +13,9 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from service.web.integration import Integration, RowInput
 
-MAX_INLINE = 100  # numbers of a row; longer rows are made by the snippet
+MAX_INLINE = 100  # numbers of a row; the snippet makes longer rows
 KEY = "HOWSURE_API_KEY"
-ZEROS = "The rows are zeros: put yours in their place"
+ZEROS = "Replace the zeros by your rows"
 # The protocol has no JSON for these types. A wider type that the model can hold works as well.
 WIDER = {"FP16": "FP32"}
 TYPED_ARRAYS = {
@@ -32,15 +32,6 @@ TYPED_ARRAYS = {
     "uint8": "Uint8Array",
     "bool": "Uint8Array",
 }
-
-
-@dataclass(frozen=True)
-class SnippetContext:
-    """A calibration, the origin at which a browser reached it, and whether an API key is needed."""
-
-    calibration: Integration
-    origin: str
-    keyed: bool
 
 
 @dataclass(frozen=True)
@@ -69,20 +60,23 @@ class Snippet:
     setup: str = ""
 
 
-def snippets_of(context: SnippetContext) -> Sequence[Snippet]:
-    """Return the snippets of a calibration."""
-    found = context.calibration
-    names = _names(context)
+def snippets_of(found: Integration, origin: str, *, keyed: bool) -> Sequence[Snippet]:
+    """Return the snippets of a calibration.
+
+    ``origin`` is the address at which the browser reached the service. ``keyed`` tells whether
+    an API key is needed.
+    """
+    names = _names(found, origin) | {"keyed": keyed}
 
     def text(template: str) -> str:
         return TEMPLATES.get_template(f"{template}.jinja").render(names)
 
-    note = f"{ZEROS}, as many as you like."
+    note = f"{ZEROS}; any number is possible."
     if found.takes_pictures:
-        note = "Several pictures go as parts of a form, or in an archive."
+        note = "Send several pictures as parts of a form or in an archive."
     rows = "Paths or bytes of JPEG, PNG or WebP" if found.takes_pictures else ZEROS
     oip = "Open Inference Protocol"
-    spoken = f"Version 2 of the protocol, as Triton and KServe speak it. {ZEROS}."
+    spoken = f"Version 2 of the protocol, which Triton and KServe also use. {ZEROS}."
     triton = "pip install 'tritonclient[http]' numpy"
     shown = [
         Snippet("curl", "curl", "sh", text("curl.sh"), note),
@@ -91,17 +85,16 @@ def snippets_of(context: SnippetContext) -> Sequence[Snippet]:
         Snippet("triton", f"{oip}, Python", "python", text("triton.py"), f"{ZEROS}.", triton),
     ]
     if found.not_exported is None:
-        made = ", made of pictures as the service makes them" if found.takes_pictures else ""
-        note = f"A module of a page, or of Node, with the file beside it. {ZEROS}{made}."
+        made = ", prepared from pictures like in the service" if found.takes_pictures else ""
+        note = f"A module for a page or Node, in the folder of the file. {ZEROS}{made}."
         title = "Browser or Node, without the service"
         program, setup = text("browser.mjs"), text("browser_setup.sh").rstrip("\n")
         shown.append(Snippet("browser", title, "javascript", program, note, setup))
     return shown
 
 
-def _names(context: SnippetContext) -> dict[str, Any]:
+def _names(found: Integration, origin: str) -> dict[str, Any]:
     """Return the names that the templates use."""
-    found, origin = context.calibration, context.origin
     supplied = [RowInput(f"uncertainty_{name}", "float32", "FP32", ()) for name in found.supplied]
     inputs = [*found.inputs, *supplied]
     k = found.events[0]
@@ -114,7 +107,6 @@ def _names(context: SnippetContext) -> dict[str, Any]:
         "origin": origin,
         "host": urlsplit(origin).netloc,
         "is_https": urlsplit(origin).scheme == "https",
-        "keyed": context.keyed,
         "key": KEY,
         "k": k,
         "is_short": sum(one.count for one in found.inputs) <= MAX_INLINE,
@@ -161,12 +153,12 @@ def _tensor(one: RowInput) -> dict[str, Any]:
 
 
 def is_score(one: RowInput) -> bool:
-    """Tell whether the first number of a row is 1: probabilities have to add up to 1."""
+    """Tell whether the first number of a row is 1: probabilities must sum to 1."""
     return one.name in ("logits", "probabilities") and len(one.sizes) == 1
 
 
 def example(one: RowInput) -> list[int]:
-    """Return the numbers of one row: zeros, but for the first of a score."""
+    """Return the numbers of one row: zeros, except the first number of a score."""
     return [int(is_score(one)), *[0] * (one.count - 1)]
 
 

@@ -1,4 +1,4 @@
-"""Files that pages name: style sheets and scripts, all of them ours to send."""
+"""Style sheets and scripts of the pages."""
 
 import hashlib
 import os
@@ -7,7 +7,6 @@ from os import PathLike
 from pathlib import Path
 
 from starlette.responses import Response
-from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 from starlette.types import Scope
 
@@ -16,7 +15,7 @@ ADDRESS = "/pages/static"
 
 
 class _Files(StaticFiles):
-    """They are named with their digest, so a browser may keep them for good."""
+    """Addresses contain a digest of the file, so browsers may cache files forever."""
 
     def file_response(
         self,
@@ -32,9 +31,9 @@ class _Files(StaticFiles):
 
 @cache
 def asset(name: str) -> str:
-    """Return the address of a file, another one when its content is another."""
+    """Return the address of a file, with a digest of its content."""
     digest = hashlib.sha256((FOLDER / name).read_bytes()).hexdigest()[:16]
     return f"{ADDRESS}/{name}?{digest}"
 
 
-ROUTES = (Mount(ADDRESS, _Files(directory=FOLDER), name="pages"),)
+FILES = _Files(directory=FOLDER)

@@ -1,4 +1,4 @@
-"""The form of one sample: a file, or its numbers, made into a request for a prediction."""
+"""``/pages/calibrations/{id}/try``: predict one sample from a form or from the stored ones."""
 
 import base64
 import json
@@ -20,7 +20,14 @@ from service.reports.located import Located, value_of
 from service.web.api_calls import Answer, Sent, handed_on
 from service.web.csrf import FIELD, require_token
 from service.web.page import calibration_page, tab_address
-from service.web.page_route import PageRoute, may_predict, may_read, tenant_of, workspace_of
+from service.web.page_route import (
+    may_predict,
+    may_read,
+    origin_of,
+    subject_of,
+    tenant_of,
+    workspace_of,
+)
 from service.web.sample_rows import (
     DrawnSample,
     TakenSample,
@@ -37,7 +44,7 @@ _PICTURES = {b"\xff\xd8\xff": "image/jpeg", b"\x89PNG": "image/png", b"RIFF": "i
 
 
 class _InMemory(MultiPartParser):
-    """It was received whole, so nothing is to be written to a disk."""
+    """Keeps the form in memory, where the guard has received it."""
 
     spool_max_size = 2**62
     max_part_size = MOST_CHARACTERS
@@ -45,7 +52,7 @@ class _InMemory(MultiPartParser):
 
 @dataclass(frozen=True)
 class TryForm:
-    """What somebody has filled in."""
+    """The fields of the form."""
 
     file_name: str
     content: bytes
@@ -85,7 +92,7 @@ async def read_form(request: Request) -> TryForm:
 
 
 def sent_by(form: TryForm, taken: TakenSample, calibration: str) -> Sent:
-    """Return what is to be asked of a calibration, by its id.
+    """Return the request for a prediction by a calibration, which is given by its id.
 
     Raises
     ------
@@ -100,7 +107,7 @@ def sent_by(form: TryForm, taken: TakenSample, calibration: str) -> Sent:
 
 
 def _of_file(content: bytes, name: str, taken: TakenSample, calibration: str) -> Sent:
-    """Return a file as it is, by what it begins with; JSON as numbers."""
+    """Return a request with the file unchanged, or with the numbers of a JSON file."""
     for magic, media_type in ((_NPY, NPY), (_ZIP, NPZ), *_PICTURES.items()):
         if content.startswith(magic):
             return Sent(media_type, content)
@@ -124,7 +131,7 @@ def shown_answer(
     sent: Sent | None,
     drawn: DrawnSample | None,
 ) -> dict[str, Any]:
-    """Return what the template names of an answer of ``POST /predict``, which is of its first row.
+    """Return the context of the template for the first row of an answer of ``POST /predict``.
 
     Pointers into the answer begin with ``/answer``, those into the report with ``/report``.
     """
@@ -144,7 +151,7 @@ def shown_answer(
 
 
 def _event(name: str, at: Located, bins: dict[str, Any] | None) -> dict[str, Any]:
-    """Return an event of the answer, and its bin in the report."""
+    """Return an event of the answer with its bin in the report."""
     k, measure = name.removeprefix(_TOP), at["measure"]
     tables = Located(bins, "/report")["events"][k]["measures"]
     found = None if bins is None else tables[measure]["bins"][value_of(at["bin"])]
@@ -152,7 +159,7 @@ def _event(name: str, at: Located, bins: dict[str, Any] | None) -> dict[str, Any
 
 
 def _request(sent: Sent | None) -> str | None:
-    """Return a request that people can read; None of a file, or of one that is long."""
+    """Return a short JSON request as text; None for files and long requests."""
     if sent is None or sent.content_type != JSON or len(sent.body) > MOST_SHOWN:
         return None
     return sent.body.decode()
@@ -163,7 +170,7 @@ _STATUS = {MalformedRequest: 400, NotFound: 404, InvalidInput: 422}
 
 @dataclass(frozen=True)
 class _Tried:
-    """What was asked and answered, and which kept sample it was."""
+    """An answer, its request and the stored sample that it is about."""
 
     answer: Answer
     sent: Sent | None = None
@@ -171,18 +178,18 @@ class _Tried:
 
 
 async def show(request: Request) -> Response:
-    """Ask for a sample; of a kept one that the address names show the answer."""
-    row = await run_in_threadpool(_calibration, request)
+    """Show the form, and the answer for the stored sample that the address names."""
+    row = await run_in_threadpool(ready_calibration, *subject_of(request))
     query = request.query_params
     if "draw" not in query and "row" not in query:
         return await _page(request, row, None)
     try:
-        asked = workspace_of(request), tenant_of(request), str(row.id)
+        stored = workspace_of(request), tenant_of(request), str(row.id)
         if "draw" in query:
-            number = await run_in_threadpool(any_row, *asked)
+            number = await run_in_threadpool(any_row, *stored)
             address = tab_address(str(row.id), "try")
             return RedirectResponse(f"{address}?row={number}", status_code=303)
-        drawn = await run_in_threadpool(draw_sample, *asked, row_number(query["row"]))
+        drawn = await run_in_threadpool(draw_sample, *stored, row_number(query["row"]))
     except (InvalidInput, NotFound) as error:
         return await _page(request, row, _refused(error))
     sent = Sent(drawn.media_type, drawn.body)
@@ -190,9 +197,9 @@ async def show(request: Request) -> Response:
 
 
 async def send(request: Request) -> Response:
-    """Answer the sample of the form, whose token is in the address."""
+    """Predict the sample of the form; the token is in the address."""
     require_token(request, request.query_params.get(FIELD))
-    row = await run_in_threadpool(_calibration, request)
+    row = await run_in_threadpool(ready_calibration, *subject_of(request))
     written = ""
     try:
         form = await read_form(request)
@@ -201,11 +208,6 @@ async def send(request: Request) -> Response:
     except InvalidInput as error:
         return await _page(request, row, _refused(error), written)
     return await _page(request, row, _Tried(await _asked(request, row, sent), sent), written)
-
-
-def _calibration(request: Request) -> models.Calibration:
-    reference = request.path_params["calibration_id"]
-    return ready_calibration(workspace_of(request), tenant_of(request), reference)
 
 
 async def _asked(request: Request, row: models.Calibration, sent: Sent) -> Answer:
@@ -242,12 +244,6 @@ async def _page(
         may_predict=may_predict(request),
         may_read=may_read(request),
         written=written,
-        origin=f"{request.url.scheme}://{request.url.netloc}",
+        origin=origin_of(request),
         **context,
     )
-
-
-ROUTES = (
-    PageRoute("/pages/calibrations/{calibration_id}/try", show),
-    PageRoute("/pages/calibrations/{calibration_id}/try", send, method="POST"),
-)

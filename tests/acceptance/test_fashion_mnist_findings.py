@@ -9,8 +9,7 @@ import onnxruntime
 import pytest
 from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels, logits_of
 from faulty_uploads import clean_uploads, faulty_uploads, of
-from running_service import calibrate
-from uploads import quick_config
+from running_service import calibrate, quick_config
 
 from howsure.statistics.findings import FINDINGS
 

@@ -15,11 +15,10 @@ import httpx
 import numpy as np
 import onnxruntime
 import pytest
-from multipart_bodies import BOUNDARY, body, file_part
+from fashion_mnist import N_CLASSES, probed, residual_network
 from picture_files import jpeg, reference_values
-from picture_models import N_CLASSES, probed, residual_network
-from predict_bodies import NPZ, npz, send
-from running_service import calibrate
+from request_formats import BOUNDARY, body, file_part
+from running_service import NPZ, calibrate, npz, send
 
 from service.child.pictures.values import model_values
 from service.child.reading.open_set import open_dataset

@@ -1,20 +1,18 @@
-"""What is changed, or refused to be, stands in the audit table: by whom, what, and how it ended."""
+"""Changes, and refused attempts at them, are in the audit log: who, what, and the result."""
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import pytest
-from keyed_service import KeyedService, keyed_service, logits_of
+from keyed_service import KeyedService, address_of, keyed_service, logits_of, whole_request
+from runner_children import wait_until
+from running_service import WAIT, calibrated, evaluate
 
 from service.access.api_keys import SCOPES
 from service.access.route_table import ROUTES
 
-# A guard against hanging.
-WITHIN_SECONDS = 60.0
-WAIT = {"Prefer": "wait=30"}
 # They take a body to ask with, and change nothing.
 ASKED_BY_POST = {
     ("POST", "/predict"),
@@ -44,10 +42,15 @@ class Audited:
         return answer.json()["entries"]
 
     def calibrate(self) -> str:
-        parts = [("calibration", ("c.csv", logits_of()))]
-        made = self.everything.post("/calibrate", files=parts, headers=WAIT)
-        assert made.status_code == httpx.codes.CREATED, made.text
-        return made.json()["id"]
+        return calibrated(self.everything, calibration=logits_of())["id"]
+
+    def ask(self, client: httpx.Client, method: str, path: str, calibration: str) -> httpx.Response:
+        """Ask for a change, which is done if ``calibration`` is one that allows it."""
+        options = whole_request(method, path, calibration)
+        if path.endswith("/import"):
+            bins = self.everything.get(f"/calibrations/{calibration}/bins")
+            options = {"json": bins.json()}
+        return client.request(method, address_of(path, calibration), headers=WAIT, **options)
 
 
 @pytest.fixture(scope="module")
@@ -56,62 +59,28 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
         all_scopes = service.make("lab")
         found = Audited(service, service.client(all_scopes.text), {"all": all_scopes.id})
         for scope in SCOPES:
-            made = service.make("lab", scope)
+            made = service.make_known("lab", scope)
             found.key_ids[scope] = made.id
             found.clients[scope] = service.client(made.text)
-        until(lambda: found.clients["admin"].get("/audit").status_code == httpx.codes.OK)
         yield found
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WITHIN_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def test_every_route_that_changes_something_has_a_name() -> None:
     assert set(CHANGES) == set(ACTIONS)
 
 
-def ask(client: httpx.Client, method: str, path: str, calibration: str, audited: Audited) -> Any:
-    """Ask for a change that is done if ``calibration`` is one that allows it."""
-    options: dict[str, Any] = {"headers": WAIT}
-    a_set = [("evaluation", ("e.csv", logits_of())), ("name", (None, "again"))]
-    match path.rsplit("/", 1)[1]:
-        case "calibrate":
-            options["files"] = [("calibration", ("c.csv", logits_of()))]
-        case "import":
-            options["json"] = audited.everything.get(f"/calibrations/{calibration}/bins").json()
-        case "refit":
-            options["json"] = {"bins": 5}
-        case "evaluations":
-            options["files"] = a_set
-        case "operating-points" | "withdraw":
-            form = {"author": "somebody", "reason": "to see"}
-            if not path.endswith("withdraw"):
-                form |= {"name": "automatic", "by": "coverage", "coverage": "50"}
-            options["data"] = form
-            if not path.startswith("/pages/"):
-                asked = {"coverage": 0.5} if form.pop("by", None) else {}
-                options = {"headers": WAIT, "json": form | asked}
-    address = path.replace("{calibration_id}", calibration)
-    return client.request(method, address.replace("{evaluation_name:path}", "again"), **options)
-
-
 @pytest.mark.parametrize(("method", "path"), CHANGES, ids=[" ".join(key) for key in CHANGES])
-def test_each_change_leaves_a_row_and_each_refusal_one(audited, method: str, path: str) -> None:
+def test_each_change_and_each_refusal_leaves_an_entry(audited, method: str, path: str) -> None:
     action = ACTIONS[method, path]
     calibration = audited.calibrate()
     if path.endswith("{evaluation_name:path}"):
-        address = "/calibrations/{calibration_id}/evaluations"
-        ask(audited.everything, "POST", address, calibration, audited).raise_for_status()
+        evaluate(audited.everything, calibration, "again", logits_of()).raise_for_status()
     if path.endswith("/withdraw"):
         address = path.removeprefix("/pages").removesuffix("/withdraw")
-        ask(audited.everything, "POST", address, calibration, audited).raise_for_status()
+        audited.ask(audited.everything, "POST", address, calibration).raise_for_status()
     before = {entry["id"] for entry in audited.entries(action=action)}
 
-    refused = ask(audited.clients["read"], method, path, calibration, audited)
+    refused = audited.ask(audited.clients["read"], method, path, calibration)
     assert refused.status_code == httpx.codes.FORBIDDEN
     new: list[dict[str, Any]] = []
 
@@ -119,7 +88,7 @@ def test_each_change_leaves_a_row_and_each_refusal_one(audited, method: str, pat
         new[:] = [e for e in audited.entries(action=action) if e["id"] not in before]
         return len(new) == n
 
-    until(lambda: is_there(1))
+    assert wait_until(lambda: is_there(1))
     about = None
     if "{calibration_id}" in path:
         about = calibration + ("/evaluations/again" if "{evaluation_name" in path else "")
@@ -128,7 +97,7 @@ def test_each_change_leaves_a_row_and_each_refusal_one(audited, method: str, pat
     row |= {"request_id": refused.headers["X-Request-Id"]}
     assert new[0].items() >= (row | {"result": "refused", "code": "forbidden"}).items()
 
-    answer = ask(audited.clients["write"], method, path, calibration, audited)
+    answer = audited.ask(audited.clients["write"], method, path, calibration)
     if action.startswith("cancel"):
         # What has ended cannot be cancelled, and nothing here runs for long.
         code = "conflict" if action == "cancel" else "not-found"
@@ -140,14 +109,14 @@ def test_each_change_leaves_a_row_and_each_refusal_one(audited, method: str, pat
         elif action in ("calibrate", "import", "refit"):
             about = answer.json()["id"]
         elif action == "evaluate":
-            about = f"{calibration}/evaluations/again"
+            about = f"{calibration}/evaluations/{answer.json()['name']}"
         expected = {"result": "accepted", "code": None, "subject": about}
-    until(lambda: is_there(2))
+    assert wait_until(lambda: is_there(2))
     row |= {"request_id": answer.headers["X-Request-Id"], "key_id": audited.key_ids["write"]}
     assert new[0].items() >= (row | expected).items()
 
 
-def test_reads_and_predictions_leave_none(audited) -> None:
+def test_reads_and_predictions_leave_no_entry(audited) -> None:
     calibration = audited.calibrate()
     before = audited.entries()
     for path in ("/calibrations", f"/calibrations/{calibration}", "/metrics", "/models", "/audit"):
@@ -160,7 +129,7 @@ def test_reads_and_predictions_leave_none(audited) -> None:
     assert audited.entries() == before
 
 
-def test_a_dry_run_and_a_repeat_change_nothing_and_leave_none(audited) -> None:
+def test_a_dry_run_and_a_repeat_leave_no_entry(audited) -> None:
     parts = [("calibration", ("c.csv", logits_of()))]
     keyed = WAIT | {"Idempotency-Key": "audited"}
     made = audited.everything.post("/calibrate", files=parts, headers=keyed).json()["id"]
@@ -173,7 +142,7 @@ def test_a_dry_run_and_a_repeat_change_nothing_and_leave_none(audited) -> None:
     assert [e["action"] for e in audited.entries(subject=made)] == ["calibrate"]
 
 
-def test_what_is_refused_for_another_reason_says_which(audited) -> None:
+def test_an_entry_of_a_refusal_has_its_code(audited) -> None:
     before = {entry["id"] for entry in audited.entries()}
     audited.everything.post("/calibrations/nothing/promote")
     audited.everything.post("/calibrate", content=b"not a form")
@@ -188,57 +157,52 @@ def test_what_is_refused_for_another_reason_says_which(audited) -> None:
         ("promote", "not-found", "??\ufffd"),
         ("promote", "not-found", "nothing"),
     ]
-    until(lambda: len(new()) == len(expected))
+    assert wait_until(lambda: len(new()) == len(expected))
     assert new() == expected
 
 
-def test_nobody_leaves_none(audited) -> None:
+def test_unauthenticated_requests_leave_no_entry(audited) -> None:
     """Whoever is not known writes nothing, whatever number of requests is sent."""
     before = {entry["id"] for entry in audited.entries()}
     for key in (None, "cal_nobody"):
         audited.service.client(key).post("/calibrate", content=b"")
     audited.calibrate()
-    new: list[dict[str, Any]] = []
 
-    def is_there() -> bool:
-        new[:] = [entry for entry in audited.entries() if entry["id"] not in before]
-        return bool(new)
+    def new() -> list[str]:
+        return [entry["action"] for entry in audited.entries() if entry["id"] not in before]
 
-    until(is_there)
+    assert wait_until(new)
     # Entries are written in turn: those of nobody would be there before this one.
-    assert [entry["action"] for entry in new] == ["calibrate"]
+    assert new() == ["calibrate"]
 
 
 def test_a_tenant_reads_its_own_rows(audited) -> None:
     calibration = audited.calibrate()
-    other = audited.service.client(audited.service.make("elsewhere").text)
-    until(lambda: other.get("/audit").status_code == httpx.codes.OK)
+    other = audited.service.client(audited.service.make_known("elsewhere").text)
     theirs = other.get("/audit").json()["entries"]
     assert [entry["action"] for entry in theirs] == ["create-key"]
     assert calibration not in other.get("/audit").text
 
 
-def test_pages_lead_through_all_of_it(audited) -> None:
+def test_cursors_lead_through_all_entries(audited) -> None:
     whole = [entry["id"] for entry in audited.entries()]
-    found, cursor = [], None
-    while cursor is not None or not found:
-        page = {"limit": 5} | ({} if cursor is None else {"cursor": cursor})
+    found: list[str] = []
+    page: dict[str, Any] = {"limit": 5}
+    while page.get("cursor", "") is not None:
         answer = audited.everything.get("/audit", params=page).json()
         found += [entry["id"] for entry in answer["entries"]]
-        cursor = answer["next_cursor"]
-        if cursor is None:
-            break
+        page["cursor"] = answer["next_cursor"]
     assert found == whole
 
 
 @pytest.mark.parametrize(
     "asked", [{"cursor": "x"}, {"limit": 0}, {"result": "maybe"}, {"since": "2026-01-01T00:00:00"}]
 )
-def test_a_filter_that_is_none_is_refused(audited, asked) -> None:
+def test_an_invalid_filter_is_refused(audited, asked) -> None:
     assert audited.everything.get("/audit", params=asked).status_code == 422
 
 
-def test_an_open_service_writes_who_is_anybody(tmp_path) -> None:
+def test_without_keys_an_entry_has_no_key_id(tmp_path) -> None:
     with keyed_service(tmp_path, first=False) as service:
         client = service.client()
         foreign = client.post(
@@ -246,6 +210,6 @@ def test_an_open_service_writes_who_is_anybody(tmp_path) -> None:
         )
         assert foreign.json()["type"].endswith(":foreign-site")
         client.post("/calibrations/nothing/promote")
-        until(lambda: len(client.get("/audit").json()["entries"]) == 1)
+        assert wait_until(lambda: len(client.get("/audit").json()["entries"]) == 1)
         [entry] = client.get("/audit").json()["entries"]
         assert (entry["key_id"], entry["via"], entry["code"]) == (None, "api", "not-found")

@@ -1,23 +1,21 @@
-"""Keys on connections: looked at before a body, remembered without a question, and revoked."""
+"""Keys on connections: checked before a body, in memory, and for each request."""
 
-import socket
 import time
 from collections.abc import Iterator
 
 import httpx
 import pytest
-from hot_fronts import Connection, hot_front, post
+from hot_fronts import Connection, hot_front, post, request
 from keyed_service import KeyedService, keyed_service, logits_of
+from runner_children import wait_until
+from running_service import calibrated, scrape
 from sqlalchemy import Engine, event
 
 from service.access.api_keys import revoke_key
 
-OK, UNAUTHORIZED, FORBIDDEN = httpx.codes.OK, httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN
-# As docs/keys.md promises; what is revoked is known within about one.
-# A guard against hanging.
-WITHIN_SECONDS = 60.0
+OK, UNAUTHORIZED = httpx.codes.OK, httpx.codes.UNAUTHORIZED
 BODY = b'{"calibration":"calibration","logits":[[3,0,0]]}'
-PATHS = ("/predict", "/v2/models/calibration/infer", "/calibrate")
+PATHS = pytest.mark.parametrize("path", ["/predict", "/v2/models/calibration/infer", "/calibrate"])
 
 
 @pytest.fixture(scope="module")
@@ -29,66 +27,38 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
 @pytest.fixture(scope="module")
 def key(service: KeyedService) -> str:
     """A key whose tenant has a calibration."""
-    text = service.make("ours").text
-    client = service.client(text)
-    until(lambda: client.get("/calibrations").status_code == OK)
-    made = client.post(
-        "/calibrate",
-        files=[("calibration", ("c.csv", logits_of()))],
-        headers={"Prefer": "wait=30"},
-    )
-    assert made.json()["status"] == "succeeded"
+    text = service.make_known("ours").text
+    calibrated(service.client(text), calibration=logits_of())
     return text
 
 
-def until(is_so) -> None:
-    deadline = time.monotonic() + WITHIN_SECONDS
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def predict(key: str | None, path: str = "/predict", body: bytes = BODY) -> bytes:
+def predict(key: str | None) -> bytes:
     given = {} if key is None else {"Authorization": f"Bearer {key}"}
-    return post(path, body, Content_Type="application/json", **given)
+    return post("/predict", BODY, Content_Type="application/json", **given)
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("header", ["", "Authorization: Bearer cal_x\r\n"])
-def test_the_answer_comes_before_any_of_the_body(service, path: str, header: str) -> None:
-    head = f"POST {path} HTTP/1.1\r\nHost: h\r\n{header}Content-Length: 1000000\r\n\r\n"
+@PATHS
+@pytest.mark.parametrize(
+    "headers", [{}, {"Authorization": "Bearer cal_x"}, {"Expect": "100-continue"}]
+)
+def test_the_refusal_comes_before_any_of_the_body(service, path: str, headers: dict) -> None:
     with Connection(service.address) as connection:
-        connection.send(head.encode())
+        connection.send(request("POST", path, Content_Length="1000000", **headers))
         answer = connection.answer()
     assert answer.status == UNAUTHORIZED
     assert answer.headers["www-authenticate"] == 'Bearer realm="howsure"'
 
 
-@pytest.mark.parametrize("path", PATHS)
-def test_who_waits_to_be_told_to_go_on_is_not_told_so(service, path: str) -> None:
-    head = (
-        f"POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nExpect: 100-continue\r\n\r\n"
-    ).encode()
+def test_each_request_of_a_connection_is_checked(service, key: str) -> None:
+    """Also one that comes while another is under way."""
     with Connection(service.address) as connection:
-        connection.send(head)
-        assert connection.answer().status == UNAUTHORIZED
-
-
-def test_a_key_is_for_the_requests_that_send_it(service, key: str) -> None:
-    """On one connection, with and without: each is looked at for itself."""
-    with Connection(service.address) as connection:
-        for _ in range(3):
-            connection.send(predict(key))
-            assert connection.answer().status == OK
-        connection.send(predict(None))
-        assert connection.answer().status == UNAUTHORIZED
-
-
-def test_requests_behind_others_are_looked_at_as_well(service, key: str) -> None:
-    """A request that comes while another is under way takes another way through the service."""
-    with Connection(service.address) as connection:
-        connection.send(predict(key) + predict(key) + predict(None))
-        assert [connection.answer().status for _ in range(3)] == [OK, OK, UNAUTHORIZED]
+        for sent, expected in (
+            ([key], [OK]),
+            ([key, key, None], [OK, OK, UNAUTHORIZED]),
+            ([None], [UNAUTHORIZED]),
+        ):
+            connection.send(b"".join(predict(one) for one in sent))
+            assert [connection.answer().status for _ in sent] == expected
 
 
 def test_a_key_in_the_query_or_another_header_is_none(service, key: str) -> None:
@@ -102,24 +72,13 @@ def test_a_key_in_the_query_or_another_header_is_none(service, key: str) -> None
         assert client.post("/predict", content=BODY, **options).status_code == UNAUTHORIZED
 
 
-def test_nothing_that_is_sent_in_its_place_fails_otherwise(service) -> None:
-    """Whatever bytes there are: never an error of the service."""
-    values = [b"\xff\xfe", "Bearer cal_é".encode(), b"Bearer " + b"x" * 60_000, b"Bearer  ", b","]
-    for path in ("/predict", "/calibrations/digits/cancel"):
-        for value in values:
-            head = f"POST {path} HTTP/1.1\r\nHost: h\r\nContent-Length: 0\r\nAuthorization: "
-            with Connection(service.address) as connection:
-                connection.send(head.encode() + value + b"\r\n\r\n")
-                assert connection.answer().status == UNAUTHORIZED
-
-
 def test_no_request_asks_the_database_for_its_key(service, key: str) -> None:
-    """A few are asked by the clock, whatever number of requests there is."""
+    """The service reads keys by the clock, whatever number of requests there is."""
     said = []
+    listen = lambda *_: said.append(1)  # noqa: E731 - it is removed by its name
     with Connection(service.address) as connection:
         connection.send(predict(key))
         connection.answer()
-        listen = lambda *_: said.append(1)  # noqa: E731 - it is removed by its name
         event.listen(Engine, "before_cursor_execute", listen)
         try:
             began = time.monotonic()
@@ -133,22 +92,20 @@ def test_no_request_asks_the_database_for_its_key(service, key: str) -> None:
 
 
 def test_a_key_that_is_revoked_ends_on_connections_that_are_open(service, key: str) -> None:
-    made = service.make("ours")
-    client = service.client(made.text)
-    until(lambda: client.get("/calibrations").status_code == OK)
+    made = service.make_known("ours")
     with Connection(service.address) as connection:
         connection.send(predict(made.text))
         assert connection.answer().status == OK
         with service.database() as database:
             revoke_key(database, made.id)
-
-        def is_refused() -> bool:
-            connection.send(predict(made.text))
-            return connection.answer().status == UNAUTHORIZED
-
-        until(is_refused)
-    assert client.get("/calibrations").status_code == UNAUTHORIZED
+        assert wait_until(lambda: is_refused(connection, made.text))
+    assert service.client(made.text).get("/calibrations").status_code == UNAUTHORIZED
     assert service.client(key).get("/calibrations").status_code == OK
+
+
+def is_refused(connection: Connection, key: str | None) -> bool:
+    connection.send(predict(key))
+    return connection.answer().status == UNAUTHORIZED
 
 
 def test_a_service_that_runs_asks_for_keys_once_there_is_one(tmp_path) -> None:
@@ -156,42 +113,16 @@ def test_a_service_that_runs_asks_for_keys_once_there_is_one(tmp_path) -> None:
         client = service.client()
         assert client.get("/calibrations", headers={"Authorization": "Basic x"}).status_code == OK
         with Connection(service.address) as connection:
-            connection.send(predict(None))
-            assert connection.answer().status == httpx.codes.NOT_FOUND
+            assert not is_refused(connection, None)
             made = service.make()
-
-            def is_refused() -> bool:
-                connection.send(predict(None))
-                return connection.answer().status == UNAUTHORIZED
-
-            until(is_refused)
+            assert wait_until(lambda: is_refused(connection, None))
         assert client.get("/calibrations").status_code == UNAUTHORIZED
         assert service.client(made.text).get("/calibrations").status_code == OK
 
 
-def test_use_is_noted_roughly(service, key: str) -> None:
-    """Within seconds of the first, then every ten minutes at most."""
-    [key_id] = {key.split("_")[1]}
-
-    def last_used():
-        with service.database() as database, database.engine.connect() as connection:
-            statement = "SELECT last_used_at FROM api_key WHERE id = :id"
-            return connection.exec_driver_sql(statement, {"id": key_id}).scalar()
-
-    until(last_used)
-    first = last_used()
-    assert service.client(key).post("/predict", content=BODY).status_code == OK
-    time.sleep(1.5)
-    assert last_used() == first
-
-
-def test_predictions_ask_first() -> None:
-    """Whoever is refused is counted as that, and nothing is begun."""
+def test_predictions_authenticate_before_they_begin() -> None:
     with hot_front() as running, running.connect() as connection:
-        head = (
-            b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: 5\r\nAuthorization: nobody\r\n"
-        )
-        connection.send(head + b"\r\n")
+        connection.send(request("POST", "/predict", Content_Length="5", Authorization="nobody"))
         answer = connection.answer()
         assert (answer.status, answer.json()["refused"]) == (UNAUTHORIZED, "unauthenticated")
         assert running.hot.n_begun == 0
@@ -199,25 +130,12 @@ def test_predictions_ask_first() -> None:
 
 
 def test_refusals_are_counted_by_route_and_reason(service, key: str) -> None:
-    for path in PATHS:
-        service.client().post(path, content=b"")
-    text = service.client(key).get("/metrics").text
-    for route in ("/predict", "/calibrate", "/v2/models/{model_name}/infer"):
-        [line] = [
-            line
-            for line in text.splitlines()
-            if f'route="{route}"' in line
-            and 'status="401"' in line
-            and "_bucket" not in line
-            and "_sum" not in line
-            and "_created" not in line
-            and "requests_total" in line
-        ]
-        assert float(line.rsplit(" ", 1)[1]) >= 1
+    service.client().post("/predict", content=b"")
+    labels = {"method": "POST", "route": "/predict", "status": "401"}
+    assert scrape(service.client(key))("requests_total", **labels) >= 1
 
 
-def test_the_socket_is_free_for_others_meanwhile(service) -> None:
-    """Who is refused and does not go away keeps nobody else waiting."""
-    with socket.create_connection(service.address) as slow:
-        slow.sendall(b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: 99999999\r\n\r\n")
+def test_a_refused_client_that_stays_keeps_nobody_waiting(service) -> None:
+    with Connection(service.address) as slow:
+        slow.send(request("POST", "/predict", Content_Length="99999999"))
         assert service.client().get("/healthz").status_code == OK

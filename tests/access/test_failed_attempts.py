@@ -1,4 +1,4 @@
-"""Nobody tries key after key, and whoever has a good one is let in beside who does."""
+"""Too many wrong keys from an address are refused; valid keys from it still pass."""
 
 from contextlib import nullcontext
 
@@ -32,7 +32,7 @@ def sent(
     return passed
 
 
-def test_an_address_may_send_so_many_a_minute() -> None:
+def test_an_address_may_send_a_limited_number_a_minute() -> None:
     clock = Clock()
     found = FailedAttempts(5, clock=clock)
     assert sent(found, 9) == 5
@@ -43,9 +43,7 @@ def test_an_address_may_send_so_many_a_minute() -> None:
     assert sent(found, 9) == 5
 
 
-def test_secrets_of_one_key_are_looked_at_so_often_from_an_address_and_those_of_others_are() -> (
-    None
-):
+def test_wrong_secrets_of_one_key_are_limited_by_address_and_key() -> None:
     found = FailedAttempts(5, clock=Clock())
     looked_at = 0
     for _ in range(50):
@@ -61,7 +59,7 @@ def test_secrets_of_one_key_are_looked_at_so_often_from_an_address_and_those_of_
     found.require_room("10.0.0.2", "theirs")
 
 
-def test_what_is_answered_tells_nothing_of_ids() -> None:
+def test_known_and_unknown_ids_are_refused_alike() -> None:
     """A key that there is and one that there is not are refused at the same attempt."""
     answers = []
     for key_id in (None, "there"):
@@ -71,7 +69,7 @@ def test_what_is_answered_tells_nothing_of_ids() -> None:
     assert answers == [1, 1]
 
 
-def test_a_network_of_ipv6_is_one_address() -> None:
+def test_an_ipv6_network_counts_as_one_address() -> None:
     found = FailedAttempts(5, clock=Clock())
     assert sum(sent(found, 1, peer=f"2001:db8::{n:x}") for n in range(20)) == 5
     assert sent(found, 1, peer="2001:db8:0:1::1") == 1
@@ -79,7 +77,7 @@ def test_a_network_of_ipv6_is_one_address() -> None:
     assert sent(found, 1, peer="no:address") == 1
 
 
-def test_only_so_many_addresses_are_remembered(monkeypatch) -> None:
+def test_a_limited_number_of_addresses_is_remembered(monkeypatch) -> None:
     monkeypatch.setattr(failed_attempts, "MOST_REMEMBERED", 10)
     found = FailedAttempts(1, clock=Clock())
     for n in range(100):
@@ -87,7 +85,7 @@ def test_only_so_many_addresses_are_remembered(monkeypatch) -> None:
     assert len(found._tried) == 10
 
 
-def test_none_is_counted_where_any_number_may_be_sent() -> None:
+def test_without_a_limit_nothing_is_counted() -> None:
     found = FailedAttempts(0)
     assert sent(found, 1000) == 1000
     assert not found._tried

@@ -1,4 +1,4 @@
-"""Pages of other sites, and names that are not the service's, where no key is asked for."""
+"""Requests of other sites' pages, and for other host names, where no key is required."""
 
 import time
 from collections.abc import Iterator
@@ -39,21 +39,21 @@ def head(target: str, *headers: str, method: str = "POST") -> bytes:
 
 @pytest.mark.parametrize("target", WRITES)
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:1"])
-def test_it_answers_to_names_of_this_machine(open_service, target, host) -> None:
+def test_requests_for_this_machine_are_answered(open_service, target, host) -> None:
     answer = said(open_service, head(target, f"Host: {host}"))
     assert answer.status not in (FORBIDDEN, 500)
 
 
 @pytest.mark.parametrize("target", [*WRITES, "/calibrations", "/report?calibration=x", "/nothing"])
 @pytest.mark.parametrize("host", ["rebound.example", "rebound.example:8000", "localhost.evil", ""])
-def test_and_to_no_other_though_it_leads_here(open_service, target, host) -> None:
+def test_requests_for_other_hosts_are_refused(open_service, target, host) -> None:
     method = "POST" if target in WRITES else "GET"
     answer = said(open_service, head(target, f"Host: {host}", method=method))
     assert answer.status == FORBIDDEN
     assert "HOWSURE_ALLOWED_HOSTS" in answer.body.decode()
 
 
-def test_health_is_for_whoever_asks(open_service) -> None:
+def test_health_is_answered_for_any_host(open_service) -> None:
     for target in ("/healthz", "/v2/health/live"):
         answer = said(open_service, head(target, "Host: 10.1.2.3:8000", method="GET"))
         assert answer.status == OK
@@ -81,11 +81,11 @@ def test_a_page_of_another_site_changes_nothing(open_service, target, header) ->
 @pytest.mark.parametrize(
     "header", ["Origin: http://localhost:8000", "Sec-Fetch-Site: same-origin", "X-A: b"]
 )
-def test_its_own_pages_may(open_service, target, header) -> None:
+def test_pages_of_the_service_may_send_requests(open_service, target, header) -> None:
     assert said(open_service, head(target, "Host: localhost:8000", header)).status != FORBIDDEN
 
 
-def test_each_request_of_a_connection_is_looked_at(open_service) -> None:
+def test_each_request_of_a_connection_is_checked(open_service) -> None:
     """The head of the one before is remembered, and what it was found to be."""
     with Connection(open_service.address) as connection:
         for _ in range(2):
@@ -95,7 +95,7 @@ def test_each_request_of_a_connection_is_looked_at(open_service) -> None:
         assert connection.answer().status == FORBIDDEN
 
 
-def test_names_that_were_allowed_are_its_own(tmp_path) -> None:
+def test_allowed_hosts_are_answered(tmp_path) -> None:
     """Whoever asks: with a key or without."""
     with opened(tmp_path, allowed_hosts="howsure.example,other.example") as service:
         origin = "Origin: https://other.example"
@@ -108,7 +108,7 @@ def test_names_that_were_allowed_are_its_own(tmp_path) -> None:
                 assert said_once_known(service, sent).status == status
 
 
-def test_with_a_key_a_request_is_nobody_elses(tmp_path) -> None:
+def test_a_request_with_a_key_may_have_any_origin(tmp_path) -> None:
     """A page cannot have a browser send one."""
     with keyed_service(tmp_path, workers=0) as service:
         header = f"Authorization: Bearer {service.make().text}"

@@ -1,4 +1,4 @@
-"""Transactions of a tenant wait for one another before they are held against its limits."""
+"""Transactions of a tenant run one after the other before quotas are checked."""
 
 import threading
 import uuid
@@ -49,7 +49,7 @@ def add(session: Session, tenant_id: uuid.UUID, limits: TenantLimits) -> uuid.UU
     ],
     ids=["jobs", "bytes"],
 )
-def test_of_two_at_once_one_finds_what_the_other_has_added(
+def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
     database: Database, limits: TenantLimits, error: type[Exception]
 ) -> None:
     ours, theirs = tenants(database)
@@ -76,7 +76,7 @@ def test_of_two_at_once_one_finds_what_the_other_has_added(
         add(session, theirs, limits)
 
 
-def test_a_file_that_calibrations_share_counts_once(database: Database) -> None:
+def test_a_shared_file_counts_once(database: Database) -> None:
     ours, _ = tenants(database)
     with database.session() as session:
         source = add(session, ours, TenantLimits())

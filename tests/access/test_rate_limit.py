@@ -1,4 +1,4 @@
-"""In any window passes what the limit says; a refused tenant learns how long to wait."""
+"""A window lets as much pass as its limit; a refused tenant learns how long to wait."""
 
 import random
 from dataclasses import dataclass
@@ -42,7 +42,7 @@ def refused_for(found: RateLimit, cost: int) -> int:
 
 
 @pytest.mark.parametrize(("amount", "cost"), [(10, 1), (500, 7), (1, 1)])
-def test_of_a_flood_as_much_passes_as_may(clock: Clock, amount: int, cost: int) -> None:
+def test_of_a_flood_as_much_passes_as_the_limit(clock: Clock, amount: int, cost: int) -> None:
     found = RateLimit(A_SECOND, amount, clock)
     in_seconds = [0] * 20
     for _ in range(20 * 1000):
@@ -53,7 +53,7 @@ def test_of_a_flood_as_much_passes_as_may(clock: Clock, amount: int, cost: int) 
     assert sum(in_seconds) >= (amount - cost) * len(in_seconds) * 0.8
 
 
-def test_no_burst_at_a_window_s_boundary_is_twice_the_limit(clock: Clock) -> None:
+def test_no_burst_at_a_boundary_passes_twice_the_limit(clock: Clock) -> None:
     found = RateLimit(A_SECOND, 100, clock)
     clock.now = 1000.999
     assert sum(passes(found) for _ in range(200)) == 100
@@ -70,7 +70,7 @@ def test_the_last_of_a_limit_may_be_used(clock: Clock) -> None:
         found.check_available()
 
 
-def test_what_costs_more_than_the_limit_passes_once_and_is_paid_for(clock: Clock) -> None:
+def test_a_cost_beyond_the_limit_passes_once_and_counts_for_later_windows(clock: Clock) -> None:
     found = RateLimit(A_SECOND, 100, clock)
     found.take(250)
     n_passed = 0
@@ -93,7 +93,7 @@ def test_a_guess_is_corrected(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("later", [0.0, 0.5, 0.9, 1.0, 1.5, 2.0, 5.0])
-def test_a_corrected_guess_never_lets_more_than_the_limit_pass(clock: Clock, later: float) -> None:
+def test_a_corrected_guess_lets_no_more_than_the_limit_pass(clock: Clock, later: float) -> None:
     found = RateLimit(A_SECOND, 1000, clock)
     window = found.take(5000)
     clock.now += later
@@ -122,9 +122,7 @@ def test_a_refused_tenant_is_told_what_and_how_long(clock: Clock) -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_after_the_time_that_is_told_there_is_room_and_not_long_before(
-    clock: Clock, seed: int
-) -> None:
+def test_retry_after_is_when_there_is_room_again(clock: Clock, seed: int) -> None:
     rng = random.Random(seed)
     found = RateLimit(ROWS, 100, clock)
     for _ in range(rng.randint(1, 4)):

@@ -1,14 +1,11 @@
 """Databases with files, to be backed up and to be restored into."""
 
-import shutil
 import uuid
 from contextlib import ExitStack
 
 import pytest
-from databases import DIALECTS, scratch_schema
-from stored_calibrations import Kept, fill_with_files
-
-from service.backups.back_up import back_up
+from databases import DIALECTS, put_sqlite_file, scratch_schema
+from stored_rows import StoredPlace, fill_with_files
 
 
 @pytest.fixture
@@ -20,15 +17,15 @@ def empty_place(request, tmp_path):
             folder = tmp_path / uuid.uuid4().hex
             folder.mkdir()
             if dialect == "sqlite":
-                path = folder / "howsure.sqlite3"
+                url = f"sqlite:///{folder / 'howsure.sqlite3'}"
                 if migrated:
-                    shutil.copy(request.getfixturevalue("migrated_sqlite_file"), path)
-                return Kept(f"sqlite:///{path}", folder / "artifacts")
+                    put_sqlite_file(url)
+                return StoredPlace(url, folder / "artifacts")
             if migrated:
                 lent = request.getfixturevalue("migrated_schemas").lend()
             else:
                 lent = scratch_schema(request.getfixturevalue("postgresql_database_url"))
-            return Kept(stack.enter_context(lent), folder / "artifacts")
+            return StoredPlace(stack.enter_context(lent), folder / "artifacts")
 
         yield make
 
@@ -36,7 +33,7 @@ def empty_place(request, tmp_path):
 @pytest.fixture
 def place(database_url, tmp_path):
     """A database in use, with the files of its rows."""
-    kept = Kept(database_url, tmp_path / "artifacts")
+    kept = StoredPlace(database_url, tmp_path / "artifacts")
     fill_with_files(kept)
     return kept
 
@@ -49,7 +46,5 @@ def other_dialect(dialect):
 @pytest.fixture
 def backup(place, tmp_path):
     """A backup of it."""
-    database = place.open()
-    back_up(database, place.artifacts, tmp_path / "backup")
-    database.dispose()
+    place.back_up(tmp_path / "backup")
     return tmp_path / "backup"

@@ -5,9 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from databases import BOTH_DIALECTS
-from storage_rows import finished_calibration, tenant_of
-from stored_calibrations import Kept, assert_files_are_those_of_the_rows, rows_of
-from wrapped_store import WrappedStore
+from object_stores import WrappedStore
+from stored_rows import (
+    StoredPlace,
+    assert_files_are_those_of_the_rows,
+    finished_calibration,
+    tenant_of,
+)
 
 from service.backups.back_up import FREE_ROUNDS, back_up
 from service.backups.restore import restore
@@ -17,14 +21,13 @@ from service.storage.calibrations import CalibrationRepository
 
 @pytest.fixture
 def place(database_url, tmp_path):
-    return Kept(database_url, tmp_path / "artifacts")
+    return StoredPlace(database_url, tmp_path / "artifacts")
 
 
 @pytest.fixture
 def database(place):
-    opened = place.open()
-    yield opened
-    opened.dispose()
+    with place.opened() as opened:
+        yield opened
 
 
 def keep(database, artifacts, name):
@@ -67,10 +70,7 @@ class ShortLived(WrappedStore):
 
 
 def names_in(place):
-    database = place.open()
-    found = sorted(row["name"] for row in rows_of(database)["calibration"])
-    database.dispose()
-    return found
+    return sorted(row["name"] for row in place.rows()["calibration"])
 
 
 def test_a_later_moment_is_taken_if_files_go(place, database, empty_place, dialect, tmp_path):

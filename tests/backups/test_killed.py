@@ -7,9 +7,8 @@ import pytest
 from howsure_command import FORKS
 from schema_rows import held
 from sqlalchemy import Engine, event
-from stored_calibrations import Kept, assert_files_are_those_of_the_rows, rows_of
+from stored_rows import StoredPlace, assert_files_are_those_of_the_rows
 
-from service.backups.back_up import back_up
 from service.backups.restore import restore
 from service.errors import InvalidInput
 
@@ -29,8 +28,7 @@ class Doom:
 
 
 def back_up_until(place, url, folder, target):
-    start = Kept(url, folder)
-    back_up(start.open(), start.artifacts, target, tell=Doom(place))
+    StoredPlace(url, folder).back_up(target, tell=Doom(place))
 
 
 def writes(statement):
@@ -38,7 +36,7 @@ def writes(statement):
 
 
 def restore_until(place, url, folder, source):
-    doom, into = Doom(place), Kept(url, folder)
+    doom, into = Doom(place), StoredPlace(url, folder)
     event.listen(Engine, "before_cursor_execute", lambda _c, _d, said, *_: writes(said) and doom())
     event.listen(Engine, "commit", doom)
     restore(into.url, into.artifacts, source, tell=doom)
@@ -79,8 +77,5 @@ def test_a_killed_restore_leaves_an_empty_database_and_the_next_one_is_whole(
     assert died > 3
     other = empty_place("sqlite")
     restore(other.url, other.artifacts, backup)
-    first, second = into.open(), other.open()
-    assert rows_of(first) == rows_of(second)
-    first.dispose()
-    second.dispose()
+    assert into.rows() == other.rows()
     assert_files_are_those_of_the_rows(into)

@@ -3,7 +3,7 @@
 import sqlalchemy as sa
 from databases import BOTH_DIALECTS
 from schema_rows import go_to, held
-from stored_calibrations import assert_files_are_those_of_the_rows
+from stored_rows import assert_files_are_those_of_the_rows
 
 import models
 from service.backups.format import (

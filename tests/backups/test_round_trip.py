@@ -2,9 +2,9 @@
 
 import pytest
 from databases import BOTH_DIALECTS
-from schema_rows import HEAD_ROWS, held
+from schema_rows import HEAD_ROWS, held, in_order
 from sqlalchemy import insert
-from stored_calibrations import assert_files_are_those_of_the_rows, handed_back, rows_of
+from stored_rows import assert_files_are_those_of_the_rows
 
 import models
 from service.backups.back_up import back_up
@@ -15,35 +15,30 @@ from service.storage.artifact_store import open_artifact_store
 from service.storage.schema import upgrade
 
 
-def restored(backup, into):
-    restore(into.url, into.artifacts, backup)
-    database = into.open()
-    rows = rows_of(database)
-    database.dispose()
-    return rows
-
-
-def rows_in(place):
-    database = place.open()
-    rows = rows_of(database)
-    database.dispose()
-    return rows
+def handed_back(rows):
+    """Return jobs as they are once nobody runs them any more."""
+    queued = {"status": "queued", "lease_owner": None, "lease_until": None}
+    return in_order(
+        [
+            row | queued | {"attempt": row["attempt"] - 1} if row["status"] == "running" else row
+            for row in rows
+        ]
+    )
 
 
 @BOTH_DIALECTS
 @pytest.mark.parametrize("across", [False, True], ids=["the same database", "the other one"])
 def test_rows_and_files_are_restored(place, backup, dialect, other_dialect, empty_place, across):
-    before = rows_in(place)
+    before = place.rows()
     into = empty_place(other_dialect if across else dialect)
-    rows = restored(backup, into)
-    jobs = ("calibration", "evaluation")
-    for name in jobs:
+    restore(into.url, into.artifacts, backup)
+    rows = into.rows()
+    for name in ("calibration", "evaluation"):
         assert rows.pop(name) == handed_back(before.pop(name)), name
     assert rows == before
     assert_files_are_those_of_the_rows(into)
     # The same through another database, without loss: only who ran a job is forgotten.
-    again = back_up(database := into.open(), into.artifacts, backup.with_name("again"))
-    database.dispose()
+    again = into.back_up(backup.with_name("again"))
     first = read_manifest(backup)
     assert [table.part for table in again.tables] == [table.part for table in first.tables]
     assert again.files == first.files
@@ -55,19 +50,16 @@ def test_restored_rows_get_new_numbers(backup, dialect, empty_place):
     restore(into.url, into.artifacts, backup)
     row = HEAD_ROWS["bin_table"][0] | {"measure": "new", "served": False}
     del row["id"]
-    database = into.open()
-    with database.session() as session:
+    with into.opened() as database, database.session() as session:
         made = session.execute(insert(models.BinTable.__table__).values(row))
         assert made.inserted_primary_key.id > max(one["id"] for one in HEAD_ROWS["bin_table"])
-    database.dispose()
 
 
 def test_files_go_into_another_kind_of_store_and_come_back(place, backup, dialect, empty_place):
     into, memory = empty_place(dialect, migrated=True), open_artifact_store("memory://")
     restore(into.url, memory, backup)
-    database = into.open()
-    again = back_up(database, memory, backup.with_name("again"))
-    database.dispose()
+    with into.opened() as database:
+        again = back_up(database, memory, backup.with_name("again"))
     assert again.files == read_manifest(backup).files
     names = [
         {path.name for path in (of / "files").iterdir()}
@@ -86,10 +78,9 @@ def test_files_with_the_same_content_are_kept_once(backup):
 def test_a_backup_of_nothing_is_restored(dialect, empty_place, tmp_path):
     start, into = empty_place(dialect), empty_place(dialect)
     upgrade(start.url)
-    database = start.open()
-    back_up(database, start.artifacts, tmp_path / "backup")
-    assert restored(tmp_path / "backup", into) == rows_of(database)
-    database.dispose()
+    start.back_up(tmp_path / "backup")
+    restore(into.url, into.artifacts, tmp_path / "backup")
+    assert into.rows() == start.rows()
 
 
 def test_a_restore_needs_an_empty_database(place, backup, dialect, empty_place):
@@ -113,19 +104,15 @@ def test_a_restore_needs_an_empty_place_for_artifacts(place, backup, dialect, em
 
 def test_a_backup_does_not_overwrite(place, backup):
     before = sorted(path.name for path in backup.parent.iterdir())
-    database = place.open()
     with pytest.raises(Conflict, match="exists"):
-        back_up(database, place.artifacts, backup)
-    database.dispose()
+        place.back_up(backup)
     assert sorted(path.name for path in backup.parent.iterdir()) == before
 
 
 def test_a_backup_needs_an_up_to_date_database(dialect, empty_place, tmp_path):
     start = empty_place(dialect)
-    database = start.open()
     with pytest.raises(Conflict, match="not up to date"):
-        back_up(database, start.artifacts, tmp_path / "backup")
-    database.dispose()
+        start.back_up(tmp_path / "backup")
     assert not (tmp_path / "backup").exists()
 
 
@@ -142,10 +129,8 @@ def test_a_backup_of_a_newer_version_is_refused(backup, dialect, empty_place):
 def test_a_damaged_file_of_a_calibration_that_is_there_is_named(place, tmp_path):
     (key,) = [key for key in place.artifacts.keys("calibrations") if "records-2" in key]
     path = place.folder / key
-    database = place.open()
     for harm in (lambda: path.write_bytes(path.read_bytes() + b" "), path.unlink):
         harm()
         with pytest.raises(Exception, match=r"records 2 of digits@1 is missing or damaged"):
-            back_up(database, place.artifacts, tmp_path / "backup")
+            place.back_up(tmp_path / "backup")
         assert [found.name for found in tmp_path.glob("backup*")] == []
-    database.dispose()

@@ -4,9 +4,8 @@ from collections import defaultdict
 
 import pytest
 from calibrations_under_way import N_BINS, N_RECORDS, N_SHARDS, content, under_way
-from stored_calibrations import Kept, assert_files_are_those_of_the_rows, rows_of
+from stored_rows import StoredPlace, assert_files_are_those_of_the_rows
 
-from service.backups.back_up import back_up
 from service.backups.restore import restore
 
 pytestmark = pytest.mark.slow
@@ -18,10 +17,9 @@ BACKUPS = 5
 def test_each_backup_under_load_is_one_consistent_cut(
     database_url, dialect, other_dialect, empty_place, tmp_path
 ):
-    place = Kept(database_url, tmp_path / "artifacts")
-    database = place.open()
+    place = StoredPlace(database_url, tmp_path / "artifacts")
     manifests = []
-    with under_way(database, place.artifacts) as turned:
+    with place.opened() as database, under_way(database, place.artifacts) as turned:
 
         def wait_for_a_turn(stage, done, total):
             """Let one pass between the rows and their files; it cannot where files are held."""
@@ -36,16 +34,13 @@ def test_each_backup_under_load_is_one_consistent_cut(
                 pass
             assert turned.acquire(timeout=60)
             target = tmp_path / f"backup {number}"
-            manifests.append(back_up(database, place.artifacts, target, tell=wait_for_a_turn))
-    database.dispose()
+            manifests.append(place.back_up(target, tell=wait_for_a_turn))
     for number, manifest in enumerate(manifests):
         into = empty_place(dialect if number % 2 else other_dialect, migrated=True)
         assert restore(into.url, into.artifacts, tmp_path / f"backup {number}") == manifest
         assert_files_are_those_of_the_rows(into)
-        restored = into.open()
-        rows = rows_of(restored)
+        rows = into.rows()
         assert_consistent(rows, into.artifacts)
-        restored.dispose()
         assert {name: len(of) for name, of in rows.items()} == {
             table.name: table.part.lines for table in manifest.tables
         }

@@ -8,12 +8,10 @@ import sys
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
 from bins_documents import content_digest, exported
-from running_service import digits
-from uploads import calibrated
+from running_service import calibrated, digits
 
 DOCUMENT = [
     *("schema", "content_sha256", "calibration", "model_sha256", "model", "data_sha256", "data"),
@@ -118,12 +116,6 @@ def test_the_document_says_what_the_resource_and_the_report_say(
         theirs = report["events"][str(table["event"])]["measures"][table["measure"]]
         for key in ("lookup", "monotone", "requested_bins", "quantile_bins", "bins"):
             assert table[key] == theirs[key]
-
-
-def test_edges_are_float32_to_the_last_bit(document) -> None:
-    edges = [found["upper"] for table in document["tables"] for found in table["bins"][:-1]]
-    assert len(edges) > 50
-    assert all(float(np.float32(edge)) == edge for edge in edges)
 
 
 def test_csv_is_the_flat_table(client, document) -> None:

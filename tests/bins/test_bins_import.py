@@ -6,10 +6,8 @@ import httpx
 import numpy as np
 import pytest
 from bins_documents import answers, changed, digits_set, exported
-from pass_service import as_file, calibrate_models, labelled_sets, model_file
-from running_service import digits, kept_files, service_on
-from slow_cases import quick
-from uploads import calibrated, npz
+from model_services import as_file, calibrate_models, labelled_sets, model_file, quick
+from running_service import calibrated, digits, kept_files, npz, service_on
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
 CONFIGS = [
@@ -70,9 +68,8 @@ def test_another_service_answers_alike(client, other, config: dict) -> None:
     assert again["tables"] == document["tables"]
     for name in ("serve", "accuracy"):
         assert there[name] == made[name]
-    for name in ("top_k", "classes", "selective", "ood", "lookup", "interval", "serve"):
-        expected = made["serve"] if name == "serve" else made["config"][name]
-        assert there["config"][name] == expected
+    shared = ("top_k", "classes", "selective", "ood", "lookup", "interval")
+    assert [there["config"][name] for name in shared] == [made["config"][name] for name in shared]
 
 
 @pytest.mark.parametrize("kind", ["logits", "probabilities"])

@@ -1,13 +1,11 @@
 """Invalid bins documents are refused by one rule at one location."""
 
-import json
 from collections.abc import Callable
 
 import httpx
 import pytest
 from bins_documents import Document, changed, exported
-from running_service import digits
-from uploads import calibrated
+from running_service import calibrated, digits
 
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 
@@ -64,10 +62,7 @@ BIN = "tables.0.bins.1"
     ("change", "location", "says"),
     [
         (put("schema", "howsure.bins/2"), "schema", "'howsure.bins/1'"),
-        (put("schema", None), "schema", "got none"),
         (put("extra", 1), "extra", "there is no such key"),
-        (put("classes", 3), "classes", "a list"),
-        (put("model_sha256", "A" * 64), "model_sha256", "64 hexadecimal digits"),
         (put("model_sha256", None), "model", "null"),
         (put("data.kind", "logits"), "data.kind", "'inputs'"),
         (put("calibration.name", "a b"), "calibration.name", "A-Z"),
@@ -78,15 +73,12 @@ BIN = "tables.0.bins.1"
         (put("top_k", [5, 1]), "top_k", "rising"),
         (put("classes", ["a", "b", "c"]), "top_k", "certain"),
         (put(f"{BIN}.hits", 61), f"{BIN}.hits", "at most"),
-        (put(f"{BIN}.hits", -1), f"{BIN}.hits", "from 0"),
         (put(f"{BIN}.count", 10.5), f"{BIN}.count", "an integer"),
         (put(f"{BIN}.probability", 0.1), f"{BIN}.probability", "interval"),
-        (put(f"{BIN}.probability", 1.0), f"{BIN}.probability", "below 1"),
         (put(f"{BIN}.interval", [0.9, 1.5]), f"{BIN}.interval[1]", "to 1"),
         (put(f"{BIN}.weight", 0.2), f"{BIN}.weight", "expected 0.1"),
         (put(f"{BIN}.odds_ratio", 2.0), f"{BIN}.odds_ratio", "leave it out"),
         (put(f"{BIN}.lower", 1.0), f"{BIN}.lower", "where the bin before ends"),
-        (put("tables.0.bins.0.lower", -1.0), "tables[0].bins[0].lower", "null"),
         (put("tables.0.bins.9.upper", 99.0), "tables[0].bins[9].upper", "last bin"),
         (
             both(f"{BIN}.upper", 0.0, "tables.0.bins.2.lower"),
@@ -94,7 +86,6 @@ BIN = "tables.0.bins.1"
             "edges must ascend",
         ),
         (both(f"{BIN}.upper", 0.1, "tables.0.bins.2.lower"), f"{BIN}.upper", "float32"),
-        (both(f"{BIN}.upper", 1e39, "tables.0.bins.2.lower"), f"{BIN}.upper", "float32"),
         (put("tables.0.requested_bins", 9), "tables[0].quantile_bins", "requested_bins"),
         (put("data.samples", 601), "tables[0].bins[0].weight", "follows"),
         (put("out_of_distribution.threshold", 0.1), "out_of_distribution.threshold", "float32"),
@@ -103,7 +94,6 @@ BIN = "tables.0.bins.1"
         (put("tables.0.prior.accuracy", 1.0), "tables[0].prior.accuracy", "below 1"),
         (put("model.outputs.0.name", "other"), "model.outputs", "calibrate that model"),
         (put("model.companions", {"w.bin": "0" * 64}), "model.companions", "external weights"),
-        (put("model.averaged", True), "model.averaged", "mean"),
         (put("model.passes", [{"measure": "dropout_variance"}]), "model.passes", "plan"),
         (put("classes", [*"abcdefghijk"]), "classes", "expected 10"),
         (put("tables", []), "tables", "a list of 1 to"),
@@ -120,7 +110,6 @@ def test_one_rule_is_broken(client, document, change, location: str, says: str) 
 @pytest.mark.parametrize(
     "change",
     [
-        put("calibration.name", "another"),
         put(f"{BIN}.weight", None),
         put("calibration", {"name": "plain"}),
     ],
@@ -137,12 +126,8 @@ def test_what_is_no_content_may_change(client, document, change) -> None:
 @pytest.mark.parametrize(
     "change",
     [
-        put("data_sha256", "0" * 64),
         put("classes.0", "nought"),
-        put("out_of_distribution.level", 0.9),
-        put("selective.0.coverage", 0.5),
         put(f"{BIN}.probability", 0.9991),
-        put(f"{BIN}.mean_uncertainty", 0.25),
         put("tables.0.prior.degenerate", True),
         put("content_sha256", "0" * 64),
     ],
@@ -205,9 +190,7 @@ def test_events_that_the_stored_model_was_not_prepared_for(client, document) -> 
     ("change", "location", "says"),
     [
         (put("tables.0.measure", "gradient_norm"), "tables[0].measure", "ONNX model"),
-        (put("tables.0.measure", "output:x"), "tables[0].measure", "ONNX model"),
         (put("data.kind", "probabilities"), "tables[0].measure", "needs logits"),
-        (put("tables.0.bins.1.mean_uncertainty", None), "mean_uncertainty", "interpolated"),
         (put("tables.0.bins.1.mean_uncertainty", -99.0), "mean_uncertainty", "interpolated"),
     ],
 )
@@ -222,12 +205,8 @@ def test_without_a_model(client, outputs, change, location: str, says: str) -> N
     ("content", "media_type", "status"),
     [
         (b"{", "application/json", 400),
-        (b"\xff", "application/json", 400),
         (b'{"schema":' + b"[" * 100_000, "application/json", 400),
-        (b"[" * 100_000, "application/json", 422),
         (b"[]", "application/json", 422),
-        (b"1", "application/json", 422),
-        (b"{}", "application/json", 422),
         (b'{"schema": "howsure.bins/1"}', "application/json", 422),
         (b'{"schema": {"a": NaN}}', "application/json", 400),
         (b"{}", "text/csv", 415),
@@ -242,12 +221,3 @@ def test_bodies_that_are_no_document(client, content: bytes, media_type: str, st
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["errors"]
-
-
-def test_numbers_that_are_not_finite(client, document) -> None:
-    for word in ("NaN", "Infinity", "1e999"):
-        text = json.dumps(document).replace('"threshold": 0.', f'"threshold": {word}, "x": 0.', 1)
-        answer = client.post(
-            "/calibrations/import", content=text, headers={"Content-Type": "application/json"}
-        )
-        assert answer.status_code in (400, 422), answer.text

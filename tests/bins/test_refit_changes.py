@@ -3,7 +3,7 @@
 import httpx
 import pytest
 from keyed_service import logits_of
-from uploads import calibrated, evaluate, refit
+from running_service import calibrated, evaluate, refit
 
 
 @pytest.fixture(scope="module")

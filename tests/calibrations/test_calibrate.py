@@ -1,15 +1,13 @@
 """Calibration over HTTP, on the digits example."""
 
-import csv
-import io
 import json
 
 import httpx
 import numpy as np
 import pytest
-from predict_bodies import npz
-from running_service import calibrate, digits, kept_files
-from uploads import calibrated, quick_config
+from job_workspaces import logits_set
+from runner_children import wait_until
+from running_service import DIGITS, calibrate, calibrated, digits, kept_files, npz, quick_config
 
 
 def test_resource_says_what_was_found(digits_calibration) -> None:
@@ -36,54 +34,39 @@ def test_resource_says_what_was_found(digits_calibration) -> None:
 
 
 def test_accuracy_is_counted_from_the_labels(digits_calibration) -> None:
-    rows = list(csv.DictReader(io.StringIO(digits("calibration_logits.csv").decode())))
-    logits = np.array([[float(row[f"logit_{i}"]) for i in range(10)] for row in rows])
-    labels = np.array([int(row["label"]) for row in rows])
+    table = np.genfromtxt(DIGITS / "calibration_logits.csv", delimiter=",", names=True)
+    logits = np.column_stack([table[f"logit_{i}"] for i in range(10)])
     ranked = np.argsort(-logits, axis=1, kind="stable")
 
     for k in (1, 5):
-        right = (ranked[:, :k] == labels[:, None]).any(axis=1).mean()
+        right = (ranked[:, :k] == table["label"][:, None]).any(axis=1).mean()
         assert digits_calibration["accuracy"][str(k)] == pytest.approx(right, abs=1e-12)
 
 
 def test_accepted_at_once_without_prefer(client) -> None:
-    parts = [
-        ("model", ("m.onnx", digits("model.onnx"))),
-        ("calibration", ("c.npz", digits("calibration.npz"))),
-    ]
+    parts = {"calibration": ("c.csv", digits("calibration_logits.csv"))}
     answer = client.post("/calibrate", files=parts)
 
     assert answer.status_code == httpx.codes.ACCEPTED
     assert answer.json()["status"] in ("queued", "running", "succeeded")
-    assert answer.headers["location"] == f"/calibrations/{answer.json()['id']}"
-    waited = wait_until_finished(client, answer.json()["id"])
-    assert waited["status"] == "succeeded"
-
-
-def wait_until_finished(client: httpx.Client, calibration_id: str) -> dict:
-    for _ in range(600):
-        found = client.get(f"/calibrations/{calibration_id}").json()
-        if found["status"] not in ("queued", "running"):
-            return found
-    pytest.fail("the calibration did not end")
+    place = f"/calibrations/{answer.json()['id']}"
+    assert answer.headers["location"] == place
+    assert wait_until(lambda: client.get(place).json()["status"] == "succeeded")
 
 
 def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> None:
-    rows = list(csv.DictReader(io.StringIO(digits("calibration_logits.csv").decode())))
-    logits = np.array([[row[f"logit_{i}"] for i in range(10)] for row in rows], dtype=np.float32)
-    labels = np.array([int(row["label"]) for row in rows])
     config = {"name": "outputs", "bins": 10}
-    made = calibrated(client, config, calibration=npz(logits=logits, labels=labels))
+    made = calibrated(client, config, calibration=digits("calibration_logits.csv"))
     assert made["model"] is None
 
-    theirs = client.get(f"/calibrations/{digits_calibration['id']}/bins").json()["tables"]
-    ours = client.get(f"/calibrations/{made['id']}/bins").json()["tables"]
+    theirs, ours = (
+        client.get(f"/calibrations/{found['id']}/bins").json()["tables"]
+        for found in (digits_calibration, made)
+    )
     for one, other in zip(ours, theirs, strict=True):
         assert (one["event"], one["measure"]) == (other["event"], other["measure"])
-        counts = [(b["count"], b["hits"], b["probability"], b["interval"]) for b in one["bins"]]
-        assert counts == [
-            (b["count"], b["hits"], b["probability"], b["interval"]) for b in other["bins"]
-        ]
+        for key in ("count", "hits", "probability", "interval"):
+            assert [row[key] for row in one["bins"]] == [row[key] for row in other["bins"]]
 
 
 def test_versions_are_never_reused(client) -> None:
@@ -163,9 +146,7 @@ def test_config_reaches_the_tables(client) -> None:
         "interval": {"method": "hoeffding", "level": 0.9},
         "classes": [f"digit {i}" for i in range(10)],
     }
-    found = calibrated(
-        client, config, model=digits("model.onnx"), calibration=digits("calibration.npz")
-    )
+    found = calibrated(client, config, calibration=digits("calibration_logits.csv"))
     assert found["serve"] == {"1": "margin", "3": "entropy"}
     tables = client.get("/calibrations/options/bins").json()["tables"]
     assert {(t["event"], t["measure"]) for t in tables} == {
@@ -176,19 +157,14 @@ def test_config_reaches_the_tables(client) -> None:
         assert table["requested_bins"] == 6
         probabilities = [b["probability"] for b in table["bins"]]
         assert probabilities == sorted(probabilities, reverse=True)
-    row = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:1].tolist()
-    prediction = client.post("/predict", json={"calibration": "options", "inputs": row}).json()
-    assert prediction["predictions"][0]["label"].startswith("digit ")
-    assert set(prediction["predictions"][0]) >= {"top1", "top3"}
+    body = {"calibration": "options", "logits": [[0.0] * 9 + [1.0]]}
+    (prediction,) = client.post("/predict", json=body).json()["predictions"]
+    assert prediction["label"] == "digit 9"
+    assert prediction.keys() >= {"top1", "top3"}
 
 
 def test_two_classes_leave_out_top5(client) -> None:
-    rng = np.random.default_rng(2)
-    logits = rng.normal(size=(100, 2)) * 2
-    answer = calibrate(
-        client, calibration=npz(logits=logits, labels=(rng.random(100) < 0.5).astype(int))
-    )
-    found = answer.json()
+    found = calibrated(client, calibration=logits_set(n_classes=2))
     assert found["config"]["top_k"] == [1]
     assert any("Top-5" in warning for warning in found["warnings"])
 

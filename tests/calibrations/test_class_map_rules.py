@@ -31,7 +31,7 @@ def test_an_index_beyond_the_model_is_named() -> None:
     assert caught.value.violations[0].location == "config.class_map.dog"
 
 
-def test_an_order_tells_nothing_where_a_class_is_missing() -> None:
+def test_class_order_is_refused_if_a_class_is_missing() -> None:
     names = {"cat": 0, "dog": 1}
     with pytest.raises(InvalidDataset, match=r"2 classes by name where the model has 3"):
         check_class_map(info(names, by_name=True), NO_CONFIG, 3)

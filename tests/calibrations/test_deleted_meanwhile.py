@@ -8,21 +8,17 @@ from contextlib import contextmanager
 import pytest
 from databases import BOTH_DIALECTS
 from job_workspaces import (
-    TOO_LARGE,
     calibrate,
-    ended,
-    finish,
     inputs_set,
     logits_set,
+    predictor_of,
     succeed,
-    wait_for,
-    working,
     workspace_on,
 )
-from predictor import predictor_of
+from object_stores import WrappedStore
 from runner_children import wait_until
-from runner_models import endless_above, linear, rows, weights
-from wrapped_store import WrappedStore
+from runner_models import linear, rows, weights
+from stored_rows import tenant_of
 
 from service.calibrations.manage import delete_calibration
 from service.errors import ArtifactDamaged, NotFound
@@ -79,52 +75,38 @@ def reading_through(workspace, before):
     return dataclasses.replace(workspace, artifacts=ForgetfulStore(workspace.artifacts, before))
 
 
-def test_a_version_that_goes_while_it_is_loaded_is_not_found(workspace) -> None:
+def exported(workspace, reference):
+    with exported_file(CallContext(workspace, tenant_of(workspace.database)), reference) as found:
+        return found.path.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("read", "was_exported"), [(ask, False), (exported, False), (exported, True)]
+)
+def test_a_version_deleted_while_it_is_read_is_not_found(workspace, read, was_exported) -> None:
     row = calibrated(workspace)
+    if was_exported:
+        assert exported(workspace, f"{NAME}@1")
     slow = reading_through(workspace, deleting(workspace, row))
     with pytest.raises(NotFound):
-        ask(slow, f"{NAME}@1")
+        read(slow, f"{NAME}@1")
 
 
-def test_a_name_means_the_next_version_when_one_goes_while_it_is_loaded(workspace) -> None:
+@pytest.mark.parametrize(("read", "role"), [(ask, "model"), (exported, "samples")])
+def test_a_lost_file_is_reported_as_damage_without_its_key(workspace, read, role) -> None:
+    row = calibrated(workspace)
+    keys = [artifact.key for artifact in row.artifacts if artifact.role == role]
+    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
+    with pytest.raises(ArtifactDamaged) as caught:
+        read(slow, f"{NAME}@1")
+    assert str(row.id) not in caught.value.message
+
+
+def test_a_name_means_the_next_version_if_one_is_deleted_while_it_loads(workspace) -> None:
     calibrated(workspace)
     second = calibrated(workspace, seed=1)
     slow = reading_through(workspace, deleting(workspace, second))
     assert ask(slow, NAME)["calibration"]["version"] == 1
-
-
-def test_a_file_that_is_gone_by_itself_is_damage_and_no_key_is_told(workspace) -> None:
-    row = calibrated(workspace)
-    keys = [artifact.key for artifact in row.artifacts if artifact.role == "model"]
-    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
-    with pytest.raises(ArtifactDamaged) as caught:
-        ask(slow, NAME)
-    assert str(row.id) not in caught.value.message
-
-
-def exported(workspace, row):
-    with exported_file(CallContext(workspace, row.tenant_id), f"{NAME}@1") as found:
-        return found.path.read_bytes()
-
-
-@pytest.mark.parametrize("was_made", [False, True])
-def test_a_calibration_that_goes_while_it_is_exported_is_not_found(workspace, was_made) -> None:
-    row = calibrated(workspace)
-    assert ask(workspace, NAME)
-    if was_made:
-        assert exported(workspace, row)
-    slow = reading_through(workspace, deleting(workspace, row))
-    with pytest.raises(NotFound):
-        exported(slow, row)
-
-
-def test_a_file_of_an_export_that_is_gone_by_itself_is_damage(workspace) -> None:
-    row = calibrated(workspace)
-    keys = [artifact.key for artifact in row.artifacts if artifact.role == "samples"]
-    slow = reading_through(workspace, lambda: workspace.artifacts.delete(keys))
-    assert ask(workspace, NAME)
-    with pytest.raises(ArtifactDamaged):
-        exported(slow, row)
 
 
 class SlowSpawner:
@@ -151,7 +133,7 @@ def opening_after(workspace, before):
         pool._spawner = spawner
 
 
-def test_a_version_that_goes_before_its_model_is_loaded_is_not_found(workspace) -> None:
+def test_a_version_deleted_before_its_model_is_loaded_is_not_found(workspace) -> None:
     row = calibrated(workspace)
     with (
         opening_after(workspace, deleting(workspace, row)) as predictor,
@@ -161,7 +143,7 @@ def test_a_version_that_goes_before_its_model_is_loaded_is_not_found(workspace) 
 
 
 @pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
-def test_one_made_anew_under_the_name_of_one_that_went_answers(workspace, seed) -> None:
+def test_a_new_calibration_answers_under_the_name_of_a_deleted_one(workspace, seed) -> None:
     first = calibrated(workspace)
     made = []
 
@@ -186,28 +168,25 @@ def test_a_model_outlives_the_version_that_it_was_loaded_for(workspace) -> None:
 
 
 @BOTH_DIALECTS
-def test_a_version_that_goes_while_it_answers_is_not_found(workspace) -> None:
-    onnx_model = endless_above(1000.0).SerializeToString()
-    job = calibrate(workspace, inputs_set(300), onnx_model=onnx_model)
-    row = finish(workspace, job)
+def test_a_version_deleted_while_it_answers_is_not_found(workspace) -> None:
+    row = calibrated(workspace)
     with predictor_of(workspace) as predictor:
         assert predictor.ask(NAME, rows(3).tolist())
-        asked = predictor.begin(NAME, (rows(1) + TOO_LARGE).tolist())
+        child = predictor.models.states()[0].pid
+        os.kill(child, signal.SIGSTOP)
+        asked = predictor.begin(NAME, rows(3).tolist())
         assert wait_until(lambda: predictor.models.running() == 1)
         deleting(workspace, row)()
-        os.kill(predictor.models.states()[0].pid, signal.SIGKILL)
+        os.kill(child, signal.SIGKILL)
         with pytest.raises(NotFound):
             asked.result(60)
 
 
-def test_a_calibration_that_goes_while_it_is_compared_is_not_found(workspace) -> None:
+def test_a_calibration_deleted_while_it_is_compared_is_not_found(workspace) -> None:
     jobs = [
-        calibrate(workspace, logits_set(seed=seed), evaluation=logits_set(seed=9))
-        for seed in (0, 1)
+        succeed(workspace, calibrate(workspace, logits_set(), evaluation=logits_set(seed=9)))
+        for _ in range(2)
     ]
-    with working(workspace):
-        for job in jobs:
-            assert wait_for(workspace, job, ended).status == "succeeded"
     slow = reading_through(workspace, deleting(workspace, jobs[0]))
     with pytest.raises(NotFound):
         compare_calibrations(slow, jobs[0].tenant_id, [f"{NAME}@1", f"{NAME}@2"])

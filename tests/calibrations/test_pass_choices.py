@@ -1,14 +1,7 @@
 """Several measures with passes at once, and the one that serves."""
 
-from pass_service import (
-    as_file,
-    calibrate_models,
-    labelled_sets,
-    model_file,
-    predictions,
-    uncertainties,
-)
-from uploads import refit
+from model_services import BASE, as_file, labelled_sets, model_file, predictions, uncertainties
+from running_service import calibrated, refit
 
 SETS = labelled_sets()
 ROWS = SETS["evaluation_inputs"][:40]
@@ -16,45 +9,36 @@ ROWS = SETS["evaluation_inputs"][:40]
 
 def test_tokens_can_be_dropped(client) -> None:
     sets = labelled_sets("sequences.npz")
-    config = {"measures": ["entropy", "dropout_variance"], "serve": {"1": "dropout_variance"}}
-    answer = calibrate_models(
+    made = calibrated(
         client,
-        [model_file("sequence_dropout.onnx")],
-        config | {"dropout": {"passes": 5}},
+        BASE | {"measures": ["dropout_variance"], "dropout": {"passes": 5}},
+        model=model_file("sequence_dropout.onnx"),
         calibration=as_file(sets),
     )
-    found = answer.json()
-    assert found["status"] == "succeeded", found
     rows = sets["evaluation_inputs"][:20]
-    assert uncertainties(predictions(client, found["id"], rows)).min() > 0
+    assert uncertainties(predictions(client, made["id"], rows)).min() > 0
 
 
-def test_two_measures_at_once(client) -> None:
-    measures = ["entropy", "gradient_norm", "dropout_variance", "last_layer_dropout_variance"]
-    config = {"measures": measures, "dropout": {"passes": 5}, "gradient": {"directions": 4}}
-    answer = calibrate_models(
+def test_several_measures_at_once(client) -> None:
+    # Passes of each measure alone, and runs of the model where it serves.
+    costs = {
+        "entropy": (1, 1),
+        "gradient_norm": (8, 9),
+        "dropout_variance": (5, 6),
+        "last_layer_dropout_variance": (0, 1),
+    }
+    made = calibrated(
         client,
-        [model_file("last_layer_dropout_cnn.onnx")],
-        config,
+        BASE | {"measures": list(costs), "dropout": {"passes": 5}, "gradient": {"directions": 4}},
+        model=model_file("last_layer_dropout_cnn.onnx"),
         calibration=as_file(SETS),
     )
-    found = answer.json()
-    assert found["status"] == "succeeded", found
-    assert {name: cost["passes"] for name, cost in found["costs"].items()} == {
-        "plain": 1,
-        "gradient_norm": 8,
-        "dropout_variance": 5,
-        "last_layer_dropout_variance": 0,
-    }
-    report = client.get("/report", params={"calibration": found["id"]}).json()
-    passes = {row["measure"]: row["passes"] for row in report["events"]["1"]["comparison"]}
-    assert passes == {
-        "entropy": 1,
-        "gradient_norm": 9,
-        "dropout_variance": 6,
-        "last_layer_dropout_variance": 1,
-    }
-    for measure in measures:
-        served = refit(client, found["id"], serve={"1": measure}).json()
+    passes = {name: cost["passes"] for name, cost in made["costs"].items()}
+    assert passes == {name.replace("entropy", "plain"): alone for name, (alone, _) in costs.items()}
+    report = client.get("/report", params={"calibration": made["id"]}).json()
+    compared = {row["measure"]: row["passes"] for row in report["events"]["1"]["comparison"]}
+    assert compared == {name: runs for name, (_, runs) in costs.items()}
+    for measure in costs:
+        served = refit(client, made["id"], serve={"1": measure}).json()
         answers = predictions(client, served["id"], ROWS)
-        assert {p["top1"]["measure"] for p in answers} == {measure}
+        assert {answer["top1"]["measure"] for answer in answers} == {measure}

@@ -21,13 +21,10 @@ def test_a_preset_is_named(preset: str) -> None:
     assert resolved(preset) == PRESETS[preset] == resolved({"preset": preset})
 
 
-def test_keys_stand_above_their_preset() -> None:
+def test_keys_stand_above_their_preset_and_null_takes_it_back() -> None:
     found = resolved({"preset": "imagenet", "resize": 232, "layout": "nhwc"})
     assert (found.resize, found.crop, found.layout) == (232, (224, 224), "nhwc")
     assert found.mean == (0.485, 0.456, 0.406)
-
-
-def test_null_takes_a_preset_back() -> None:
     found = resolved({"preset": "clip", "resize": None, "crop": None})
     assert (found.resize, found.crop) == (None, None)
 
@@ -62,12 +59,9 @@ def test_what_was_resolved_is_a_configuration_again(preset: str) -> None:
         ({"std": [1, 0, 1]}, "", "above 0"),
         ({"layout": "nhw"}, "", "colour grey"),
         ({"resize": 200, "crop": 224}, "", "larger than what resize makes"),
-        ({"resize": [224, 200], "crop": [224, 224]}, "", "larger than what resize makes"),
         ({"crop": [1, 2, 3]}, ".crop", "2 items"),
         ({"resize": 0}, ".resize", "from 1"),
-        ({"scale": 0}, ".scale", "above 0"),
         ({"size": 3}, ".size", "no such key"),
-        (3, "", "an object"),
     ],
 )
 def test_what_is_wrong_is_named(asked: object, location: str, told: str) -> None:

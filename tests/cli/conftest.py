@@ -5,21 +5,23 @@ from collections.abc import Iterator
 
 import httpx
 import pytest
-from howsure_command import Done, howsure_here
+from howsure_command import Done, ServedProcess, howsure_here
 from running_service import DIGITS
-from served_process import ServedProcess
 
 from howsure.client import Client
 
 QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
+CLASSES = [f"digit {k}" for k in range(10)]
 
 
 @pytest.fixture(scope="session")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A service that holds a calibration of logits, ``logits``."""
+    """A service that holds two calibrations: of the model, ``digits``, and of its ``logits``."""
     with ServedProcess(tmp_path_factory.mktemp("service")) as client:
         with Client(str(client.base_url)) as uploading:
             uploading.calibrate(None, DIGITS / "calibration_logits.csv", name="logits", **QUICK)
+            model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
+            uploading.calibrate(model, samples, name="digits", classes=CLASSES, **QUICK)
         yield client
 
 

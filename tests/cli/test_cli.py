@@ -8,44 +8,33 @@ import re
 import numpy as np
 import pyarrow.parquet as pa_parquet
 import pytest
-from howsure_command import howsure, howsure_here, started_afresh
+from howsure_command import ServedProcess, howsure, howsure_here, started_afresh
 from running_service import DIGITS
-from served_process import ServedProcess
 
 SCORES_SHOWN = ("ece", "brier", "nll", "auroc", "aurc")
 LOGITS = ("calibrate", DIGITS / "calibration_logits.csv")
 
 
 def test_the_whole_job_without_a_server(tmp_path) -> None:
-    folder = tmp_path
-    made = howsure(
-        "calibrate",
-        DIGITS / "model.onnx",
-        DIGITS / "calibration.npz",
-        "--evaluation",
-        DIGITS / "evaluation.npz",
-        "--name",
-        "digits",
-        "--bins",
-        "10",
-        folder=folder,
-    )
+    files = [DIGITS / "model.onnx", DIGITS / "calibration.npz"]
+    options = ["--evaluation", DIGITS / "evaluation.npz", "--name", "digits", "--bins", "10"]
+    made = howsure("calibrate", *files, *options, folder=tmp_path)
     assert made.returncode == 0, made.stderr
     assert "digits@1" in made.stdout
     assert "raw_softmax" in made.stdout
     assert "600 evaluation samples" in made.stdout
 
-    listed = howsure("list", folder=folder)
+    listed = howsure("list", folder=tmp_path)
     assert "digits@1" in listed.stdout
     assert "succeeded" in listed.stdout
 
-    answered = howsure("predict", "digits", DIGITS / "request.json", "--json", folder=folder)
+    answered = howsure("predict", "digits", DIGITS / "request.json", "--json", folder=tmp_path)
     assert answered.returncode == 0, answered.stderr
     rows = json.loads(answered.stdout)["predictions"]
     assert len(rows) == len(json.loads((DIGITS / "request.json").read_text())["inputs"])
     assert all(0 < row["top1"]["probability"] < 1 for row in rows)
 
-    deleted = howsure("delete", "digits@1", "--yes", folder=folder)
+    deleted = howsure("delete", "digits@1", "--yes", folder=tmp_path)
     assert deleted.stdout.strip() == "deleted digits@1"
 
 
@@ -69,22 +58,19 @@ def test_predictions_and_reports_are_printed(tmp_path, command) -> None:
 
 
 def test_bins_are_carried_to_another_name(tmp_path, command) -> None:
-    written = {name: tmp_path / f"bins.{name}" for name in ("json", "csv", "parquet")}
-    for name, path in written.items():
-        assert command("bins", "logits", "--format", name, "-o", path).stdout == ""
-    document = json.loads(written["json"].read_text())
+    written, columns = tmp_path / "bins.json", tmp_path / "bins.parquet"
+    assert command("bins", "logits", "-o", written).stdout == ""
+    document = json.loads(written.read_text())
     assert json.loads(command("bins", "logits@1").stdout) == document
-    rows = pa_parquet.read_table(written["parquet"]).num_rows
-    assert rows == sum(len(table["bins"]) for table in document["tables"])
-    assert len(written["csv"].read_text().splitlines()) == rows + 1
+    command("bins", "logits", "--format", "parquet", "-o", columns)
+    rows = sum(len(table["bins"]) for table in document["tables"])
+    assert pa_parquet.read_table(columns).num_rows == rows
 
-    done = command("import", written["json"], "--name", "brought")
+    done = command("import", written, "--name", "brought")
     assert done.stdout.startswith("brought@1  ")
     assert "nothing was judged here" in " ".join(done.stderr.split())
-    assert (
-        json.loads(command("bins", "brought").stdout)["content_sha256"]
-        == (document["content_sha256"])
-    )
+    brought = json.loads(command("bins", "brought").stdout)
+    assert brought["content_sha256"] == document["content_sha256"]
 
 
 def table_cells(text: str, *row: str) -> list[str]:
@@ -97,14 +83,14 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
     with np.load(DIGITS / "evaluation.npz") as evaluation:
         np.savez(tmp_path / "unlabelled.npz", inputs=evaluation["inputs"])
     files = [DIGITS / "model.onnx", DIGITS / "calibration.npz"]
-    options = ["--name", "digits", "--evaluation", DIGITS / "evaluation.npz"]
+    options = ["--name", "judged", "--evaluation", DIGITS / "evaluation.npz"]
     made = command("calibrate", *files, *options).stdout
-    report = service.get("/report", params={"calibration": "digits@1"}).json()
+    report = service.get("/report", params={"calibration": "judged@1"}).json()
     for event in report["events"].values():
         assert event["verdict"]["sentence"] in made
 
-    shown = command("evaluate", "digits", DIGITS / "evaluation.npz", "--name", "a/b #1").stdout
-    (found,) = service.get("/calibrations/digits/evaluations").json()["evaluations"]
+    shown = command("evaluate", "judged", DIGITS / "evaluation.npz", "--name", "a/b #1").stdout
+    (found,) = service.get("/calibrations/judged/evaluations").json()["evaluations"]
     assert found["name"] == "a/b #1"
     for k, event in found["result"]["events"].items():
         assert event["sentence"] in shown
@@ -113,30 +99,30 @@ def test_further_sets_refits_promotion_and_comparison(tmp_path, service, command
         cells = table_cells(shown, f"Top-{k}", event["served"])
         assert cells == [f"{number:.4f}" for number in numbers]
 
-    shown = command("evaluate", "digits", tmp_path / "unlabelled.npz", "--name", "later").stdout
-    found = service.get("/calibrations/digits/evaluations/later").json()
+    shown = command("evaluate", "judged", tmp_path / "unlabelled.npz", "--name", "later").stdout
+    found = service.get("/calibrations/judged/evaluations/later").json()
     event = found["result"]["events"]["1"]
     discarded = event["measures"][event["served"]]["discarded"].values()
     cells = table_cells(shown, "Top-1", event["served"])
     assert cells == [f"{share:.4f}" for share in discarded]
 
     assert (
-        "digits@2" in command("refit", "digits", "--bins", "5", "--lookup", "interpolated").stdout
+        "judged@2" in command("refit", "judged", "--bins", "5", "--lookup", "interpolated").stdout
     )
-    config = service.get("/calibrations/digits@2").json()["config"]
+    config = service.get("/calibrations/judged@2").json()["config"]
     assert (config["bins"], config["lookup"]) == (5, "interpolated")
 
-    assert command("promote", "digits@1").stdout.strip() == "digits now means digits@1"
-    assert service.get("/calibrations/digits").json()["version"] == 1
+    assert command("promote", "judged@1").stdout.strip() == "judged now means judged@1"
+    assert service.get("/calibrations/judged").json()["version"] == 1
 
-    shown = command("compare", "digits@1", "digits@2").stdout
-    params = [("calibration", "digits@1"), ("calibration", "digits@2")]
+    shown = command("compare", "judged@1", "judged@2").stdout
+    params = [("calibration", "judged@1"), ("calibration", "judged@2")]
     answer = service.get("/report", params=params).json()
     for sentence in answer["comparisons"][0]["sentences"]:
         assert sentence in shown
     event = answer["calibrations"][1]["events"]["1"]
     judged = event["measures"][event["served"]]["evaluation"]
-    lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["digits@2"]]
+    lines = [line.split() for line in shown.splitlines() if line.split()[:1] == ["judged@2"]]
     assert lines[0][1:3] == [event["served"], "evaluation"]
     assert lines[0][4:] == [f"{judged[name]:.4f}" for name in ("ece", "brier", "nll")]
 
@@ -160,19 +146,15 @@ def test_beside_a_running_service_on_the_same_folder(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("predict", "nobody", DIGITS / "request.json"), "nobody"),
         (("predict", "nobody", DIGITS / "README.md"), "JSON"),
-        (("predict", "nobody", DIGITS / "calibration.npz"), "answered to a file"),
+        (("predict", "nobody", DIGITS / "calibration.npz"), "need a file"),
         (("report", "nobody"), "nobody"),
-        (("report", "logits", "--open", "--format", "csv"), "--open shows html, and not csv"),
+        (("report", "logits", "--open", "--format", "csv"), "--open shows html, not csv"),
         (("report", "logits", "--format", "csv", "-o", "/nowhere/report.csv"), "cannot write"),
-        (("bins", "nobody"), "nobody"),
         (("bins", "nobody", "--format", "parquet"), "use --output FILE"),
         (("import", DIGITS / "request.json"), "howsure.bins/1"),
-        (("delete", "nobody@1", "--yes"), "nobody"),
-        (("delete", "nobody", "--yes"), "any of its versions"),
+        (("delete", "nobody", "--yes"), "does not name a version"),
         (("delete", "logits#@1", "--yes"), "logits#@1"),
-        (("calibrate", DIGITS / "README.md"), "label"),
         (("calibrate", DIGITS / "calibration.npz"), "model"),
         ((*LOGITS, "--bins", "many"), "bins"),
         ((*LOGITS, "--config", "{"), "JSON"),
@@ -195,11 +177,8 @@ def test_failures_are_one_sentence(tmp_path, monkeypatch, command, arguments, sa
     [
         (("list",), {"PORT": "abc"}, "HOWSURE_PORT: expected an integer from 0 to 65535"),
         (("serve", "--port", "99999"), {}, "--port: expected an integer from 0 to 65535"),
-        (("list",), {"DEVICE": "gpu"}, "HOWSURE_DEVICE: expected auto, cpu, cuda, cuda:N or a"),
         (("list",), {"DEVICE": "cuda:0,cuda:0"}, "HOWSURE_DEVICE: expected each device once"),
-        (("list",), {"DATABASE_URL": "mysql://x"}, "HOWSURE_DATABASE_URL: "),
         (("serve", "--port", "0"), {"DATABASE_URL": "nonsense"}, "HOWSURE_DATABASE_URL: "),
-        (("list",), {"ARTIFACTS_URL": "ftp://x"}, "HOWSURE_ARTIFACTS_URL: "),
         (("serve", "--host", "999.1.1.1"), {}, "choose another --host"),
         (("list",), {"DATA_DIR": "/dev/null/x"}, "HOWSURE_DATA_DIR"),
         (

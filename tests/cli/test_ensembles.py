@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from pass_service import MEMBERS, PASSES, as_file, labelled_sets
+from model_services import MEMBERS, PASSES, as_file, labelled_sets
 
 
 @pytest.fixture

@@ -1,22 +1,17 @@
 """`howsure keys`, the start of a service that others can reach, and clients that send a key."""
 
 import re
-import time
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
-from howsure_command import howsure
+from howsure_command import ServedProcess, howsure
 from keyed_service import keyed_service, logits_of
-from served_process import ServedProcess
 
 import howsure as client
 from howsure.client.errors import HowsureError
 
 KEY = re.compile(r"cal_[0-9A-Za-z]{12}_[0-9A-Za-z]{43}_[0-9A-Za-z]{6}\n")
-# A guard against hanging.
-WITHIN_SECONDS = 60.0
 
 
 def create(folder: Path, *arguments: str, **settings: str) -> str:
@@ -125,14 +120,10 @@ def test_no_secret_is_in_the_log(tmp_path) -> None:
 def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
     with keyed_service(tmp_path / "served") as service:
         url = "http://{}:{}".format(*service.address)
-        key = service.make("lab").text
-        until = time.monotonic() + WITHIN_SECONDS
-        while service.client(key).get("/calibrations").status_code != httpx.codes.OK:
-            assert time.monotonic() < until
-            time.sleep(0.02)
+        key = service.first.text
         refused = howsure("list", "--url", url, folder=tmp_path)
         assert refused.returncode == 1
-        assert "asks for an API key" in refused.stderr
+        assert "needs an API key" in refused.stderr
         (tmp_path / "set.csv").write_bytes(logits_of())
         asked = {"HOWSURE_URL": url, "HOWSURE_API_KEY": key}
         made = howsure("calibrate", "set.csv", "--name", "of-lab", folder=tmp_path, **asked)
@@ -141,8 +132,6 @@ def test_clients_send_the_key_of_the_environment(tmp_path, monkeypatch) -> None:
 
         with client.Client(url, api_key=key) as given:
             assert [found.name for found in given.calibrations()] == ["of-lab"]
-            rows = np.array([[3.0, 0, 0]])
-            assert len(given.predict("of-lab", logits=rows)) == 1
         with client.Client(url, retries=0) as without, pytest.raises(HowsureError) as caught:
             without.get("of-lab")
         assert caught.value.status == httpx.codes.UNAUTHORIZED

@@ -1,18 +1,18 @@
 """What the service writes to standard error while it works."""
 
 import json
-import logging
 import subprocess
 import sys
 
 import httpx
 import pytest
-from served_process import ServedProcess
+from howsure_command import ServedProcess
 
 WRITER = """
 import asyncio, logging, sys, warnings
 import structlog
 from service.startup import configure_logging
+configure_logging("console")
 configure_logging(sys.argv[1])
 log = structlog.get_logger("service.test")
 log.info("ours", number=1)
@@ -63,26 +63,15 @@ def test_all_that_write_go_one_way(tmp_path, log_format: str) -> None:
     assert "\x1b" not in done.stderr, "colours where there is no terminal"
     if log_format == "json":
         lines = [json.loads(line) for line in done.stderr.splitlines()]
-        events = {line["event"]: line for line in lines}
-        assert [*events][:4] == ["ours", "ours_failed", "theirs failed", "slow\nsecond line"]
+        told = [line["event"] for line in lines]
+        assert told[:4] == ["ours", "ours_failed", "theirs failed", "slow\nsecond line"], (
+            "once each"
+        )
+        events = dict(zip(told, lines, strict=True))
         assert events["ours"]["number"] == 1
         assert "ZeroDivisionError" in events["ours_failed"]["exception"]
         assert "ZeroDivisionError" in events["theirs failed"]["exception"]
-        assert any("UserWarning: old" in line["event"] for line in lines)
+        assert any("UserWarning: old" in event for event in told)
     else:
         assert "ours_failed" in done.stderr
         assert "theirs failed" in done.stderr
-
-
-def test_a_second_start_adds_no_second_handler() -> None:
-    from service.startup import HANDLER, configure_logging  # noqa: PLC0415 - used here alone
-
-    before = logging.getLogger().handlers[:]
-    try:
-        configure_logging("json")
-        configure_logging("console")
-        named = [found for found in logging.getLogger().handlers if found.name == HANDLER]
-        assert len(named) == 1
-    finally:
-        logging.getLogger().handlers[:] = before
-        logging.captureWarnings(capture=False)

@@ -5,7 +5,6 @@ import io
 import signal
 import socket
 import threading
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,37 +13,15 @@ import numpy as np
 import pytest
 from howsure_command import Command
 from runner_children import wait_until
-from running_service import DIGITS, calibrate
-from running_service import digits as digits_file
-from scraped import scrape
-from served_process import ServedProcess
+from running_service import DIGITS, scrape
 from severed_address import SeveredAddress
 
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed
 from service.cli.scoring.score_file import Scoring, score_file
 
-CONFIG = '{"name": "digits", "measures": ["entropy"], "bins": 5, "folds": 2}'
 ROWS_PER_PART = 128
 N_ROWS = 600
-
-
-def calibrated(client: httpx.Client) -> dict:
-    answer = calibrate(
-        client,
-        model=digits_file("model.onnx"),
-        calibration=digits_file("calibration.npz"),
-        config=CONFIG,
-    )
-    assert answer.json()["status"] == "succeeded", answer.text
-    return answer.json()
-
-
-@pytest.fixture(scope="module")
-def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with ServedProcess(tmp_path_factory.mktemp("served")) as client:
-        calibrated(client)
-        yield client
 
 
 @pytest.fixture
@@ -118,9 +95,9 @@ def assert_same_answers(found: Path, expected: Path) -> None:
 
 
 @pytest.fixture
-def undisturbed(served, source, tmp_path) -> Path:
+def undisturbed(service, source, tmp_path) -> Path:
     path = tmp_path / "undisturbed.npz"
-    score(served, Scoring("digits", source, path, rows=ROWS_PER_PART))
+    score(service, Scoring("digits", source, path, rows=ROWS_PER_PART))
     return path
 
 
@@ -138,110 +115,104 @@ def made(folder: Path) -> list[Path]:
     return sorted((folder / "answers.npz.parts").glob("0*.npz"))
 
 
-def test_a_killed_scoring_continues_where_it_was(served, source, tmp_path, undisturbed) -> None:
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT], ids=lambda each: each.name)
+def test_a_scoring_that_was_ended_continues_where_it_was(
+    service, source, tmp_path, undisturbed, number
+) -> None:
     out = tmp_path / "answers.npz"
     # Three are under way at a time: of three and a half, one at least has come whole.
-    with Relay(served, 3.5 * answer_bytes(served)) as address:
-        killed = begun(address, source, tmp_path)
-        killed.kill()
-        killed.wait(30)
+    with Relay(service, 3.5 * answer_bytes(service)) as address:
+        ended = begun(address, source, tmp_path)
+        ended.send_signal(number)
+        # Far less than what an answer is waited for.
+        assert ended.wait(30) != 0
+    assert "Traceback" not in (tmp_path / "err.log").read_text()
     kept = made(tmp_path)
     assert 1 <= len(kept) <= 3
     assert not out.exists()
+    n_kept = sum(len(np.load(part)["class"]) for part in kept)
     (kept[0].parent / "part").write_bytes(b"half of one")
-    before = rows_answered(served)
+    before = rows_answered(service)
 
-    assert score(served, Scoring("digits", source, out, rows=ROWS_PER_PART)) == N_ROWS
+    assert score(service, Scoring("digits", source, out, rows=ROWS_PER_PART)) == N_ROWS
 
     assert_same_answers(out, undisturbed)
     assert not kept[0].parent.exists()
-    assert rows_answered(served) - before == N_ROWS - ROWS_PER_PART * len(kept)
-
-
-def test_an_interrupted_scoring_ends_at_once_and_keeps_what_it_has(
-    served, source, tmp_path
-) -> None:
-    with Relay(served, 3.5 * answer_bytes(served)) as address:
-        command = begun(address, source, tmp_path)
-        command.send_signal(signal.SIGINT)
-        # Far less than what an answer is waited for.
-        assert command.wait(30) != 0
-    assert made(tmp_path)
-    assert "Traceback" not in (tmp_path / "err.log").read_text()
+    assert rows_answered(service) - before == N_ROWS - n_kept
 
 
 def test_a_service_that_goes_away_for_a_moment_is_waited_for(
-    served, source, tmp_path, undisturbed
+    service, source, tmp_path, undisturbed
 ) -> None:
     def go_away() -> None:
         threading.Thread(target=address.cut).start()
         threading.Timer(0.5, address.restore).start()
 
     out = tmp_path / "answers.npz"
-    with Relay(served, 2.5 * answer_bytes(served), go_away) as address:
+    with Relay(service, 2.5 * answer_bytes(service), go_away) as address:
         score_file(Address(address.url), Scoring("digits", source, out, rows=ROWS_PER_PART))
         assert address.is_over
     assert_same_answers(out, undisturbed)
 
 
 @pytest.fixture
-def left(served, source, tmp_path) -> Scoring:
+def left(service, source, tmp_path) -> Scoring:
     """A scoring of which all parts were made, and whose result could not be written."""
     scoring = Scoring("digits", source, tmp_path / "answers.csv", rows=ROWS_PER_PART)
     scoring.output.mkdir()
     with pytest.raises(IsADirectoryError):
-        score(served, scoring)
+        score(service, scoring)
     scoring.output.rmdir()
     return scoring
 
 
-def test_what_was_made_is_not_asked_for_again(served, left) -> None:
-    before = rows_answered(served)
-    assert score(served, left) == N_ROWS
-    assert rows_answered(served) == before
+def test_what_was_made_is_not_asked_for_again(service, left) -> None:
+    before = rows_answered(service)
+    assert score(service, left) == N_ROWS
+    assert rows_answered(service) == before
     assert len(left.output.read_text().splitlines()) == 1 + N_ROWS
     assert not left.folder.exists()
 
 
-def test_another_input_is_refused_and_begun_anew_if_asked_to(served, left) -> None:
+def test_another_input_is_refused_and_begun_anew_if_asked_to(service, left) -> None:
     with np.load(left.source) as archive:
         np.savez(left.source, inputs=archive["inputs"][:200], labels=archive["labels"][:200])
     with pytest.raises(CommandFailed, match=r"input_sha256 is .*--restart"):
-        score(served, left)
+        score(service, left)
     assert len(list(left.folder.glob("0*.npz"))) == 5
 
-    assert score(served, replace(left, restart=True)) == 200
+    assert score(service, replace(left, restart=True)) == 200
     assert len(left.output.read_text().splitlines()) == 1 + 200
 
 
-def test_other_rows_in_a_part_are_refused(served, left) -> None:
+def test_other_rows_in_a_part_are_refused(service, left) -> None:
     with pytest.raises(CommandFailed, match=f"rows_per_part is {ROWS_PER_PART} there and 100"):
-        score(served, replace(left, rows=100))
+        score(service, replace(left, rows=100))
 
 
-def test_another_version_of_the_name_is_refused(served, left) -> None:
-    first = served.get("/calibrations/digits").json()
+def test_another_version_of_the_name_is_refused(service, left) -> None:
+    first = service.get("/calibrations/digits").json()
     changes = {"bins": 4}
-    made = served.post("/calibrations/digits/refit", json=changes, headers={"Prefer": "wait=60"})
+    made = service.post("/calibrations/digits/refit", json=changes, headers={"Prefer": "wait=60"})
     assert made.json()["status"] == "succeeded"
     try:
         with pytest.raises(CommandFailed, match=f"digits@{first['version']}.*digits@"):
-            score(served, left)
+            score(service, left)
         # The version that it was begun with may go on.
         named = replace(left, calibration=f"digits@{first['version']}")
-        assert score(served, named) == N_ROWS
+        assert score(service, named) == N_ROWS
     finally:
-        served.delete(f"/calibrations/{made.json()['id']}").raise_for_status()
+        service.delete(f"/calibrations/{made.json()['id']}").raise_for_status()
 
 
-def test_a_folder_that_is_none_of_this_is_refused(served, left) -> None:
+def test_a_folder_that_is_none_of_this_is_refused(service, left) -> None:
     (left.folder / "manifest.json").write_text("[]")
     with pytest.raises(CommandFailed, match=r"manifest\.json: input_sha256 is None"):
-        score(served, left)
+        score(service, left)
 
 
-def test_two_at_a_time_do_not_write_the_same(served, left) -> None:
+def test_two_at_a_time_do_not_write_the_same(service, left) -> None:
     with (left.folder / "lock").open("w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         with pytest.raises(CommandFailed, match="another process"):
-            score(served, left)
+            score(service, left)

@@ -3,53 +3,29 @@
 Formats are tried on the function behind the command; the command itself once.
 """
 
-import csv
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import httpx
 import numpy as np
 import onnxruntime
+import pyarrow.csv as pa_csv
 import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import output_columns, write_npz, write_parquet
 from howsure_command import howsure
-from running_service import DIGITS, calibrate
-from running_service import digits as digits_file
-from served_process import ServedProcess
+from running_service import DIGITS
 
 from service.cli.connection import Address
 from service.cli.failure import CommandFailed, one_sentence
 from service.cli.scoring.score_file import Scoring, score_file
 
-QUICK = '"measures": ["entropy"], "bins": 5, "folds": 2'
 ENDINGS = (".csv", ".parquet", ".npz")
 N_ROWS = 300
 
 
-@pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    """A service with the digits, by their model and by its outputs."""
-    with ServedProcess(tmp_path_factory.mktemp("service")) as client:
-        classes = ", ".join(f'"digit {k}"' for k in range(10))
-        for options in (
-            {
-                "model": digits_file("model.onnx"),
-                "calibration": digits_file("calibration.npz"),
-                "config": f'{{"name": "digits", {QUICK}, "classes": [{classes}]}}',
-            },
-            {
-                "calibration": digits_file("calibration_logits.csv"),
-                "config": f'{{"name": "logits", {QUICK}}}',
-            },
-        ):
-            answer = calibrate(client, **options)
-            assert answer.json()["status"] == "succeeded", answer.text
-        yield client
-
-
-def score(client: httpx.Client, scoring: Scoring) -> int:
-    return score_file(Address(str(client.base_url)), scoring)
+def score(service: httpx.Client, scoring: Scoring) -> int:
+    return score_file(Address(str(service.base_url)), scoring)
 
 
 @pytest.fixture(scope="module")
@@ -78,23 +54,12 @@ def table(path: Path) -> dict[str, list]:
                 named = names if array.ndim == 2 else [name]
                 found |= {n: c.tolist() for n, c in zip(named, columns, strict=True)}
         return found
-    with path.open(newline="", encoding="utf-8") as file:
-        lines = list(csv.DictReader(file))
-    return {name: [_value(line[name]) for line in lines] for name in lines[0]}
+    return pa_csv.read_csv(path).to_pydict()
 
 
-def _value(text: str) -> object:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return {"true": True, "false": False}.get(text, text)
-
-
-def answers(client: httpx.Client, body: Mapping) -> dict[str, list]:
+def answers(service: httpx.Client, body: Mapping) -> dict[str, list]:
     """Return what /predict says in JSON, as the columns that a result is to have."""
-    answer = client.post("/predict", json=body).raise_for_status().json()["predictions"]
+    answer = service.post("/predict", json=body).raise_for_status().json()["predictions"]
     found: dict[str, list] = {
         "row": list(range(len(answer))),
         "class": [row["class"] for row in answer],
@@ -129,37 +94,37 @@ def assert_says(path: Path, expected: Mapping[str, list]) -> None:
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
-def test_a_result_says_what_predict_says(client, rows, tmp_path, ending) -> None:
+def test_a_result_says_what_predict_says(service, rows, tmp_path, ending) -> None:
     inputs, labels = rows
     source = write_npz(tmp_path / "rows.npz", inputs=inputs, labels=labels)
     out = tmp_path / f"answers{ending}"
 
-    assert score(client, Scoring("digits", source, out, rows=128)) == N_ROWS
+    assert score(service, Scoring("digits", source, out, rows=128)) == N_ROWS
 
-    expected = answers(client, {"calibration": "digits", "inputs": inputs.tolist()})
+    expected = answers(service, {"calibration": "digits", "inputs": inputs.tolist()})
     assert expected["label"][0].startswith("digit ")
     assert_says(out, expected | {"true_label": labels.tolist()})
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, out.name])
 
 
-def test_inputs_without_labels(client, rows, tmp_path) -> None:
+def test_inputs_without_labels(service, rows, tmp_path) -> None:
     inputs, _ = rows
     np.save(tmp_path / "rows.npy", inputs)
     out = tmp_path / "answers.npz"
 
-    score(client, Scoring("digits", tmp_path / "rows.npy", out))
+    score(service, Scoring("digits", tmp_path / "rows.npy", out))
 
-    assert_says(out, answers(client, {"calibration": "digits", "inputs": inputs.tolist()}))
+    assert_says(out, answers(service, {"calibration": "digits", "inputs": inputs.tolist()}))
 
 
-def test_outputs_of_a_model(client, rows, logits, tmp_path) -> None:
+def test_outputs_of_a_model(service, rows, logits, tmp_path) -> None:
     labels = rows[1]
     write_parquet(tmp_path / "logits.parquet", output_columns(logits, labels))
     out = tmp_path / "answers.parquet"
 
-    score(client, Scoring("logits", tmp_path / "logits.parquet", out, rows=100, requests=1))
+    score(service, Scoring("logits", tmp_path / "logits.parquet", out, rows=100, requests=1))
 
-    expected = answers(client, {"calibration": "logits", "logits": logits.tolist()})
+    expected = answers(service, {"calibration": "logits", "logits": logits.tolist()})
     assert_says(out, expected | {"true_label": labels.tolist()})
 
 
@@ -175,7 +140,7 @@ def test_outputs_of_a_model(client, rows, logits, tmp_path) -> None:
     ],
 )
 def test_a_refusal_says_why_and_leaves_nothing(
-    client, rows, tmp_path, calibration, source, out, message
+    service, rows, tmp_path, calibration, source, out, message
 ) -> None:
     inputs = rows[0].astype(np.float32)
     write_npz(tmp_path / "rows.npz", inputs=inputs)
@@ -187,15 +152,13 @@ def test_a_refusal_says_why_and_leaves_nothing(
     before = sorted(path.name for path in tmp_path.iterdir())
 
     with pytest.raises(CommandFailed, match=message), one_sentence():
-        score(client, Scoring(calibration, tmp_path / source, tmp_path / out, rows=128))
+        score(service, Scoring(calibration, tmp_path / source, tmp_path / out, rows=128))
 
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_the_command_without_a_server(rows, tmp_path) -> None:
-    made = howsure(
-        "calibrate", DIGITS / "calibration_logits.csv", "--config", f"{{{QUICK}}}", folder=tmp_path
-    )
+def test_the_command_without_a_server(quick, tmp_path) -> None:
+    made = howsure("calibrate", DIGITS / "calibration_logits.csv", *quick, folder=tmp_path)
     assert made.returncode == 0, made.stderr
     np.savez(tmp_path / "rows.npz", logits=np.eye(10, dtype=np.float32) * 5)
 

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
+from howsure_command import ServedProcess
 from running_service import DIGITS
-from served_process import ServedProcess
 
 from howsure.client import Client
 

@@ -1,5 +1,6 @@
 """What goes wrong comes as an exception that says so; nothing is made twice, nothing is lost."""
 
+import json
 import socket
 import threading
 import time
@@ -7,12 +8,11 @@ import time
 import httpx
 import numpy as np
 import pytest
-from both_clients import KINDS, client_of
 from job_workspaces import inputs_set
 from runner_children import wait_until
 from runner_models import endless_above, undefined_below_zero, weights
 from running_service import DIGITS
-from scripted_server import scripted
+from scripted_server import KINDS, client_of, scripted
 from severed_address import SeveredAddress
 
 from howsure.client import CalibrationFailed, Client, HowsureError, ServiceUnreachable
@@ -21,6 +21,7 @@ QUICK = {"measures": ["entropy"], "bins": 5, "folds": 2}
 # Some seconds of a model at work.
 TURNS = 3_000_000
 JSON = {"Content-Type": "application/json"}
+EVENTS = {"Content-Type": "text/event-stream"}
 LATER = (503, {"Retry-After": "0"}, b"")
 PAGE = (200, JSON, b'{"calibrations": [], "next_cursor": null}')
 UNKNOWN = (503, {}, b'{"title": "T", "detail": "d", "type": "urn:howsure:problem:outcome-unknown"}')
@@ -221,14 +222,15 @@ def test_a_wait_may_end_before_the_calibration(url) -> None:
         assert client.cancel(made).id == made.id
 
 
+def resource(status: str, progress: dict | None = None) -> str:
+    told = {"id": "1", "name": "n", "version": 1, "status": status, "progress": progress}
+    told |= {"promoted": False, "accuracy": None, "serve": None, "warnings": [], "config": {}}
+    return json.dumps(told)
+
+
 def test_without_events_it_asks_now_and_then() -> None:
     def told(status: str, done: int) -> tuple[int, dict[str, str], bytes]:
-        progress = f'{{"stage": "fit", "done": {done}, "total": 2}}'
-        body = (
-            f'{{"id": "1", "name": "n", "version": 1, "status": "{status}", "promoted": false, '
-            f'"accuracy": null, "serve": null, "warnings": [], "config": {{}}, '
-            f'"progress": {progress}}}'
-        )
+        body = resource(status, {"stage": "fit", "done": done, "total": 2})
         return 200, JSON, body.encode()
 
     answers = [told("queued", 0), (503, {}, b""), told("running", 1), told("succeeded", 2)]
@@ -242,15 +244,12 @@ def test_without_events_it_asks_now_and_then() -> None:
 
 @pytest.mark.parametrize("ending", ["", "event: end\ndata: {no json\n\n"])
 def test_a_stream_that_breaks_off_is_opened_again(ending) -> None:
-    head = '{"id": "1", "name": "n", "version": 1, "promoted": false, "accuracy": null, '
-    head += '"serve": null, "warnings": [], "config": {}, "progress": null, "status": '
-    running, done = (head + f'"{status}"}}' for status in ("running", "succeeded"))
-    stream = {"Content-Type": "text/event-stream"}
+    running, done = resource("running"), resource("succeeded")
     answers = [
         (200, JSON, running.encode()),
-        (200, stream, f": nothing new\n\nevent: progress\ndata: {running}\n\n{ending}".encode()),
+        (200, EVENTS, f": nothing new\n\nevent: progress\ndata: {running}\n\n{ending}".encode()),
         (200, JSON, running.encode()),
-        (200, stream, f"event: end\ndata: {done}\n\n".encode()),
+        (200, EVENTS, f"event: end\ndata: {done}\n\n".encode()),
     ]
     with scripted(*answers) as server, Client(server.url) as client:
         assert client.wait("n").status == "succeeded"
@@ -258,12 +257,12 @@ def test_a_stream_that_breaks_off_is_opened_again(ending) -> None:
 
 
 def test_a_calibration_that_is_deleted_meanwhile_is_not_waited_for() -> None:
-    resource = b'{"id": "1", "status": "running", "progress": null}'
-    stream = b'event: end\ndata: {"id": "1", "status": "deleted"}\n\n'
+    gone = b'event: end\ndata: {"id": "1", "status": "deleted"}\n\n'
+    answers = (200, JSON, resource("running").encode()), (200, EVENTS, gone)
     with (
-        scripted((200, JSON, resource), (200, {}, stream)) as server,
+        scripted(*answers) as server,
         Client(server.url) as client,
-        pytest.raises(HowsureError, match="deleted") as gone,
+        pytest.raises(HowsureError, match="deleted") as refused,
     ):
         client.wait("1")
-    assert gone.value.status == 404
+    assert refused.value.status == 404

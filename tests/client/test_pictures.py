@@ -1,7 +1,6 @@
 """Pictures as files: what they are calibrated on, what they are answered, by client and command."""
 
 import csv
-import tarfile
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
@@ -10,12 +9,11 @@ import httpx
 import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
-from picture_sets import write_tar, write_zip
+from howsure_command import ServedProcess
+from picture_files import write_tar, write_zip
 from PIL import Image
-from served_process import ServedProcess
 
 from howsure.client import Client, HowsureError
-from howsure.client.uploads import pack_folder
 from service.cli.connection import Address
 from service.cli.scoring.score_file import Scoring, score_file
 
@@ -129,7 +127,7 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
     assert [int(line["top1_bin"]) for line in lines] == expected.top1.bin.tolist()
 
 
-def test_a_folder_is_scored_as_it_is_and_packed_alike_each_time(http, folder, tmp_path) -> None:
+def test_a_folder_is_scored_without_hidden_files(http, folder, tmp_path) -> None:
     (folder / ".hidden").write_text("left out")
     out = tmp_path / "answers.csv"
     score_file(Address(str(http.base_url)), Scoring("pictures", folder, out))
@@ -140,15 +138,3 @@ def test_a_folder_is_scored_as_it_is_and_packed_alike_each_time(http, folder, tm
     assert [line["label"] for line in lines] == Client(http=http).predict(
         "pictures", pictures=paths
     ).label
-
-    packed = []
-    for _ in range(2):
-        archive = BytesIO()
-        pack_folder(archive, folder)
-        packed.append(archive.getvalue())
-        (folder / "cat" / "00.png").touch()
-    assert packed[0] == packed[1]
-    with tarfile.open(fileobj=BytesIO(packed[0])) as archive:
-        assert sorted(archive.getnames()) == sorted(line["file"] for line in lines)
-        # The first pictures are of all classes.
-        assert {name[:3] for name in archive.getnames()[:20]} == set(CLASSES)

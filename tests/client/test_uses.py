@@ -1,15 +1,14 @@
 """Both clients do all that the service offers, from whatever form the data has."""
 
 import json
-from pathlib import Path
 
 import httpx
 import numpy as np
 import onnx
 import onnxruntime
 import pytest
-from both_clients import KINDS, client_of
 from running_service import DIGITS
+from scripted_server import KINDS, client_of
 
 from howsure.client import Calibration, Client, HowsureError
 
@@ -146,26 +145,6 @@ def test_what_was_found_comes_with_a_calibration(client) -> None:
     assert "-1 added to every label" in found.message
 
 
-@pytest.mark.parametrize("form", ["bytes", "file", "memory", "names", "ensemble"])
-def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits) -> None:
-    model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
-    inputs, labels = arrays("calibration")
-    with Client(url) as client, model.open("rb") as open_model, samples.open("rb") as open_set:
-        open_set.read(5)  # whatever was read before
-        given = {
-            "bytes": (model.read_bytes(), samples.read_bytes()),
-            "file": (open_model, open_set),
-            "memory": (onnx.load(model), (inputs.tolist(), labels.tolist())),
-            "names": (str(model), {"inputs": inputs, "labels": labels}),
-            "ensemble": ([model, model.read_bytes()], samples),
-        }[form]
-        made = client.calibrate(*given, name=form, **QUICK)
-        reference = client.get(digits)
-    assert made.accuracy == reference.accuracy
-    assert made.resource["data"]["class_counts"] == reference.resource["data"]["class_counts"]
-    assert len(made.resource["model"]["members"]) == (2 if form == "ensemble" else 0)
-
-
 def test_outputs_in_the_place_of_a_model(url) -> None:
     inputs, labels = arrays("calibration")
     logits = outputs_of(inputs)
@@ -176,53 +155,51 @@ def test_outputs_in_the_place_of_a_model(url) -> None:
     assert found.class_.tolist() == logits[:5].argmax(axis=1).tolist()
 
 
-def test_labels_may_lie_beside_a_set(url, tmp_path: Path) -> None:
+FORMS = ["bytes", "file", "memory", "names", "ensemble", "labels beside", "external weights"]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_form_of_a_model_and_a_set_gives_the_same(form, url, digits, tmp_path) -> None:
+    model, samples = DIGITS / "model.onnx", DIGITS / "calibration.npz"
     inputs, labels = arrays("calibration")
     np.save(tmp_path / "inputs.npy", inputs)
-    with Client(url) as client:
-        made = client.calibrate(
-            DIGITS / "model.onnx", tmp_path / "inputs.npy", labels=labels, name="beside", **QUICK
-        )
-    assert made.resource["data"]["class_counts"] == np.bincount(labels).tolist()
-
-
-def test_external_weights_go_by_the_name_the_model_knows(url) -> None:
     folder = DIGITS.parents[1] / "tests" / "data" / "digits"
-    weights = (folder / "model_external.onnx.data").read_bytes()
-    with Client(url) as client:
-        made = client.calibrate(
-            folder / "model_external.onnx",
-            DIGITS / "calibration.npz",
-            model_data={"model_external.onnx.data": weights},
-            name="external",
-            **QUICK,
-        )
-    assert made.status == "succeeded"
+    weights = {"model_external.onnx.data": (folder / "model_external.onnx.data").read_bytes()}
+    with Client(url) as client, model.open("rb") as open_model, samples.open("rb") as open_set:
+        open_set.read(5)  # whatever was read before
+        given, options = {
+            "bytes": ((model.read_bytes(), samples.read_bytes()), {}),
+            "file": ((open_model, open_set), {}),
+            "memory": ((onnx.load(model), (inputs.tolist(), labels.tolist())), {}),
+            "names": ((str(model), {"inputs": inputs, "labels": labels}), {}),
+            "ensemble": (([model, model.read_bytes()], samples), {}),
+            "labels beside": ((model, tmp_path / "inputs.npy"), {"labels": labels}),
+            "external weights": (
+                (folder / "model_external.onnx", samples),
+                {"model_data": weights},
+            ),
+        }[form]
+        made = client.calibrate(*given, name=form.replace(" ", "-"), **options, **QUICK)
+        reference = client.get(digits)
+    assert made.accuracy == reference.accuracy
+    assert made.resource["data"]["class_counts"] == reference.resource["data"]["class_counts"]
+    assert len(made.resource["model"]["members"]) == (2 if form == "ensemble" else 0)
 
 
 @pytest.mark.parametrize(
-    ("asked", "message"),
+    ("method", "given", "message"),
     [
-        ({}, "calibration set"),
-        ({"logits": [[1.0, 2.0]]}, "labels"),
-        ({"calibration": {"inputs": [[1.0], [1.0, 2.0]]}}, "inhomogeneous|objects"),
-        ({"calibration": {"inputs": np.array([None])}}, "objects"),
+        ("calibrate", {}, "calibration set"),
+        ("calibrate", {"logits": [[1.0, 2.0]]}, "labels"),
+        ("calibrate", {"calibration": {"inputs": [[1.0], [1.0, 2.0]]}}, "inhomogeneous|objects"),
+        ("calibrate", {"calibration": {"inputs": np.array([None])}}, "objects"),
+        ("predict", {}, "exactly one"),
+        ("predict", {"inputs": [[1.0]], "logits": [[1.0]]}, "exactly one"),
+        ("predict", {"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, "same number of rows"),
+        ("predict", {"inputs": 3.0}, "same number of rows"),
     ],
 )
-def test_what_cannot_be_sent_is_told_before(asked, message) -> None:
+def test_what_cannot_be_sent_is_told_before(method, given, message) -> None:
+    calibration = ["digits"] if method == "predict" else []
     with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match=message):
-        client.calibrate(**asked)
-
-
-@pytest.mark.parametrize(
-    ("asked", "message"),
-    [
-        ({}, "exactly one"),
-        ({"inputs": [[1.0]], "logits": [[1.0]]}, "exactly one"),
-        ({"inputs": {"a": [1.0, 2.0], "b": [1.0]}}, "same number of rows"),
-        ({"inputs": 3.0}, "same number of rows"),
-    ],
-)
-def test_rows_that_make_no_request_are_told_before(asked, message) -> None:
-    with Client("http://127.0.0.1:9") as client, pytest.raises(ValueError, match=message):
-        client.predict("digits", **asked)
+        getattr(client, method)(*calibration, **given)

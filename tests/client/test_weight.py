@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
-from memory import peak_of
+from own_process import peak_of
 from scripted_server import scripted
 
 from howsure.client import Client, HowsureError

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import judged_uncertainties
 
 from howsure.statistics.bins.fit import fit_bin_table
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from score_strategies import records_with_ranks, simulated_records
+from sample_strategies import records_with_ranks, simulated_records
 
 from howsure.statistics.fit.baselines import BASELINES
 from howsure.statistics.fit.event_samples import EventSamples

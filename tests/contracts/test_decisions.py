@@ -4,9 +4,9 @@ import json
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import judged_uncertainties
 
 from howsure.statistics.coarse import fit_coarse_table
 from howsure.statistics.diagnostics.curves import fit_curves

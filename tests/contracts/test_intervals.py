@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core_strategies import binomial_counts
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import binomial_counts
 
 from howsure.statistics.bins.intervals import INTERVALS, IntervalOptions, binomial_interval
 from howsure.statistics.bins.prior import BetaPrior, posterior_mean

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core_strategies import logit_blocks
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import logit_blocks
 
 from howsure.statistics.measures import (
     DEFAULT_MEASURES,

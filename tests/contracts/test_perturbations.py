@@ -4,8 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from pass_strategies import drawn_passes
-from score_strategies import simulated_records
+from sample_strategies import drawn_passes, simulated_records
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions

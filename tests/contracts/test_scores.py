@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from score_strategies import judged_by_table, judged_without_bins
+from sample_strategies import judged_by_table, judged_without_bins
 
 from howsure.statistics.scores import SCORES, Predictions, applicable, compute_scores
 

@@ -1,19 +1,20 @@
 """What docs/export.md says of an exported file holds for one of the digits."""
 
 import contextlib
+import importlib.util
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
 import onnx
 import pytest
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory, text_format
-from google.protobuf.message import Message
-from running_service import DIGITS, calibrate, digits, service_on
+import tritonclient
+from google.protobuf import text_format
+from running_service import DIGITS, digits
 
 PAGE = (Path(__file__).parents[2] / "docs" / "export.md").read_text(encoding="utf-8")
 TYPES = {
@@ -30,20 +31,7 @@ def block(language: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
-    with service_on(tmp_path_factory.mktemp("service")) as client:
-        answer = calibrate(
-            client,
-            model=digits("model.onnx"),
-            calibration=digits("calibration.npz"),
-            config='{"name": "digits"}',
-        )
-        assert answer.json()["status"] == "succeeded", answer.text
-        yield client
-
-
-@pytest.fixture(scope="module")
-def exported(client: httpx.Client) -> httpx.Response:
+def exported(client: httpx.Client, digits_calibration: dict) -> httpx.Response:
     return client.get("/calibrations/digits/model.onnx").raise_for_status()
 
 
@@ -128,10 +116,19 @@ def test_other_snippets_name_what_is_there(
     assert set(re.findall(r'"([^"]*)"', snippet)) <= known
 
 
+def triton_schema() -> Any:
+    """Return Triton's messages; their package itself needs gRPC."""
+    path = Path(tritonclient.__path__[0]) / "grpc" / "model_config_pb2.py"
+    spec = importlib.util.spec_from_file_location("model_config_pb2", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
 def test_tritons_configuration_fits_the_file(
     model: onnx.ModelProto, outputs: dict[str, onnx.TypeProto.Tensor]
 ) -> None:
-    config = text_format.Parse(block("pbtxt"), model_config())
+    config = text_format.Parse(block("pbtxt"), triton_schema().ModelConfig())
     inputs = {given.name: given.type.tensor_type for given in model.graph.input}
 
     assert config.backend == "onnxruntime"
@@ -148,45 +145,3 @@ def test_tritons_configuration_fits_the_file(
         assert len(tensor.dims) > 0
         seen = tensor.reshape.shape if tensor.HasField("reshape") else tensor.dims
         assert [dim.dim_value for dim in dims] == list(seen), tensor.name
-
-
-def model_config() -> Message:
-    """Return Triton's ModelConfig, as far as the page uses it."""
-    fields = descriptor_pb2.FieldDescriptorProto
-    file = descriptor_pb2.FileDescriptorProto(name="triton.proto", package="t", syntax="proto3")
-    text, number, many, one = fields.TYPE_STRING, fields.TYPE_INT64, True, False
-    types = file.enum_type.add(name="DataType")
-    for place, name in enumerate(("TYPE_INVALID", *TYPES)):
-        types.value.add(name=name, number=place)
-    for name, entries in {
-        "Reshape": [("shape", number, many)],
-        "Tensor": [
-            ("name", text, one),
-            ("data_type", "DataType", one),
-            ("dims", number, many),
-            ("reshape", "Reshape", one),
-        ],
-        "DynamicBatching": [],
-        "ModelConfig": [
-            ("name", text, one),
-            ("backend", text, one),
-            ("max_batch_size", number, one),
-            ("dynamic_batching", "DynamicBatching", one),
-            ("input", "Tensor", many),
-            ("output", "Tensor", many),
-        ],
-    }.items():
-        message = file.message_type.add(name=name)
-        for place, (field, kind, repeated) in enumerate(entries, start=1):
-            added = message.field.add(
-                name=field,
-                number=place,
-                label=fields.LABEL_REPEATED if repeated else fields.LABEL_OPTIONAL,
-            )
-            if isinstance(kind, int):
-                added.type = kind
-            else:
-                added.type_name = f".t.{kind}"  # a message or an enumeration
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("t.ModelConfig"))()

@@ -1,4 +1,4 @@
-"""The README's two curl commands, run as they stand, give what it shows."""
+"""The README's two curl commands give what it shows."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from served_process import ServedProcess
+from howsure_command import ServedProcess
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -1,4 +1,4 @@
-"""A service as its own process, with a seeded model, for the tests of this folder."""
+"""A service in its own process, with a seeded model."""
 
 from collections.abc import Iterator
 

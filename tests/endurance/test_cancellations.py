@@ -1,4 +1,4 @@
-"""Clients that leave in flight cost nobody else an answer."""
+"""Clients that disconnect cost no other client an answer."""
 
 import asyncio
 
@@ -11,7 +11,7 @@ pytestmark = pytest.mark.slow
 LEAVERS = 50
 
 
-def test_others_are_answered_rightly(served, perceptron) -> None:
+def test_clients_that_stay_are_answered_correctly(served, perceptron) -> None:
     found = asyncio.run(cancellations(served.address, perceptron, leavers=LEAVERS))
 
     assert found.left.total() >= LEAVERS

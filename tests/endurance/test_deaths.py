@@ -1,4 +1,4 @@
-"""A model's process that is killed costs a request one refusal at most, and no wrong answer."""
+"""Killing a model's process costs a request at most one refusal, and no wrong answer."""
 
 import asyncio
 

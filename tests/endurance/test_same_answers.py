@@ -1,4 +1,4 @@
-"""A row gets the same class, bins, probabilities and intervals alone and among others."""
+"""A row gets the same class, bins, probabilities and intervals alone and in a batch."""
 
 import asyncio
 

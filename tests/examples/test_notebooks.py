@@ -1,4 +1,4 @@
-"""The notebooks run from their first cell to the last, on a service of their own, and say so."""
+"""The notebooks run to their last cell on a service of their own."""
 
 import os
 import re
@@ -7,8 +7,8 @@ from pathlib import Path
 
 import nbformat
 import pytest
+from howsure_command import ServedProcess
 from nbclient import NotebookClient
-from served_process import ServedProcess
 
 FOLDER = Path(__file__).parents[2] / "examples" / "notebooks"
 # What each is to have said at its end.
@@ -25,12 +25,12 @@ def url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield str(client.base_url)
 
 
-def test_every_notebook_is_tried() -> None:
+def test_each_notebook_is_listed() -> None:
     assert {path.stem for path in FOLDER.glob("*.ipynb")} == set(SAID)
 
 
 @pytest.mark.parametrize("name", SAID)
-def test_it_is_kept_without_outputs(name) -> None:
+def test_notebooks_are_stored_without_outputs(name) -> None:
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     assert cells
@@ -39,7 +39,7 @@ def test_it_is_kept_without_outputs(name) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", SAID)
-def test_it_runs(name, url, tmp_path) -> None:
+def test_a_notebook_runs(name, url, tmp_path) -> None:
     notebook = nbformat.read(FOLDER / f"{name}.ipynb", as_version=4)
     runner = NotebookClient(
         notebook,

@@ -1,12 +1,12 @@
-"""A client that leaves in the middle of its upload is no failure of the service."""
+"""A client that disconnects during its upload is no failure of the service."""
 
 import socket
 
 import httpx
 import pytest
+from howsure_command import ServedProcess
 from runner_children import wait_until
 from running_service import kept_files
-from served_process import ServedProcess
 
 HEAD = (
     "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10000000\r\n"
@@ -22,7 +22,7 @@ REQUESTS = {
 
 
 @pytest.mark.parametrize("path", REQUESTS)
-def test_it_is_one_line_in_the_log_and_nothing_stays(tmp_path, path) -> None:
+def test_a_client_that_leaves_is_one_line_in_the_log(tmp_path, path) -> None:
     content_type, begun = REQUESTS[path]
     served = ServedProcess(tmp_path, workers="0")
     with served as client:

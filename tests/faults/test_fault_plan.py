@@ -1,8 +1,9 @@
-"""The short form of each fault: what `make faults` inflicts hundreds of times, a few times."""
+"""Short forms of the faults that `make faults` inflicts hundreds of times."""
 
 from collections.abc import Iterator
 
 import pytest
+from databases import NoServerError
 from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
@@ -12,7 +13,6 @@ from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
-from postgres_server import NoServerError
 
 SEED = 5
 
@@ -45,7 +45,7 @@ def test_the_database_goes_away(tmp_path) -> None:
             between=2,
             copies=10,
             ways=("immediate",),
-            patience=30,  # others keep this machine busy
+            patience=30,  # other tests keep this machine busy
         )
     except NoServerError as error:
         pytest.skip(f"PostgreSQL: {error}")
@@ -72,15 +72,15 @@ def test_calibrations_are_deleted_while_they_answer(tmp_path) -> None:
 
 @pytest.mark.slow
 def test_a_tenant_floods_beside_another(tmp_path) -> None:
-    """How long the other waits is not judged here: others keep this machine busy."""
+    """Response times have no limit here, because other tests keep this machine busy."""
     holds(noisy_neighbour(tmp_path, times=1, seed=SEED, seconds=3, ratio=None))
 
 
 @pytest.mark.slow
 def test_connections_say_nothing(tmp_path) -> None:
-    """More than the server takes; the good client comes by new ones as well.
+    """Hold more connections than the server accepts; the good client also opens new ones.
 
-    How long it waits is not judged here: others keep this machine busy.
+    Response times have no limit here, because other tests keep this machine busy.
     """
     sizes = {"times": 400, "most": 200, "opened_per_second": 100}
     found = holds(idle_connections(tmp_path, seed=SEED, seconds=3, slowest=None, **sizes))

@@ -1,8 +1,8 @@
-"""What a process leaves behind that died in the middle of an upload."""
+"""Cleanup of a process that died during an upload."""
 
 import httpx
+from howsure_command import ServedProcess
 from running_service import DIGITS, calibrate, digits, kept_files
-from served_process import ServedProcess
 
 
 def test_uploads_of_a_dead_process_are_swept(tmp_path) -> None:

@@ -1,14 +1,14 @@
-"""A service that is asked to end answers waiting clients, hands its job back and ends."""
+"""On SIGTERM a service answers waiting clients, hands its job back and ends."""
 
 import signal
 from concurrent.futures import ThreadPoolExecutor
 
 import httpx
+from howsure_command import ServedProcess
 from job_workspaces import inputs_set
 from runner_children import wait_until
 from runner_models import endless_above
 from running_service import calibrate
-from served_process import ServedProcess
 
 CLIENTS = 2
 # Longer than any test may take: only the end of the service ends the wait.

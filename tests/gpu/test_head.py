@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from device_sessions import head_on
 from graph_models import passthrough, reference
 from onnx import TensorProto
+from runner_models import head_on
 from scipy.special import logsumexp
 
 from howsure.statistics.measures import columns

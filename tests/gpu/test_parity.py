@@ -5,9 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from classifier_files import FILES
-from device_sessions import assert_same_classes
 from onnx import TensorProto
-from runner_models import linear, rows, save, weights
+from runner_models import assert_same_classes, linear, rows, save, weights
 
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 from service.runner.messages.passes import PassPlan

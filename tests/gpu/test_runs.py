@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import onnxruntime
 import pytest
-from device_sessions import session_on
 from runner_models import (
     check_head,
     endless_above,
@@ -15,6 +14,7 @@ from runner_models import (
     memory_hungry,
     rows,
     save,
+    session_on,
     softmax_of_two,
     weights,
 )

@@ -3,8 +3,8 @@
 import numpy as np
 import onnxruntime
 import pytest
-from device_sessions import head_on
 from graph_models import constant, make_model, node, value
+from runner_models import head_on
 
 from service.child.onnx.session import CUDA, preload_cuda, session_options
 

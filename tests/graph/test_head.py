@@ -6,8 +6,6 @@ from graph_models import OPSETS, make_model, node, opsets, passthrough, referenc
 from onnx import TensorProto
 from scipy.special import logsumexp
 
-from howsure.statistics.records.build import score_uncertainty
-
 COLUMNS = (
     "entropy",
     "neg_log_pmax",
@@ -128,15 +126,6 @@ def test_ties_go_to_the_lower_class(n_classes):
     served = serve(passthrough(), {"x": logits}, top_k=(1,), trial={"x": logits - 0.5})
     expected = np.argsort(-logits, axis=1, kind="stable")[:, : min(5, n_classes)]
     np.testing.assert_array_equal(served["top_classes"], expected)
-
-
-def test_the_head_and_the_statistics_compute_the_same_columns():
-    logits = (6 * np.random.default_rng(9).normal(size=(50, 20))).astype(np.float32)
-    served = serve(passthrough(), {"x": logits}, top_k=(1, 5))
-    columns = score_uncertainty(logits, top_k=(1, 5), logits=True)
-    assert set(columns) == {*COLUMNS}
-    for column, expected in columns.items():
-        np.testing.assert_allclose(served[column], expected, rtol=1e-5, err_msg=column)
 
 
 def test_ruled_out_classes_count_for_nothing():

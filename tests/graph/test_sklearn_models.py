@@ -1,11 +1,9 @@
 """Models as skl2onnx writes them, against scikit-learn's own answers."""
 
-import warnings
-
 import numpy as np
 import pytest
+from classifier_files import skl2onnx_model
 from graph_models import reference, serve
-from onnx import helper
 from scipy.special import softmax
 from sklearn.datasets import load_digits
 from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
@@ -13,12 +11,6 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.multiclass import OneVsRestClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import LinearSVC
-
-from service.graph.load import load_onnx_model
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own imports are deprecated
-    from skl2onnx import to_onnx
 
 IMAGES, DIGITS = load_digits(return_X_y=True)
 IMAGES = (IMAGES[:300] / 16).astype(np.float32)
@@ -33,29 +25,18 @@ ESTIMATORS = {
     "network": lambda: MLPClassifier((8,), max_iter=30, random_state=0),
     "boosting": lambda: GradientBoostingClassifier(n_estimators=3, max_depth=2, random_state=0),
 }
-_fitted = {}
 
 
-def fit(name, labels):
-    if (name, labels) not in _fitted:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a short fit does not converge
-            _fitted[name, labels] = ESTIMATORS[name]().fit(IMAGES, LABELS[labels])
-    return _fitted[name, labels]
-
-
-def export(estimator, **options):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return to_onnx(estimator, IMAGES[:1], options=options or None)
+def export(estimator, labels, **options):
+    return skl2onnx_model(estimator, IMAGES, labels, **options)
 
 
 @pytest.mark.parametrize("zipmap", [True, False])
 @pytest.mark.parametrize("labels", list(LABELS))
 @pytest.mark.parametrize("name", list(ESTIMATORS))
 def test_probabilities_are_read_before_their_last_function(name, labels, zipmap):
-    estimator = fit(name, labels)
-    served = serve(export(estimator, zipmap=zipmap), {"X": IMAGES})
+    estimator = ESTIMATORS[name]()
+    served = serve(export(estimator, LABELS[labels], zipmap=zipmap), {"X": IMAGES})
     assert served.choice.kind == "logits"
     probabilities = estimator.predict_proba(IMAGES)
     np.testing.assert_allclose(softmax(served["scores"], axis=1), probabilities, atol=1e-5)
@@ -67,8 +48,8 @@ def test_probabilities_are_read_before_their_last_function(name, labels, zipmap)
 
 def test_overconfident_binary_answers_stay_apart():
     """The exported probability is exactly 1 for many of them: 1 - p has no digits left."""
-    model = LogisticRegression(C=1e6, max_iter=2000).fit(IMAGES, LABELS["binary"])
-    served = serve(export(model, zipmap=False), {"X": 3 * IMAGES})
+    model = LogisticRegression(C=1e6, max_iter=2000)
+    served = serve(export(model, LABELS["binary"], zipmap=False), {"X": 3 * IMAGES})
     surprise = np.logaddexp(0, -np.abs(model.decision_function(3 * IMAGES.astype(np.float64))))
     assert (surprise < 1e-8).sum() > 50
     visible = surprise > 1e-37
@@ -79,8 +60,8 @@ def test_overconfident_binary_answers_stay_apart():
 
 @pytest.mark.parametrize("zipmap", [True, False])
 def test_a_forests_votes_are_probabilities(zipmap):
-    forest = RandomForestClassifier(7, max_depth=4, random_state=0).fit(IMAGES, DIGITS)
-    served = serve(export(forest, zipmap=zipmap), {"X": IMAGES})
+    forest = RandomForestClassifier(7, max_depth=4, random_state=0)
+    served = serve(export(forest, DIGITS, zipmap=zipmap), {"X": IMAGES})
     assert served.choice.kind == "probabilities"
     np.testing.assert_allclose(served["scores"], forest.predict_proba(IMAGES), atol=1e-6)
     with np.errstate(divide="ignore"):
@@ -90,8 +71,8 @@ def test_a_forests_votes_are_probabilities(zipmap):
 
 
 def test_one_against_the_rest_is_no_softmax():
-    estimator = OneVsRestClassifier(LogisticRegression(max_iter=200)).fit(IMAGES, DIGITS)
-    served = serve(export(estimator, zipmap=False), {"X": IMAGES})
+    estimator = OneVsRestClassifier(LogisticRegression(max_iter=200))
+    served = serve(export(estimator, DIGITS, zipmap=False), {"X": IMAGES})
     assert served.choice.kind == "probabilities"
     np.testing.assert_allclose(served["scores"], estimator.predict_proba(IMAGES), atol=1e-5)
     assert served.description.class_labels == tuple(range(10))
@@ -99,8 +80,8 @@ def test_one_against_the_rest_is_no_softmax():
 
 @pytest.mark.parametrize("labels", ["integers", "binary"])
 def test_decision_scores_under_the_name_of_probabilities_are_logits(labels):
-    estimator = LinearSVC().fit(IMAGES, LABELS[labels])
-    model = export(estimator)
+    estimator = LinearSVC()
+    model = export(estimator, LABELS[labels])
     served = serve(model, {"X": IMAGES})
     assert served.choice.name == "probabilities"
     assert served.choice.kind == "logits"
@@ -108,19 +89,3 @@ def test_decision_scores_under_the_name_of_probabilities_are_logits(labels):
     if labels == "binary":
         scores = np.column_stack([np.zeros_like(scores), scores])
     np.testing.assert_allclose(served["scores"], scores, atol=1e-4)
-
-
-def test_a_zipmap_model_that_names_opset_9_is_served():
-    model = export(fit("logistic", "integers"), zipmap=True)
-    for entry in model.opset_import:
-        if entry.domain == "":
-            entry.version = 9
-    assert serve(model, {"X": IMAGES})["entropy"].shape == (300,)
-
-
-def test_a_default_domain_written_twice_is_served():
-    model = export(fit("logistic", "integers"), zipmap=False)
-    model.opset_import.append(helper.make_opsetid("", 15))
-    loaded = load_onnx_model(model.SerializeToString())
-    assert [entry.domain for entry in loaded.opset_import].count("") == 1
-    assert serve(model, {"X": IMAGES})["entropy"].shape == (300,)

@@ -3,16 +3,8 @@
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
-from graph_models import reference, run_session, serve
-
-from service.graph.describe import describe_onnx_model
-from service.graph.gate.external_weights import attach_external_data
-from service.graph.load import load_onnx_model
-from service.graph.output.choose import choose_output
-from service.graph.output.plan import plan_output, probe_graph
-from service.graph.serving import build_serving_graph
+from graph_models import reference, serve
 
 FOLDER = Path(__file__).parents[1] / "data" / "onnx"
 
@@ -59,27 +51,3 @@ def test_an_export_with_a_fixed_batch(images, logits):
     served = serve(data, {"images": images[:4]})
     assert served.description.fixed_batch == 4
     assert_agree(served, logits[:4])
-
-
-def test_an_export_with_external_weights(images, logits, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    name = "torch_dynamo_18_external.onnx"
-    model = load_onnx_model((FOLDER / name).read_bytes())
-    assert describe_onnx_model(model).external_files == (f"{name}.data",)
-    companions = {f"{name}.data": (FOLDER / f"{name}.data").read_bytes()}
-    in_memory = attach_external_data(model, companions)
-    assert in_memory == (f"{name}.data",)
-
-    def run(graph):
-        options = onnxruntime.SessionOptions()
-        options.add_external_initializers_from_files_in_memory(
-            list(in_memory),
-            list(companions.values()),
-            [len(companions[name]) for name in in_memory],
-        )
-        return run_session(graph, {"images": images}, options)
-
-    plan = plan_output(model)
-    choice = choose_output(plan, run(probe_graph(model, plan)), n_samples=len(images))
-    outputs = run(build_serving_graph(model, choice, top_k=(1, 5)))
-    assert_agree({key.removeprefix("howsure_"): array for key, array in outputs.items()}, logits)

@@ -37,7 +37,7 @@ def fails(hostile: Callable, send: Callable, match: str, **expected: object) -> 
         hostile(case)
 
 
-def test_what_is_as_expected_passes(hostile) -> None:
+def test_an_expected_answer_passes(hostile) -> None:
     hostile(HostileCase("x", refused, NOT_FOUND, "not-found", says="none"))
 
 
@@ -48,30 +48,30 @@ def test_no_case_expects_a_fault_of_the_service(hostile, status: int) -> None:
     HostileCase("x", refused, 504, "deadline-exceeded")
 
 
-def test_another_answer_fails(hostile) -> None:
-    fails(hostile, refused, "not-found", status=422)
-    fails(hostile, refused, "not-found", code="conflict")
-    fails(hostile, refused, "not-found", says="calibration.labels[7]")
-    fails(hostile, telling(request_id="another"), "another")
+TELLTALES = [
+    "cannot open /tmp/howsure/x",
+    'File "service/app.py", line 3',
+    "[ONNXRuntimeError] : 1 : FAIL",
+    "sqlite3.OperationalError",
+    "Object arrays cannot be loaded when allow_pickle=False",
+    "n" * 5000,
+]
 
 
 @pytest.mark.parametrize(
-    "detail",
+    ("send", "match", "expected"),
     [
-        "cannot open /tmp/howsure/x",
-        'File "service/app.py", line 3',
-        "[ONNXRuntimeError] : 1 : FAIL",
-        "sqlite3.OperationalError",
-        "Object arrays cannot be loaded when allow_pickle=False",
-        "n" * 5000,
+        (refused, "not-found", {"status": 422}),
+        (refused, "not-found", {"code": "conflict"}),
+        (refused, "not-found", {"says": "calibration.labels[7]"}),
+        (refused, "it computed for", {"seconds": -1}),
+        (refused, "MiB", {"memory": -1}),
+        (telling(request_id="another"), "another", {}),
+        *((telling(detail=detail), "re.Match|characters", {}) for detail in TELLTALES),
     ],
 )
-def test_a_telltale_fails(hostile, detail: str) -> None:
-    fails(hostile, telling(detail=detail), "re.Match|characters")
-
-
-def test_too_much_computing_fails(hostile) -> None:
-    fails(hostile, refused, "it computed for", seconds=-1)
+def test_another_answer_or_cost_than_expected_fails(hostile, send, match, expected) -> None:
+    fails(hostile, send, match, **expected)
 
 
 def test_a_file_left_behind_fails(hostile, hostile_process: HostileService, monkeypatch) -> None:
@@ -112,10 +112,6 @@ def test_a_neighbour_who_sees_something_else_fails(
     expected = hostile_process.expected
     monkeypatch.setattr(hostile_process, "expected", dataclasses.replace(expected, **{part: b""}))
     fails(hostile, refused, "View|calibration")
-
-
-def test_memory_fails(hostile) -> None:
-    fails(hostile, refused, "MiB", memory=-1)
 
 
 def test_a_key_in_the_log_fails(hostile, hostile_process: HostileService) -> None:

@@ -1,4 +1,4 @@
-"""What every answer says, of whatever route and whatever became of it."""
+"""Headers of all responses, of every route and for every error."""
 
 import asyncio
 import re
@@ -60,7 +60,7 @@ def assert_complete(headers, path: str = "") -> None:
 
 
 @pytest.mark.parametrize(("method", "path"), ROUTES, ids=[" ".join(key) for key in ROUTES])
-def test_every_route_says_it(service, known, method, path) -> None:
+def test_responses_of_every_route_have_the_headers(service, known, method, path) -> None:
     """With a key and without, of what is there and what is not, asked by a page of others."""
     address = path.replace("{path:path}", "swagger-ui.css").replace("{model_version}", "1")
     for name in ("digits", "none"):
@@ -86,7 +86,7 @@ RAW = {
 
 
 @pytest.mark.parametrize("case", RAW)
-def test_what_is_refused_on_the_connection_says_it(service, case) -> None:
+def test_refusals_on_the_connection_have_the_headers(service, case) -> None:
     sent, status = RAW[case]
     with Connection(service.address) as connection:
         connection.send(sent)
@@ -96,7 +96,7 @@ def test_what_is_refused_on_the_connection_says_it(service, case) -> None:
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
-def test_a_method_that_is_not_offered_and_a_body_that_is_too_long_say_it(tmp_path) -> None:
+def test_refusals_by_the_app_have_the_headers(tmp_path) -> None:
     with keyed_service(tmp_path, first=False, workers=0) as service:
         client = service.client()
         for answer, status in (
@@ -110,7 +110,7 @@ def test_a_method_that_is_not_offered_and_a_body_that_is_too_long_say_it(tmp_pat
             assert answer.json()["request_id"] == answer.headers["x-request-id"]
 
 
-def test_a_failure_of_the_service_says_it_and_nothing_else() -> None:
+def test_a_failure_of_the_service_shows_no_details() -> None:
     """The log has the reason, by the name that the answer has."""
     app = FastAPI()
     problems.install(app)
@@ -136,7 +136,7 @@ def test_a_failure_of_the_service_says_it_and_nothing_else() -> None:
 
 
 @pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel", "/v2/models/x/infer"])
-def test_a_request_is_called_what_its_client_calls_it(known, path) -> None:
+def test_a_short_plain_request_id_of_the_client_is_kept(known, path) -> None:
     """If that is short and plain."""
     for given in ("a", "Trace-1.2_3", "x" * 64):
         answer = known.post(path, headers={"X-Request-Id": given})
@@ -149,7 +149,7 @@ def test_a_request_is_called_what_its_client_calls_it(known, path) -> None:
     assert len(names) == 7
 
 
-def test_requests_one_behind_the_other_have_names_of_their_own(known, service) -> None:
+def test_pipelined_requests_have_ids_of_their_own(known, service) -> None:
     key = known.headers["authorization"]
     one = request("POST", "/predict", Content_Length="0", Authorization=key)
     named = request("POST", "/predict", Content_Length="0", Authorization=key, X_Request_Id="mine")
@@ -160,7 +160,7 @@ def test_requests_one_behind_the_other_have_names_of_their_own(known, service) -
     assert len(set(names)) == 3
 
 
-def test_the_page_of_the_documentation_has_no_script_within(known) -> None:
+def test_the_page_of_the_documentation_has_no_inline_script(known) -> None:
     page = known.get("/docs")
     assert "script-src 'self';" in page.headers["content-security-policy"]
     assert re.findall(r"<script>|<style|\son\w+=|\sstyle=|javascript:", page.text) == []

@@ -1,7 +1,9 @@
-"""A stream of events by itself, as any ASGI server runs it."""
+"""An event stream as any ASGI server runs it."""
 
 import asyncio
 import uuid
+from collections.abc import Callable, Coroutine
+from typing import Any
 
 import pytest
 from pydantic import BaseModel
@@ -95,115 +97,96 @@ class Scene:
         return asyncio.create_task(self.stream({}, self.client.receive, self.client.send))
 
 
-def played(scene) -> None:
-    """Run a scene to its end."""
-
-    async def run() -> None:
-        async with asyncio.timeout(20):
-            await scene()
-
-    asyncio.run(run())
+def played(scene: Callable[[], Coroutine[Any, Any, None]]) -> Callable[[], None]:
+    """Return a test that runs a scene."""
+    return lambda: asyncio.run(asyncio.wait_for(scene(), 20))
 
 
-def test_a_comment_tells_that_it_is_still_there() -> None:
-    async def scene() -> None:
-        quiet = Scene(heartbeat_seconds=0.01)
-        task = quiet.begin()
-        await quiet.client.sees(HEARTBEAT + HEARTBEAT)
-        quiet.jobs.view = DONE
-        await task
-        assert b"".join(quiet.client.sent).count(b"event: ") == 2
-
-    played(scene)
+@played
+async def test_a_quiet_stream_sends_heartbeats() -> None:
+    quiet = Scene(heartbeat_seconds=0.01)
+    task = quiet.begin()
+    await quiet.client.sees(HEARTBEAT + HEARTBEAT)
+    quiet.jobs.view = DONE
+    await task
+    assert b"".join(quiet.client.sent).count(b"event: ") == 2
 
 
-def test_its_place_is_free_as_soon_as_the_client_has_left() -> None:
-    async def scene() -> None:
-        alone = Scene()
-        task = alone.begin()
-        await alone.client.sees(b"queued")
-        assert alone.watch.open == 1
-        with pytest.raises(Overloaded, match="stream"):
-            await alone.another()({}, alone.client.receive, alone.client.send)
-        alone.client.leaves.set()
-        await task
-        assert alone.watch.open == 0
-        assert b"event: end" not in b"".join(alone.client.sent)
-
-    played(scene)
+@played
+async def test_the_place_of_a_client_that_left_is_free() -> None:
+    alone = Scene()
+    task = alone.begin()
+    await alone.client.sees(b"queued")
+    assert alone.watch.open == 1
+    with pytest.raises(Overloaded, match="stream"):
+        await alone.another()({}, alone.client.receive, alone.client.send)
+    alone.client.leaves.set()
+    await task
+    assert alone.watch.open == 0
+    assert b"event: end" not in b"".join(alone.client.sent)
 
 
-def test_a_server_that_tells_of_a_client_that_left_by_a_failure_is_no_trouble() -> None:
-    async def scene() -> None:
-        gone = Scene()
+@played
+async def test_a_failed_send_ends_the_stream() -> None:
+    gone = Scene()
 
-        async def send(message: dict) -> None:
-            raise OSError("broken pipe")
+    async def send(message: dict) -> None:
+        raise OSError("broken pipe")
 
-        await gone.stream({}, gone.client.receive, send)
-        assert gone.watch.open == 0
-
-    played(scene)
+    await gone.stream({}, gone.client.receive, send)
+    assert gone.watch.open == 0
 
 
-def test_it_ends_when_the_service_is_to_end() -> None:
-    async def scene() -> None:
-        ending = Scene()
-        task = ending.begin()
-        await ending.client.sees(b"queued")
-        ending.stopping.set()
-        await task
-        assert ending.client.sent[-1] == b""
-        assert b"event: end" not in b"".join(ending.client.sent)
-
-    played(scene)
+@played
+async def test_the_stream_ends_when_the_service_stops() -> None:
+    ending = Scene()
+    task = ending.begin()
+    await ending.client.sees(b"queued")
+    ending.stopping.set()
+    await task
+    assert ending.client.sent[-1] == b""
+    assert b"event: end" not in b"".join(ending.client.sent)
 
 
-def test_it_outlives_a_database_that_is_away() -> None:
-    async def scene() -> None:
-        patient = Scene()
-        task = patient.begin()
-        await patient.client.sees(b"queued")
-        patient.jobs.away = True
-        looks = patient.jobs.looks
-        assert await asyncio.to_thread(wait_until, lambda: patient.jobs.looks > looks + 1)
-        patient.jobs.view, patient.jobs.away = RUNNING, False
-        await patient.client.sees(b"running")
-        patient.jobs.view = None
-        await task
-        assert b'"status":"deleted"' in b"".join(patient.client.sent)
-
-    played(scene)
+@played
+async def test_the_stream_survives_a_database_outage() -> None:
+    patient = Scene()
+    task = patient.begin()
+    await patient.client.sees(b"queued")
+    patient.jobs.away = True
+    looks = patient.jobs.looks
+    assert await asyncio.to_thread(wait_until, lambda: patient.jobs.looks > looks + 1)
+    patient.jobs.view, patient.jobs.away = RUNNING, False
+    await patient.client.sees(b"running")
+    patient.jobs.view = None
+    await task
+    assert b'"status":"deleted"' in b"".join(patient.client.sent)
 
 
-def test_nobody_looks_when_nobody_follows() -> None:
-    async def scene() -> None:
-        last = Scene()
-        task = last.begin()
-        await last.client.sees(b"queued")
-        last.client.leaves.set()
-        await task
-        looks = last.jobs.looks
-        await asyncio.sleep(3 * LOOK_SECONDS)
-        assert last.jobs.looks <= looks + 1
-
-    played(scene)
+@played
+async def test_without_streams_the_database_is_not_polled() -> None:
+    last = Scene()
+    task = last.begin()
+    await last.client.sees(b"queued")
+    last.client.leaves.set()
+    await task
+    looks = last.jobs.looks
+    await asyncio.sleep(3 * LOOK_SECONDS)
+    assert last.jobs.looks <= looks + 1
 
 
-def test_a_look_that_fails_lets_everybody_go() -> None:
-    async def scene() -> None:
-        broken = Scene()
-        task = broken.begin()
-        await broken.client.sees(b"queued")
-        broken.jobs.broken = True
-        await task
-        assert broken.watch.open == 0
-        broken.jobs.broken = False
-        broken.stream, broken.client = broken.another(), Client()
-        task = broken.begin()
-        await broken.client.sees(b"queued")
-        broken.jobs.view = DONE
-        await task
-        assert b"event: end" in b"".join(broken.client.sent)
-
-    played(scene)
+@played
+async def test_a_failed_poll_ends_all_streams() -> None:
+    broken = Scene()
+    task = broken.begin()
+    await broken.client.sees(b"queued")
+    broken.jobs.broken = True
+    await task
+    assert broken.watch.open == 0
+    broken.jobs.broken = False
+    broken.stream, broken.client = broken.another(), Client()
+    task = broken.begin()
+    await broken.client.sees(b"queued")
+    broken.jobs.view = DONE
+    await task
+    assert b"event: end" in b"".join(broken.client.sent)

@@ -1,28 +1,28 @@
-"""Progress as server-sent events, over real HTTP; the test is the worker."""
+"""Progress as server-sent events over HTTP; the test acts as the worker."""
 
+import json
 import threading
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any
 
 import httpx
 import pytest
-from event_lines import events_of
 from forked_children import SERVER
 from runner_children import wait_until
 from running_service import service_on
-from storage_rows import (
+from stored_rows import (
     claimed,
     evaluation_queue_of,
     finished_calibration,
     queue_calibration,
     queue_evaluation,
     queue_of,
-    tenant_of,
 )
 
 from service.cli.connection import running
 from service.cli.server import bind
 from service.settings import Settings
-from service.storage.calibrations import CalibrationRepository
 from service.storage.database import open_database
 
 PLACES = 60
@@ -32,6 +32,37 @@ OK, NOT_FOUND, NOT_NOW = (
     httpx.codes.SERVICE_UNAVAILABLE,
 )
 EVENT_STREAM = "text/event-stream; charset=utf-8"
+
+
+class Events:
+    """An open stream: its events as they come, and its comments."""
+
+    def __init__(self, response: httpx.Response) -> None:
+        self.response = response
+        self._lines = response.iter_lines()
+
+    def __iter__(self) -> Iterator[tuple[str, Any]]:
+        return self
+
+    def __next__(self) -> tuple[str, Any]:
+        """Return the name and the content of the next event."""
+        fields: dict[str, str] = {}
+        for line in self._lines:
+            if line:
+                name, _, value = line.partition(":")
+                fields[name] = value.removeprefix(" ")
+            elif "data" in fields:
+                return fields["event"], json.loads(fields["data"])
+        raise StopIteration
+
+
+@contextmanager
+def events_of(client: httpx.Client, address: str) -> Iterator[Events]:
+    """Open the stream of a job, by its address."""
+    with client.stream("GET", f"{address}/events", timeout=30) as response:
+        if response.status_code != httpx.codes.OK:
+            response.read()
+        yield Events(response)
 
 
 @pytest.fixture(scope="module")
@@ -81,7 +112,7 @@ def test_a_calibration_is_followed_to_its_end(idle) -> None:
 
 
 @pytest.mark.parametrize("status", ["succeeded", "failed", "cancelled"])
-def test_one_that_has_ended_says_so_at_once(idle, status) -> None:
+def test_a_finished_job_ends_the_stream_at_once(idle, status) -> None:
     client, database = idle
     row = finished_calibration(database, status=status)
     with events_of(client, address_of(row)) as events:
@@ -105,20 +136,8 @@ def test_an_evaluation_is_followed_by_its_name(idle) -> None:
         assert list(events) == []
 
 
-def test_of_a_deleted_one_the_end_says_so(idle) -> None:
-    client, database = idle
-    row = queue_calibration(database)
-    with events_of(client, address_of(row)) as events:
-        next(events)
-        with database.session() as session:
-            repository = CalibrationRepository(session, tenant_of(database))
-            repository.request_cancel(row.id)
-            repository.delete(row.id)
-        assert list(events) == [("end", {"id": str(row.id), "status": "deleted"})]
-
-
 @pytest.mark.parametrize("address", ["/calibrations/nobody", "/calibrations/{}/evaluations/none"])
-def test_what_is_not_there_cannot_be_followed(idle, address) -> None:
+def test_an_unknown_job_is_not_found(idle, address) -> None:
     client, database = idle
     row = finished_calibration(database)
     with events_of(client, address.format(row.id)) as events:
@@ -126,14 +145,14 @@ def test_what_is_not_there_cannot_be_followed(idle, address) -> None:
         assert events.response.json()["type"] == "urn:howsure:problem:not-found"
 
 
-def test_an_evaluation_cannot_be_called_as_a_stream_is(idle) -> None:
+def test_an_evaluation_name_cannot_end_in_events(idle) -> None:
     client, database = idle
     row = finished_calibration(database)
     address = f"{address_of(row)}/evaluations/a%2Fevents"
     assert client.get(address).status_code == NOT_FOUND
 
 
-def test_streams_are_bounded_and_hold_no_threads(idle) -> None:
+def test_the_number_of_streams_is_limited(idle) -> None:
     """There are more of them than threads for all other requests."""
     client, database = idle
     ended = finished_calibration(database, "other")
@@ -160,7 +179,7 @@ def _may_follow(client, row) -> bool:
         return events.response.status_code == OK
 
 
-def test_a_stream_ends_in_good_order_with_its_service(tmp_path) -> None:
+def test_streams_are_closed_when_the_service_stops(tmp_path) -> None:
     """It is closed without an end, so that its client comes again, and is not cut off."""
     seen: list[str] = []
     has_begun = threading.Event()

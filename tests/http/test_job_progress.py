@@ -1,4 +1,4 @@
-"""What a resource says of how far its job is."""
+"""The progress of a job in its resource."""
 
 import pytest
 
@@ -17,13 +17,13 @@ from service.storage.overview import JobView
         (0, 3, 0.001, 3000.0),
     ],
 )
-def test_the_time_of_a_stage_is_told_where_it_is_known(done, total, rate, eta) -> None:
+def test_the_remaining_time_follows_from_the_rate(done, total, rate, eta) -> None:
     found = progress_of(JobView("running", "calibration", done, total, rate))
     assert (found.stage, found.done, found.total) == ("calibration", done, total)
     assert (found.rows_per_second, found.eta_seconds) == (rate, eta)
 
 
 @pytest.mark.parametrize("status", ["queued", "succeeded", "failed", "cancelled"])
-def test_what_does_not_run_has_no_progress(status) -> None:
+def test_a_job_that_does_not_run_has_no_progress(status) -> None:
     assert progress_of(JobView(status, "fit", 1, 2, 3.0)) is None
     assert progress_of(JobView("running", None, 0, 0, None)) is None

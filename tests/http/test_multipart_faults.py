@@ -1,4 +1,4 @@
-"""Uploads that fail from outside: cancelled, cut off, without space. Nothing stays on disk."""
+"""Uploads that are cancelled, cut off or without space leave nothing on disk."""
 
 import asyncio
 import resource
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import anyio
 import pytest
-from multipart_bodies import (
+from request_formats import (
     CONTENT_TYPE,
     LIMITS,
     MEBIBYTE,
@@ -24,7 +24,7 @@ from service.http.uploads import PartRule, spool_multipart
 LARGE = {"model": PartRule(max_bytes=10**9, repeatable=True, is_file=True)}
 
 
-def test_a_client_that_leaves_leaves_nothing(tmp_path: Path) -> None:
+def test_a_disconnected_client_leaves_nothing(tmp_path: Path) -> None:
     def broken() -> Iterator[bytes]:
         yield file_part("model", "a", b"x" * 900_000)
         yield file_part("model", "a", b"x" * 900_000)
@@ -36,26 +36,32 @@ def test_a_client_that_leaves_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("n_chunks", [0, 1, 60], ids=["before a write", "between", "after some"])
-def test_a_cancelled_upload_leaves_nothing(tmp_path: Path, n_chunks: int) -> None:
-    async def stalled() -> AsyncIterator[bytes]:
-        yield file_part("model", "a", b"")[:-2]
-        for _ in range(n_chunks):
-            yield b"x" * 65_536
-        await asyncio.Event().wait()
+def spooled(folder: Path) -> list[Path]:
+    return list(folder.iterdir())
 
-    async def cancelled() -> list[Path]:
+
+@pytest.mark.parametrize("n_chunks", [0, 60], ids=["before a write", "after some"])
+def test_a_cancelled_upload_leaves_nothing(tmp_path: Path, n_chunks: int) -> None:
+    async def cancelled() -> None:
+        stalls = asyncio.Event()
+
+        async def stalled() -> AsyncIterator[bytes]:
+            yield file_part("model", "a", b"")[:-2]
+            for _ in range(n_chunks):
+                yield b"x" * 65_536
+            stalls.set()
+            await asyncio.Event().wait()
+
         receiving = asyncio.create_task(
             spool_multipart(CONTENT_TYPE, stalled(), folder=tmp_path, limits=LIMITS, parts=LARGE)
         )
-        await asyncio.sleep(0.05)
-        found = await asyncio.to_thread(lambda: list(tmp_path.iterdir()))
+        await stalls.wait()
+        assert len(spooled(tmp_path)) == 1
         receiving.cancel()
         with pytest.raises(asyncio.CancelledError):
             await receiving
-        return found
 
-    assert len(asyncio.run(cancelled())) == 1
+    asyncio.run(cancelled())
     assert list(tmp_path.iterdir()) == []
 
 
@@ -77,7 +83,7 @@ def test_an_upload_past_a_deadline_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
+def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
     """Beyond a limit of the process the kernel refuses writes as it does on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     data = body(file_part("model", "a", b"x" * 900_000))
@@ -90,7 +96,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_other_faults_of_the_disk_are_not_the_senders(tmp_path: Path) -> None:
+def test_other_disk_errors_are_not_the_clients_fault(tmp_path: Path) -> None:
     (tmp_path / "spool").write_text("no folder")
     with pytest.raises(OSError, match="spool"):
         receive(tmp_path / "spool", [body(file_part("model", "a"))])

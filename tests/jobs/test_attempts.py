@@ -31,8 +31,6 @@ SHARD = 4096
 # Little to fit: the records are what it is about.
 CONFIG = '{"bins": 5, "top_k": [1], "measures": ["margin"], "folds": 2}'
 LINEAR = linear().SerializeToString()
-# The database has no part in it: each of the two kinds is tried by the tests of the queue.
-pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
 
 
 class Answers:

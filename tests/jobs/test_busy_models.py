@@ -102,15 +102,3 @@ def test_a_running_job_that_waits_is_cancelled(database, tmp_path, kind) -> None
             assert not released.is_set()
             assert (row.status, row.error) == ("cancelled", None)
             assert row.finished_at is not None
-
-
-@KINDS
-def test_a_queued_job_is_cancelled_at_once_and_never_runs(database, tmp_path, kind) -> None:
-    with workspace_on(database, tmp_path) as workspace:
-        job = queued_job(workspace, kind)
-        assert cancel(workspace, job).status == "cancelled"
-        with working(workspace):
-            behind = calibrate(workspace, inputs_set(seed=3), onnx_model=LINEAR)
-            assert wait_for(workspace, behind, ended).status == "succeeded"
-        row = reread(workspace, job)
-        assert (row.status, row.attempt, row.started_at) == ("cancelled", 0, None)

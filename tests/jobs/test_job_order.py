@@ -7,9 +7,15 @@ from functools import partial
 import pytest
 from databases import DIALECTS
 from sqlalchemy import event, insert, text, update
-from storage_jobs import JOB_KINDS
-from storage_rows import add_tenant, claimed, queue_calibration, queue_of, tenant_of
-from storage_threads import at_once
+from stored_rows import (
+    JOB_KINDS,
+    add_tenant,
+    at_once,
+    claimed,
+    queue_calibration,
+    queue_of,
+    tenant_of,
+)
 
 import models
 
@@ -20,7 +26,7 @@ def dialect(request: pytest.FixtureRequest) -> str:
     return request.param
 
 
-MANY, FEW = 1000, 10
+MANY = 1000
 
 
 def queue_many(database, tenant_id: uuid.UUID, count: int) -> None:
@@ -44,37 +50,9 @@ def queue_many(database, tenant_id: uuid.UUID, count: int) -> None:
             session.execute(insert(models.Calibration), rows)
 
 
-def two_tenants(database) -> tuple[uuid.UUID, uuid.UUID]:
-    """Queue many jobs of one tenant, and then a few of another."""
-    busy, other = tenant_of(database), add_tenant(database, "other")
-    queue_many(database, busy, MANY)
-    queue_many(database, other, FEW)
-    return busy, other
-
-
-def longest_wait(order: list[uuid.UUID], tenant_id: uuid.UUID) -> int:
-    """Return the most jobs of others between two of a tenant, or before its first."""
-    waits, wait = [0], 0
-    for found in order:
-        wait = 0 if found == tenant_id else wait + 1
-        waits.append(wait)
-    return max(waits)
-
-
 @pytest.fixture(params=JOB_KINDS, ids=lambda kind: kind.kind)
 def jobs(request, database):
     return request.param(database)
-
-
-def test_one_worker_alternates(database) -> None:
-    busy, other = two_tenants(database)
-    queue, order = queue_of(database), []
-    while order.count(other) < FEW:
-        job = claimed(queue)
-        order.append(job.tenant_id)
-        queue.publish(job, rows=[], artifacts=[])
-    assert longest_wait(order, other) <= 2
-    assert longest_wait(order, busy) <= 2
 
 
 def test_who_has_the_fewest_running_comes_first(jobs) -> None:

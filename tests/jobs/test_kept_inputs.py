@@ -13,17 +13,17 @@ from job_workspaces import (
     finish,
     inputs_set,
     packed,
+    predictor_of,
+    shard_task,
     wait_for,
     working,
     workspace_on,
 )
-from predictor import predictor_of
 from runner_models import linear, rows, weights
 
 from service.errors import Conflict
 from service.exports.export import exported_file
 from service.jobs.acceptance import CallContext
-from service.jobs.recording import ShardTask
 from service.jobs.samples import MOST_BYTES, MOST_ROWS, rows_to_keep
 from service.runner.messages.dataset import Batch
 from service.storage.artifact_keys import JobFiles
@@ -37,8 +37,6 @@ KEPT = [("evaluation_records", 0), ("records", 0), ("records", 1)]
 SAMPLES = [("samples", 0)]
 SETS = [("calibration", 0), ("calibration", 1), ("evaluation", 0)]
 EXPECTED = {"none": KEPT, "some": KEPT + SAMPLES, "all": KEPT + SAMPLES + SETS}
-
-pytestmark = pytest.mark.parametrize("dialect", ["sqlite"])
 
 
 def arrays_of(n_samples: int, seed: int) -> dict[str, np.ndarray]:
@@ -133,20 +131,9 @@ def test_all_samples_of_a_small_set_are_kept(database, tmp_path) -> None:
     ("row_bytes", "kept"),
     [(1, MOST_ROWS), (MOST_BYTES // 1000, 1000), (MOST_BYTES // 10, 10), (MOST_BYTES * 2, 1)],
 )
-def test_fewer_of_large_samples(dialect, row_bytes, kept) -> None:
+def test_fewer_of_large_samples(row_bytes, kept) -> None:
     shard = NewArtifact("calibration", 0, "c.npz", "key", "0" * 64, 4 * row_bytes)
-    small = ShardTask(
-        files=JobFiles.of(uuid.uuid4()),
-        shard=dataclasses.replace(shard, size=4),
-        start=0,
-        n_rows=4,
-        location="calibration",
-        role="records",
-        model_files=(),
-        resolved=None,
-        top_k=(1,),
-        seed=0,
-    )
+    small = shard_task(JobFiles.of(uuid.uuid4()), dataclasses.replace(shard, size=4), 0, 4)
     assert rows_to_keep([small, dataclasses.replace(small, shard=shard)]) == kept
 
 

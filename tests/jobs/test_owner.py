@@ -36,7 +36,6 @@ def said(lines: list[dict]) -> list[str]:
     return [line["event"] for line in lines if line["event"] in (WAITS, GOES_ON)]
 
 
-@pytest.mark.parametrize("dialect", ["sqlite"], indirect=True)
 def test_one_that_waits_says_so_once_and_goes_on_when_the_owner_ends(
     database, tmp_path, lines
 ) -> None:
@@ -60,26 +59,32 @@ def test_one_that_waits_says_so_once_and_goes_on_when_the_owner_ends(
 
 
 HOLD = """
-import sys, time
+import subprocess, sys, time
 from pathlib import Path
 from service.storage.file_locks import OwnerLock
-print(OwnerLock(Path(sys.argv[1])).try_acquire() and "owner", flush=True)
-{rest}
+assert OwnerLock(Path(sys.argv[1])).try_acquire()
+child = subprocess.Popen(
+    [sys.executable, "-c", "input()"],
+    stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, close_fds=False,
+)
+print(child.pid, flush=True)
+time.sleep(60)
 """
 
 
-def start(path, rest):
-    process = subprocess.Popen(
-        [sys.executable, "-c", HOLD.format(rest=rest), str(path)], stdout=subprocess.PIPE, text=True
-    )
-    assert process.stdout.readline().strip() == "owner"
-    return process
-
-
-def stop(process):
-    os.kill(process.pid, signal.SIGKILL)
-    process.wait()
-    process.stdout.close()
+def test_another_process_is_kept_out_until_the_owner_dies_whatever_its_children_do(tmp_path):
+    path = tmp_path / "lock"
+    lock = OwnerLock(path)
+    command = [sys.executable, "-c", HOLD, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as owner:
+        child = int(owner.stdout.readline())
+        assert not lock.try_acquire()
+        owner.kill()
+    try:
+        assert lock.try_acquire()
+        lock.release()
+    finally:
+        os.kill(child, signal.SIGKILL)
 
 
 def test_one_owner_at_a_time(tmp_path):
@@ -92,26 +97,6 @@ def test_one_owner_at_a_time(tmp_path):
     first.release()
     assert not first.try_acquire()
     second.release()
-
-
-def test_another_process_is_kept_out_until_the_owner_dies_whatever_its_children_do(tmp_path):
-    rest = (
-        "import subprocess\n"
-        "child = subprocess.Popen([sys.executable, '-c', 'input()'], stdin=subprocess.PIPE,"
-        " stdout=subprocess.DEVNULL, close_fds=False)\n"
-        "print(child.pid, flush=True)\n"
-        "time.sleep(60)"
-    )
-    owner = start(tmp_path / "lock", rest)
-    child = int(owner.stdout.readline())
-    lock = OwnerLock(tmp_path / "lock")
-    assert not lock.try_acquire()
-    stop(owner)
-    try:
-        assert lock.try_acquire()
-        lock.release()
-    finally:
-        os.kill(child, signal.SIGKILL)
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "postgresql"])

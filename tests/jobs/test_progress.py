@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from storage_rows import claimed, queue_calibration, queue_of, stored
+from stored_rows import claimed, queue_calibration, queue_of, stored
 
 from service.jobs.progress import Progress, RecentRate
 
@@ -37,7 +37,6 @@ def test_the_rate(reports, expected) -> None:
     )
 
 
-@pytest.mark.parametrize("dialect", ["sqlite"])
 def test_the_rate_of_the_stage_is_told_with_it(database) -> None:
     row, queue = queue_calibration(database), queue_of(database)
     progress = Progress(queue, claimed(queue), check=lambda: None)

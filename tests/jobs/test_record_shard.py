@@ -4,7 +4,7 @@ import uuid
 
 import numpy as np
 import pytest
-from job_workspaces import packed
+from job_workspaces import packed, shard_task
 from runner_models import linear, rows, save, weights
 
 from howsure.statistics.records.build import build_records
@@ -39,27 +39,16 @@ def runners():
         yield pool
 
 
-def cut(store, path, size, *, model_files=(), resolved=None) -> list[ShardTask]:
+def cut(store, path, size, **model) -> list[ShardTask]:
     """Store a set as shards of so many rows."""
     tasks = []
     with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
         for position, batch in enumerate(dataset.batches(size)):
             key = FILES.shard("calibration", batch.start)
             put = store.put_buffers(key, shard_buffers(batch, labelled=True))
-            tasks.append(
-                ShardTask(
-                    files=FILES,
-                    shard=NewArtifact("calibration", position, "c.npz", key, put.sha256, put.size),
-                    start=batch.start,
-                    n_rows=len(batch.labels),
-                    location="calibration",
-                    role="records",
-                    model_files=model_files,
-                    resolved=resolved,
-                    top_k=TOP_K,
-                    seed=SEED,
-                )
-            )
+            shard = NewArtifact("calibration", position, "c.npz", key, put.sha256, put.size)
+            options = {"top_k": TOP_K, "seed": SEED, **model}
+            tasks.append(shard_task(FILES, shard, batch.start, len(batch.labels), **options))
     return tasks
 
 
@@ -112,11 +101,14 @@ def test_of_a_model(store, tmp_path, runners) -> None:
         assert_equal(recorded_whole(store, tasks, runners), expected)
 
 
-def test_the_same_records_twice_are_one_file_that_tells_its_digest(store) -> None:
+@pytest.fixture
+def records():
     scores = np.random.default_rng(2).normal(size=(30, 4))
-    records = build_records(
-        scores, np.arange(30) % 4, tie_keys=tie_keys(scores, 0), top_k=(1,), logits=True
-    )
+    keys = tie_keys(scores, 0)
+    return build_records(scores, np.arange(30) % 4, tie_keys=keys, top_k=(1,), logits=True)
+
+
+def test_the_same_records_twice_are_one_file_that_tells_its_digest(store, records) -> None:
     first, second = (store_records(store, FILES, "records", 4096, records) for _ in range(2))
     assert first == second
     found = recorded(store.keys(FILES.prefix))
@@ -127,11 +119,7 @@ def test_the_same_records_twice_are_one_file_that_tells_its_digest(store) -> Non
 @pytest.mark.parametrize(
     "content", [b"", b"PK", "cut", "one bit"], ids=["empty", "no zip", "cut", "bit"]
 )
-def test_damaged_records_are_not_used_and_go(store, content) -> None:
-    scores = np.random.default_rng(2).normal(size=(30, 4))
-    records = build_records(
-        scores, np.arange(30) % 4, tie_keys=tie_keys(scores, 0), top_k=(1,), logits=True
-    )
+def test_damaged_records_are_not_used_and_go(store, records, content) -> None:
     stored = store_records(store, FILES, "records", 0, records)
     good = store.get_bytes(stored.key, stored.sha256)
     damage = {"cut": good[:-100], "one bit": good[:500] + bytes([good[500] ^ 1]) + good[501:]}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 from job_workspaces import working, workspace_on
-from wrapped_store import WrappedStore
+from object_stores import WrappedStore
 
 from service.errors import Overloaded
 from service.jobs.cleanup import sweep_until

@@ -1,4 +1,4 @@
-"""Nothing that runs code which lies in data gets into the service."""
+"""The service uses no function that executes data."""
 
 import ast
 import subprocess

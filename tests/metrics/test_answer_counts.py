@@ -1,10 +1,10 @@
-"""What was answered is counted by calibration, of so many calibrations and no more."""
+"""Predictions are counted by calibration, for a limited number of calibrations."""
 
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from prometheus_client import CollectorRegistry, generate_latest
-from scraped import Scraped
+from running_service import Scraped
 
 from service.metrics.answers import AnswerCounts
 
@@ -52,7 +52,7 @@ def test_versions_and_names_are_counted_apart():
     assert rows == [3, 3, 6]
 
 
-def test_what_is_flagged_nowhere_has_no_series():
+def test_a_calibration_without_flags_has_no_series():
     counts = AnswerCounts()
     count(counts, unlike=None)
     assert read(counts).labels("out_of_distribution_total") == []
@@ -61,7 +61,7 @@ def test_what_is_flagged_nowhere_has_no_series():
     assert flagged == [{"calibration": "other", "version": "1"}]
 
 
-def test_the_calibration_longest_unused_is_dropped_and_the_total_is_not():
+def test_the_longest_unused_calibration_is_dropped_but_stays_in_the_total():
     counts = AnswerCounts(most=2)
     for name in ("a", "b", "a", "c"):
         count(counts, name)

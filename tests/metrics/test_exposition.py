@@ -1,10 +1,10 @@
-"""A scrape is answered also while the database is away."""
+"""Metrics are served while the database is away."""
 
 from dataclasses import replace
 
 import pytest
 from job_workspaces import calibrate, logits_set, workspace_on
-from scraped import Scraped
+from running_service import Scraped
 
 from service.metrics.route import exposition
 from service.storage.database import open_database

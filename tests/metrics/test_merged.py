@@ -1,4 +1,4 @@
-"""What several processes count is merged as if one had counted it."""
+"""Metrics of several processes are merged as if one process had counted."""
 
 import os
 from pathlib import Path
@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
-from scraped import Scraped
+from running_service import Scraped
 
 from service.errors import Overloaded
 from service.metrics.families import as_text, families_of
@@ -48,7 +48,7 @@ def samples(families: list) -> dict:
 
 
 @given(st.lists(observations, min_size=1, max_size=4))
-def test_it_is_what_one_process_would_have_counted(seen: list[Observed]) -> None:
+def test_merged_counts_are_those_of_one_process(seen: list[Observed]) -> None:
     apart = merged([OneProcess(found).families() for found in seen])
     together = OneProcess([one for found in seen for one in found]).families()
 
@@ -58,7 +58,7 @@ def test_it_is_what_one_process_would_have_counted(seen: list[Observed]) -> None
     ]
 
 
-def test_it_is_read_as_prometheus_reads_it() -> None:
+def test_the_merged_text_is_prometheus_text() -> None:
     text = as_text(merged([OneProcess([("a", 1.5)]).families(), OneProcess([("a", 3)]).families()]))
     found = Scraped(text.decode())
 
@@ -68,7 +68,7 @@ def test_it_is_read_as_prometheus_reads_it() -> None:
     assert found("now", route="a") == 2
 
 
-def test_every_gauge_is_joined_by_its_meaning() -> None:
+def test_each_gauge_is_merged_by_its_meaning() -> None:
     processes = [Metrics(), Metrics()]
     for queued, metrics in enumerate(processes):
         metrics.jobs.show({("calibration", "queued"): queued + 3})
@@ -86,7 +86,7 @@ def test_every_gauge_is_joined_by_its_meaning() -> None:
         assert found[name, ()] == first[name, ()] + second[name, ()]
 
 
-def test_jobs_are_left_out_while_the_database_is_away_from_who_is_asked() -> None:
+def test_jobs_are_left_out_if_the_scraped_process_has_no_database() -> None:
     asked, other = Metrics(), Metrics()
     asked.jobs.show(None)
     other.jobs.show({("calibration", "queued"): 3})
@@ -153,7 +153,7 @@ def test_a_restart_keeps_so_many_calibrations(most: int) -> None:
     assert kept == ({"first", "second"} if most == 2 else {"first"})
 
 
-def test_a_folder_that_is_gone_is_an_answer_to_the_scraper(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error_to_the_scraper(tmp_path: Path) -> None:
     shared = SharedMetrics(Metrics(), tmp_path / "none" / "1")
     with pytest.raises(Overloaded, match="cannot be exchanged"):
         shared.text()

@@ -1,10 +1,10 @@
-"""Requests are counted whatever becomes of them."""
+"""Every request is counted, whatever its result."""
 
 import asyncio
 from contextlib import suppress
 
 import pytest
-from scraped import Scraped
+from running_service import Scraped
 
 from service.http.request_record import RequestLog, RequestRecord
 from service.metrics.metrics import Metrics
@@ -59,7 +59,7 @@ async def failing(scope, receive, send):
         (failing, "500", "internal-error"),
     ],
 )
-def test_each_is_counted_once_by_its_end(app, status, reason) -> None:
+def test_each_request_is_counted_once_by_its_result(app, status, reason) -> None:
     found = met(app)
     of = {"method": "GET", "route": "other"}
     assert found.labels("requests_total") == [{**of, "status": status}]
@@ -68,10 +68,10 @@ def test_each_is_counted_once_by_its_end(app, status, reason) -> None:
     assert found.labels("failures_total") == ([] if reason is None else [{**of, "reason": reason}])
 
 
-def test_a_method_that_is_none_makes_no_label() -> None:
+def test_an_unknown_method_makes_no_label() -> None:
     found = met(answering(405), method="BREW")
     assert [labels["method"] for labels in found.labels("requests_total")] == ["other"]
 
 
-def test_what_is_no_request_passes_uncounted() -> None:
+def test_other_scopes_are_not_counted() -> None:
     assert met(silent, type="lifespan").labels("requests_total") == []

@@ -18,11 +18,12 @@ EVERY = int(os.environ.get("HOWSURE_KILL_EVERY", "5"))
 
 
 @pytest.fixture
-def url(database_url):
+def url(empty_database_url):
     """A database in use of the first version of the service."""
-    fill(database_url)
-    go_to(database_url, FIRST)
-    return database_url
+    upgrade(empty_database_url)
+    fill(empty_database_url)
+    go_to(empty_database_url, FIRST)
+    return empty_database_url
 
 
 def upgrade_until(url, place, reached):

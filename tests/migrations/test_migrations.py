@@ -69,13 +69,14 @@ def test_each_step_down_leaves_the_tables_that_its_step_up_found(empty_database_
     assert form(empty_database_url) == newest
 
 
-def test_check_notices_a_missing_column(database_url):
-    engine = make_engine(database_url)
+def test_check_notices_a_missing_column(empty_database_url):
+    upgrade(empty_database_url)
+    engine = make_engine(empty_database_url)
     with engine.begin() as connection:
         connection.execute(text("ALTER TABLE bin DROP COLUMN mean_uncertainty"))
     engine.dispose()
     with pytest.raises(CommandError, match="mean_uncertainty"):
-        command.check(migration_config(database_url))
+        command.check(migration_config(empty_database_url))
 
 
 def test_the_migration_writes_the_checks_of_the_models(database_url, tmp_path, request):

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import httpx
 import pytest
-from howsure_command import howsure
+from howsure_command import ServedProcess, howsure
 from keyed_service import logits_of
-from served_process import ServedProcess
 
 HERE = Path(__file__).parent
 SCHEMATHESIS = Path(sys.prefix) / "outside" / "bin" / "schemathesis"

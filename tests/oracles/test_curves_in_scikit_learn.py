@@ -8,8 +8,8 @@ out, as nothing is flagged there.
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties
 from hypothesis import assume, given
+from sample_strategies import judged_uncertainties
 from sklearn.metrics import average_precision_score
 from sklearn.metrics import precision_recall_curve as their_precision_recall
 from sklearn.metrics import roc_curve as their_roc

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core_strategies import uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import uncertainties
 from scipy.stats import ks_2samp, mannwhitneyu
 
 from howsure.statistics.ranking import merge_underflow

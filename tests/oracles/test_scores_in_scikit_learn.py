@@ -9,7 +9,7 @@ ours, takes the tied together and draws no line between points, but is 0 where t
 import numpy as np
 import pytest
 from hypothesis import given
-from score_strategies import judged_by_table, judged_without_bins
+from sample_strategies import judged_by_table, judged_without_bins
 from sklearn.metrics import average_precision_score, brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.scores import SCORES

@@ -1,17 +1,19 @@
-"""One service with the digits calibration for all modules that only ask it."""
+"""Services for all modules that only ask them."""
 
 import shutil
 from collections.abc import Iterator
 
+import httpx
 import pytest
-from digits_service import Calibrated, Service
-from running_service import service_on
+from busy_service import BusyService, busy_service_on
+from running_service import Calibrated, Service, service_on
 
 
 @pytest.fixture(scope="session")
 def service(
     calibrated_digits: Calibrated, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Service]:
+    """A service with the digits calibration."""
     folder = tmp_path_factory.mktemp("service")
     shutil.copytree(calibrated_digits.folder, folder, dirs_exist_ok=True)
     with service_on(folder) as client:
@@ -19,5 +21,13 @@ def service(
 
 
 @pytest.fixture(scope="session")
-def client(service: Service) -> object:
+def client(service: Service) -> httpx.Client:
     return service.client
+
+
+@pytest.fixture(scope="session")
+def busy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BusyService]:
+    """A service whose model can be held; ten rows may wait for it."""
+    folder = tmp_path_factory.mktemp("busy")
+    with busy_service_on(folder, predict_queue_rows=10) as found:
+        yield found

@@ -14,7 +14,7 @@ from service.predictions.answer_writer import AnswerWriter
 from service.predictions.oip_statistics import Statistics
 from service.predictions.prediction_request import PredictionOptions, PredictionRequest
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
-from service.runner.model_output import HeadMatrix
+from service.runner.model_output import OutputMatrix
 from service.runner.predict_requests import Answer
 from service.storage.calibration_queries import CalibrationRef
 
@@ -59,7 +59,7 @@ def matrix(classes):
     words = np.zeros((len(classes), 5), np.float32)
     words[:, 0] = classes
     words[:, 1] = (np.array(classes) + 1) % N_CLASSES
-    return HeadMatrix(words, 2, {"entropy": 4})
+    return OutputMatrix(words, 2, {"entropy": 4})
 
 
 def asked(served):
@@ -98,7 +98,7 @@ MIXED = {
 
 
 @pytest.mark.parametrize("groups", MIXED.values(), ids=MIXED)
-def test_each_is_told_its_own_rows(groups) -> None:
+def test_each_request_gets_its_own_rows(groups) -> None:
     async def body():
         counts = AnswerCounts()
         writer = AnswerWriter(counts, Statistics(), fail=lambda asked, error: asked.fail(error))

@@ -15,11 +15,10 @@ from howsure.statistics.bins.table import BinTable
 from service.errors import InvalidInput
 from service.metrics.answers import AnswerCounts
 from service.predictions.answer_writer import BatchAnswers
-from service.predictions.json_answers import JsonAnswers
 from service.predictions.lookup import answers_of
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
-from service.runner.messages.open_inference import Wanted
-from service.runner.model_output import HeadMatrix, HeadOutputs
+from service.runner.messages.open_inference import RequestedOutputs
+from service.runner.model_output import HeadOutputs, OutputMatrix
 from service.storage.calibration_queries import CalibrationRef
 
 LABELS = st.text(
@@ -94,7 +93,7 @@ def matrix(outputs):
     words = np.hstack([outputs.top_classes, outputs.top_scores, *columns]).astype(np.float32)
     n_top = outputs.top_classes.shape[1]
     places = {name: place for place, name in enumerate(outputs.uncertainty, 2 * n_top)}
-    return HeadMatrix(words, n_top, places)
+    return OutputMatrix(words, n_top, places)
 
 
 @st.composite
@@ -134,7 +133,7 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
     rows, start, stop, alone = cut
     named = st.tuples(st.sampled_from(list(plain_arrays(alone))), st.booleans())
     outputs = data.draw(st.none() | st.lists(named, unique_by=lambda output: output[0]))
-    wanted = Wanted(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
+    wanted = RequestedOutputs(data.draw(st.none() | LABELS), data.draw(st.booleans()), outputs)
     found = rows.write("oip", start, stop, wanted)
     assert (found.body, found.header_length) == plain_oip(alone, wanted)
 
@@ -143,7 +142,9 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
 def test_an_output_that_there_is_not_is_refused_by_name(cut):
     rows, start, stop, alone = cut
     with pytest.raises(InvalidInput) as caught:
-        rows.write("oip", start, stop, Wanted(outputs=[("class", False), ("logits", False)]))
+        rows.write(
+            "oip", start, stop, RequestedOutputs(outputs=[("class", False), ("logits", False)])
+        )
     violation = caught.value.violations[0]
     assert violation.location == "outputs.logits"
     assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")
@@ -172,14 +173,3 @@ def test_rows_are_counted_alike_in_each_form(cut):
     expected = samples(counts)
     for form in ("json", "oip", "npz"):
         assert counted(rows, form, start, stop) == expected
-
-
-@given(runs())
-def test_few_rows_are_answered_without_arrays_where_steps_alone_decide(run):
-    served, outputs = run
-    by_steps = all(event.table.lookup == "step" for event in served.events)
-    supplied = any(event.measure.startswith("supplied:") for event in served.events)
-    found = matrix(outputs)
-    assert (JsonAnswers.of_numbers(served, found) is not None) == (by_steps and not supplied)
-    found.numbers = None
-    assert JsonAnswers.of_numbers(served, found) is None

@@ -1,61 +1,53 @@
 """The service answers Triton's own client."""
 
 import io
+import re
 from collections.abc import Iterator
+from contextlib import redirect_stdout
+from pathlib import Path
 
 import httpx
 import numpy as np
 import pytest
 import tritonclient.http as triton
-from oip_service import oip_service_on, tensor
-from predict_bodies import npz
+from request_formats import LENGTH, infer, outputs_of, tensor
 from runner_models import rows, undefined_below_zero, weights
-from running_service import calibrate, digits
+from running_service import DIGITS, calibrate, calibrated, digits, npz, service_on
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
-from uploads import calibrated
 
+PAGE = (Path(__file__).parents[2] / "docs" / "oip.md").read_text(encoding="utf-8")
 PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:40].astype(np.float32)
 
 
 @pytest.fixture(scope="module")
-def served(tmp_path_factory) -> Iterator[tuple[httpx.Client, str]]:
-    with oip_service_on(tmp_path_factory.mktemp("oip")) as (client, address):
+def client(tmp_path_factory) -> Iterator[httpx.Client]:
+    with service_on(tmp_path_factory.mktemp("oip"), on_port=True) as client:
         parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
         for config in ('{"name": "digits", "bins": 10}', '{"name": "digits", "bins": 4}'):
             calibrated(client, config, **parts)
         client.post("/calibrations/digits@1/promote").raise_for_status()
-        yield client, address
-
-
-@pytest.fixture(scope="module")
-def oip(served) -> Iterator[triton.InferenceServerClient]:
-    with triton.InferenceServerClient(served[1], concurrency=4, network_timeout=60) as client:
         yield client
 
 
 @pytest.fixture(scope="module")
-def predictions(served) -> list[dict]:
-    body = {"calibration": "digits@1", "inputs": PIXELS.tolist()}
-    return served[0].post("/predict", json=body).json()["predictions"]
+def oip(client) -> Iterator[triton.InferenceServerClient]:
+    address = client.base_url.netloc.decode()
+    with triton.InferenceServerClient(address, concurrency=4, network_timeout=60) as found:
+        yield found
 
 
 def names_of(result: triton.InferResult) -> list[str]:
     return [output["name"] for output in result.get_response()["outputs"]]
 
 
-def test_what_is_live_and_ready(oip) -> None:
+def test_server_and_models_are_ready(client, oip) -> None:
     assert oip.is_server_live()
     assert oip.is_server_ready()
     assert oip.is_model_ready("digits")
     assert oip.is_model_ready("digits", "2")
-    for model, version in (("digits", "3"), ("nobody", ""), ("digits@1", ""), ("digits", "0")):
+    an_id = client.get("/calibrations/digits").json()["id"]
+    for model, version in (("digits", "3"), ("nobody", ""), ("digits@1", ""), (an_id, "")):
         assert not oip.is_model_ready(model, version)
-
-
-def test_an_id_is_no_name_of_a_model(served, oip) -> None:
-    calibration_id = served[0].get("/calibrations/digits").json()["id"]
-
-    assert not oip.is_model_ready(calibration_id)
 
 
 def test_the_server(oip) -> None:
@@ -98,41 +90,6 @@ def test_the_configuration_has_the_same_tensors(oip) -> None:
         ]
 
 
-def test_numbers_are_those_of_predict(oip, predictions) -> None:
-    found = oip.infer("digits", [tensor("inputs", PIXELS)]).as_numpy
-
-    for row, said in enumerate(predictions):
-        assert found("class")[row] == said["class"]
-        assert found("topk_class")[row].tolist() == [one["class"] for one in said["classes"]]
-        scores = np.array([one["score"] for one in said["classes"]], np.float32)
-        assert np.array_equal(found("topk_score")[row], scores)
-        for event in ("top1", "top5"):
-            answer = said[event]
-            assert found(f"{event}_bin")[row] == answer["bin"]
-            expected = [answer["probability"], *answer["interval"], answer["uncertainty"]]
-            names = [f"{event}_{n}" for n in ("probability", "lower", "upper", "uncertainty")]
-            ours = [found(name)[row] for name in names]
-            assert np.array_equal(np.array(ours), np.array(expected, np.float32))
-        assert found("out_of_distribution")[row] == said["out_of_distribution"]
-        for risk, flag in said["abstain"].items():
-            assert found(f"abstain_{risk}")[row] == (flag is not False)
-
-
-@pytest.mark.parametrize("sent", [True, False])
-@pytest.mark.parametrize("asked", [True, False])
-def test_json_and_bytes_are_the_same_to_the_last_bit(oip, sent, asked) -> None:
-    plain = oip.infer("digits", [tensor("inputs", PIXELS)])
-    wanted = [triton.InferRequestedOutput(name, binary_data=asked) for name in names_of(plain)]
-
-    answer = oip.infer("digits", [tensor("inputs", PIXELS, binary=sent)], outputs=wanted)
-
-    for output in answer.get_response()["outputs"]:
-        ours, theirs = answer.as_numpy(output["name"]), plain.as_numpy(output["name"])
-        assert ("data" in output) is not asked
-        assert ours.dtype == theirs.dtype
-        assert np.array_equal(ours, theirs)
-
-
 def test_only_what_is_asked_for_and_in_that_order(oip) -> None:
     wanted = [
         triton.InferRequestedOutput("top5_bin", binary_data=False),
@@ -147,7 +104,7 @@ def test_only_what_is_asked_for_and_in_that_order(oip) -> None:
     assert answer.get_response()["id"] == "a b"
 
 
-def test_a_name_means_what_it_was_promoted_to(served, oip) -> None:
+def test_a_name_means_what_it_was_promoted_to(client, oip) -> None:
     answer = oip.infer("digits", [tensor("inputs", PIXELS)])
     newest = oip.infer("digits", [tensor("inputs", PIXELS)], model_version="2")
 
@@ -158,25 +115,15 @@ def test_a_name_means_what_it_was_promoted_to(served, oip) -> None:
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
-@pytest.mark.parametrize("binary", [True, False])
-def test_compressed_requests(oip, encoding, binary) -> None:
-    plain = oip.infer("digits", [tensor("inputs", PIXELS)])
+def test_compressed_requests(oip, encoding) -> None:
+    rows, name = [tensor("inputs", PIXELS)], "top1_probability"
     answer = oip.infer(
         "digits",
-        [tensor("inputs", PIXELS, binary=binary)],
+        rows,
         request_compression_algorithm=encoding,
         response_compression_algorithm=encoding,
     )
-    assert np.array_equal(answer.as_numpy("top1_probability"), plain.as_numpy("top1_probability"))
-
-
-def test_many_at_a_time(oip) -> None:
-    alone = oip.infer("digits", [tensor("inputs", PIXELS)]).as_numpy("class")
-    pending = [
-        oip.async_infer("digits", [tensor("inputs", PIXELS[i : i + 1])]) for i in range(len(alone))
-    ]
-    for expected, request in zip(alone, pending, strict=True):
-        assert request.get_result().as_numpy("class").tolist() == [expected]
+    assert np.array_equal(answer.as_numpy(name), oip.infer("digits", rows).as_numpy(name))
 
 
 def test_a_timeout_that_has_passed(oip) -> None:
@@ -190,9 +137,9 @@ def test_a_timeout_that_has_passed(oip) -> None:
 
 def test_requests_and_rows_are_counted(oip) -> None:
     def counts() -> dict:
-        found = oip.get_inference_statistics("digits", "2")["model_stats"]
-        assert [(one["name"], one["version"]) for one in found] == [("digits", "2")]
-        return found[0]
+        (found,) = oip.get_inference_statistics("digits", "2")["model_stats"]
+        assert (found["name"], found["version"]) == ("digits", "2")
+        return found
 
     before = counts()
     for n_rows in (3, 5):
@@ -202,30 +149,25 @@ def test_requests_and_rows_are_counted(oip) -> None:
     oip.infer("digits", [tensor("inputs", PIXELS)], model_version="1")
     after = counts()
 
-    def more(*keys: str) -> int:
-        old, new = before, after
-        for key in keys:
-            old, new = old[key], new[key]
-        return new - old
+    assert after["inference_count"] - before["inference_count"] == 8
+    assert after["execution_count"] - before["execution_count"] == 2
 
-    assert more("inference_count") == 8
-    assert more("execution_count") == 2
-    assert more("inference_stats", "fail", "count") == 1
+    def more(stage: str, key: str) -> int:
+        return after["inference_stats"][stage][key] - before["inference_stats"][stage][key]
+
+    assert more("fail", "count") == 1
     stages = ("queue", "compute_input", "compute_infer", "compute_output")
-    for stage in ("success", *stages):
-        assert more("inference_stats", stage, "count") == 2
-    assert more("inference_stats", "compute_infer", "ns") > 0
-    spent = sum(more("inference_stats", stage, "ns") for stage in stages)
-    assert spent == more("inference_stats", "success", "ns")
+    assert {more(stage, "count") for stage in ("success", *stages)} == {2}
+    assert sum(more(stage, "ns") for stage in stages) == more("success", "ns") > 0
     everything = oip.get_inference_statistics()["model_stats"]
     assert [one["version"] for one in everything if one["name"] == "digits"] == ["1", "2"]
 
 
-def test_what_has_not_succeeded_is_unavailable(served, oip) -> None:
+def test_a_failed_calibration_is_unavailable(client, oip) -> None:
     inputs = np.abs(rows(400))
     inputs[300] = -1  # what only a run over all rows finds
     answer = calibrate(
-        served[0],
+        client,
         model=undefined_below_zero(weights()).SerializeToString(),
         calibration=npz(inputs=inputs, labels=np.arange(400) % 10),
         config='{"name": "broken"}',
@@ -238,7 +180,7 @@ def test_what_has_not_succeeded_is_unavailable(served, oip) -> None:
         "UNAVAILABLE",
         "failed",
     )
-    ready = served[0].post("/v2/repository/index", json={"ready": True}).json()
+    ready = client.post("/v2/repository/index", json={"ready": True}).json()
     assert [(one["name"], one["version"], one["state"]) for one in ready] == [
         ("digits", "1", "READY"),
         ("digits", "2", "READY"),
@@ -259,3 +201,39 @@ def test_errors_are_read_by_the_client(oip) -> None:
             call()
         assert caught.value.status() == status
         assert "decoding the response" not in caught.value.message()
+
+
+def test_the_examples_run(client, monkeypatch) -> None:
+    example = re.search(r"```python\n(.*?)```", PAGE, re.DOTALL)[1]
+    monkeypatch.chdir(DIGITS)
+    row = np.load(DIGITS / "evaluation.npz")["inputs"][0].astype(np.float32)
+    said = io.StringIO()
+    with redirect_stdout(said):
+        exec(example.replace("localhost:8000", client.base_url.netloc.decode()))  # noqa: S102 - our own page
+    raw = infer(client, "digits", row.tobytes(), **{LENGTH: "0"})
+    names = [one["name"] for one in client.get("/v2/models/digits").json()["outputs"]]
+
+    classes, probabilities, abstain = said.getvalue().splitlines()
+    found = outputs_of(raw)
+    assert str(found["class"][0]) in classes
+    assert len(probabilities.split()) >= 3
+    assert {"True", "False"} & set(re.findall(r"\w+", abstain))
+    table = set(re.findall(r"`(\w[\w.]*)`", "".join(re.findall(r"^\| `.*?\|", PAGE, re.MULTILINE))))
+    assert {n for n in names if n[:4] != "top5" and n != "abstain_0.01"} == table - {
+        "top5_probability"
+    }
+
+
+def test_every_status_of_the_page_is_declared(client) -> None:
+    listed = set(re.findall(r"^\| (\d{3}) \|", PAGE, re.MULTILINE))
+    document = client.get("/openapi.json").json()
+
+    declared = {
+        status
+        for path, operations in document["paths"].items()
+        if path.startswith("/v2")
+        for operation in operations.values()
+        for status, found in operation["responses"].items()
+        if "OipError" in str(found)
+    }
+    assert listed - {"405"} == declared

@@ -3,9 +3,9 @@
 import io
 import json
 
+import model_services
 import numpy as np
 import onnxruntime
-import pass_service
 import pytest
 from running_service import DIGITS, digits
 
@@ -14,7 +14,7 @@ EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"]
 
 @pytest.fixture(scope="module")
 def predictions(client, digits_calibration) -> list[dict]:
-    return pass_service.predictions(client, "digits", EVALUATION)
+    return model_services.predictions(client, "digits", EVALUATION)
 
 
 def test_classes_are_those_of_onnx_runtime(predictions) -> None:

@@ -3,32 +3,23 @@
 The model takes digits of 8 x 8 greys from 0 to 1; its pictures are PNGs of 16 x 16 and 17 levels.
 """
 
-import io
-import struct
-import zlib
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from multipart_bodies import BOUNDARY, body, file_part, part, text_part
-from pass_service import labelled_sets, model_file
+from job_workspaces import logits_set
+from model_services import labelled_sets, model_file
 from picture_files import encoded as picture_file
-from picture_files import jpeg, scene
-from predict_bodies import NPZ, encoded, npz, send
-from scipy.special import softmax
-from uploads import calibrated
+from picture_files import scene
+from request_formats import BOUNDARY, body, file_part, part, text_part
+from running_service import NPZ, calibrated, encoded, npz, quick_config, send
 
 SETS = labelled_sets()
 X = SETS["evaluation_inputs"][:30]
 PIXELS = (X * 16).astype(np.uint8).transpose(0, 2, 3, 1)
-PREPROCESSING = {
-    "colour": "grey",
-    "resize": 8,
-    "crop": 8,
-    "interpolation": "nearest",
-    "scale": 1 / 16,
-}
+SHAPE = {"colour": "grey", "resize": 8, "crop": 8}
+PREPROCESSING = SHAPE | {"interpolation": "nearest", "scale": 1 / 16}
 FORM = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY.decode()}"}
 PNG, JPEG, WEBP = ({"Content-Type": f"image/{kind}"} for kind in ("png", "jpeg", "webp"))
 GIF = picture_file(scene(8, 8), "GIF")
@@ -105,48 +96,23 @@ def test_pixels_come_as_arrays(client, greys, expected):
     assert predictions(answer) == expected
 
 
-def test_answers_to_pictures_may_be_arrays(client, greys, expected):
-    answer = send(client, greys, PNGS[0], PNG | {"Accept": "application/x-npz"})
-    assert answer.status_code == httpx.codes.OK, answer.text
-    assert np.load(io.BytesIO(answer.content))["class"] == expected[0]["class"]
-
-
-def large_png() -> bytes:
-    content = bytearray(PNGS[0])
-    content[16:24] = struct.pack(">II", 30_000, 30_000)
-    content[29:33] = struct.pack(">I", zlib.crc32(content[12:29]))
-    return bytes(content)
-
-
-BAD_PICTURES = [
-    ("empty", 422, "no bytes", b""),
-    ("GIF", 422, "expected a picture, JPEG, PNG or WebP, got GIF", GIF),
-    ("JSON", 422, "got JSON", b"{}"),
-    ("noise", 422, "unknown format", bytes(range(1, 200))),
-    ("cut short", 422, "cannot be decoded", jpeg(100, 80)[:700]),
-    ("a bomb", 413, "64 megapixels", large_png()),
-    ("a bomb of WebP", 413, "megapixels", b"RIFF\x20\0\0\0WEBPVP8L\x10\0\0\0\x2f" + b"\xff" * 20),
-    ("a thin one", 413, "resized", picture_file(np.zeros((1, 3_000_000), np.uint8), "PNG")),
-]
-
-
 @pytest.mark.parametrize(
     ("status", "told", "content"),
-    [case[1:] for case in BAD_PICTURES],
-    ids=[case[0] for case in BAD_PICTURES],
+    [
+        (422, "expected a picture, JPEG, PNG or WebP, got GIF", GIF),
+        (413, "resized", picture_file(np.zeros((1, 3_000_000), np.uint8), "PNG")),
+    ],
 )
-def test_what_is_no_picture_is_refused_by_its_place(client, greys, status, told, content):
-    for answer, place in (
-        (send(client, greys, content, JPEG), "body"),
-        (
-            send(client, greys, body(*(part("A: b", p) for p in (*PNGS[:3], content))), FORM),
-            "pictures[3]",
-        ),
-        (
-            send(client, greys, body(file_part("p", "cät.jpg", content)), FORM),
-            "pictures[0] ('c\\xe4t.jpg')",
-        ),
+def test_invalid_pictures_are_refused_by_their_place(client, greys, status, told, content):
+    """The rules of the decoder are in tests/child/pictures."""
+    among_others = body(*(part("A: b", p) for p in (*PNGS[:3], content)))
+    named = body(file_part("p", "cät.jpg", content))
+    for sent, headers, place in (
+        (content, JPEG, "body"),
+        (among_others, FORM, "pictures[3]"),
+        (named, FORM, "pictures[0] ('c\\xe4t.jpg')"),
     ):
+        answer = send(client, greys, sent, headers)
         assert answer.status_code == status, answer.text
         (violation,) = answer.json()["errors"]
         assert violation["location"] == place
@@ -154,31 +120,28 @@ def test_what_is_no_picture_is_refused_by_its_place(client, greys, status, told,
     assert len(predictions(send(client, greys, PNGS[0], PNG))) == 1
 
 
-BAD_FORMS = [
-    ("empty", 400, "beginning with a boundary", b""),
-    ("no form", 400, "beginning with a boundary", PNGS[0]),
-    ("no end", 400, "last boundary", body(file_part("p", "a", PNGS[0]))[:-20]),
-    ("half a part", 400, "", body(file_part("p", "a", PNGS[0]))[:150]),
-    ("only dashes", 400, "boundary", b"--\r\n\r\n"),
-    ("no boundary's end", 400, "boundary", b"--" + b"x" * 200),
-    ("a bad header", 400, "whole", body(part("no header at all", b"x"))),
-    ("no part", 422, "at least one picture", body()),
-    ("base64", 422, "own bytes", body(part("Content-Transfer-Encoding: base64", b"aaaa"))),
-    ("text", 422, "unknown format", body(text_part("calibration", b"greys"))),
-    ("too many", 413, "10000 rows", body(*[part("A: b", b"")] * 10_001)),
-]
+BAD_FORMS = {
+    "no form": (400, "beginning with a boundary", PNGS[0]),
+    "no end": (400, "last boundary", body(file_part("p", "a", PNGS[0]))[:-20]),
+    "only dashes": (400, "boundary", b"--\r\n\r\n"),
+    "no boundary's end": (400, "boundary", b"--" + b"x" * 200),
+    "a bad header": (400, "whole", body(part("no header at all", b"x"))),
+    "no part": (422, "at least one picture", body()),
+    "base64": (422, "own bytes", body(part("Content-Transfer-Encoding: base64", b"aaaa"))),
+    "text": (422, "unknown format", body(text_part("calibration", b"greys"))),
+    "too many": (413, "10000 rows", body(*[part("A: b", b"")] * 10_001)),
+}
 
 
-@pytest.mark.parametrize(
-    ("status", "told", "content"), [c[1:] for c in BAD_FORMS], ids=[c[0] for c in BAD_FORMS]
-)
-def test_what_is_no_form_is_refused(client, greys, status, told, content):
+@pytest.mark.parametrize("case", BAD_FORMS)
+def test_invalid_forms_are_refused(client, greys, case):
+    status, told, content = BAD_FORMS[case]
     answer = send(client, greys, content, FORM)
     assert answer.status_code == status, answer.text
     assert told in answer.text
 
 
-def test_pictures_take_no_more_memory_than_a_body_may(client, greys):
+def test_decoded_pictures_are_limited_as_a_body_is(client, greys):
     """Few bytes of PNG are many pixels: those of all parts together have the limit of a body."""
     calibrated(
         client,
@@ -197,7 +160,7 @@ def test_pictures_take_no_more_memory_than_a_body_may(client, greys):
     assert "3000 x 3000, the first one of 16 x 16" in send(client, "as-they-are", unlike, FORM).text
 
 
-def test_pictures_of_a_request_have_so_many_pixels_in_all(client, greys):
+def test_pixels_of_a_request_are_limited(client, greys):
     """Few bytes may keep the model from others for long: they are told by what they claim."""
     flat = picture_file(np.zeros((7900, 8000), np.uint8), "PNG")
     parts = [part("A: b", flat), *[part("A: b", PNGS[0])] * 3, *[part("A: b", flat)] * 4]
@@ -217,14 +180,7 @@ def test_a_calibration_without_preprocessing_says_how_to_get_it(client, greys, e
 
 
 def test_a_calibration_of_outputs_takes_no_pictures(client):
-    rng = np.random.default_rng(5)
-    logits = rng.normal(size=(100, 3)).astype(np.float32)
-    labels = np.array([rng.choice(3, p=p) for p in softmax(logits.astype(float), axis=1)])
-    calibrated(
-        client,
-        '{"name": "outputs", "bins": 3, "folds": 2}',
-        calibration=npz(logits=logits, labels=labels),
-    )
+    calibrated(client, quick_config(name="outputs"), calibration=logits_set())
     answer = send(client, "outputs", PNGS[0], PNG)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert "no model; send its `logits`" in answer.text

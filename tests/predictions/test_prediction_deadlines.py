@@ -5,32 +5,32 @@ import json
 
 import httpx
 import pytest
-from busy_service import HELD_ROWS, NAME, PATHS, QUICK_ROWS, busy_service_on, sentence_of
-from oip_service import in_json, infer
+from busy_service import NAME, PATHS, QUICK_ROWS, busy_service_on, sentence_of
+from request_formats import in_json, infer
 
 OK, TIMEOUT = httpx.codes.OK, httpx.codes.GATEWAY_TIMEOUT
 BRIEFLY = "0.2"
 BRIEFLY_US = 200_000
-LONG_ENOUGH_TO_BEGIN = "1"
+LONG_ENOUGH_TO_BEGIN = "2"
+
+
+def request(*, timeout: object) -> dict:
+    return {"inputs": [in_json("x", QUICK_ROWS)], "parameters": {"timeout": timeout}}
 
 
 @pytest.fixture(scope="module")
-def service(tmp_path_factory):
+def busy(tmp_path_factory):
     with busy_service_on(tmp_path_factory.mktemp("busy")) as service:
         yield service
 
 
-@pytest.fixture
-def expected(service) -> bytes:
-    return service.ask(QUICK_ROWS).content
-
-
 @pytest.mark.parametrize("path", PATHS)
-def test_while_it_runs(service, expected, path) -> None:
-    with service.held():
-        asked = service.begin(HELD_ROWS, path=path, Timeout=LONG_ENOUGH_TO_BEGIN)
-        service.wait_for(running=1, pending=0)
-        neighbour = service.begin(QUICK_ROWS)
+def test_a_running_request_ends_at_its_deadline(busy, path) -> None:
+    expected = busy.ask().content
+    with busy.held():
+        asked = busy.begin(path=path, Timeout=LONG_ENOUGH_TO_BEGIN)
+        busy.wait_for(running=1, pending=0)
+        neighbour = busy.begin()
         answer = asked.result()
         assert answer.status_code == TIMEOUT, answer.text
         assert "timeout" in sentence_of(answer)
@@ -39,14 +39,14 @@ def test_while_it_runs(service, expected, path) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-def test_while_it_waits(service, expected, path) -> None:
-    with service.occupied():
-        neighbour = service.begin(QUICK_ROWS)
-        answer = service.ask(QUICK_ROWS, path=path, Timeout=BRIEFLY)
+def test_a_waiting_request_ends_at_its_deadline(busy, path) -> None:
+    expected = busy.ask().content
+    with busy.occupied():
+        neighbour = busy.begin()
+        answer = busy.ask(path=path, Timeout=BRIEFLY)
         assert answer.status_code == TIMEOUT, answer.text
         assert "waited" in sentence_of(answer)
     assert neighbour.result().content == expected
-    assert service.ask(QUICK_ROWS, Timeout="30").content == expected
 
 
 @pytest.mark.parametrize(
@@ -54,57 +54,51 @@ def test_while_it_waits(service, expected, path) -> None:
     [('"timeout"', False), ('"time\\u006fut"', False), ('"timeout"', True)],
     ids=["plain", "escaped", "gzip"],
 )
-def test_by_the_protocols_own_parameter(service, word, is_packed) -> None:
-    request = {"inputs": [in_json("x", QUICK_ROWS)], "parameters": {"timeout": BRIEFLY_US}}
-    body = json.dumps(request).replace('"timeout"', word).encode()
+def test_the_oip_timeout_parameter_is_a_deadline(busy, word, is_packed) -> None:
+    body = json.dumps(request(timeout=BRIEFLY_US)).replace('"timeout"', word).encode()
     headers = {"Content-Encoding": "gzip"} if is_packed else {}
-    with service.occupied():
-        answer = infer(service.client, NAME, gzip.compress(body) if is_packed else body, **headers)
+    with busy.occupied():
+        answer = infer(busy.client, NAME, gzip.compress(body) if is_packed else body, **headers)
     assert answer.status_code == TIMEOUT, answer.text
-    assert infer(service.client, NAME, body).status_code == OK
+    assert infer(busy.client, NAME, body).status_code == OK
 
 
 @pytest.mark.parametrize(
     ("header", "parameter"), [(BRIEFLY, 30_000_000), ("30", BRIEFLY_US), (BRIEFLY, 0)]
 )
-def test_of_two_times_the_shorter_counts(service, header, parameter) -> None:
-    request = {"inputs": [in_json("x", QUICK_ROWS)], "parameters": {"timeout": parameter}}
-    with service.occupied():
-        answer = infer(service.client, NAME, request, Timeout=header)
+def test_the_shorter_of_two_timeouts_counts(busy, header, parameter) -> None:
+    with busy.occupied():
+        answer = infer(busy.client, NAME, request(timeout=parameter), Timeout=header)
     assert answer.status_code == TIMEOUT, answer.text
 
 
 @pytest.mark.parametrize(
     ("sent", "path"),
-    [(sent, "predict") for sent in ("", "0", "-1", "soon", "nan", "1 s", "1_0", "5, 5")]
+    [(sent, "predict") for sent in ("", "0", "-1", "soon", "nan", "1_0", "5, 5")]
     + [("soon", "infer")],
 )
-def test_what_is_no_time_is_refused_in_one_sentence(service, path, sent) -> None:
-    answer = service.ask(QUICK_ROWS, path=path, Timeout=sent)
+def test_invalid_timeout_headers_are_refused(busy, path, sent) -> None:
+    answer = busy.ask(path=path, Timeout=sent)
     assert answer.status_code == (400 if path == "infer" else 422)
     assert sentence_of(answer) == f"Timeout: expected seconds, a number above 0, got '{sent}'"
 
 
 @pytest.mark.parametrize("sent", [-1, 1.5, True, "1"])
-def test_what_is_no_parameter_is_refused_in_one_sentence(service, sent) -> None:
-    request = {"inputs": [in_json("x", QUICK_ROWS)], "parameters": {"timeout": sent}}
-    answer = infer(service.client, NAME, request)
+def test_invalid_timeout_parameters_are_refused(busy, sent) -> None:
+    answer = infer(busy.client, NAME, request(timeout=sent))
     assert answer.status_code == httpx.codes.BAD_REQUEST
     assert sentence_of(answer) == (
         "parameters.timeout: expected microseconds, a whole number; 0 is the service's own limit"
     )
 
 
-def test_more_than_the_service_allows_is_cut(tmp_path) -> None:
-    with busy_service_on(tmp_path, predict_timeout_seconds=1.0) as service:
-        neighbour = service.begin(QUICK_ROWS)
-        assert neighbour.result().status_code == OK
-        request = {"inputs": [in_json("x", HELD_ROWS)], "parameters": {"timeout": 60_000_000}}
-        with service.held():
-            answers = [
-                service.begin(HELD_ROWS),
-                service.begin(HELD_ROWS, Timeout="60"),
-                service.begin(HELD_ROWS, path="infer", Timeout="inf"),
-            ]
-            assert infer(service.client, NAME, request).status_code == TIMEOUT
-            assert [found.result().status_code for found in answers] == [TIMEOUT] * 3
+def test_timeouts_are_cut_to_the_services_limit(tmp_path) -> None:
+    with busy_service_on(tmp_path, predict_timeout_seconds=1.0) as service, service.held():
+        answers = [
+            service.begin(),
+            service.begin(Timeout="60"),
+            service.begin(path="infer", Timeout="inf"),
+        ]
+        last = infer(service.client, NAME, request(timeout=60_000_000))
+        assert [found.result().status_code for found in answers] == [TIMEOUT] * 3
+        assert last.status_code == TIMEOUT

@@ -1,23 +1,20 @@
 """Calibrations without a model: a sandboxed process reads the outputs in requests."""
 
-import json
 import os
 import signal
 
-import httpx
 import numpy as np
 import pytest
-from job_workspaces import calibrate, logits_set, succeed, workspace_on
-from predict_bodies import npy, npz
-from predictor import predictor_of
+from job_workspaces import calibrate, logits_set, predictor_of, succeed, workspace_on
 from runner_children import wait_until
-from running_service import service_on
-from uploads import calibrated
+from running_service import JSON, NPY, NPZ, calibrated, npy, npz, quick_config, send
 
 from service.errors import InvalidInput
 
 NAME = "calibration"
 LOGITS = [[0.1, 0.2, 0.3]]
+CSV = {"Content-Type": "text/csv"}
+COLUMNS = "logit_0,logit_1,logit_2"
 
 
 @pytest.fixture
@@ -34,7 +31,7 @@ def predictor(workspace):
         yield predictor
 
 
-def test_its_process_is_kept_and_another_takes_its_place_when_it_dies(predictor) -> None:
+def test_the_reader_process_is_kept_and_replaced_when_it_dies(predictor) -> None:
     expected = predictor.ask(NAME, LOGITS, kind="logits")
     (held,) = predictor.models.states()
     assert predictor.ask(NAME, LOGITS, kind="logits") == expected
@@ -44,7 +41,7 @@ def test_its_process_is_kept_and_another_takes_its_place_when_it_dies(predictor)
     assert predictor.ask(NAME, LOGITS, kind="logits") == expected
 
 
-def test_a_bad_request_costs_the_others_nothing(predictor) -> None:
+def test_a_bad_request_leaves_the_others_answered(predictor) -> None:
     expected = predictor.ask(NAME, LOGITS, kind="logits")
     bad = predictor.begin(NAME, [[0.1, 0.2]], kind="logits")
     good = predictor.begin(NAME, LOGITS, kind="logits")
@@ -53,34 +50,24 @@ def test_a_bad_request_costs_the_others_nothing(predictor) -> None:
     assert good.result(30) == expected
 
 
-BODIES = {
-    "application/json": lambda rows: json.dumps(
-        {"calibration": "outputs", "logits": rows.tolist()}
-    ).encode(),
-    "application/x-npz": lambda rows: npz(logits=rows),
-    "text/csv": lambda rows: "\n".join(
-        ["logit_0,logit_1,logit_2", *(",".join(map(repr, row)) for row in rows.tolist())]
-    ).encode(),
-}
-
-
-def test_every_form_of_a_body_is_answered_alike(tmp_path) -> None:
+def test_every_form_of_a_body_is_answered_alike(client) -> None:
+    calibrated(client, quick_config(name="scores"), calibration=logits_set())
     rows = np.random.default_rng(1).normal(size=(40, 3)).astype(np.float32)
-    with service_on(tmp_path) as client:
-        calibrated(client, '{"name": "outputs"}', calibration=logits_set())
-        found = [post(client, kind, write(rows)) for kind, write in BODIES.items()]
-        assert client.get("/models").json()["models"] == []
-        refused = post(client, "text/csv", b"logit_0,logit_1,logit_2\n0,1,x\n")
-        lone = post(client, "application/x-npy", npy(rows))
-    assert [answer.status_code for answer in found] == [httpx.codes.OK] * len(BODIES)
-    first, *others = [answer.json()["predictions"] for answer in found]
+    lines = [",".join(map(repr, row)) for row in rows.tolist()]
+    bodies = (
+        (JSON, {"calibration": "scores", "logits": rows.tolist()}),
+        (NPZ, npz(logits=rows)),
+        (CSV, "\n".join([COLUMNS, *lines]).encode()),
+    )
+    first, *others = [
+        send(client, "scores", body, headers).json()["predictions"] for headers, body in bodies
+    ]
     assert all(other == first for other in others)
-    assert refused.json()["type"] == lone.json()["type"] == "urn:howsure:problem:invalid-input"
-    assert refused.json()["errors"][0]["location"].startswith("body")
-    assert "logits" in lone.json()["errors"][0]["message"]
-
-
-def post(client: httpx.Client, media_type: str, content: bytes) -> httpx.Response:
-    params = {} if media_type == "application/json" else {"calibration": "outputs"}
-    headers = {"Content-Type": media_type}
-    return client.post("/predict", params=params, content=content, headers=headers)
+    assert "scores@1" not in [model["name"] for model in client.get("/models").json()["models"]]
+    for headers, body, place in (
+        (CSV, f"{COLUMNS}\n0,1,x\n".encode(), "body"),
+        (NPY, npy(rows), "inputs"),
+    ):
+        refused = send(client, "scores", body, headers).json()
+        assert refused["type"] == "urn:howsure:problem:invalid-input"
+        assert refused["errors"][0]["location"].startswith(place)

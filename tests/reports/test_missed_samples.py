@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from score_strategies import simulated_records
+from sample_strategies import simulated_records
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.error_samples import mislabelled_candidates, most_confident_errors

@@ -1,20 +1,29 @@
 """How a child divides its runs among requests, and what one request may cost the others."""
 
-import io
+from itertools import pairwise
 
 import numpy as np
 import pytest
-from asked_queue import AskedQueue, load_here
-from batch_requests import infer_body, json_body
 from graph_models import constant, make_model, node, passthrough, value
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
-from runner_models import N_FEATURES, linear, rows, save, softmax_of_two, undefined_below_zero
+from runner_models import (
+    N_FEATURES,
+    PASSES_FOLDER,
+    digits_model,
+    linear,
+    rows,
+    save,
+    softmax_of_two,
+    undefined_below_zero,
+)
 from runner_models import weights as random_weights
+from served_requests import AskedQueue, infer_body, json_body, load_here
 
 from service.child.requests.media_types import JSON, NPZ
 from service.errors import InvalidInput, MalformedRequest, TooLarge
+from service.runner.messages.passes import PassPlan
 
 TRIAL = rows(20)
 
@@ -52,20 +61,23 @@ def picky():
     )
 
 
+def undefined():
+    return undefined_below_zero(random_weights())
+
+
+def of_two_inputs():
+    return softmax_of_two(random_weights())
+
+
 @pytest.fixture(scope="module", params=[None, ("entropy", "neg_log_topk_mass_5")])
 def loaded(tmp_path_factory, request):
-    """Loads models once for the tests of this file: with all uncertainties, and with some."""
+    """Load models once for the tests of this file: with all uncertainties, and with some."""
     folder, kept = tmp_path_factory.mktemp("models"), {}
 
-    def load(make, trial):
+    def load(make, trial=TRIAL, **others):
         if make not in kept:
-            name = f"{make.__name__}.onnx"
-            matrix = (
-                () if make in {of_any_length, picky, linear, passthrough} else (random_weights(),)
-            )
-            kept[make] = load_here(
-                save(folder, make(*matrix), name=name), trial, columns=request.param
-            )
+            files = save(folder, make(), name=f"{make.__name__}.onnx")
+            kept[make] = load_here(files, others or {"x": trial}, columns=request.param)
         return kept[make]
 
     return load
@@ -91,7 +103,7 @@ def assert_same(outputs, answers):
 
 @given(data=st.data())
 def test_rows_of_any_sizes_come_back_whole_and_once(loaded, data):
-    model = loaded(of_any_length, {"x": TRIAL[:, None]})
+    model = loaded(of_any_length, TRIAL[:, None])
     run_rows = data.draw(st.integers(1, 12))
     queue = AskedQueue(model, run_rows=run_rows)
     generator = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -114,7 +126,7 @@ def test_rows_of_any_sizes_come_back_whole_and_once(loaded, data):
 
 
 def test_a_small_request_passes_beside_a_large_one(loaded):
-    queue = AskedQueue(loaded(linear, {"x": TRIAL}))
+    queue = AskedQueue(loaded(linear))
     large = queue.put_rows(x=rows(100))
     assert queue.exchange() == set()
     small = [queue.put_rows(x=rows(2)) for _ in range(2)]
@@ -127,8 +139,8 @@ def test_a_small_request_passes_beside_a_large_one(loaded):
     assert queue.runs[:-1] == [8] * (len(queue.runs) - 1)
 
 
-def test_other_shapes_take_turns_and_do_not_mix(loaded):
-    queue = AskedQueue(loaded(of_any_length, {"x": TRIAL[:, None]}))
+def test_requests_of_other_shapes_take_turns(loaded):
+    queue = AskedQueue(loaded(of_any_length, TRIAL[:, None]))
     large = queue.put_rows(x=np.ones((100, 1, N_FEATURES), np.float32))
     queue.exchange()
     other = queue.put_rows(x=np.ones((3, 2, N_FEATURES), np.float32))
@@ -137,8 +149,8 @@ def test_other_shapes_take_turns_and_do_not_mix(loaded):
     assert queue.all().keys() == {large, other}
 
 
-def test_more_requests_than_rows_of_a_run_are_answered_in_their_order(loaded):
-    queue = AskedQueue(loaded(linear, {"x": TRIAL}), run_rows=4)
+def test_requests_are_answered_in_their_order(loaded):
+    queue = AskedQueue(loaded(linear), run_rows=4)
     numbers = [queue.put_rows(x=rows(2)) for _ in range(10)]
     done = []
     while queue.sent or not done:
@@ -146,17 +158,17 @@ def test_more_requests_than_rows_of_a_run_are_answered_in_their_order(loaded):
     assert done == numbers
 
 
-def test_what_is_dropped_is_not_run(loaded):
-    queue = AskedQueue(loaded(linear, {"x": TRIAL}))
+def test_a_dropped_request_is_not_run(loaded):
+    queue = AskedQueue(loaded(linear))
     large = queue.put_rows(x=rows(1000))
     queue.exchange()
     assert queue.exchange([large]) == set()
     assert queue.runs == [8, 0]
 
 
-@pytest.mark.parametrize("n_bad", [1, 3, 7])
-def test_rows_that_stop_a_run_fail_nobody_beside_them(loaded, n_bad):
-    model = loaded(picky, {"x": np.abs(TRIAL)})
+@pytest.mark.parametrize("n_bad", [1, 7])
+def test_rows_that_stop_a_run_fail_no_other_request(loaded, n_bad):
+    model = loaded(picky, np.abs(TRIAL))
     queue = AskedQueue(model, run_rows=64)
     good = np.abs(rows(5))
     bad = good.copy()
@@ -171,8 +183,8 @@ def test_rows_that_stop_a_run_fail_nobody_beside_them(loaded, n_bad):
         assert_same(outputs, alone(model, good))
 
 
-def test_rows_without_an_answer_fail_nobody_beside_them_and_are_named(loaded):
-    model = loaded(undefined_below_zero, {"x": np.abs(TRIAL)})
+def test_rows_without_a_finite_answer_fail_alone_and_are_named(loaded):
+    model = loaded(undefined, np.abs(TRIAL))
     queue = AskedQueue(model, run_rows=64)
     good = np.abs(rows(40))
     bad = good.copy()
@@ -189,13 +201,11 @@ def test_rows_without_an_answer_fail_nobody_beside_them_and_are_named(loaded):
 
 
 @pytest.mark.parametrize("n_known", [0, 1])
-@pytest.mark.parametrize(("n_rows", "bad_row"), [(3, 2), (20, 17), (200, 170)])
-def test_numbers_that_are_none_fail_nobody_beside_them_and_are_named(
-    loaded, n_rows, bad_row, n_known
-):
-    model = loaded(linear, {"x": TRIAL})
+@pytest.mark.parametrize(("n_rows", "bad_row"), [(3, 2), (200, 170)])
+def test_numbers_that_are_not_finite_fail_alone_and_are_named(loaded, n_rows, bad_row, n_known):
+    model = loaded(linear)
     queue = AskedQueue(model)
-    for _ in range(n_known):  # the same JSON before other bytes is read another way
+    for _ in range(n_known):  # the same JSON before other bytes is read by a known layout
         queue.put_rows(x=rows(n_rows))
         queue.all()
     bad = rows(n_rows)
@@ -207,8 +217,8 @@ def test_numbers_that_are_none_fail_nobody_beside_them_and_are_named(
     assert_same(queue.answers[good], alone(model, rows(n_rows)))
 
 
-def test_more_classes_than_were_calibrated_are_an_error_of_who_asked(loaded):
-    queue = AskedQueue(loaded(passthrough, {"x": TRIAL}), run_rows=64)
+def test_more_classes_than_were_calibrated_fail_the_request_alone(loaded):
+    queue = AskedQueue(loaded(passthrough), run_rows=64)
     wide = np.arange(40, dtype=np.float32).reshape(2, 20)
     wrong, good = queue.put_rows(x=wide), queue.put_rows(x=rows(2))
     queue.all()
@@ -216,8 +226,8 @@ def test_more_classes_than_were_calibrated_are_an_error_of_who_asked(loaded):
     assert "more than the 6 classes" in queue.refusals[wrong].message
 
 
-def test_inputs_in_another_order_go_together(loaded):
-    model = loaded(softmax_of_two, {"left": TRIAL, "right": TRIAL})
+def test_inputs_in_another_order_share_a_run(loaded):
+    model = loaded(of_two_inputs, left=TRIAL, right=TRIAL)
     queue = AskedQueue(model, run_rows=64)
     for _ in range(2):
         one = queue.put_rows(left=rows(3, seed=1), right=rows(3, seed=2))
@@ -238,55 +248,30 @@ def test_a_model_of_a_fixed_batch_answers_each_request(tmp_path):
         assert_same(queue.answers[number], alone(model, rows(n_rows)))
 
 
-def npz(**arrays):
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()
-
-
 BAD_BODIES = [
-    (b"{", JSON, MalformedRequest, "body"),
-    (b"", JSON, MalformedRequest, "body"),
-    (json_body(rows(1), calibration="another"), JSON, InvalidInput, "one name"),
-    (json_body(rows(1)[:, :2]), JSON, InvalidInput, "shape"),
-    (json_body(rows(2), supplied={"own": [1.0]}), JSON, InvalidInput, "expected 2 numbers"),
-    (json_body(rows(1), supplied={"own": [[1.0]]}), JSON, InvalidInput, "expected 1 numbers"),
-    (
-        b'{"calibration": "demo", "inputs": [[1, 2, 3, 4, 5, 6]], "calibration": "another"}',
-        JSON,
-        InvalidInput,
-        "one name",
-    ),
-    (b"PK\x03\x04" * 9, NPZ, InvalidInput, ""),
-    (npz(y=rows(1)), NPZ, InvalidInput, "no such input"),
-    (npz(inputs=rows(1001)), NPZ, TooLarge, "1000 rows"),
-    (b"\xff" * 10_000, "oip", MalformedRequest, ""),
+    (b"{", JSON, None, MalformedRequest, "body"),
+    (json_body(rows(1), calibration="another"), JSON, None, InvalidInput, "one name"),
+    (json_body(rows(2), supplied={"own": [1.0]}), JSON, None, InvalidInput, "expected 2 numbers"),
+    (b"PK\x03\x04" * 9, NPZ, None, InvalidInput, ""),
+    (infer_body({"x": rows(1001)})[0], "oip", "7", InvalidInput, ""),
+    (infer_body({"x": rows(1)})[0], "oip", "999999", InvalidInput, ""),
+    (json_body(rows(1001)), JSON, None, TooLarge, "1000 rows"),
 ]
 
 
-@pytest.mark.parametrize(("body", "media_type", "kind", "words"), BAD_BODIES)
-def test_a_body_that_is_none_fails_nobody_beside_it(loaded, body, media_type, kind, words):
-    queue = AskedQueue(loaded(linear, {"x": TRIAL}))
-    numbers = [queue.put_rows(x=rows(1)), queue.put(body, media_type), queue.put_rows(x=rows(2))]
-    queue.all()
-    assert queue.answers.keys() == {numbers[0], numbers[2]}
-    assert isinstance(queue.refusals[numbers[1]], kind)
-    assert words in queue.refusals[numbers[1]].message
-
-
-@pytest.mark.parametrize("length", ["0", "7", "-1", "1e3", "999999", "9" * 400, "", " 5", "٣"])
-def test_a_length_that_lies_fails_nobody_beside_it(loaded, length):
-    queue = AskedQueue(loaded(linear, {"x": TRIAL}))
-    body, _ = infer_body({"x": rows(1)})
-    good = [queue.put_rows(x=rows(1)) for _ in range(2)]
-    wrong = queue.put(body, "oip", header_length=length)
+@pytest.mark.parametrize(("body", "media_type", "length", "kind", "words"), BAD_BODIES)
+def test_an_invalid_body_fails_alone(loaded, body, media_type, length, kind, words):
+    queue = AskedQueue(loaded(linear))
+    wrong = queue.put(body, media_type, header_length=length)
+    good = [queue.put_rows(x=rows(1)), queue.put_rows(x=rows(2))]
     queue.all()
     assert queue.answers.keys() == set(good)
-    assert isinstance(queue.refusals[wrong], InvalidInput)
+    assert isinstance(queue.refusals[wrong], kind)
+    assert words in queue.refusals[wrong].message
 
 
-def test_supplied_uncertainties_come_back_as_they_were_sent(loaded):
-    model = loaded(linear, {"x": TRIAL})
+def test_supplied_uncertainties_come_back_with_the_answer(loaded):
+    model = loaded(linear)
     queue = AskedQueue(model, run_rows=4)
     number = queue.put(json_body(rows(9), supplied={"own": list(range(9))}), JSON)
     request = queue._new[0]
@@ -294,3 +279,52 @@ def test_supplied_uncertainties_come_back_as_they_were_sent(loaded):
     column = request.head.supplied["own"]
     np.testing.assert_array_equal(np.frombuffer(column.data, column.dtype), np.arange(9))
     assert_same(queue.answers[number], alone(model, rows(9)))
+
+
+DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")["evaluation_inputs"][:40]
+
+
+@pytest.fixture(
+    scope="module",
+    params=[
+        (["hidden_dropout_cnn"], PassPlan("dropout_variance", 5, 0)),
+        (["last_layer_dropout_cnn"], PassPlan("last_layer_dropout_variance", 5, 0)),
+        (["small_cnn"], PassPlan("gradient_norm", 4, 0, step=1e-3)),
+        (["member_0", "member_1", "member_2"], PassPlan("ensemble_variance", 5, 0)),
+    ],
+    ids=lambda found: found[1].measure,
+)
+def of_passes(request):
+    names, plan = request.param
+    model = load_here(digits_model(*names), {"inputs": DIGITS}, passes=[plan])
+    return model, model.description.inputs[0].name
+
+
+class TestPasses:
+    def test_rows_of_a_batch_are_answered_as_all_together(self, of_passes):
+        model, name = of_passes
+        queue = AskedQueue(model, run_rows=16)
+        parts = [slice(*cut) for cut in pairwise([0, 1, 4, 24, 30, 40])]
+        numbers = [queue.put_rows(**{name: DIGITS[part]}) for part in parts]
+        queue.all()
+        whole = model.answer(
+            model.inputs.fitted({"inputs": DIGITS}, location="inputs", start=0),
+            location="inputs",
+            start=0,
+        )
+        for number, part in zip(numbers, parts, strict=True):
+            found = queue.answers[number]
+            np.testing.assert_array_equal(found.top_classes, whole["howsure_top_classes"][part])
+            for column, values in found.uncertainty.items():
+                expected = whole[f"howsure_{column}"][part]
+                np.testing.assert_allclose(values, expected, rtol=2e-3, atol=1e-6, err_msg=column)
+
+    def test_rows_without_a_finite_answer_fail_alone(self, of_passes):
+        model, name = of_passes
+        queue = AskedQueue(model, run_rows=16)
+        bad = DIGITS[:3].copy()
+        bad[1] = np.where(np.arange(bad[1].size).reshape(bad[1].shape) % 2, 3e38, -3e38)
+        good, wrong = (queue.put_rows(**{name: rows}) for rows in (DIGITS[:5], bad))
+        queue.all()
+        assert queue.answers.keys() == {good}
+        assert queue.refusals[wrong].violations[0].location == "inputs[1]"

@@ -1,10 +1,10 @@
+"""Children that are killed, and what is left of children and pools."""
+
 import os
 import signal
 import subprocess
 import sys
 import threading
-from functools import partial
-from itertools import chain
 
 import pytest
 from own_process import run_apart
@@ -20,15 +20,46 @@ TOP_K = (1, 5)
 X = rows(50)
 
 
-@pytest.fixture
-def others():
-    """Children that tests before this one have left to this process."""
-    return set(children())
+class Doomed:
+    """Starts children; at a moment it kills them, or stops them and tells that they are at work."""
+
+    def __init__(self):
+        self.processes = []
+        self.moment = None
+        self.number = signal.SIGKILL
+        self.reached = threading.Event()
+
+    def pids(self):
+        return [process.pid for process in self.processes if not is_gone(process.pid)]
+
+    def __call__(self):
+        process = RunnerProcess.start()
+        self.processes.append(process)
+        send = process._channel.send
+
+        def send_and_signal(buffers, **options):
+            kind = Kind(HEADER.unpack(bytes(buffers[0])[: HEADER.size])[1])
+            is_the_moment = kind is self.moment
+            if is_the_moment:
+                self.moment = None
+                os.kill(process.pid, signal.SIGSTOP)  # so that it does not answer first
+            send(buffers, **options)
+            if is_the_moment:
+                os.kill(process.pid, self.number)
+                self.reached.set()
+
+        process._channel.send = send_and_signal
+        return process
 
 
 @pytest.fixture
-def pool(others):
-    with RunnerPool(device="cpu", threads=1) as own:
+def started():
+    return Doomed()
+
+
+@pytest.fixture
+def pool(started):
+    with RunnerPool(device="cpu", threads=1, start_child=started) as own:
         yield own
 
 
@@ -38,74 +69,31 @@ def model(pool, tmp_path):
     return files, pool.inspect(files, top_k=TOP_K, trial={"x": X}).resolved
 
 
-def is_right(outputs):
-    check_head(outputs, X.astype(float) @ weights(), TOP_K)
-    return True
+def check_answers(pool, model):
+    check_head(pool.predict(*model, {"x": X}), X.astype(float) @ weights(), TOP_K)
 
 
-def test_children_killed_while_idle_cost_no_request(others, pool, model):
-    def own():
-        return set(children()) - others
+def kill_all(pids):
+    for pid in pids:
+        os.kill(pid, signal.SIGKILL)
+    assert wait_until(lambda: all(is_gone(pid) for pid in pids))
 
+
+def test_children_killed_while_idle_fail_no_request(pool, started, model):
     for _ in range(2):
-        assert wait_until(lambda: len(own()) == 2)  # one has the model, one waits
-        for pid in own():
-            os.kill(pid, signal.SIGKILL)
-        assert wait_until(lambda: not own())
-        assert is_right(pool.predict(*model, {"x": X}))
+        assert wait_until(lambda: len(started.pids()) == 2)  # one has the model, one is spare
+        kill_all(started.pids())
+        check_answers(pool, model)
 
 
-def test_a_child_killed_at_work_costs_one_request(pool, tmp_path):
-    files = save(tmp_path, endless_above(1000.0))
-    resolved = pool.inspect(files, top_k=TOP_K, trial={"x": X}).resolved
-    errors = []
-
-    def ask():
-        try:
-            pool.predict(files, resolved, {"x": X + 2000})
-        except OnnxModelCrashed as error:
-            errors.append(error)
-
-    asking = threading.Thread(target=ask)
-    asking.start()
-    pid = busiest()
-    os.kill(pid, signal.SIGKILL)
-    asking.join()
-    assert len(errors) == 1
-    assert "SIGKILL" in errors[0].message
-    assert is_right(pool.predict(files, resolved, {"x": X}))
-
-
-def start_doomed(moment):
-    """Start a child that is killed when it has started, or when a kind of request was sent."""
-    process = RunnerProcess.start()
-    if moment is None:
-        os.kill(process.pid, signal.SIGKILL)
-        return process
-    send = process._channel.send
-
-    def send_and_kill(buffers, **options):
-        is_the_moment = HEADER.unpack(bytes(buffers[0])[: HEADER.size])[1] == moment
-        if is_the_moment:
-            os.kill(process.pid, signal.SIGSTOP)  # so that it answers nothing any more
-        send(buffers, **options)
-        if is_the_moment:
-            os.kill(process.pid, signal.SIGKILL)
-
-    process._channel.send = send_and_kill
-    return process
-
-
-@pytest.mark.parametrize(("moment", "n_crashed"), [(None, 0), (Kind.LOAD, 1), (Kind.PREDICT, 1)])
-def test_a_child_killed_at_any_moment_costs_one_request_at_most(model, moment, n_crashed):
-    with RunnerPool(device="cpu", threads=1) as own:
-        processes = chain([start_doomed(moment)], iter(RunnerProcess.start, None))
-        own._spawner._start = partial(next, processes)
-        for _ in range(n_crashed):
-            with pytest.raises(OnnxModelCrashed, match="SIGKILL"):
-                own.predict(*model, {"x": X})
-        for _ in range(3):
-            assert is_right(own.predict(*model, {"x": X}))
+@pytest.mark.parametrize("moment", [Kind.LOAD, Kind.PREDICT])
+def test_a_child_killed_at_work_fails_one_request(pool, started, model, moment):
+    if moment is Kind.LOAD:
+        kill_all(started.pids())
+    started.moment = moment
+    with pytest.raises(OnnxModelCrashed, match="SIGKILL"):
+        pool.predict(*model, {"x": X})
+    check_answers(pool, model)
 
 
 NOTHING_LEFT = """
@@ -135,33 +123,28 @@ def test_nothing_is_left_of_a_closed_pool(tmp_path):
     run_apart(NOTHING_LEFT, save(tmp_path, linear()).path, folder=tmp_path)
 
 
-def test_a_pool_that_is_closed_ends_the_requests_under_way(tmp_path):
-    others = set(children())
-    own = RunnerPool(device="cpu", threads=1)
-    files = save(tmp_path, endless_above(1000.0))
-    resolved = own.inspect(files, top_k=TOP_K, trial={"x": X}).resolved
+def test_closing_a_pool_fails_running_and_later_requests(pool, started, model):
+    started.moment, started.number = Kind.PREDICT, signal.SIGSTOP
     errors = []
 
     def ask():
         try:
-            own.predict(files, resolved, {"x": X + 2000})
+            pool.predict(*model, {"x": X})
         except Overloaded as error:
-            errors.append(error)
+            errors.append(error.message)
 
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
         thread.start()
-    busiest()
-    own.close()
+    assert started.reached.wait(60)
+    pool.close()
     for thread in threads:
         thread.join()
-    assert [error.message for error in errors] == ["The service is shutting down."] * 3
+    assert errors == ["The service is shutting down."] * 3
     with pytest.raises(Overloaded):
-        own.predict(files, resolved, {"x": X})
-    with pytest.raises(Overloaded):
-        own.inspect(files, top_k=TOP_K, trial={"x": X})
-    own.close()
-    assert not set(children()) - others
+        pool.predict(*model, {"x": X})
+    pool.close()
+    assert not started.pids()
 
 
 PARENT = """
@@ -182,21 +165,15 @@ print("asked", flush=True)
 
 def test_children_die_with_their_parent(tmp_path):
     # One is in a run that never ends, and would not notice that its socket was closed.
-    files = save(tmp_path, endless_above(1000.0))
-    parent = subprocess.Popen(
-        [sys.executable, "-c", PARENT, str(files.path)],
-        env=os.environ | {"TMPDIR": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        assert parent.stdout.readline() == "asked\n"
-        assert wait_until(lambda: len(children(parent.pid)) == 2)
-        pids = children(parent.pid)
-        busiest(parent.pid)
-    finally:
-        parent.kill()
-        parent.wait()
-        parent.stdout.close()
+    command = [sys.executable, "-c", PARENT, str(save(tmp_path, endless_above(1000.0)).path)]
+    environment = os.environ | {"TMPDIR": str(tmp_path)}
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as parent:
+        try:
+            assert parent.stdout.readline() == "asked\n"
+            assert wait_until(lambda: len(children(parent.pid)) == 2)
+            pids = children(parent.pid)
+            busiest(parent.pid)
+        finally:
+            parent.kill()
     assert wait_until(lambda: all(is_gone(pid) for pid in pids))
     assert not folders(tmp_path)

@@ -1,47 +1,48 @@
-"""Several devices: which are asked for, and what is said of one that cannot be used."""
+"""Devices and processors: which may be requested, which are tried, and where models go."""
 
-import socket
-import subprocess
-import sys
+import os
+from concurrent.futures import ThreadPoolExecutor
 
-import probed_child
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from scripted_child import start_scripted
 
 from service.errors import InferenceFailed
-from service.runner.devices import DeviceFinder, requested_devices
-from service.runner.messages.channel import Channel
-from service.runner.process import RunnerProcess
+from service.runner.devices import (
+    Device,
+    DeviceFinder,
+    Placement,
+    cgroup_quota,
+    requested_devices,
+    usable_cpus,
+)
+from service.runner.pool import RunnerPool
 from service.runner.spawner import Spawner
 
 
-@pytest.fixture
-def finder(tmp_path):
-    """Make the finder of a machine that has these CUDA devices, and the file of what it tries."""
-    spawners = []
-    log = tmp_path / "tried"
-    log.touch()
+def test_threads_are_at_most_the_usable_processors():
+    assert 1 <= usable_cpus() <= len(os.sched_getaffinity(0))
 
-    def start(*there):
-        ours, theirs = socket.socketpair()
-        with theirs:
-            command = [sys.executable, "-P", probed_child.__file__, str(theirs.fileno())]
-            process = subprocess.Popen(
-                [*command, str(log), *there],
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                pass_fds=[theirs.fileno()],
-                start_new_session=True,
-            )
-        return RunnerProcess(process, Channel(ours))
 
-    def make(requested, *there):
-        spawner = Spawner(lambda: start(*there))
-        spawners.append(spawner)
-        return DeviceFinder(requested, spawner), lambda: log.read_text().split()
+def test_the_smallest_quota_of_a_group_and_those_above_it_counts(tmp_path):
+    for folder, text in [("a", "150000 100000\n"), ("a/b", "max 100000\n"), ("a/b/c", "4 1\n")]:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "cpu.max").write_text(text)
+    assert cgroup_quota(tmp_path, "/a/b/c") == 1.5
+    assert cgroup_quota(tmp_path, "/other") is None
 
-    yield make
-    for spawner in spawners:
-        spawner.close()
+
+def test_a_container_has_its_quota_at_the_root(tmp_path):
+    (tmp_path / "cpu.max").write_text("50000 100000\n")
+    assert cgroup_quota(tmp_path, "/") == 0.5
+
+
+@pytest.mark.parametrize("text", ["", "max", "a b", "1 2 3"])
+def test_an_unreadable_quota_is_none(tmp_path, text):
+    (tmp_path / "cpu.max").write_text(text)
+    assert cgroup_quota(tmp_path, "") is None
 
 
 @pytest.mark.parametrize(
@@ -49,42 +50,54 @@ def finder(tmp_path):
     [
         ("auto", ("auto",)),
         ("cpu", ("cpu",)),
-        ("cuda", ("cuda",)),
         ("cuda:7", ("cuda:7",)),
-        ("cuda:1,cuda:0", ("cuda:1", "cuda:0")),
         ("cuda:0,cuda:10,cuda:2", ("cuda:0", "cuda:10", "cuda:2")),
     ],
 )
-def test_what_may_be_asked_for(requested, names):
+def test_devices_may_be_requested_by_name(requested, names):
     assert requested_devices(requested) == names
 
 
 @pytest.mark.parametrize(
-    "requested",
-    ["", "gpu", "cuda:00", "cuda:0 ", "cuda:0,", "cuda:0,cpu", "cuda,cuda:1", "cpu,cpu"],
+    "requested", ["", "gpu", "cuda:00", "cuda:0 ", "cuda:0,", "cuda:0,cpu", "cuda,cuda:1"]
 )
-def test_what_may_not(requested):
+def test_other_names_are_refused(requested):
     with pytest.raises(ValueError, match="device must be auto, cpu, cuda, cuda:N or a list"):
         requested_devices(requested)
 
 
-def test_a_device_is_named_once():
+def test_a_device_may_be_named_only_once():
     with pytest.raises(ValueError, match="once"):
         requested_devices("cuda:1,cuda:0,cuda:1")
 
 
-def test_all_are_tried_once_and_kept_in_the_order_asked_for(finder):
+@pytest.fixture
+def finder(tmp_path):
+    """Make the finder of a machine with these CUDA devices, and return what it has tried."""
+    spawners, log = [], tmp_path / "tried"
+    log.touch()
+
+    def make(requested, *there):
+        spawners.append(Spawner(lambda: start_scripted("probed", log, *there)))
+        return DeviceFinder(requested, spawners[-1]), lambda: log.read_text().split()
+
+    yield make
+    for spawner in spawners:
+        spawner.close()
+
+
+def test_all_devices_are_tried_once_and_kept_in_order(finder):
     found, tried = finder("cuda:1,cuda:0", "cuda:0", "cuda:1")
     for _ in range(2):
         assert [device.name for device in found.devices()] == ["cuda:1", "cuda:0"]
-        assert found.device().name == "cuda:1"
+        assert found.devices()[0].name == "cuda:1"
     assert {device.provider for device in found.devices()} == {"CUDAExecutionProvider"}
     assert tried() == ["cuda:1", "cuda:0"]
 
 
-def test_one_that_cannot_be_used_is_named_and_not_tried_again(finder):
+def test_an_unusable_device_is_named_and_not_tried_again(finder):
     found, tried = finder("cuda:0,cuda:3", "cuda:0", "cuda:1")
-    for ask in (found.devices, found.device):
+    for ask in (found.devices, found.devices):
         with pytest.raises(InferenceFailed) as failure:
             ask()
         said = "The device cuda:3 was asked for and is not usable: it is not there."
@@ -93,15 +106,84 @@ def test_one_that_cannot_be_used_is_named_and_not_tried_again(finder):
 
 
 @pytest.mark.parametrize(
-    ("requested", "there", "name"),
-    [("auto", ("cuda:0",), "cuda:0"), ("auto", (), "cpu"), ("cuda", ("cuda:0",), "cuda:0")],
+    ("requested", "there", "name", "is_tried"),
+    [
+        ("auto", ["cuda:0"], "cuda:0", True),
+        ("auto", [], "cpu", True),
+        ("cuda", ["cuda:0"], "cuda:0", True),
+        ("cpu", ["cuda:0"], "cpu", False),
+    ],
 )
-def test_one_word_means_one_device(finder, requested, there, name):
-    found, _ = finder(requested, *there)
+def test_one_word_means_one_device(finder, requested, there, name, is_tried):
+    found, tried = finder(requested, *there)
     assert [device.name for device in found.devices()] == [name]
+    assert bool(tried()) is is_tried
 
 
-def test_the_cpu_is_not_tried(finder):
-    found, tried = finder("cpu")
-    assert [device.name for device in found.devices()] == ["cpu"]
-    assert tried() == []
+def test_a_real_child_reports_whether_cuda_is_usable():
+    with RunnerPool(device="auto") as pool:
+        device = pool.device()
+    if device.name == "cpu":
+        assert device.provider == "CPUExecutionProvider"
+        assert device.reason.startswith("CUDA is not usable: ")
+    else:
+        assert (device.name, device.provider) == ("cuda:0", "CUDAExecutionProvider")
+
+
+DEVICES = tuple(Device(f"cuda:{n}", "CUDAExecutionProvider", "it works") for n in range(3))
+KEYS = st.integers(0, 7)
+SIZES = st.integers(0, 5)
+
+
+@given(st.lists(st.integers(1, 100), min_size=1, max_size=40), st.integers(1, 3))
+def test_no_device_is_ahead_by_more_than_its_largest_model(sizes, n_devices):
+    placement = Placement(lambda: DEVICES[:n_devices])
+    taken = dict.fromkeys(DEVICES[:n_devices], 0)
+    for key, size in enumerate(sizes):
+        taken[placement.place(key, size)] += size
+    assert max(taken.values()) - min(taken.values()) <= max(sizes)
+
+
+class PlacementAgainstSums(RuleBasedStateMachine):
+    """A model goes to the device with the least memory, then the fewest models, then the first."""
+
+    def __init__(self):
+        super().__init__()
+        self.placement = Placement(lambda: DEVICES)
+        self.loaded = {}
+
+    def load(self, device):
+        sizes = [size for where, size in self.loaded.values() if where == device]
+        return sum(sizes), len(sizes), DEVICES.index(device)
+
+    @rule(key=KEYS, size=SIZES)
+    def place(self, key, size):
+        expected = self.loaded[key][0] if key in self.loaded else min(DEVICES, key=self.load)
+        assert self.placement.place(key, size) == expected
+        self.loaded[key] = (expected, size)
+
+    @rule(key=KEYS, size=SIZES)
+    def resize(self, key, size):
+        self.placement.resize(key, size)
+        if key in self.loaded:
+            self.loaded[key] = (self.loaded[key][0], size)
+
+    @rule(key=KEYS)
+    def remove(self, key):
+        self.placement.remove(key)
+        self.loaded.pop(key, None)
+
+    @invariant()
+    def the_next_goes_where_there_is_least(self):
+        assert self.placement.place("next", 0) == min(DEVICES, key=self.load)
+        self.placement.remove("next")
+
+
+TestPlacementAgainstSums = PlacementAgainstSums.TestCase
+
+
+def test_many_threads_fill_all_devices_alike():
+    placement = Placement(lambda: DEVICES)
+    with ThreadPoolExecutor(8) as threads:
+        where = list(threads.map(lambda key: placement.place(key, 1), range(300)))
+    assert [where.count(device) for device in DEVICES] == [100, 100, 100]

@@ -2,14 +2,22 @@
 
 import dataclasses
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto
-from runner_models import N_FEATURES, from_integers, linear, rows, save, softmax_of_two, weights
+from runner_models import (
+    N_FEATURES,
+    PASSES_FOLDER,
+    digits_model,
+    linear,
+    rows,
+    save,
+    softmax_of_two,
+    weights,
+)
 
 from howsure.statistics.bins.lookup import LookupTable
 from howsure.statistics.records.order import tie_keys
@@ -19,12 +27,10 @@ from service.graph.description import TensorSpec
 from service.graph.export_spec import ExportEvent, ExportSpec
 from service.runner.child_requests import check_loaded_model
 from service.runner.messages.convert import FieldError, convert
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 from service.runner.messages.passes import PassPlan
 from service.runner.messages.preprocessing import PRESETS, Preprocessing
 
-FOLDER = Path(__file__).parents[1] / "data" / "passes"
-DIGITS = np.load(FOLDER / "digits_passes.npz")
+DIGITS = np.load(PASSES_FOLDER / "digits_passes.npz")
 X, LABELS = DIGITS["evaluation_inputs"], DIGITS["evaluation_labels"]
 TOP_K = (1, 5)
 DROPOUT = PassPlan("dropout_variance", passes=6, seed=0)
@@ -36,25 +42,12 @@ GREY = Preprocessing(colour="grey", scale=1 / 16, mean=(0.0,), std=(1.0,))
 PIXELS = (X * 16).astype(np.uint8).transpose(0, 2, 3, 1)
 
 
-def files_of(name: str, *members: str) -> OnnxModelFiles:
-    return OnnxModelFiles(
-        FOLDER / f"{name}.onnx", members=tuple(OnnxMember(FOLDER / f"{m}.onnx") for m in members)
-    )
-
-
 def inspected(pool: Any, files: Any, *plans: Any, **options: Any) -> Any:
     return pool.inspect(files, top_k=TOP_K, passes=plans, **options)
 
 
 def check_same(one: Any, other: Any) -> None:
-    for field in dataclasses.fields(one):
-        first, second = getattr(one, field.name), getattr(other, field.name)
-        if isinstance(first, dict):
-            assert first.keys() == second.keys()
-            for name in first:
-                np.testing.assert_array_equal(first[name], second[name])
-        elif isinstance(first, np.ndarray) and field.name != "tie_key":
-            np.testing.assert_array_equal(first, second)
+    np.testing.assert_equal(dataclasses.asdict(one), dataclasses.asdict(other))
 
 
 @pytest.mark.parametrize(
@@ -70,20 +63,21 @@ def check_same(one: Any, other: Any) -> None:
     ids=lambda found: found[0] if isinstance(found, list) else getattr(found, "measure", "plain"),
 )
 def test_pixels_are_answered_and_recorded_as_their_values(pool, names, plan):
-    files, plans, n = files_of(*names), () if plan is None else (plan,), 40
+    files, plans, n = digits_model(*names), () if plan is None else (plan,), 40
     found = inspected(pool, files, *plans, trial={"pixels": PIXELS[:n]}, preprocessing=GREY)
     resolved = json.loads(json.dumps(found.resolved))
     assert resolved["preprocessing"] == GREY.as_dict()
     values, pixels = {"inputs": X[:n]}, {"pixels": PIXELS[:n]}  # values are as they are, always
     check_same(pool.predict(files, resolved, pixels), pool.predict(files, resolved, values))
     records = pool.record(files, resolved, pixels, LABELS[:n], seed=3)
-    check_same(records, pool.record(files, resolved, values, LABELS[:n], seed=3))
-    # What was sent tells samples apart, not what was made of it.
+    of_values = pool.record(files, resolved, values, LABELS[:n], seed=3)
+    # Samples are told apart by what was sent, not by what was made of it.
     np.testing.assert_array_equal(records.tie_key, tie_keys(PIXELS[:n], 3))
+    check_same(records, dataclasses.replace(of_values, tie_key=records.tie_key))
 
 
-def test_the_model_that_preprocessing_goes_with_is_the_same_but_for_it(pool):
-    files = files_of("small_cnn")
+def test_preprocessing_changes_nothing_else_of_the_resolved_model(pool):
+    files = digits_model("small_cnn")
     of_values = inspected(pool, files, trial={"inputs": X[:40]})
     of_pixels = inspected(pool, files, trial={"pixels": PIXELS[:40]}, preprocessing=GREY)
     assert "preprocessing" not in of_values.resolved  # its key is what it always was
@@ -133,7 +127,6 @@ def test_integers_take_pixels_as_they_are(pool, tmp_path):
     [
         (softmax_of_two(weights()), PRESETS["imagenet"], "several: 'left', 'right'"),
         (linear(), PRESETS["imagenet"], r"it makes \[rows, 3, 224, 224\] of pictures"),
-        (from_integers(weights()), PRESETS["none"], r"\[rows, 3, any, any\]"),
     ],
 )
 def test_a_model_that_takes_no_pictures_is_refused(pool, tmp_path, model, given, told):
@@ -148,12 +141,10 @@ def test_a_model_that_takes_no_pictures_is_refused(pool, tmp_path, model, given,
     [
         ({"colour": "rgb", "mean": (0.0,) * 3, "std": (1.0,) * 3}, r"\[rows, 3, any, any\]"),
         ({"layout": "nhwc"}, r"\[rows, any, any, 1\]"),
-        ({"layout": "nhw"}, r"\[rows, any, any\]"),
-        ({"crop": (8, 9)}, r"\[rows, 1, 8, 9\]"),
         ({"resize": (7, 8)}, r"\[rows, 1, 7, 8\]"),
     ],
 )
-def test_what_never_suits_the_input_is_refused_at_once(changed, told):
+def test_preprocessing_that_never_fits_the_input_is_refused_at_once(changed, told):
     spec = TensorSpec("x", "float32", (None, 1, 8, 8))
     given = dataclasses.replace(GREY, **changed)
     with pytest.raises(InvalidConfig, match=told):
@@ -179,7 +170,7 @@ def test_fractions_for_integers_are_refused():
         ({"pixels": PIXELS, "inputs": X}, "", "leave out 'inputs'"),
     ],
 )
-def test_pixels_that_are_none_are_refused_by_name(arrays, location, told):
+def test_invalid_pixels_are_refused_by_name(arrays, location, told):
     spec = TensorSpec("inputs", "float32", (None, 1, 8, 8))
     with pytest.raises(InvalidInput, match=told) as caught:
         ModelInputs([spec], GREY).fitted(arrays, location="rows", start=70)
@@ -188,8 +179,8 @@ def test_pixels_that_are_none_are_refused_by_name(arrays, location, told):
     assert "[" not in found or int(found.split("[")[1].rstrip("]")) >= 70
 
 
-def test_pixels_that_are_none_are_told_of_sets_and_of_requests(pool):
-    files, bad = files_of("small_cnn"), {"pixels": PIXELS[:9, :7]}
+def test_invalid_pixels_of_sets_and_of_requests_are_named(pool):
+    files, bad = digits_model("small_cnn"), {"pixels": PIXELS[:9, :7]}
     with pytest.raises(InvalidDataset, match=r"calibration\.pixels: pictures of 8 x 7"):
         inspected(pool, files, trial=bad, preprocessing=GREY)
     resolved = inspected(pool, files, trial={"pixels": PIXELS[:9]}, preprocessing=GREY).resolved
@@ -199,7 +190,7 @@ def test_pixels_that_are_none_are_told_of_sets_and_of_requests(pool):
 
 def test_an_exported_file_is_compared_on_pixels(pool):
     """The file takes the model's own input; the rows that it is tried on are pixels."""
-    files = files_of("small_cnn")
+    files = digits_model("small_cnn")
     of_pixels = inspected(pool, files, trial={"pixels": PIXELS[:9]}, preprocessing=GREY).resolved
     of_values = inspected(pool, files, trial={"inputs": X[:9]}).resolved
     half = np.array([0.25, 0.75])
@@ -218,43 +209,39 @@ def test_an_exported_file_is_compared_on_pixels(pool):
     found = pool.export(files, of_pixels, spec, {"pixels": PIXELS[:n]})
     expected = pool.export(files, of_values, spec, {"inputs": X[:n]})
     assert found.content == expected.content
-    assert found.outputs.keys() == expected.outputs.keys()
-    for name, output in found.outputs.items():
-        assert len(output) == n
-        np.testing.assert_array_equal(output, expected.outputs[name])
+    assert {len(output) for output in found.outputs.values()} == {n}
+    np.testing.assert_equal(found.outputs, expected.outputs)
 
 
 @pytest.mark.parametrize(
     "changed",
     [
         {"resize": 0},
-        {"resize": True},
         {"resize": [1, 2, 3]},
         {"crop": 224},
-        {"crop": [224, -1]},
         {"interpolation": "lanczos5"},
         {"colour": "cmyk"},
         {"layout": "nhw"},
         {"scale": 0},
-        {"scale": "1"},
         {"mean": [0.0]},
         {"std": [1.0, 1.0, 0.0]},
         {"std": [1.0, 1.0, float("nan")]},
     ],
 )
-def test_what_is_stored_or_sent_is_read_strictly(changed):
+def test_invalid_preprocessing_is_refused(changed):
     with pytest.raises(FieldError):
         convert(PRESETS["clip"].as_dict() | changed, Preprocessing)
 
 
-@pytest.mark.parametrize("preset", PRESETS)
-def test_what_is_written_is_read(preset):
-    written = json.loads(json.dumps(PRESETS[preset].as_dict()))
-    assert convert(written, Preprocessing) == PRESETS[preset]
+@pytest.mark.parametrize("preset", PRESETS.values())
+def test_stored_preprocessing_is_read_back(preset):
+    assert convert(json.loads(json.dumps(preset.as_dict())), Preprocessing) == preset
 
 
 def test_a_child_with_preprocessing_of_its_own_is_not_believed(pool):
-    found = inspected(pool, files_of("small_cnn"), trial={"pixels": PIXELS[:9]}, preprocessing=GREY)
+    found = inspected(
+        pool, digits_model("small_cnn"), trial={"pixels": PIXELS[:9]}, preprocessing=GREY
+    )
     check_loaded_model(found, (), n_models=1, preprocessing=GREY)
     for other in (None, PRESETS["none"]):
         with pytest.raises(FieldError, match="preprocessing differs"):

@@ -1,3 +1,5 @@
+"""The pool of children for all threads: who gets which child, and how long anybody waits."""
+
 import json
 import os
 import signal
@@ -9,103 +11,109 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from forked_children import SERVER
 from runner_children import StartedChildren, wait_until
 from runner_models import (
     check_head,
+    endless_above,
     linear,
+    memory_hungry,
     rows,
     save,
+    slow_to_load,
     weights,
     with_external_weights,
 )
 
-from service.errors import Overloaded
+from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput, Overloaded
+from service.runner.loaded_models import Deadline, LoadedModels
 from service.runner.messages.onnx_models import OnnxModelFiles
+from service.runner.messages.passes import PassPlan
 from service.runner.pool import RunnerPool
 
 TOP_K = (1, 5)
+X = rows(20)
+# A guard against hanging.
+PATIENCE = 60.0
+OVERCOMMIT = Path("/proc/sys/vm/overcommit_memory")
 
 
-def models(tmp_path, seeds):
+@pytest.fixture
+def started():
+    return StartedChildren()
+
+
+@pytest.fixture
+def own_pool(started, request):
+    """A pool of the test's own, with the options of `pytest.mark.parametrize`."""
+    options = getattr(request, "param", {})
+    with RunnerPool(device="cpu", threads=1, start_child=started.start_child, **options) as pool:
+        yield pool
+
+
+def load(pool, files, **options):
+    return files, pool.inspect(files, top_k=TOP_K, trial={"x": X}, **options).resolved
+
+
+def linear_models(pool, folder, n_models):
+    """Return models with other weights and numbers of classes."""
     return [
-        save(tmp_path, linear(weights(10 + seed, seed=seed)), name=f"{seed}.onnx") for seed in seeds
+        load(pool, save(folder, linear(weights(10 + seed, seed=seed)), name=f"{seed}.onnx"))
+        for seed in range(n_models)
     ]
 
 
-def test_many_threads_on_two_models_get_their_own_answers(tmp_path):
-    with RunnerPool(
-        device="cpu", threads=1, max_processes=2, start_child=SERVER.start_child
-    ) as pool:
-        files = models(tmp_path, (0, 1))
-        resolved = [
-            pool.inspect(file, top_k=TOP_K, trial={"x": rows(20)}).resolved for file in files
-        ]
-
-        def ask(thread):
-            for number in range(25):
-                which = (thread + number) % 2
-                x = rows(1 + number, seed=100 * thread + number)
-                outputs = pool.predict(files[which], resolved[which], {"x": x})
-                logits = x.astype(float) @ weights(10 + which, seed=which)
-                check_head(outputs, logits, TOP_K)
-            return thread
-
-        with ThreadPoolExecutor(8) as executor:
-            assert list(executor.map(ask, range(8))) == list(range(8))
+def check_answers(pool, model, *, matrix=None, x=X):
+    matrix = weights() if matrix is None else matrix
+    check_head(pool.predict(*model, {"x": x}), x.astype(float) @ matrix, TOP_K)
 
 
-def test_the_model_longest_unused_gives_way_and_comes_back(tmp_path):
-    started = StartedChildren()
-    with RunnerPool(
-        device="cpu", threads=1, max_processes=2, start_child=started.start_child
-    ) as pool:
-        files = models(tmp_path, range(4))
-        resolved = [
-            pool.inspect(file, top_k=TOP_K, trial={"x": rows(20)}).resolved for file in files
-        ]
-        for which in (0, 3, 1, 0, 2):
-            x = rows(30, seed=which)
-            outputs = pool.predict(files[which], resolved[which], {"x": x})
-            check_head(outputs, x.astype(float) @ weights(10 + which, seed=which), TOP_K)
-        assert len(started.pids()) <= 2 + 1
+@pytest.mark.parametrize("own_pool", [{"max_processes": 2}], indirect=True)
+def test_many_threads_on_two_models_get_their_own_answers(own_pool, tmp_path):
+    models = linear_models(own_pool, tmp_path, 2)
+
+    def ask(thread):
+        for number in range(25):
+            which = (thread + number) % 2
+            x = rows(1 + number, seed=100 * thread + number)
+            check_answers(own_pool, models[which], matrix=weights(10 + which, seed=which), x=x)
+        return thread
+
+    with ThreadPoolExecutor(8) as threads:
+        assert list(threads.map(ask, range(8))) == list(range(8))
 
 
-def test_a_model_stays_loaded_between_requests(tmp_path):
-    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
-        files = save(tmp_path, linear())
-        resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(20)}).resolved
-        pool.predict(files, resolved, {"x": rows(1)})
-        files.path.unlink()  # nobody reads it again
-        pool.predict(files, resolved, {"x": rows(1)})
-        pool.record(files, resolved, {"x": rows(1)}, np.zeros(1, dtype=int), seed=0)
+@pytest.mark.parametrize("own_pool", [{"max_processes": 2}], indirect=True)
+def test_the_least_recently_used_model_gives_way_and_comes_back(own_pool, started, tmp_path):
+    models = linear_models(own_pool, tmp_path, 4)
+    for which in (0, 3, 1, 0, 2):
+        check_answers(own_pool, models[which], matrix=weights(10 + which, seed=which))
+    assert len(started.pids()) <= 2 + 1
 
 
-def test_a_stored_choice_serves_in_another_pool(tmp_path):
-    files = save(tmp_path, linear())
-    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
-        resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(20)}).resolved
-    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
-        outputs = pool.predict(files, json.loads(json.dumps(resolved)), {"x": rows(20)})
-        check_head(outputs, rows(20).astype(float) @ weights(), TOP_K)
+def test_a_model_stays_loaded_between_requests(own_pool, tmp_path):
+    model = load(own_pool, save(tmp_path, linear()))
+    model[0].path.unlink()  # nobody reads it again
+    check_answers(own_pool, model)
+    own_pool.record(*model, {"x": X}, np.zeros(len(X), dtype=int), seed=0)
 
 
-def test_the_same_file_with_other_companions_is_another_model(tmp_path):
-    folders = [tmp_path / "a", tmp_path / "b"]
-    found = []
-    with RunnerPool(device="cpu", threads=1, start_child=SERVER.start_child) as pool:
-        for seed, folder in enumerate(folders):
-            folder.mkdir()
-            given = with_external_weights(folder, weights(100, seed=seed))
-            files = OnnxModelFiles(given.path, given.companions, sha256="the same")
-            resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(20)}).resolved
-            found.append((files, resolved))
-        for seed, model in enumerate(found):
-            outputs = pool.predict(*model, {"x": rows(20)})
-            check_head(outputs, rows(20).astype(float) @ weights(100, seed=seed), TOP_K)
+def test_a_stored_description_serves_in_another_pool(own_pool, pool, tmp_path):
+    files, resolved = load(own_pool, save(tmp_path, linear()))
+    check_answers(pool, (files, json.loads(json.dumps(resolved))))
 
 
-def test_digests_not_paths_tell_models_apart():
+def test_the_same_file_with_other_companions_is_another_model(own_pool, tmp_path):
+    models = []
+    for seed in range(2):
+        (tmp_path / str(seed)).mkdir()
+        given = with_external_weights(tmp_path / str(seed), weights(100, seed=seed))
+        files = OnnxModelFiles(given.path, given.companions, sha256="the same")
+        models.append(load(own_pool, files))
+    for seed, model in enumerate(models):
+        check_answers(own_pool, model, matrix=weights(100, seed=seed))
+
+
+def test_models_are_told_apart_by_digests_and_not_by_paths():
     a, b = Path("a"), Path("b")
     one = OnnxModelFiles(a, sha256="1").key({})
     assert OnnxModelFiles(b, sha256="1").key({}) == one
@@ -120,29 +128,22 @@ def test_digests_not_paths_tell_models_apart():
     assert weighted[0] == weighted[1] != weighted[2]
 
 
-def test_waiting_for_a_busy_child_has_an_end(tmp_path):
-    with RunnerPool(
-        device="cpu",
-        threads=1,
-        max_processes=1,
-        queue_timeout_s=0.3,
-        start_child=SERVER.start_child,
-    ) as pool:
-        files = save(tmp_path, linear())
-        other = save(tmp_path, linear(), name="other.onnx")
-        resolved = pool.inspect(files, top_k=TOP_K, trial={"x": rows(5)}).resolved
-        (process,) = [slot.process for slot in pool._loaded._slots.values()]
-        os.kill(process.pid, signal.SIGSTOP)
-        busy = threading.Thread(target=pool.predict, args=(files, resolved, {"x": rows(5)}))
-        busy.start()
-        assert wait_until(process._lock.locked)
-        with pytest.raises(Overloaded, match="model is busy"):
-            pool.predict(files, resolved, {"x": rows(5)})
-        with pytest.raises(Overloaded, match="Every process"):
-            pool.inspect(other, top_k=TOP_K, trial={"x": rows(5)})
-        os.kill(process.pid, signal.SIGCONT)
-        busy.join()
-        assert pool.inspect(other, top_k=TOP_K, trial={"x": rows(5)}).n_classes == 10
+@pytest.mark.parametrize("own_pool", [{"max_processes": 1, "queue_timeout_s": 0.3}], indirect=True)
+def test_waiting_for_a_busy_child_has_an_end(own_pool, tmp_path):
+    model = load(own_pool, save(tmp_path, linear()))
+    other = save(tmp_path, linear(), name="other.onnx")
+    (process,) = [slot.process for slot in own_pool._loaded._slots.values()]
+    os.kill(process.pid, signal.SIGSTOP)
+    busy = threading.Thread(target=own_pool.predict, args=(*model, {"x": X}))
+    busy.start()
+    assert wait_until(process._lock.locked)
+    with pytest.raises(Overloaded, match="model is busy"):
+        own_pool.predict(*model, {"x": X})
+    with pytest.raises(Overloaded, match="Every process"):
+        load(own_pool, other)
+    os.kill(process.pid, signal.SIGCONT)
+    busy.join()
+    load(own_pool, other)
 
 
 WITHOUT_ONNX = """
@@ -152,7 +153,7 @@ import numpy as np
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.pool import RunnerPool
 
-with RunnerPool(device=sys.argv[2], threads=1) as pool:
+with RunnerPool(device="auto", threads=1) as pool:
     files = OnnxModelFiles(Path(sys.argv[1]))
     x = np.ones((4, 6), dtype=np.float32)
     resolved = pool.inspect(files, top_k=[1, 5], trial={"x": x}).resolved
@@ -164,7 +165,109 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in unwanted) or 
 
 
 def test_the_parent_imports_no_onnx(tmp_path):
-    command = [sys.executable, "-c", WITHOUT_ONNX, str(save(tmp_path, linear()).path), "auto"]
+    command = [sys.executable, "-c", WITHOUT_ONNX, str(save(tmp_path, linear()).path)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert done.stdout == "none\n"
-    assert done.stderr == ""
+    assert (done.stdout, done.stderr) == ("none\n", "")
+
+
+class TestPlaces:
+    """Places for models, here without processes."""
+
+    @pytest.fixture
+    def places(self):
+        return LoadedModels(None, size=1)
+
+    def test_all_callers_that_wait_for_a_model_share_its_place(self, places):
+        together = threading.Barrier(5)
+
+        def second(waits):
+            with places.hold("second", Deadline(PATIENCE, waits.set)):
+                together.wait(PATIENCE)  # broken unless all hold the place at the same time
+
+        waiting = [threading.Event() for _ in range(5)]
+        with ThreadPoolExecutor(5) as threads:
+            with places.hold("first", Deadline(PATIENCE)):
+                futures = [threads.submit(second, waits) for waits in waiting]
+                assert all(waits.wait(PATIENCE) for waits in waiting)
+            for future in futures:
+                future.result(PATIENCE)
+
+    def test_a_caller_that_waits_enters_when_a_held_place_is_given_its_model(self, places):
+        waits = threading.Event()
+
+        def second():
+            with places.hold("known", Deadline(PATIENCE, waits.set)):
+                pass
+
+        with ThreadPoolExecutor(1) as threads, places.hold(object(), Deadline(PATIENCE)) as place:
+            waiting = threads.submit(second)
+            assert waits.wait(PATIENCE)
+            assert places._rename(place, "known")
+            waiting.result(PATIENCE)
+
+    def test_waiting_ends_at_the_deadline(self, places):
+        now = iter([0.0, 1.0, 1.0, 2.0, 2.0])
+        with places.hold("first", Deadline(PATIENCE)):
+            deadline = Deadline(2.0, clock=lambda: next(now))
+            with pytest.raises(Overloaded), places.hold("second", deadline):
+                pass
+        with places.hold("second", Deadline(PATIENCE)):
+            pass
+
+    def test_a_caller_that_waits_is_asked_whether_to_go_on(self, places):
+        asked = []
+
+        def stop_at_the_third_time():
+            asked.append(1)
+            if len(asked) == 3:
+                raise InterruptedError
+
+        endless = Deadline(float("inf"), stop_at_the_third_time)
+        with (
+            places.hold("first", Deadline(PATIENCE)),
+            pytest.raises(InterruptedError),
+            places.hold("second", endless),
+        ):
+            pass
+        with places.hold("second", Deadline(PATIENCE)):
+            pass
+
+
+@pytest.mark.parametrize("own_pool", [{"load_timeout_s": 2, "run_timeout_s": 1}], indirect=True)
+class TestDeadlines:
+    @pytest.mark.parametrize("model", [endless_above(-100.0), slow_to_load()])
+    def test_an_endless_trial_or_load_is_ended(self, own_pool, tmp_path, model):
+        with pytest.raises(DeadlineExceeded, match="2 s"):
+            load(own_pool, save(tmp_path, model))
+        check_answers(own_pool, load(own_pool, save(tmp_path, linear(), name="good.onnx")))
+
+    def test_an_endless_run_is_ended_and_its_child_goes_on(self, own_pool, started, tmp_path):
+        model = load(own_pool, save(tmp_path, endless_above(1000.0)))
+        own_pool.prepare()
+        assert wait_until(lambda: len(started.pids()) == 2)  # its own, and a spare one
+        before = started.pids()
+        with pytest.raises(DeadlineExceeded, match="1 s"):
+            own_pool.predict(*model, {"x": 2000 + X})
+        with pytest.raises(DeadlineExceeded, match="1 s"):
+            own_pool.record(*model, {"x": 2000 + X}, np.zeros(20, dtype=int), seed=0)
+        check_answers(own_pool, model)
+        assert started.pids() == before
+
+    def test_one_endless_run_of_many_has_the_time_of_one(self, own_pool, tmp_path):
+        plan = PassPlan("gradient_norm", passes=1000, seed=0, step=1e-3)
+        model = load(own_pool, save(tmp_path, endless_above(1000.0)), passes=(plan,))
+        with pytest.raises(DeadlineExceeded, match="1 s"):
+            own_pool.predict(*model, {"x": 2000 + X})
+
+
+@pytest.mark.skipif(
+    not OVERCOMMIT.exists() or OVERCOMMIT.read_text().strip() == "1",
+    reason="this machine promises memory that it does not have",
+)
+def test_a_model_that_wants_all_memory_is_refused(own_pool, tmp_path):
+    with pytest.raises(InvalidDataset, match="memory"):
+        load(own_pool, save(tmp_path, memory_hungry()))
+    model = load(own_pool, save(tmp_path, linear(), name="good.onnx"))
+    with pytest.raises(InvalidInput):
+        own_pool.predict(*model, {"x": X[:, :2]})
+    check_answers(own_pool, model)

@@ -1,29 +1,34 @@
+"""Child processes: how they start, what they hold, how they answer and end, and the spare one."""
+
 import os
+import resource
 import signal
-import socket
 import subprocess
 import sys
-from contextlib import contextmanager
+import threading
+import time
+from contextlib import closing, contextmanager
 from pathlib import Path
 
-import lying_child
 import numpy as np
 import pytest
+from forked_children import SERVER
 from own_process import run_apart
 from runner_children import children, is_gone, wait_until
+from runner_models import linear, rows, save
+from scripted_child import start_scripted
 
-import service
-from service.errors import DeadlineExceeded, OnnxModelCrashed
+from service.errors import DeadlineExceeded, OnnxModelCrashed, Overloaded
 from service.runner.child_requests import ChildRequest, ask
-from service.runner.messages.channel import Channel
 from service.runner.messages.convert import FieldError
 from service.runner.messages.frames import FrameError, Kind, Status
-from service.runner.process import RunnerProcess, RunnerStartFailed
+from service.runner.pool import RunnerPool
+from service.runner.process import CpuTimeLimit, RunnerProcess, RunnerStartFailed
+from service.runner.spawner import FIRST_BACK_OFF_SECONDS, LongLivedThread, Spawner
 
 
 @contextmanager
-def real_child():
-    process = RunnerProcess.start()
+def ready(process):
     try:
         process.wait_ready(60)
         yield process
@@ -31,61 +36,71 @@ def real_child():
         process.close()
 
 
-@contextmanager
-def lying(how):
-    ours, theirs = socket.socketpair()
-    with theirs:
-        command = [sys.executable, "-P", lying_child.__file__, str(theirs.fileno()), how]
-        root = Path(service.__file__).parent.parent
-        popen = subprocess.Popen(
-            command,
-            pass_fds=[theirs.fileno()],
-            env={"PYTHONPATH": str(root)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,
-        )
-    process = RunnerProcess(popen, Channel(ours))
-    try:
-        yield process
-    finally:
-        process.close()
-        assert popen.returncode is not None
+def real_child():
+    return ready(RunnerProcess.start())
 
 
-def unloaded(process, **options):
-    """Ask a child that has no model: it answers with a failure, and lives."""
-    return process.call(
-        Kind.PREDICT,
-        {"location": "inputs", "start": 0, "each_run": 9.0},
-        {"x": np.zeros((1, 1))},
-        **options,
-    )
+def predict(process, **options):
+    """Send a request to a child without a model, which answers that it failed."""
+    fields = {"location": "inputs", "start": 0, "each_run": 9.0}
+    return process.call(Kind.PREDICT, fields, {"x": np.zeros((1, 1))}, **options)
 
 
-def test_a_child_says_what_it_runs():
+def test_a_child_reports_its_versions_and_answers_one_request_after_the_other():
     with real_child() as process:
         assert process.wait_ready(1)["versions"].keys() == {"numpy", "onnx", "onnxruntime"}
-
-
-def test_a_child_answers_one_question_after_the_other():
-    with real_child() as process:
         for _ in range(3):
-            assert unloaded(process, timeout=10).status is Status.FAILED
+            assert predict(process, timeout=10).status is Status.FAILED
+
+
+def what_it_has(start_child):
+    """Start a child and return what the kernel says of it."""
+    with closing(start_child()) as child:
+        child.wait_ready(60)
+        folder = Path(f"/proc/{child.pid}")
+        session = (folder / "stat").read_text().rpartition(")")[2].split()[1:4]
+        opened = [path.readlink().name.split(":")[0] for path in (folder / "fd").iterdir()]
+        return {
+            "parent, group and session": [
+                "own" if number == str(child.pid) else number for number in session
+            ],
+            "open files": sorted(opened),
+            "standard input": (folder / "fd" / "0").readlink(),
+            "its folder is gone": (folder / "cwd").readlink().name.endswith("(deleted)"),
+            "ended first without memory": (folder / "oom_score_adj").read_text(),
+            "threads": len(list((folder / "task").iterdir())),
+            "a child of this process": child.pid in children(),
+            "settings": b"HOWSURE" in (folder / "environ").read_bytes(),
+        }
 
 
 def test_a_child_s_surroundings_are_empty(monkeypatch):
     monkeypatch.setenv("HOWSURE_SECRET", "hush")
-    with real_child() as process:
-        folder = Path(f"/proc/{process.pid}")
-        environment = (folder / "environ").read_bytes()
-        assert b"hush" not in environment
-        assert b"HOWSURE" not in environment
-        assert str((folder / "cwd").readlink()).endswith("(deleted)")
-        # Its socket, its standard streams, and what Python or ONNX Runtime opens for itself.
-        held = [str(file.readlink()) for file in (folder / "fd").iterdir()]
-        assert sum(link.startswith("socket:") for link in held) == 1
-        assert (folder / "fd" / "0").readlink() == Path("/dev/null")
+    found = what_it_has(RunnerProcess.start)
+    assert not found["settings"]
+    assert found["its folder is gone"]
+    assert found["standard input"] == Path("/dev/null")
+    assert found["open files"].count("socket") == 1
+
+
+def test_a_forked_child_of_the_tests_has_the_same_surroundings():
+    assert what_it_has(SERVER.start_child) == what_it_has(RunnerProcess.start)
+
+
+@pytest.mark.parametrize("start_child", [SERVER.start_child, RunnerProcess.start])
+def test_a_child_is_locked_in_and_limited_before_it_reads_a_model(tmp_path, start_child):
+    started = []
+
+    def remembered():
+        started.append(start_child())
+        return started[-1]
+
+    with RunnerPool(device="cpu", threads=1, start_child=remembered) as pool:
+        pool.inspect(save(tmp_path, linear()), top_k=(1,), trial={"x": rows(20)})
+        status = Path(f"/proc/{started[0].pid}/status").read_text().split("\n")
+        assert limit(started[0].pid) != resource.RLIM_INFINITY
+    assert {"NoNewPrivs:\t1", "Seccomp:\t2"} <= set(status)
+    assert wait_until(lambda: all(is_gone(child.pid) for child in started))
 
 
 NOTHING_LEFT = """
@@ -99,6 +114,8 @@ for _ in range(2):  # the first use also opens what stays
     assert children() == [process.pid]
     assert not folders()
     process.close()
+    process.close()
+    process.kill()
 assert (children(), descriptors()) == ([], before)
 """
 
@@ -107,109 +124,74 @@ def test_nothing_is_left_of_a_closed_child(tmp_path):
     run_apart(NOTHING_LEFT, folder=tmp_path)
 
 
-def test_closing_twice_and_killing_after_it_do_no_harm():
-    process = RunnerProcess.start()
-    process.close()
-    process.close()
-    process.kill()
-
-
-def test_a_killed_child_is_reaped_and_named():
-    with real_child() as process:
-        os.kill(process.pid, signal.SIGKILL)
-        assert wait_until(lambda: process.pid not in children())
-        assert wait_until(lambda: not process.is_alive())
-        with pytest.raises(OnnxModelCrashed, match="SIGKILL"):
-            unloaded(process, timeout=5)
-
-
-@pytest.mark.parametrize("number", [signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE])
-def test_the_signal_that_ended_a_child_is_in_the_message(number):
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGFPE])
+def test_the_signal_that_ended_a_child_is_named(number):
     with real_child() as process:
         os.kill(process.pid, number)
+        assert wait_until(lambda: not process.is_alive())
         with pytest.raises(OnnxModelCrashed, match=number.name):
-            unloaded(process, timeout=5)
+            predict(process, timeout=5)
 
 
-def test_a_stopped_child_is_killed_after_its_time():
-    with real_child() as process:
-        os.kill(process.pid, signal.SIGSTOP)
-        with pytest.raises(DeadlineExceeded):
-            unloaded(process, timeout=0.2)
-        assert wait_until(lambda: is_gone(process.pid))
-
-
-def test_a_request_too_large_harms_nobody():
+def test_a_request_that_is_too_large_is_not_sent():
     with real_child() as process:
         with pytest.raises(FrameError):
             process.call(Kind.PREDICT, {}, {"x": np.broadcast_to(0.0, 2**30)}, timeout=5)
-        assert unloaded(process, timeout=10).status is Status.FAILED
+        assert predict(process, timeout=10).status is Status.FAILED
 
 
 @pytest.mark.parametrize(
-    "how",
-    [
-        "another sequence",
-        "another kind",
-        "garbage",
-        "enormous",
-        "verbose",
-        "a failure with arrays",
-    ],
+    "lie",
+    ["another sequence", "another kind", "nonsense", "enormous arrays", "long fields"],
 )
-def test_a_child_that_answers_nonsense_is_killed(how):
-    with lying(how) as process:
-        process.wait_ready(30)
+def test_a_child_that_answers_nonsense_is_killed(lie):
+    with ready(start_scripted(lie)) as process:
         with pytest.raises(OnnxModelCrashed, match="invalid response"):
-            unloaded(process, timeout=10, max_tensor_bytes=1000)
-        assert wait_until(lambda: is_gone(process.pid))
+            predict(process, timeout=10, max_tensor_bytes=1000)
         assert not process.is_alive()
 
 
-@pytest.mark.parametrize("how", ["an unknown failure", "no text"])
-def test_a_child_that_reports_an_impossible_failure_is_killed(how):
+@pytest.mark.parametrize("lie", ["an unknown failure", "a failure without text"])
+def test_a_child_that_reports_an_impossible_failure_is_killed(lie):
     request = ChildRequest(Kind.PREDICT, {}, lambda answer: answer, 10.0, {})
-    with lying(how) as process:
-        process.wait_ready(30)
+    with ready(start_scripted(lie)) as process:
         with pytest.raises(OnnxModelCrashed, match="invalid response"):
             ask(process, request)
         assert not process.is_alive()
 
 
-@pytest.mark.parametrize("how", ["silence", "half a frame"])
-def test_a_child_that_does_not_finish_its_answer_is_killed(how):
-    with lying(how) as process:
-        process.wait_ready(30)
+@pytest.mark.parametrize("script", ["never answer", "half an answer"])
+def test_a_child_that_does_not_finish_its_answer_is_killed(script):
+    with ready(start_scripted(script)) as process:
         with pytest.raises(DeadlineExceeded, match=r"0\.3 s"):
-            unloaded(process, timeout=0.3)
+            predict(process, timeout=0.3)
         assert wait_until(lambda: is_gone(process.pid))
 
 
 def test_a_child_that_closes_its_socket_is_killed():
-    with lying("closes its socket") as process:
-        process.wait_ready(30)
+    with ready(start_scripted("close the socket when asked")) as process:
         with pytest.raises(OnnxModelCrashed):
-            unloaded(process, timeout=10)
+            predict(process, timeout=10)
         assert wait_until(lambda: is_gone(process.pid))
 
 
 @pytest.mark.parametrize(
-    ("how", "timeout", "reason"),
+    ("script", "timeout", "reason"),
     [
         ("never ready", 0.5, "not ready"),
         ("ready with nonsense", 30, "message is invalid"),
-        ("first another word", 30, "not READY"),
-        ("dies at start", 30, "exit status 3"),
+        ("another word first", 30, "not READY"),
+        ("die at start", 30, "exit status 3"),
     ],
 )
-def test_a_child_that_does_not_come_up_is_given_up(how, timeout, reason):
-    with lying(how) as process:
+def test_a_child_that_does_not_start_is_given_up(script, timeout, reason):
+    with closing(start_scripted(script)) as process:
         with pytest.raises(RunnerStartFailed, match=reason):
             process.wait_ready(timeout)
         assert not process.is_alive()
 
 
-def test_an_answer_the_reader_refuses_costs_the_child_its_life():
+def test_a_child_whose_answer_is_refused_by_its_reader_is_killed():
     def refuse(_):
         raise FieldError("not this")
 
@@ -218,3 +200,170 @@ def test_an_answer_the_reader_refuses_costs_the_child_its_life():
         with pytest.raises(OnnxModelCrashed, match="invalid response"):
             ask(process, request)
         assert not process.is_alive()
+
+
+def limit(pid):
+    return resource.prlimit(pid, resource.RLIMIT_CPU)[0]
+
+
+class TestProcessorTime:
+    @pytest.fixture
+    def spinning(self):
+        with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as process:
+            yield process
+            process.kill()
+
+    def test_the_kernel_ends_a_process_whose_time_is_not_extended(self, spinning):
+        CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(0.1)
+        assert spinning.wait(60) == -signal.SIGXCPU
+
+    def test_the_limit_is_added_to_the_used_time(self, spinning):
+        clock = (~spinning.pid << 3) | 2
+        assert wait_until(lambda: time.clock_gettime(clock) >= 1.2)
+        CpuTimeLimit(spinning.pid, renewed_seconds=0).extend(3600)
+        assert limit(spinning.pid) >= 1.2 + 3600
+
+    def test_requests_in_a_row_set_the_limit_once(self, spinning):
+        time_of_child = CpuTimeLimit(spinning.pid, renewed_seconds=1000)
+        time_of_child.extend(10)
+        first = limit(spinning.pid)
+        assert first != resource.RLIM_INFINITY
+        resource.prlimit(spinning.pid, resource.RLIMIT_CPU, (first + 5, resource.RLIM_INFINITY))
+        time_of_child.extend(10)
+        assert limit(spinning.pid) == first + 5
+        time_of_child.extend(2000)
+        assert limit(spinning.pid) > first + 5
+
+    def test_a_process_that_has_ended_is_left_alone(self, spinning):
+        spinning.kill()
+        spinning.wait()
+        CpuTimeLimit(spinning.pid).extend(10)
+
+
+class Starts:
+    """Starts children after a number of failures."""
+
+    def __init__(self, failures=0):
+        self.failures = failures
+        self.attempts = 0
+        self.children = []
+
+    def __call__(self):
+        self.attempts += 1
+        if self.attempts <= self.failures:
+            raise RunnerStartFailed("no process")
+        self.children.append(RunnerProcess.start())
+        return self.children[-1]
+
+
+@pytest.fixture
+def starts():
+    return Starts()
+
+
+@pytest.fixture
+def spawner(starts):
+    made = Spawner(starts)
+    yield made
+    made.close()
+    for child in starts.children:
+        child.close()
+
+
+def test_the_next_child_is_started_in_reserve(spawner, starts):
+    first = spawner.take()
+    assert wait_until(lambda: spawner._spare is not None)
+    assert spawner.take() is starts.children[1] is not first
+
+
+@pytest.mark.parametrize("was_ready", [False, True])
+def test_a_spare_child_that_died_is_replaced(spawner, was_ready):
+    spawner.prepare()
+    assert wait_until(lambda: spawner._spare is not None)
+    if was_ready:
+        spawner._spare.wait_ready(30)
+    lost = spawner._spare
+    os.kill(lost.pid, signal.SIGKILL)
+    # Its first thread is gone before the others are, and its socket with the last of them.
+    assert wait_until(lambda: not lost._channel.is_open())
+    assert spawner.take() is not lost
+
+
+def test_children_die_with_the_spawner(spawner, starts):
+    spawner.take()
+    spawner.close()
+    assert wait_until(lambda: all(is_gone(child.pid) for child in starts.children))
+    with pytest.raises(Overloaded, match="shutting down"):
+        spawner.take()
+
+
+def test_one_failure_is_tried_again_at_once(spawner, starts):
+    starts.failures = 1
+    spawner.take()
+
+
+def test_after_two_failures_nothing_is_tried_for_a_while():
+    starts, now = Starts(4), 0.0
+    spawner = Spawner(starts, clock=lambda: now)
+    for failures, wait in [(2, FIRST_BACK_OFF_SECONDS), (4, 2 * FIRST_BACK_OFF_SECONDS)]:
+        for passed in (0.0, 0.5, 0.499):  # shares of the wait
+            now += passed * wait
+            with pytest.raises(Overloaded, match="does not start"):
+                spawner.take()
+            assert starts.attempts == failures
+        now += 0.001 * wait
+    spawner.take().close()  # the fifth succeeds
+    spawner.close()
+
+
+def test_a_child_that_is_not_ready_in_time_counts_as_a_failure(starts):
+    spawner = Spawner(starts, start_timeout=0.001)
+    with pytest.raises(Overloaded, match="does not start"):
+        spawner.take()
+    spawner.close()
+    assert all(is_gone(child.pid) for child in starts.children)
+
+
+AFTER_MAIN = """
+import threading
+from service.runner.spawner import LongLivedThread
+
+thread = LongLivedThread("t")
+thread.submit(int).result()
+
+def later():
+    threading.main_thread().join()
+    print(thread.submit(lambda: "alive").result(), flush=True)
+
+threading.Thread(target=later).start()
+"""
+
+
+class TestThread:
+    @pytest.fixture
+    def thread(self):
+        made = LongLivedThread("t")
+        yield made
+        made.close()
+
+    def test_all_calls_run_on_one_other_thread(self, thread):
+        found = {thread.submit(threading.get_ident).result() for _ in range(5)}
+        assert len(found) == 1
+        assert threading.get_ident() not in found
+
+    def test_an_error_is_raised_to_its_caller_alone(self, thread):
+        with pytest.raises(ZeroDivisionError):
+            thread.submit(lambda: 1 / 0).result()
+        assert thread.submit(lambda: 2).result() == 2
+
+    @pytest.mark.parametrize("is_used", [True, False])
+    def test_calls_after_closing_are_cancelled(self, thread, is_used):
+        if is_used:
+            thread.submit(lambda: 1).result()
+        thread.close()
+        assert thread.submit(lambda: 1).cancelled()
+
+    def test_the_thread_outlives_the_main_thread(self):
+        command = [sys.executable, "-c", AFTER_MAIN]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+        assert done.stdout == "alive\n"

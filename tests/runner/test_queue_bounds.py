@@ -1,38 +1,54 @@
-"""How much may wait: rows until they run, bytes until they are answered."""
+"""How much may wait: rows until they run, bytes until they are answered, shared by callers."""
 
 import asyncio
 
 import pytest
-from batch_requests import Futures
 from hypothesis import given
 from hypothesis import strategies as st
+from served_requests import Futures
 
-from service.errors import TooManyRequests
+from service.errors import QueueShareTaken, TooManyRequests
+from service.http.connection_limits import BodyBudget
+from service.runner.predict_requests import QueueShare
 from service.runner.queue_bounds import QueueBounds
 
 
-def requests(sizes):
-    """Return requests of so many rows and bytes."""
+def requests(*sizes, share=None):
+    """Return requests with so many rows and bytes."""
 
     async def made():
-        return [Futures().request(bytes(size), n_rows=n_rows) for n_rows, size in sizes]
+        found = [Futures().request(bytes(size), n_rows=n_rows) for n_rows, size in sizes]
+        for request in found:
+            request.share = share
+        return found
 
     return asyncio.run(made())
 
 
+def fill(bounds, share, *, n_rows=1, size=0):
+    """Put requests in the queue until one is refused; return those that are there."""
+    there = []
+    while True:
+        (request,) = requests((n_rows, size), share=share)
+        try:
+            bounds.enter(request)
+        except TooManyRequests:
+            return there
+        there.append(request)
+
+
 @given(sizes=st.lists(st.tuples(st.integers(1, 9), st.integers(0, 9)), max_size=20))
-def test_no_more_waits_than_may_unless_it_is_one_request(sizes):
+def test_the_limits_hold_except_for_a_single_request(sizes):
     bounds = QueueBounds(max_rows=12, max_bytes=20)
     there = []
-    for request in requests(sizes):
+    for request in requests(*sizes):
         try:
             bounds.enter(request)
         except TooManyRequests as error:
             assert 1 <= error.retry_after <= 60  # noqa: PT017 - to be refused is one of two ways
-            rows = sum(other.n_rows for other in (*there, request))
-            size = sum(len(other.body) for other in (*there, request))
             assert there
-            assert rows > 12 or size > 20
+            rows = sum(other.n_rows for other in (*there, request))
+            assert rows > 12 or sum(len(other.body) for other in (*there, request)) > 20
             # One that leaves makes room.
             gone = there.pop()
             bounds.leave([gone], 0.0)
@@ -44,14 +60,14 @@ def test_no_more_waits_than_may_unless_it_is_one_request(sizes):
     for request in there:
         bounds.leave([request], 0.0)
         bounds.end(request)
-    (large,) = requests([(1000, 1000)])
+    (large,) = requests((1000, 1000))
     bounds.enter(large)
 
 
-def test_what_runs_is_held_but_does_not_wait():
+def test_a_running_request_counts_with_its_bytes_but_not_with_its_rows():
     waited = []
     bounds = QueueBounds(max_rows=5, max_bytes=100, waited=waited.extend)
-    first, second, third, fourth = requests([(5, 60), (5, 30), (1, 1), (1, 60)])
+    first, second, third, fourth = requests((5, 60), (5, 30), (1, 1), (1, 60))
     first.arrived = 1.0
     bounds.enter(first)
     with pytest.raises(TooManyRequests, match="5 rows"):
@@ -67,9 +83,9 @@ def test_what_runs_is_held_but_does_not_wait():
     bounds.enter(fourth)
 
 
-def test_when_to_come_again_follows_from_how_fast_rows_are_answered():
+def test_retry_after_follows_from_how_fast_rows_are_answered():
     bounds = QueueBounds(max_rows=100, max_bytes=10**6)
-    waiting, more = requests([(100, 1), (1, 1)])
+    waiting, more = requests((100, 1), (1, 1))
     bounds.enter(waiting)
     with pytest.raises(TooManyRequests) as slow:
         bounds.enter(more)
@@ -78,3 +94,57 @@ def test_when_to_come_again_follows_from_how_fast_rows_are_answered():
     with pytest.raises(TooManyRequests) as fast:
         bounds.enter(more)
     assert (slow.value.retry_after, fast.value.retry_after) == (60, 1)
+
+
+@pytest.mark.parametrize("of", ["rows", "bytes"])
+def test_each_caller_may_use_as_much_as_it_leaves_free(of):
+    costs = {"n_rows": 1, "size": 0} if of == "rows" else {"n_rows": 0, "size": 1}
+    bounds = QueueBounds(max_rows=900, max_bytes=900)
+    shares = [QueueShare() for _ in range(3)]
+    counts = [len(fill(bounds, share, **costs)) for share in shares]
+    assert counts == [450, 225, 113]  # the last may exceed the half by its first request
+    assert [getattr(share, of) for share in shares] == counts
+
+
+def test_a_caller_without_a_share_may_use_the_whole_queue():
+    assert len(fill(QueueBounds(max_rows=100, max_bytes=100), None)) == 100
+
+
+def test_an_ended_request_makes_room_for_its_caller():
+    bounds, share = QueueBounds(max_rows=10, max_bytes=100), QueueShare()
+    there = fill(bounds, share, size=3)
+    assert len(there) == 5
+    bounds.leave(there, 0.0)
+    assert (share.rows, share.bytes) == (0, 15)
+    bounds.come_back(there[0])
+    assert share.rows == 1
+    bounds.leave(there[:1], 0.0)
+    for request in there:
+        bounds.end(request)
+    assert (share.rows, share.bytes) == (0, 0)
+    assert len(fill(bounds, share, size=3)) == 5
+
+
+def test_one_request_of_a_caller_may_wait_however_large():
+    """The number of rows of a body is a guess by its length: it must not refuse others."""
+    bounds, share = QueueBounds(max_rows=10, max_bytes=100), QueueShare()
+    (large,) = fill(bounds, share, n_rows=1_000_000, size=90)
+    assert fill(bounds, QueueShare())
+    bounds.leave([large], 0.0)
+    bounds.end(large)
+    assert (share.rows, share.bytes) == (0, 0)
+
+
+def test_bodies_that_are_received_are_shared_alike():
+    budget, flooding, other = BodyBudget(100), QueueShare(), QueueShare()
+    for _ in range(5):
+        budget.take(10, flooding)
+    with pytest.raises(QueueShareTaken):
+        budget.take(10, flooding)
+    budget.take(50, other)
+    with pytest.raises(TooManyRequests):
+        budget.take(1, QueueShare())
+    budget.give_back(50, other)
+    budget.give_back(10, flooding)
+    budget.take(10, flooding)
+    assert (flooding.receiving, other.receiving, budget.taken) == (50, 0, 50)

@@ -1,15 +1,27 @@
-"""Models that are served: loaded when asked for, given up for others, never tried in vain."""
+"""Models that are served: loaded when asked for, evicted for others, never tried in vain."""
 
 import asyncio
 import os
 import signal
 import threading
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from functools import partial
 
 import pytest
-from batch_requests import outcome, outcomes, until
-from models_at_work import Resolving, assert_alike, at_work, run_loop
-from runner_children import children, descriptors, is_gone, wait_until
-from runner_models import endless_above, linear, rows, save, weights
+from forked_children import SERVER
+from runner_children import StartedChildren, is_gone, wait_until
+from runner_models import linear, rows, save, weights
+from served_requests import (
+    PATIENT_SECONDS,
+    Resolving,
+    assert_alike,
+    at_work,
+    outcome,
+    outcomes,
+    run_loop,
+    until,
+)
 
 from service.errors import (
     InferenceFailed,
@@ -21,10 +33,12 @@ from service.errors import (
     TooManyRequests,
 )
 from service.runner import served_models as module
+from service.runner.child_requests import ChildRequests
+from service.runner.devices import Device, Placement
 from service.runner.model_to_serve import NOT_NEEDED
 from service.runner.queue_bounds import QueueBounds
-
-LONG = 60.0
+from service.runner.served_models import ServedModels
+from service.runner.spawner import Spawner
 
 
 @pytest.fixture(scope="module")
@@ -33,147 +47,181 @@ def resolve(pool):
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    return tmp_path_factory.mktemp("models")
-
-
-@pytest.fixture(scope="module")
-def make(resolve, folder):
+def make(resolve, tmp_path_factory):
     """Models of their own weights, by number."""
+    folder = tmp_path_factory.mktemp("models")
 
-    def made(number, **options):
-        path = folder / f"{number}.onnx"
-        files = save(folder, linear(weights(seed=number)), name=path.name)
-        return resolve(files, str(number), **options)
+    def made(number, *, tenant=None, **options):
+        files = save(folder, linear(weights(seed=number)), name=f"{number}.onnx")
+        model = resolve(files, str(number), **options)
+        return model if tenant is None else replace(model, files=replace(files, tenant=tenant))
 
     return made
 
 
-def test_a_model_is_loaded_once_however_many_wait(pool, make):
+@pytest.fixture
+def broken(make, tmp_path):
+    """Return a model whose file is none, by number."""
+
+    def made(number):
+        files = save(tmp_path, b"no model", name=f"{number}.onnx")
+        return replace(make(0), files=files, name=f"broken {number}")
+
+    return made
+
+
+def advance(seconds):
+    asyncio.get_running_loop().advance(seconds)
+
+
+@asynccontextmanager
+async def own_children(**options):
+    """Serve models from children that nothing else uses; yield them too."""
+    started = StartedChildren()
+    spawner, serve = serving(started.start_child)
+    try:
+        async with at_work(serve, **options) as work:
+            yield work, started
+    finally:
+        spawner.close()
+    assert wait_until(lambda: not started.pids())
+
+
+def serving(start_child, *, placement=None):
+    """Return a spawner and what serves models from its children."""
+    spawner = Spawner(start_child)
+    return spawner, partial(
+        ServedModels,
+        spawner,
+        ChildRequests(load_timeout=60.0, run_timeout=60.0, max_classes=1000, threads=1),
+        placement=placement or Placement(lambda: [FIRST]),
+        answered=lambda *_: None,
+    )
+
+
+# Both load on the CPU; their reasons tell them apart.
+FIRST, SECOND = (Device("cpu", "CPUExecutionProvider", reason) for reason in ("first", "second"))
+
+
+def test_a_model_is_loaded_once_for_all_waiting_requests(pool, make):
     loads = []
 
-    def rehearse(*_):
-        loads.append(1)
+    def rehearse(run, provider):
+        loads.append((run({"x": rows(3)}), provider))
         return NOT_NEEDED
 
     async def body():
-        async with at_work(pool) as work:
+        async with at_work(pool.serve) as work:
             model = make(0, rehearse=rehearse)
-            requests = [work.ask(model, rows(n % 5 + 1, seed=n)) for n in range(50)]
+            arrays = [rows(n % 5 + 1, seed=n) for n in range(20)]
+            requests = [work.ask(model, array) for array in arrays]
             assert work.state(model).status == "loading"
-            expected = [
-                pool.predict(model.files, model.resolved, {"x": rows(n % 5 + 1, seed=n)})
-                for n in range(50)
-            ]
-            for answer, alone in zip(await outcomes(requests), expected, strict=True):
+            for array, answer in zip(arrays, await outcomes(requests), strict=True):
+                alone = pool.predict(model.files, model.resolved, {"x": array})
                 assert_alike(answer.outputs, alone)
             assert work.state(model).status == "loaded"
-            assert len(loads) == 1
+            ((rehearsed, provider),) = loads
+            assert provider == "CPUExecutionProvider"
+            assert_alike(rehearsed, pool.predict(model.files, model.resolved, {"x": rows(3)}))
 
     run_loop(body)
 
 
-def test_the_longest_unused_gives_way_and_none_in_use_does(pool, make, resolve, folder):
-    endless = resolve(save(folder, endless_above(1000.0), name="endless.onnx"), "endless")
-
+def test_the_least_recently_used_model_is_evicted_and_no_busy_one(pool, make):
     async def body():
-        async with at_work(pool, max_models=3) as work:
-            busy = work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
-            for number in (0, 1, 0, 2):
-                await outcome(work.ask(make(number)))
-            assert set(work.loaded()) == {"endless", "0", "2"}
-            await outcome(work.ask(make(0)))
-            await outcome(work.ask(make(1)))
-            assert set(work.loaded()) == {"endless", "0", "1"}
+        async with at_work(pool.serve, max_models=3) as work:
+            _, busy = await work.hold(make(9))
+            await work.load(make(0), make(1), make(0), make(2))
+            assert work.loaded() == {"9", "0", "2"}
+            await work.load(make(0), make(1))
+            assert work.loaded() == {"9", "0", "1"}
             assert not busy.answered.done()
 
     run_loop(body)
 
 
-def test_who_finds_no_room_waits_for_a_while(pool, make, resolve, folder, monkeypatch):
-    monkeypatch.setattr(module, "ROOM_WAIT_SECONDS", 0.2)
-    endless = resolve(save(folder, endless_above(1000.0), name="endless.onnx"), "endless")
-
+def test_a_model_without_room_waits_for_a_limited_time(pool, make):
     async def body():
-        async with at_work(pool, max_models=1) as work:
-            busy = work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
-            error = await outcome(work.ask(make(0)))
-            assert type(error) is Overloaded
-            assert "busy" in error.message
+        async with at_work(pool.serve, max_models=1) as work:
+            _, busy = await work.hold(make(9))
             waiting = work.ask(make(0))
             work.drop(busy)
-            assert not waiting.answered.done()
-            assert isinstance(await outcome(waiting), Overloaded)  # its child is still at it
+            await asyncio.sleep(0)
+            assert not waiting.answered.done()  # the child is still at it
+            advance(module.ROOM_WAIT_SECONDS)
+            error = await outcome(waiting)
+            assert type(error) is Overloaded
+            assert "busy" in error.message
 
     run_loop(body)
 
 
-def test_memory_is_kept_within_bounds_but_for_the_last_model(pool, make):
+def test_memory_is_kept_within_bounds_except_for_the_last_model(pool, make):
     async def body():
-        async with at_work(pool, max_memory=1) as work:
-            await outcome(work.ask(make(0)))
+        async with at_work(pool.serve, max_memory=1) as work:
+            await work.load(make(0))
             pid = work.state(make(0)).pid
             assert work.state(make(0)).memory_bytes > 2**20
-            await outcome(work.ask(make(0)))
+            await work.load(make(0))
             assert work.state(make(0)).pid == pid  # it is not loaded for each request
-            await outcome(work.ask(make(1)))
-            assert work.loaded() == ["1"]
+            await work.load(make(1))
+            assert work.loaded() == {"1"}
             await until(lambda: is_gone(pid))
 
     run_loop(body)
 
 
-def test_memory_is_given_back_once_a_model_falls_idle(pool, make, resolve, folder):
-    endless = resolve(save(folder, endless_above(1000.0), name="endless.onnx"), "endless")
-
+def test_memory_is_freed_when_a_model_becomes_idle(pool, make):
     async def body():
-        async with at_work(pool, max_memory=1) as work:
-            work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
-            await outcome(work.ask(make(0)))
-            await until(lambda: work.loaded() == ["endless"])
+        async with at_work(pool.serve, max_memory=1) as work:
+            await work.hold(make(9))
+            await work.load(make(0))
+            await until(lambda: work.loaded() == {"9"})
 
     run_loop(body)
 
 
-def test_a_model_that_does_not_load_is_not_tried_in_a_hot_loop(pool, make, folder, monkeypatch):
-    monkeypatch.setattr(module, "FIRST_BACK_OFF_SECONDS", LONG)
-    broken = make(0).__class__(
-        files=save(folder, b"no model", name="broken.onnx"),
-        resolved=make(0).resolved,
-        name="broken",
-    )
-
+def test_a_model_that_does_not_load_is_tried_again_only_after_a_while(pool, make, broken):
     async def body():
-        async with at_work(pool) as work:
-            first = [work.ask(broken) for _ in range(3)]
-            errors = await outcomes(first)
+        async with at_work(pool.serve) as work:
+            model = broken(1)
+            errors = await outcomes([work.ask(model) for _ in range(3)])
             assert [type(error) for error in errors] == [InvalidOnnxModel] * 3
             for _ in range(50):
                 with pytest.raises(InvalidOnnxModel):
-                    work.ask(broken)
-                await asyncio.sleep(0)
-                assert work.state(broken).status == "failed"
-            # The same error is raised again and again: it must not keep all who were told.
+                    work.ask(model)
+                assert work.state(model).status == "failed"
+            # The same error is raised again and again: it must not keep all its callers alive.
             depth, trace = 0, errors[0].__traceback__
             while trace is not None:
                 depth, trace = depth + 1, trace.tb_next
             assert depth < 10
-            asyncio.get_running_loop().advance(LONG)
-            assert isinstance(await outcome(work.ask(broken)), InvalidOnnxModel)
-            assert isinstance(await outcome(work.ask(make(0))), object)
-            assert work.bounds._bytes == 0
+            advance(module.FIRST_BACK_OFF_SECONDS)
+            again = work.ask(model)  # accepted
+            assert isinstance(await outcome(again), InvalidOnnxModel)
+            await work.load(make(0))
+            assert work.held() == (0, 0)
+
+    run_loop(body)
+
+
+def test_models_that_do_not_load_are_forgotten(pool, broken, monkeypatch):
+    monkeypatch.setattr(module, "MOST_UNLOADED", 2)
+
+    async def body():
+        async with at_work(pool.serve) as work:
+            await work.load(*(broken(number) for number in range(5)))
+            names = [state.name for state in work.models.states()]
+            assert names == ["broken 4", "broken 3", "broken 2"]
 
     run_loop(body)
 
 
 @pytest.mark.parametrize(
-    ("error", "told"),
+    ("error", "reported"),
     [(InvalidInput("unlike before"), InvalidInput), (ZeroDivisionError("bug"), InferenceFailed)],
 )
-def test_what_a_rehearsal_raises_is_told_and_the_child_is_closed(pool, make, error, told):
+def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, error, reported):
     errors = [error]
 
     def rehearse(*_):
@@ -182,38 +230,18 @@ def test_what_a_rehearsal_raises_is_told_and_the_child_is_closed(pool, make, err
         return NOT_NEEDED
 
     async def body():
-        before = set(children())
-        async with at_work(pool) as work:
+        async with own_children() as (work, children):
             model = make(0, rehearse=rehearse)
-            assert type(await outcome(work.ask(model))) is told
-            # One that waits for the next model, and none that was loaded in vain.
-            await until(lambda: len(set(children()) - before) <= 1)
-            asyncio.get_running_loop().advance(module.FIRST_BACK_OFF_SECONDS)
+            assert type(await outcome(work.ask(model))) is reported
+            await until(lambda: len(children.pids()) <= 1)  # a spare one
+            advance(module.FIRST_BACK_OFF_SECONDS)
             assert (await outcome(work.ask(model))).order
             assert work.state(model).error is None
 
     run_loop(body)
 
 
-def test_a_rehearsal_runs_rows(pool, make):
-    found = []
-
-    def rehearse(run, provider):
-        found.append((run({"x": rows(3)}), provider))
-        return NOT_NEEDED
-
-    async def body():
-        async with at_work(pool) as work:
-            model = make(0, rehearse=rehearse)
-            await outcome(work.ask(model))
-            ((outputs, provider),) = found
-            assert provider == "CPUExecutionProvider"
-            assert_alike(outputs, pool.predict(model.files, model.resolved, {"x": rows(3)}))
-
-    run_loop(body)
-
-
-def test_a_child_killed_while_it_loads_costs_an_honest_error(pool, make):
+def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
     held, go_on = threading.Event(), threading.Event()
 
     def rehearse(run, _):
@@ -223,172 +251,224 @@ def test_a_child_killed_while_it_loads_costs_an_honest_error(pool, make):
         return NOT_NEEDED
 
     async def body():
-        # One, for to make it writes its file, which is to be read; and it leaves children.
         model = make(0, rehearse=rehearse)
-        before = set(children())
-        async with at_work(pool) as work:
+        async with own_children() as (work, children):
             waiting = [work.ask(model) for _ in range(3)]
             await asyncio.to_thread(held.wait, 20)
-            for process in list(work.models._opener._loading):
-                process.kill()
+            for pid in children.pids():
+                os.kill(pid, signal.SIGKILL)
             go_on.set()
             for error in await outcomes(waiting):
                 assert type(error) is OnnxModelCrashed
             assert work.models.count_loaded() == 0
-        assert wait_until(lambda: len(set(children()) - before) <= 1)
 
     run_loop(body)
 
 
-def test_close_lets_everybody_know(pool, make, resolve, folder):
-    endless = resolve(save(folder, endless_above(1000.0), name="endless.onnx"), "endless")
+def test_closing_fails_all_requests_and_ends_all_children(make):
     held = threading.Event()
 
     def rehearse(run, _):
         held.set()
-        run({"x": rows(1) + 2000})  # until it is killed
-        return NOT_NEEDED
+        while True:  # until its child is killed
+            run({"x": rows(1)})
 
     async def body():
-        before = set(children())
-        async with at_work(pool, max_models=2) as work:
-            running = work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
-            behind = work.ask(endless)
-            loading = work.ask(
-                resolve(endless.files, "loading", rehearse=rehearse, apart="loading")
-            )
+        async with own_children(max_models=2) as (work, children):
+            _, running = await work.hold(make(9))
+            behind = work.ask(make(9))
+            loading = work.ask(make(0, rehearse=rehearse))
             await asyncio.to_thread(held.wait, 20)
-            no_room = work.ask(make(0))
+            no_room = work.ask(make(1))
             await work.models.close()
             for error in await outcomes([running, behind, loading, no_room]):
                 assert type(error) is Overloaded
                 assert "shutting down" in error.message
             with pytest.raises(Overloaded):
                 work.ask(make(0))
-            assert len(set(children()) - before) <= 1
-            assert work.asker.told == 4
+            assert len(children.pids()) <= 1
 
     run_loop(body)
 
 
-def test_only_so_much_may_wait(pool, make):
+def test_only_so_many_rows_and_bytes_may_wait(pool, make):
     bounds = QueueBounds(max_rows=10, max_bytes=4000)
 
     async def body():
-        async with at_work(pool, bounds=bounds) as work:
+        async with at_work(pool.serve, bounds=bounds) as work:
             model = make(0)
             large = work.ask(model, rows(30))  # one may wait, however large
-            with pytest.raises(TooManyRequests) as caught:
+            with pytest.raises(TooManyRequests):
                 work.ask(model)
-            assert 1 <= caught.value.retry_after <= 60
             await outcome(large)
-            await outcomes([work.ask(model, rows(2)) for _ in range(5)])
             requests = [work.ask(model, rows(2)) for _ in range(5)]
             with pytest.raises(TooManyRequests, match="10 rows"):
                 work.ask(model)
             for request in requests:
                 work.drop(request)
-            body_bytes = work.ask(model, rows(120))
-            await until(work.models.running)
+            await work.hold(model)
+            work.ask(model, rows(120))
             with pytest.raises(TooManyRequests, match="bytes"):
-                work.ask(model, rows(60))  # what the child is at is held as well
-            assert (await outcome(body_bytes)).outputs.top_classes.shape == (120, 5)
-
-    run_loop(body)
-
-
-def held():
-    return descriptors(), threading.active_count(), len(children())
-
-
-def test_nothing_is_left_of_models_that_were_loaded_and_gave_way(pool, make):
-    async def body():
-        async with at_work(pool, max_models=1) as work:
-            for number in (0, 1):
-                await outcome(work.ask(make(number)))
-            before = held()
-            for _ in range(10):
-                for number in (0, 1):
-                    await outcome(work.ask(make(number)))
-            # A spare child and its threads may have come or gone; of each load something would
-            # make twenty.
-            await until(
-                lambda: all(now < then + 10 for now, then in zip(held(), before, strict=True))
-            )
-
-    pool.prepare()
-    run_loop(body)
-
-
-def test_models_that_nobody_asks_for_are_forgotten(pool, make, folder, monkeypatch):
-    monkeypatch.setattr(module, "MOST_UNLOADED", 2)
-    kind = make(0).__class__
-
-    async def body():
-        async with at_work(pool) as work:
-            for number in range(5):
-                files = save(folder, b"no model", name=f"broken-{number}.onnx")
-                model = kind(files=files, resolved=make(0).resolved, name=f"broken-{number}")
-                assert isinstance(await outcome(work.ask(model)), InvalidOnnxModel)
-            names = [state.name for state in work.models.states()]
-            assert names == ["broken-4", "broken-3", "broken-2"]
+                work.ask(model, rows(60))
 
     run_loop(body)
 
 
 async def end(work, model, number):
     """End the process of a model that has answered, and wait until that is known."""
-    await outcome(work.ask(model))
+    await work.load(model)
     pid = work.state(model).pid
     os.kill(pid, number)
     await until(lambda: work.state(model).pid != pid)
 
 
-def test_a_model_that_ends_three_processes_is_left_alone_for_a_while(pool, make):
+def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool, make):
     async def body():
-        async with at_work(pool) as work:
+        async with at_work(pool.serve) as work:
             for _ in range(2):
                 await end(work, make(0), signal.SIGSEGV)
                 assert work.state(make(0)).status == "unloaded"
-            await end(work, make(0), signal.SIGSEGV)
+            pid, asked = await work.hold(make(0))
+            waiting = work.ask(make(0), rows(9))
+            os.kill(pid, signal.SIGSEGV)
+            os.kill(pid, signal.SIGCONT)
+            assert isinstance(await outcome(asked), OnnxModelQuarantined | OnnxModelCrashed)
+            assert isinstance(await outcome(waiting), OnnxModelQuarantined)
+            assert work.held() == (0, 0)
             with pytest.raises(OnnxModelQuarantined, match="SIGSEGV") as refused:
                 work.ask(make(0))
             assert refused.value.retry_after > 0
             assert work.state(make(0)).status == "failed"
             assert (await outcome(work.ask(make(1)))).order
-            asyncio.get_running_loop().advance(module.COOL_DOWN_SECONDS)
+            advance(module.COOL_DOWN_SECONDS)
             assert (await outcome(work.ask(make(0)))).order
 
     run_loop(body)
 
 
-def test_who_waits_for_a_model_that_is_left_alone_is_told(pool, make):
+def test_a_process_killed_from_outside_does_not_count_as_a_crash(pool, make):
     async def body():
-        async with at_work(pool) as work:
-            for _ in range(2):
-                await end(work, make(0), signal.SIGABRT)
-            await outcome(work.ask(make(0)))
-            pid = work.state(make(0)).pid
-            os.kill(pid, signal.SIGSTOP)
-            asked = [work.ask(make(0), rows(9)) for _ in range(2)]
-            await until(work.models.running)
-            asked.append(work.ask(make(0), rows(9)))
-            os.kill(pid, signal.SIGABRT)
-            os.kill(pid, signal.SIGCONT)
-            for error in await outcomes(asked):
-                assert isinstance(error, OnnxModelQuarantined | OnnxModelCrashed)
-            assert isinstance(await outcome(asked[-1]), OnnxModelQuarantined)
-            assert (work.bounds._rows, work.bounds._bytes) == (0, 0)
-
-    run_loop(body)
-
-
-def test_a_process_that_is_killed_from_outside_is_no_fault_of_its_model(pool, make):
-    async def body():
-        async with at_work(pool) as work:
+        async with at_work(pool.serve) as work:
             for _ in range(3):
                 await end(work, make(0), signal.SIGKILL)
             assert (await outcome(work.ask(make(0)))).order
 
     run_loop(body)
+
+
+class TestTenants:
+    @asynccontextmanager
+    async def flooded(self, pool, *models):
+        """Keep two models busy without a pause; yield the work and the answers to the flood."""
+        answers = []
+
+        async def flood(work, model):
+            while True:
+                answers.append(await outcome(work.ask(model, rows(4)), seconds=PATIENT_SECONDS))
+
+        async with at_work(pool.serve, max_models=2) as work:
+            tasks = [asyncio.ensure_future(flood(work, m)) for m in models for _ in range(8)]
+            await until(lambda: len(work.loaded()) == 2)
+            yield work, answers
+            assert not [answer for answer in answers if isinstance(answer, Exception)]
+            for task in tasks:
+                task.cancel()
+            await asyncio.gather(*tasks, return_exceptions=True)
+
+    def test_a_tenant_without_models_gets_a_place_of_one_with_two(self, pool, make):
+        async def body():
+            models = [make(number, tenant="flooding") for number in (0, 1)]
+            async with self.flooded(pool, *models) as (work, _):
+                for answer in await work.load(*[make(2, tenant="quiet")] * 2):
+                    assert answer.order
+
+        run_loop(body)
+
+    def test_tenants_with_equally_many_models_keep_them(self, pool, make):
+        async def body():
+            models = make(0, tenant="first"), make(1, tenant="second")
+            async with self.flooded(pool, *models) as (work, answers):
+                waiting = work.ask(make(2, tenant="third"))
+                advance(module.ROOM_WAIT_SECONDS)
+                assert isinstance(await outcome(waiting), Overloaded)
+                before = len(answers)
+                await until(lambda: len(answers) >= before + 10)
+
+        run_loop(body)
+
+    def test_a_model_whose_place_is_no_longer_wanted_goes_on(self, pool, make):
+        async def body():
+            models = [make(number, tenant="flooding") for number in (0, 1)]
+            async with self.flooded(pool, *models) as (work, answers):
+                work.drop(work.ask(make(2, tenant="quiet")))
+                before = len(answers)
+                await until(lambda: len(answers) >= before + 100)
+
+        run_loop(body)
+
+
+class TestDevices:
+    def run(self, test, *, max_models=4, devices=(FIRST, SECOND)):
+        """Run a test on models that are served on two devices."""
+        placement = Placement(lambda: devices)
+
+        def emptiest():
+            found = placement.place("probe", 0)
+            placement.remove("probe")
+            return found
+
+        async def body():
+            spawner, serve = serving(SERVER.start_child, placement=placement)
+            try:
+                async with at_work(serve, max_models=max_models) as work:
+                    await test(work, placement, emptiest)
+            finally:
+                spawner.close()
+
+        run_loop(body)
+
+    def test_models_are_spread_by_the_memory_that_they_take(self, make):
+        async def test(work, placement, emptiest):
+            assert emptiest() == FIRST
+            await work.load(make(0))
+            # One byte on the other device is less than a loaded model takes on this one.
+            placement.place("small", 1)
+            assert emptiest() == SECOND
+            placement.remove("small")
+            await work.load(make(1))
+            placement.resize(make(0).key, 2**40)
+            assert emptiest() == SECOND
+            placement.resize(make(1).key, 2**41)
+            assert emptiest() == FIRST
+
+        self.run(test)
+
+    def test_an_evicted_model_leaves_its_device(self, make):
+        async def test(work, placement, emptiest):
+            await work.load(make(0), make(1), make(2))
+            # The third model is where the first was: the second is alone on its device.
+            placement.resize(make(2).key, 2**40)
+            assert emptiest() == SECOND
+            placement.remove(make(2).key)
+            assert emptiest() == FIRST
+
+        self.run(test, max_models=2)
+
+    def test_a_model_whose_process_dies_leaves_its_device(self, make):
+        async def test(work, _, emptiest):
+            await work.load(make(0))
+            assert emptiest() == SECOND
+            os.kill(work.state(make(0)).pid, signal.SIGKILL)
+            await until(lambda: emptiest() == FIRST)
+
+        self.run(test)
+
+    def test_a_model_that_does_not_load_leaves_its_device(self, make):
+        missing = Device("cuda:99", "CUDAExecutionProvider", "it is not there")
+
+        async def test(work, _, emptiest):
+            assert "cuda:99" in (await outcome(work.ask(make(0)))).message
+            assert work.state(make(0)).status == "failed"
+            assert emptiest() == missing
+
+        self.run(test, devices=(missing, SECOND))

@@ -1,25 +1,38 @@
-"""Requests to models that are served in real children: together, in time, and each for itself."""
+"""Requests to models that are served in real children: together, in time, and independently."""
 
 import asyncio
 import os
 import signal
-from pathlib import Path
+from dataclasses import asdict, replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from batch_requests import ChangedLimits, Futures, json_body, outcome, outcomes, until
 from graph_models import constant, make_model, node, value
-from models_at_work import Resolving, assert_alike, at_work, run_loop
 from runner_children import is_gone, processor_ticks, wait_until
-from runner_models import N_FEATURES, endless_above, linear, rows, save, weights
+from runner_models import (
+    N_FEATURES,
+    endless_above,
+    linear,
+    rows,
+    save,
+    weights,
+)
+from served_requests import (
+    LIMITS,
+    Futures,
+    Resolving,
+    assert_alike,
+    at_work,
+    json_body,
+    outcome,
+    outcomes,
+    run_loop,
+    until,
+)
 
 from service.child.requests.media_types import JSON
 from service.errors import DeadlineExceeded, InvalidInput, OnnxModelCrashed
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles, serving
-from service.runner.messages.passes import PassPlan
-from service.runner.model_to_serve import ModelToServe
-
-PASSES = Path(__file__).parents[1] / "data" / "passes"
 
 
 @pytest.fixture(scope="module")
@@ -53,135 +66,77 @@ def of_any_length(pool, folder):
     return Resolving(pool)(files, "any length", trial=rows(20)[:, None])
 
 
+def alone(pool, model, array):
+    return pool.predict(model.files, model.resolved, {"x": array})
+
+
 def test_a_small_answer_comes_before_a_large_one_is_complete(pool, model):
     async def body():
-        async with at_work(pool) as work:
+        async with at_work(pool.serve) as work:
             large = work.ask(model, rows(1000))
             await until(work.models.running)
-            small = [work.ask(model, rows(3, seed=n)) for n in range(5)]
-            found = await outcomes(small)
+            small = await outcome(work.ask(model, rows(3, seed=2)))
             whole = await outcome(large)
-            assert max(answer.order for answer in found) < whole.order
-            assert_alike(
-                whole.outputs, pool.predict(model.files, model.resolved, {"x": rows(1000)})
-            )
-            for n, answer in enumerate(found):
-                expected = pool.predict(model.files, model.resolved, {"x": rows(3, seed=n)})
-                assert_alike(answer.outputs, expected)
+            assert small.order < whole.order
+            assert_alike(whole.outputs, alone(pool, model, rows(1000)))
+            assert_alike(small.outputs, alone(pool, model, rows(3, seed=2)))
 
     run_loop(body)
 
 
-def test_requests_of_all_shapes_are_answered_at_once(pool, of_any_length):
-    generator = np.random.default_rng(0)
-
-    async def body():
-        async with at_work(pool) as work:
-            arrays = [
-                generator.normal(size=(1 + n % 11, 1 + n % 3, N_FEATURES)).astype(np.float32)
-                for n in range(40)
-            ]
-            requests = [work.ask(of_any_length, array) for array in arrays]
-            for answer, array in zip(await outcomes(requests), arrays, strict=True):
-                expected = pool.predict(of_any_length.files, of_any_length.resolved, {"x": array})
-                assert_alike(answer.outputs, expected)
-
-    run_loop(body)
-
-
-def test_a_body_larger_than_the_socket_holds_arrives(pool, of_any_length):
+def test_bodies_larger_than_the_socket_holds_arrive(pool, of_any_length):
     array = np.random.default_rng(0).normal(size=(50, 2000, N_FEATURES)).astype(np.float32)
 
     async def body():
-        async with at_work(pool) as work:
+        async with at_work(pool.serve) as work:
             requests = [work.ask(of_any_length, array[:n]) for n in (50, 1, 49)]
-            expected = pool.predict(of_any_length.files, of_any_length.resolved, {"x": array})
-            for answer in await outcomes(requests):
-                assert_alike(answer.outputs, expected)
+            for request, n in zip(requests, (50, 1, 49), strict=True):
+                expected = alone(pool, of_any_length, array[:n])
+                assert_alike((await outcome(request)).outputs, expected)
 
     run_loop(body)
 
 
-def test_bad_requests_are_told_and_the_others_answered(pool, model):
+def test_an_invalid_request_fails_alone(pool, model):
     async def body():
-        async with at_work(pool) as work:
-            bad = rows(2)
-            bad[1, 1] = np.nan
-            other_name = work.asker.request(json_body(rows(1), calibration="other"), JSON)
-            other_length = work.asker.request(b"{}" * 50, "oip", header_length="2")
-            good = [work.ask(model) for _ in range(5)]
-            wrong = work.ask(model, bad)
-            for request in (other_name, other_length):
-                work.put(model, request)
-            good += [work.ask(model) for _ in range(5)]
-            assert {answer.outputs.top_classes.shape for answer in await outcomes(good)} == {(1, 5)}
-            for error in await outcomes([wrong, other_name, other_length]):
-                assert isinstance(error, InvalidInput)
+        async with at_work(pool.serve) as work:
+            wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
+            good = [work.ask(model)]
+            work.put(model, wrong)
+            good.append(work.ask(model))
+            for answer in await outcomes(good):
+                assert_alike(answer.outputs, alone(pool, model, rows(1)))
+            assert isinstance(await outcome(wrong), InvalidInput)
             assert work.state(model).status == "loaded"
 
     run_loop(body)
 
 
-@pytest.mark.parametrize(
-    ("name", "members", "plan"),
-    [
-        ("hidden_dropout_cnn", (), PassPlan("dropout_variance", passes=5, seed=0)),
-        ("member_0", ("member_1", "member_2"), PassPlan("ensemble_variance", passes=5, seed=0)),
-    ],
-)
-def test_models_of_several_passes_answer_as_alone(pool, name, members, plan):
-    x = np.load(PASSES / "digits_passes.npz")["evaluation_inputs"][:20]
-    files = OnnxModelFiles(
-        PASSES / f"{name}.onnx",
-        members=tuple(OnnxMember(PASSES / f"{member}.onnx") for member in members),
-    )
-    found = pool.inspect(files, top_k=(1, 5), passes=[plan], trial={"inputs": x})
-    resolved = serving(found.resolved, [plan.measure], ["entropy"])
-    input_name = found.description.inputs[0].name
-
+def test_a_request_whose_timeout_passes_fails_before_its_run(pool, model):
     async def body():
-        async with at_work(pool) as work:
-            model = ModelToServe(files, resolved, name)
-            parts = [slice(0, 1), slice(1, 4), slice(4, 20)]
-            requests = [work.ask(model, x[part], name=input_name) for part in parts]
-            answers = await outcomes(requests)
-            for part, answer in zip(parts, answers, strict=True):
-                expected = pool.predict(files, resolved, {"inputs": x[part]})
-                np.testing.assert_array_equal(answer.outputs.top_classes, expected.top_classes)
-                np.testing.assert_allclose(
-                    answer.outputs.uncertainty[plan.measure],
-                    expected.uncertainty[plan.measure],
-                    rtol=2e-3,
-                    atol=1e-9,
-                )
-
-    run_loop(body)
-
-
-def test_who_waits_too_long_is_told_before_the_run(pool, endless):
-    async def body():
-        async with at_work(pool) as work:
-            work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
-            waiting = [work.ask(endless, timeout=0.1) for _ in range(3)]
+        async with at_work(pool.serve) as work:
+            await work.hold(model)
+            waiting = [work.ask(model, timeout=timeout) for timeout in (4.0, 10.0)]
+            asyncio.get_running_loop().advance(10.0)
             for error in await outcomes(waiting):
                 assert isinstance(error, DeadlineExceeded)
                 assert "waited" in error.message
             with pytest.raises(DeadlineExceeded):
-                work.ask(endless, timeout=0.0)
+                work.ask(model, timeout=0.0)
             assert work.models.pending() == 0
 
     run_loop(body)
 
 
-def test_who_runs_too_long_is_told_and_costs_those_beside_it_their_run_alone(pool, endless):
+def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
     async def body():
-        limits = ChangedLimits()
-        async with at_work(pool, limits=limits) as work:
-            await outcome(work.ask(endless))
-            with limits.impatient(0.3):
-                long = work.ask(endless, rows(1) + 2000)
-                await until(work.models.running)
+        limits = SimpleNamespace(**asdict(LIMITS))
+        async with at_work(pool.serve, limits=limits) as work:
+            await work.load(endless)
+            limits.run_seconds = 0.3  # of this request alone
+            long = work.ask(endless, rows(1) + 2000)
+            await until(work.models.running)
+            limits.run_seconds = LIMITS.run_seconds
             waiting = [work.ask(endless) for _ in range(3)]
             assert isinstance(await outcome(long), DeadlineExceeded)
             for answer in await outcomes(waiting):
@@ -190,31 +145,33 @@ def test_who_runs_too_long_is_told_and_costs_those_beside_it_their_run_alone(poo
     run_loop(body)
 
 
-def test_a_request_that_runs_longer_than_it_may_is_dropped_from_its_child(pool, endless):
+def test_a_request_whose_timeout_passes_in_its_run_fails(pool, model):
     async def body():
-        limits = ChangedLimits()
-        async with at_work(pool, limits=limits) as work:
-            await outcome(work.ask(endless))
-            with limits.impatient(0.5):
-                asked = work.ask(endless, rows(1) + 2000, timeout=0.2)
-                await until(work.models.running)
-            error = await outcome(asked)
-            assert "ran for longer" in error.message
-            assert (await outcome(work.ask(endless))).order
+        async with at_work(pool.serve) as work:
+            await work.load(model)
+            pid = work.state(model).pid
+            os.kill(pid, signal.SIGSTOP)
+            running = work.ask(model, timeout=4.0)
+            await until(work.models.running)
+            asyncio.get_running_loop().advance(4.0)
+            assert "ran for longer" in (await outcome(running)).message
+            os.kill(pid, signal.SIGCONT)
+            await work.load(model)
+            assert work.state(model).pid == pid
 
     run_loop(body)
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-def test_a_killed_child_costs_what_it_was_on_and_nothing_else(pool, endless, is_busy):
+def test_a_killed_child_fails_only_the_request_that_it_was_running(pool, endless, is_busy):
     async def body():
-        async with at_work(pool) as work:
-            await outcome(work.ask(endless))
+        async with at_work(pool.serve) as work:
+            await work.load(endless)
             pid = work.state(endless).pid
             if is_busy:
                 ticks = processor_ticks(pid)
                 running = work.ask(endless, rows(1) + 2000)
-                # What it has not read yet is no reason to fail.
+                # A request that it has not read yet does not fail.
                 await until(lambda: processor_ticks(pid) > ticks + 10)
             os.kill(pid, signal.SIGKILL)
             assert wait_until(lambda: is_gone(pid))  # the loop does not hear of it
@@ -230,37 +187,29 @@ def test_a_killed_child_costs_what_it_was_on_and_nothing_else(pool, endless, is_
     run_loop(body)
 
 
-def test_what_a_child_had_not_read_when_it_died_is_asked_of_the_next(pool, model):
+def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, model):
     async def body():
-        async with at_work(pool) as work:
-            await outcome(work.ask(model))
-            pid = work.state(model).pid
-            os.kill(pid, signal.SIGSTOP)
-            unread = [work.ask(model, rows(9)) for _ in range(3)]
-            await until(work.models.running)
-            work.drop(unread.pop())
-            behind = work.ask(model, rows(9))
+        async with at_work(pool.serve) as work:
+            pid, unread = await work.hold(model)
+            dropped, behind = work.ask(model), work.ask(model)
+            work.drop(dropped)
             os.kill(pid, signal.SIGKILL)
-            for answer in await outcomes([*unread, behind]):
-                assert answer.outputs.top_classes.shape == (9, 5)
+            for answer in await outcomes([unread, behind]):
+                assert answer.outputs.top_classes.shape == (1, 5)
             assert work.state(model).pid != pid
-            assert (work.bounds._rows, work.bounds._bytes) == (0, 0)
+            assert work.held() == (0, 0)
 
     run_loop(body)
 
 
-def test_a_stopped_child_is_killed_after_its_time(pool, model):
+def test_a_child_that_does_not_answer_in_time_is_killed(pool, model):
     async def body():
-        limits = ChangedLimits()
-        async with at_work(pool, limits=limits) as work:
-            await outcome(work.ask(model))
-            pid = work.state(model).pid
-            os.kill(pid, signal.SIGSTOP)
-            with limits.impatient(0.3):
-                error = await outcome(work.ask(model))
-            assert isinstance(error, DeadlineExceeded)
+        async with at_work(pool.serve, limits=replace(LIMITS, run_seconds=30.0)) as work:
+            pid, request = await work.hold(model)
+            asyncio.get_running_loop().advance(1000.0)
+            assert isinstance(await outcome(request, seconds=2000), DeadlineExceeded)
             await until(lambda: is_gone(pid))
-            assert (await outcome(work.ask(model))).order
+            await work.load(model)
 
     run_loop(body)
 
@@ -269,8 +218,14 @@ def test_requests_may_be_dropped_in_any_state(pool, model):
     generator = np.random.default_rng(0)
 
     async def body():
-        async with at_work(pool) as work:
+        async with at_work(pool.serve) as work:
             kept, dropped = [], []
+
+            def drop(request):
+                if not request.answered.done():
+                    work.drop(request)
+                    request.answered.cancel()
+
             for n in range(100):
                 request = work.ask(model, rows(int(generator.integers(1, 40)), seed=n))
                 (kept if n % 2 else dropped).append(request)
@@ -279,54 +234,32 @@ def test_requests_may_be_dropped_in_any_state(pool, model):
                 if n > 20 and generator.random() < 0.5:
                     await asyncio.sleep(generator.random() / 200)
                 for gone in generator.choice(len(dropped), size=2):
-                    if not dropped[gone].answered.done():
-                        work.drop(dropped[gone])
-                        dropped[gone].answered.cancel()
+                    drop(dropped[gone])
             for request in dropped:
-                if not request.answered.done():
-                    work.drop(request)
-                    request.answered.cancel()
+                drop(request)
             for answer in await outcomes(kept):
                 assert len(answer.outputs.top_classes)
             await until(lambda: not work.models.running())
             assert work.models.pending() == 0
-            assert (work.bounds._rows, work.bounds._bytes) == (0, 0)
+            assert work.held() == (0, 0)
 
     run_loop(body)
 
 
-def test_dropped_while_it_loads_a_model_answers_the_next(pool, model):
+def test_a_model_whose_only_request_was_dropped_loads_for_the_next(pool, model):
     async def body():
-        async with at_work(pool) as work:
-            request = work.ask(model)
-            work.drop(request)
-            await until(lambda: work.loaded() == ["linear"])
+        async with at_work(pool.serve) as work:
+            work.drop(work.ask(model))
+            await until(lambda: work.loaded() == {"linear"})
             assert (await outcome(work.ask(model))).order == 1
 
     run_loop(body)
 
 
-def test_supplied_uncertainties_come_back_with_the_answer(pool, model):
+def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
     async def body():
-        async with at_work(pool) as work:
-            request = work.asker.request(
-                json_body(rows(20), supplied={"own": list(range(20))}), JSON, n_rows=20
-            )
-            work.put(model, request)
-            answer = await outcome(request)
-            own = answer.supplied["own"]
-            np.testing.assert_array_equal(np.frombuffer(own.data, own.dtype), np.arange(20))
-            assert len(answer.outputs.top_classes) == 20
-
-    run_loop(body)
-
-
-def test_many_supplied_at_once_are_no_reason_to_end_a_child(pool, model):
-    """Their numbers take more bytes than they were written in."""
-
-    async def body():
-        async with at_work(pool) as work:
-            await outcome(work.ask(model))
+        async with at_work(pool.serve) as work:
+            await work.load(model)
             pid = work.state(model).pid
             supplied = {str(n): [1] * 900 for n in range(200)}
             data = json_body(rows(900), supplied=supplied).replace(b" ", b"")
@@ -335,13 +268,15 @@ def test_many_supplied_at_once_are_no_reason_to_end_a_child(pool, model):
                 work.put(model, request)
             for answer in await outcomes(requests):
                 assert len(answer.supplied) == 200
+                own = answer.supplied["7"]
+                assert np.frombuffer(own.data, own.dtype).tolist() == [1] * 900
             assert work.state(model).pid == pid
 
     run_loop(body)
 
 
-def test_an_asker_is_told_what_one_run_answered_at_once(pool, model):
-    class Together(Futures):
+def test_the_answers_of_a_run_are_reported_in_one_call(pool, model):
+    class Counting(Futures):
         calls = 0
 
         def answered(self, answers):
@@ -349,11 +284,10 @@ def test_an_asker_is_told_what_one_run_answered_at_once(pool, model):
             super().answered(answers)
 
     async def body():
-        async with at_work(pool) as work:
-            work.asker = Together()
-            await outcome(work.ask(model))
-            requests = [work.ask(model) for _ in range(8)]
-            await outcomes(requests)
+        async with at_work(pool.serve) as work:
+            work.asker = Counting()
+            await work.load(model)
+            await outcomes([work.ask(model) for _ in range(8)])
             assert work.asker.calls == 2
 
     run_loop(body)

@@ -1,19 +1,25 @@
 """The process that reads sets: what it answers, and what becomes of hostile files."""
 
+from dataclasses import replace
+from pathlib import Path
+
 import lying_reader
 import numpy as np
 import pytest
 from dataset_files import write_npz, write_parquet, write_text
-from lying_children import start_lying
-from picture_sets import class_folders, write_zip
+from picture_files import class_folders, write_zip
 from runner_children import children
+from scripted_child import start_program
 
 from service.errors import InvalidDataset, Overloaded, TooLarge
+from service.runner.messages.convert import FieldError
+from service.runner.messages.dataset import ArrayInfo, Batch, DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
 from service.runner.messages.sandbox_rules import SandboxRules
-from service.runner.messages.set_messages import SetToRead
+from service.runner.messages.set_checks import check_opened, check_rows
+from service.runner.messages.set_messages import OpenedSet, SetToRead
 from service.runner.set_reader import CRASHED, STOPPED, SetReader
 from service.runner.spawner import Spawner
 
@@ -44,7 +50,7 @@ def read_by_liar(how, path, *, timeout=30.0):
     started = []
 
     def start():
-        started.append(start_lying(lying_reader.__file__, how))
+        started.append(start_program(lying_reader.__file__, how))
         return started[-1]
 
     spawner = Spawner(start)
@@ -55,6 +61,12 @@ def read_by_liar(how, path, *, timeout=30.0):
     finally:
         assert not started[0].is_alive()
         spawner.close()
+
+
+def test_a_relative_path_means_the_folder_of_the_parent(reader, path, monkeypatch) -> None:
+    monkeypatch.chdir(path.parent)
+    with reader.read([asked(Path(path.name))], LIMITS) as (dataset,):
+        assert dataset.info.n_samples == ROWS
 
 
 def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path) -> None:
@@ -142,11 +154,82 @@ def test_nothing_can_be_reached_where_a_file_is_read(path) -> None:
     assert path.read_bytes() == before
 
 
-@pytest.mark.parametrize("how", [*lying_reader.OPENED, *lying_reader.ROWS])
-def test_nothing_that_cannot_be_is_believed(path, how) -> None:
+@pytest.mark.parametrize("lie", ["another format", "fewer rows"])
+def test_a_reader_that_lies_is_treated_as_crashed(path, lie) -> None:
     with pytest.raises(InvalidDataset) as refused:
-        read_by_liar(how, path)
+        read_by_liar(lie, path)
     assert refused.value.violations[0].message == CRASHED
+
+
+N = 1000
+INFO = DatasetInfo(
+    "inputs", "npz", {"inputs": ArrayInfo("float32", (N, 3))}, N, None, (), labelled=True
+)
+ALL = Batch(0, {"inputs": INPUTS[:N]}, LABELS[:N], {})
+OPENED = OpenedSet(INFO, LABELS[:N], ALL.rows(slice(0, 256)))
+
+
+def with_info(**changes):
+    return replace(OPENED, info=replace(INFO, **changes))
+
+
+def with_array(name="inputs", *, dtype="float32", shape=(N, 3)):
+    return with_info(arrays={name: ArrayInfo(dtype, shape)})
+
+
+def opened(found):
+    """Read what a child reports of a set, as the parent does."""
+    received = OpenedSet.of(found.as_tensors(0), 0)
+    check_opened(received, SetToRead(Path("set"), "calibration"), LIMITS)
+    return received
+
+
+def test_a_valid_report_of_a_set_is_taken() -> None:
+    assert opened(OPENED).info == INFO
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        with_info(kind="secrets"),
+        with_info(format="pickle"),
+        with_info(n_samples=2**40),
+        with_info(n_samples=N + 1),
+        with_info(n_classes=3),
+        with_info(supplied=("../x",)),
+        with_info(class_map={"cat": -1}),
+        with_info(notes=("x",) * 100),
+        with_array(dtype="object"),
+        with_array(shape=(N, 2**40)),
+        with_array(shape=()),
+        with_array("\x1b[31m"),
+        replace(OPENED, labels=LABELS[:N] - 1),
+        replace(OPENED, labels=LABELS[:N] + 10**6),
+        replace(OPENED, labels=LABELS[:N] * 1.0),
+        replace(OPENED, labels=None),
+        replace(OPENED, trial=ALL.rows(slice(0, 1))),
+    ],
+)
+def test_an_invalid_report_of_a_set_is_refused(found) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        opened(found)
+
+
+@pytest.mark.parametrize(
+    "batch",
+    [
+        replace(ALL, arrays={"inputs": INPUTS[:N].astype(np.float64)}),
+        replace(ALL, arrays={"other": INPUTS[:N]}),
+        replace(ALL, labels=LABELS[:N][::-1]),
+        replace(ALL, supplied={"own": np.zeros(N)}),
+        replace(ALL, start=1),
+        ALL.rows(slice(0, 3)),
+    ],
+)
+def test_rows_that_differ_from_the_report_are_refused(batch) -> None:
+    check_rows(ALL, INFO, LABELS[:N], start=0, n_rows=N)
+    with pytest.raises(FieldError):
+        check_rows(batch, INFO, LABELS[:N], start=0, n_rows=N)
 
 
 def test_an_honest_reader_is_believed(path) -> None:

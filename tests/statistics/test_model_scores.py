@@ -1,18 +1,14 @@
 """Scores of the model itself, from its logits by scipy and scikit-learn."""
 
-import json
-
 import numpy as np
 import pytest
+from sample_strategies import records_of, simulated_records
 from scipy.special import log_softmax, softmax
 from scipy.stats import entropy
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_accuracy_score
 
 from howsure.statistics.measures.passes import averaged_columns, gradient_columns
 from howsure.statistics.model_scores import model_scores
-from howsure.statistics.plain import to_plain
-from howsure.statistics.records.build import build_records
-from howsure.statistics.records.order import tie_keys
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +22,7 @@ def labels():
 
 
 def scores_of(logits, labels, top_k=(1, 2)):
-    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=top_k)
-    return model_scores(records, top_k=top_k)
+    return model_scores(records_of(logits, labels, top_k=top_k), top_k=top_k)
 
 
 def test_against_scikit_learn(logits, labels):
@@ -76,38 +71,15 @@ def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
 
 
 def test_nothing_scores_nothing(logits, labels):
-    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
+    records = records_of(logits, labels)
     assert model_scores(records.take(np.arange(0)), top_k=(1,)) is None
 
 
 def averaged(passes, labels, measure="dropout_variance"):
     """Records of the first pass's model, with columns of all passes."""
     log_p = log_softmax(passes, axis=2)
-    base = build_records(log_p[:, 0], labels, tie_keys=tie_keys(log_p[:, 0], 0), top_k=(1, 2))
+    base = records_of(log_p[:, 0], labels, top_k=(1, 2))
     return base.with_passes(averaged_columns(measure, log_p, labels))
-
-
-def test_rows_by_passes_of_a_case_done_by_hand():
-    """Two samples, three passes; the mean turns round after the second."""
-    with np.errstate(divide="ignore"):
-        passes = np.log(
-            [
-                [[0.6, 0.3, 0.1], [0.2, 0.7, 0.1], [0.1, 0.8, 0.1]],
-                [[0.5, 0.25, 0.25], [0.5, 0.25, 0.25], [0.5, 0.25, 0.25]],
-            ]
-        )
-    labels = np.array([1, 0])
-    rows = model_scores(averaged(passes, labels), top_k=(1, 2)).passes
-    assert list(rows) == ["dropout_variance"]
-    one, two, three = rows["dropout_variance"]
-    assert [one.passes, two.passes, three.passes] == [1, 2, 3]
-    assert one.accuracy == {1: 0.5, 2: 1.0}
-    assert two.accuracy == three.accuracy == {1: 1.0, 2: 1.0}
-    for row, mean in ((one, 0.3), (two, 0.5), (three, 0.6)):
-        assert row.nll == pytest.approx(-(np.log(mean) + np.log(0.5)) / 2, rel=1e-12)
-    # The base model, which is the first pass, misses the first sample, the one with a spread.
-    assert one.auroc == {1: None, 2: None}
-    assert two.auroc == three.auroc == {1: 1.0, 2: None}
 
 
 @pytest.mark.parametrize("n_passes", [2, 12])
@@ -136,12 +108,7 @@ def test_rows_by_passes_against_scikit_learn(n_passes):
 
 def test_rows_of_a_gradient_have_no_mean():
     rng = np.random.default_rng(6)
-    logits, labels, slopes = (
-        rng.normal(size=(80, 6)),
-        rng.integers(0, 6, 80),
-        rng.normal(size=(80, 4)),
-    )
-    records = build_records(logits, labels, tie_keys=tie_keys(logits, 0), top_k=(1,))
+    records, slopes = simulated_records(80, seed=6, top_k=(1,)), rng.normal(size=(80, 4))
     given = records.with_passes(gradient_columns(slopes, exact=False))
     rows = model_scores(given, top_k=(1,)).passes["gradient_norm"]
     assert [row.passes for row in rows] == [1, 2, 3, 4]
@@ -157,16 +124,7 @@ def test_rows_of_a_gradient_have_no_mean():
 def test_a_label_that_a_mean_rules_out_leaves_its_likelihood_undefined():
     passes = np.zeros((2, 2, 3))
     passes[0, 0, 1] = -np.inf
-    one, two = model_scores(averaged(passes, np.array([1, 0])), top_k=(1, 2)).passes[
-        "dropout_variance"
-    ]
+    records = averaged(passes, np.array([1, 0]))
+    one, two = model_scores(records, top_k=(1, 2)).passes["dropout_variance"]
     assert one.nll is None
     assert two.nll == pytest.approx(-(np.log(1 / 6) + np.log(1 / 3)) / 2)
-
-
-def test_passes_are_plain_data_and_there_are_none_without(logits, labels):
-    assert scores_of(logits, labels).passes == {}
-    rows = averaged(np.stack([logits, -logits, logits], axis=1), labels)
-    plain = to_plain(model_scores(rows, top_k=(1,)))
-    assert json.loads(json.dumps(plain)) == plain
-    assert plain["passes"]["dropout_variance"][0]["auroc"] == {"1": None, "5": None}

@@ -6,15 +6,31 @@ from pathlib import Path
 
 import pytest
 from databases import DIALECTS
-from s3_server import BUCKET, S3Server, s3_variables
+from object_stores import BUCKET, S3Server, s3_variables
+from stored_rows import InTransactions
 
 from service.storage.artifact_store import ArtifactStore, open_artifact_store
+from service.storage.calibrations import CalibrationRepository
+from service.storage.database import Database
+from service.storage.evaluations import EvaluationRepository
 
 
 @pytest.fixture(params=DIALECTS)
 def dialect(request: pytest.FixtureRequest) -> str:
     """Return the name of each supported database."""
     return request.param
+
+
+@pytest.fixture
+def calibrations(database: Database) -> InTransactions:
+    """The calibrations of the default tenant."""
+    return InTransactions(database, CalibrationRepository)
+
+
+@pytest.fixture
+def evaluations(database: Database) -> InTransactions:
+    """The evaluations of the default tenant."""
+    return InTransactions(database, EvaluationRepository)
 
 
 @pytest.fixture(scope="session")

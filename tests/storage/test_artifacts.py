@@ -6,11 +6,10 @@ import uuid
 from functools import partial
 
 import pytest
-from storage_threads import at_once
+from stored_rows import at_once
 
 from service.errors import ArtifactDamaged
 from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
-from service.storage.remote_store import KEYS_PER_REQUEST
 
 CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
 KEY = f"calibrations/{CALIBRATION}/model-0"
@@ -25,12 +24,6 @@ def test_a_file_comes_back_as_it_was(store, tmp_path, size):
     assert store.get_bytes(KEY, stored.sha256) == content
     with store.local_path(KEY, stored.sha256) as path:
         assert path.read_bytes() == content
-
-
-def test_bytes_come_back_and_may_be_replaced(store):
-    store.put_bytes(KEY, b"first")
-    stored = store.put_bytes(KEY, b"second")
-    assert store.get_bytes(KEY, stored.sha256) == b"second"
 
 
 @pytest.mark.parametrize("location", ["memory://", "s3"])
@@ -80,14 +73,11 @@ def test_a_missing_file_is_told_without_a_path_of_this_machine(store, tmp_path):
         "",
         "/etc/passwd",
         "model.onnx",
-        "calibrations/../../etc/passwd",
         f"calibrations/{CALIBRATION}/../x",
         f"calibrations/{CALIBRATION}/.hidden",
         f"calibrations/{CALIBRATION}/a//b",
-        f"calibrations/{CALIBRATION}/a/",
         f"calibrations/{CALIBRATION}/a\n",
         f"calibrations/{CALIBRATION}/ä",
-        f"calibrations/{CALIBRATION}",
         f"calibrations/{CALIBRATION.upper()}/a",
         f"calibrations/{CALIBRATION}/" + "a" * 500,
     ],
@@ -125,19 +115,6 @@ def test_deleting_what_is_not_there_is_no_error(store):
     store.delete([f"{KEY}-absent", KEY, KEY])
     store.delete([])
     assert store.keys() == [kept]
-
-
-def test_any_number_of_keys_may_be_deleted(store):
-    keys = [f"calibrations/{CALIBRATION}/shards/{i}" for i in range(KEYS_PER_REQUEST + 1)]
-    at_once([partial(_put_all, store, keys[i::8]) for i in range(8)])
-    assert len(store.keys()) == len(keys)
-    store.delete(iter(keys))
-    assert store.keys() == []
-
-
-def _put_all(store, keys):
-    for key in keys:
-        store.put_bytes(key, b"")
 
 
 def test_threads_may_put_and_delete_side_by_side(store):

@@ -2,18 +2,17 @@
 
 import dataclasses
 import os
-import shutil
 
 import pytest
-from faulty_s3 import Answer, FaultyS3, Half
-from s3_server import BUCKET, S3Server, s3_variables
+from databases import put_sqlite_file
+from object_stores import BUCKET, Answer, FaultyS3, Half, S3Server, s3_variables
 from severed_address import SeveredAddress
 
 from service.cli.failure import CommandFailed
 from service.cli.local import prepare
 from service.errors import ArtifactDamaged, Overloaded, StorageFull
 from service.settings import Settings
-from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
+from service.storage.artifact_store import CHUNK_BYTES
 from service.storage.remote_store import RetryPolicy, open_remote_store
 
 CALIBRATION = "0b8f6a1e-5d0c-4c3e-9d62-3a1f0c9b7e55"
@@ -53,7 +52,8 @@ def test_a_small_file_is_one_request_and_a_large_one_goes_in_parts(store, faulty
 
 def test_many_are_deleted_by_few_requests(store, faulty):
     keys = [f"calibrations/{CALIBRATION}/shards/{i}" for i in range(1500)]
-    store.put_bytes(keys[0], b"")
+    for key in (keys[0], keys[-1]):
+        store.put_bytes(key, b"")
     store.delete(keys)
     assert store.keys() == []
     assert faulty.count("POST", "?delete") == 2
@@ -79,13 +79,6 @@ def test_an_answer_that_never_comes_whole_is_no_content(store, faulty):
     ):
         with pytest.raises(Overloaded, match="does not answer"):
             read()
-
-
-def test_a_bit_flipped_in_the_store_is_noticed(store, s3_server, s3_folder):
-    stored = store.put_bytes(KEY, b"content")
-    s3_server.spoil(f"{s3_folder}/{KEY}", b"consent")
-    with pytest.raises(ArtifactDamaged, match="not what was stored"):
-        store.get_bytes(KEY, stored.sha256)
 
 
 def test_a_server_that_fails_now_and_then_is_asked_again(store, faulty, tmp_path):
@@ -131,7 +124,6 @@ def test_an_upload_whose_parts_fail_is_taken_back(store, faulty, s3_server, s3_f
         Answer(507, "XMinioStorageFull"),
         Answer(403, "QuotaExceeded"),
         Answer(400, "XMinioAdminBucketQuotaExceeded"),
-        Answer(507, "Whatever"),
     ],
     ids=lambda answer: f"{answer.status} {answer.code}",
 )
@@ -175,8 +167,8 @@ def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, monk
 
 
 @pytest.fixture
-def settings(tmp_path, migrated_sqlite_file):
-    shutil.copy(migrated_sqlite_file, tmp_path / "howsure.sqlite3")
+def settings(tmp_path):
+    put_sqlite_file(f"sqlite:///{tmp_path / 'howsure.sqlite3'}")
     return lambda url: Settings(_env_file=None, data_dir=tmp_path, artifacts_url=url)
 
 
@@ -197,8 +189,3 @@ def test_a_store_that_does_not_let_the_service_in_ends_the_start(
         monkeypatch.setenv(name, value)
     with pytest.raises(CommandFailed, match=f"^HOWSURE_ARTIFACTS_URL: .*{told}"):
         prepare(settings(f"s3://{bucket}/folder"))
-
-
-def test_a_store_that_is_there_lets_the_service_start(settings, s3_location):
-    prepare(settings(s3_location))
-    assert open_artifact_store(s3_location).keys() == []

@@ -39,49 +39,31 @@ def rows(database) -> list[tuple]:
         "UPDATE audit_entry SET subject = 'two'",
         "UPDATE audit_entry SET result = 'refused', code = 'forbidden' WHERE action = 'promote'",
         "DELETE FROM audit_entry",
-        "DELETE FROM audit_entry WHERE created_at < '2000-01-01' OR action = 'promote'",
+        "TRUNCATE audit_entry",
     ],
 )
 def test_a_row_is_neither_changed_nor_deleted(database, tenant_id, statement) -> None:
+    if statement.startswith("TRUNCATE") and database.dialect == "sqlite":
+        pytest.skip("SQLite knows no TRUNCATE")
     add(database, tenant_id)
-    before = rows(database)
-    with (
-        pytest.raises(DatabaseError, match="append-only"),
-        database.engine.begin() as connection,
-    ):
+    [row] = rows(database)
+    with pytest.raises(DatabaseError, match="append-only"), database.engine.begin() as connection:
         connection.execute(sa.text(statement))
-    assert rows(database) == before
-    assert len(before) == 1
+    assert rows(database) == [row]
 
 
 def test_a_row_is_not_replaced_by_another_of_its_id(database, tenant_id) -> None:
     add(database, tenant_id)
-    before = rows(database)
-    [row] = before
+    [row] = rows(database)
     changed = dict(row._mapping) | {"action": "x"}
     if database.dialect == "sqlite":
         statement = sqlite.insert(AuditEntry).values(changed).prefix_with("OR REPLACE")
     else:
         statement = postgresql.insert(AuditEntry).values(changed)
         statement = statement.on_conflict_do_update(index_elements=["id"], set_={"action": "x"})
-    with (
-        pytest.raises(DatabaseError, match="append-only"),
-        database.engine.begin() as connection,
-    ):
+    with pytest.raises(DatabaseError, match="append-only"), database.engine.begin() as connection:
         connection.execute(statement)
     assert rows(database) == [row]
-
-
-def test_the_table_is_not_emptied_at_once(database, tenant_id) -> None:
-    if database.dialect == "sqlite":
-        pytest.skip("SQLite knows no TRUNCATE")
-    add(database, tenant_id)
-    with (
-        pytest.raises(DatabaseError, match="append-only"),
-        database.engine.begin() as connection,
-    ):
-        connection.execute(sa.text("TRUNCATE audit_entry"))
-    assert len(rows(database)) == 1
 
 
 def pruning(dialect: str) -> list[str]:
@@ -126,25 +108,21 @@ def test_a_row_is_kept_with_what_it_tells_of_or_not_at_all(database, tenant_id) 
 def test_pages_hold_each_row_once_newest_first(database, tenant_id) -> None:
     with database.session() as session:
         other = tenant_named(session, "other")
-    for number in range(7):
-        add(database, tenant_id, subject=str(number), key_id="0123456789Ab", request_id="r")
+    for number in range(5):
+        add(database, tenant_id, subject=str(number))
     add(database, other)
-    found, cursor = [], None
-    while True:
-        with database.reading() as session:
-            page, cursor = audit_page(session, tenant_id, cursor=cursor, limit=3, only={})
-        found += [row.subject for row in page]
-        if cursor is None:
-            break
-    assert sorted(found) == [str(number) for number in range(7)]
-    times = [row.created_at for row in page]
-    assert times == sorted(times, reverse=True)
+    with database.reading() as session:
+        first, cursor = audit_page(session, tenant_id, limit=3, only={})
+        second, end = audit_page(session, tenant_id, cursor=cursor, limit=3, only={})
+    found = [*first, *second]
+    assert end is None
+    assert sorted(row.subject for row in found) == [str(number) for number in range(5)]
+    assert found == sorted(found, key=lambda row: row.created_at, reverse=True)
 
 
 @pytest.mark.parametrize(
     ("only", "expected"),
     [
-        ({"action": "refit"}, {"b"}),
         ({"subject": "a"}, {"a"}),
         ({"result": "refused"}, {"c"}),
         ({"key_id": "0123456789Ab"}, {"b", "c"}),

@@ -7,19 +7,17 @@ from datetime import timedelta
 from functools import partial
 
 import pytest
-from storage_rows import (
+from object_stores import WrappedStore
+from stored_rows import (
+    at_once,
     evaluation_queue_of,
     finished_calibration,
     finished_evaluation,
     new_artifact,
     queue_calibration,
     queue_evaluation,
-    queue_of,
 )
-from storage_threads import at_once
-from wrapped_store import WrappedStore
 
-from service.jobs.queue import LeaseLost
 from service.storage.artifact_store import open_artifact_store
 from service.storage.orphans import PAGE, Swept, remove_orphans
 
@@ -110,36 +108,6 @@ def test_a_put_under_way_protects_its_calibration_and_a_dead_one_goes(
     assert list(folder.iterdir()) == []
 
 
-def test_what_a_put_left_is_removed_beside_files_that_stay(database, folder_store, folder):
-    made = uuid.uuid4()
-    file = new_artifact(made, "model")
-    row = queue_calibration(database, artifacts=[file], calibration_id=made)
-    folder_store.put_bytes(file.key, b"x")
-    (folder / f"{file.key}#3").write_bytes(b"half")
-    assert swept(database, folder_store) == 0
-    queue = queue_of(database)
-    queue.publish(queue.claim(), rows=[], artifacts=[], accuracy={"1": 0.9})
-    assert swept(database, folder_store) == 1
-    assert [found.key for found in folder_store.files()] == [f"calibrations/{row.id}/model-0"]
-
-
-def test_a_worker_that_lost_its_lease_writes_after_the_end(database):
-    store = open_artifact_store("memory://")
-    row = queue_calibration(database)
-    stale_queue, queue = queue_of(database, "stale", 0.0), queue_of(database, "heir")
-    stale, job = stale_queue.claim(), queue.claim()
-    records = new_artifact(row.id, "records")
-    store.put_bytes(records.key, b"x")
-    queue.publish(job, rows=[], artifacts=[records], accuracy={"1": 0.9})
-    late = new_artifact(row.id, "records", key=f"calibrations/{row.id}/records-late")
-    store.put_bytes(late.key, b"x")
-    assert swept(database, store, older_than=HOUR) == 0
-    with pytest.raises(LeaseLost):
-        stale_queue.publish(stale, rows=[], artifacts=[late], accuracy={"1": 0.1})
-    assert swept(database, store) == 1
-    assert store.keys() == [records.key]
-
-
 class Interrupted(WrappedStore):
     """A store in which something happens when the sweeper has listed it, before it deletes."""
 
@@ -151,18 +119,6 @@ class Interrupted(WrappedStore):
         yield from list(super().files(prefix))
         happen, self._happen = self._happen, lambda: None
         happen()
-
-
-def test_what_is_published_while_the_store_is_listed_stays(database):
-    store = open_artifact_store("memory://")
-    row = queue_calibration(database)
-    queue = queue_of(database)
-    job = queue.claim()
-    records = new_artifact(row.id, "records")
-    store.put_bytes(records.key, b"x")
-    publish = partial(queue.publish, job, rows=[], artifacts=[records], accuracy={"1": 0.9})
-    assert swept(database, Interrupted(store, publish)) == 0
-    assert store.keys() == [records.key]
 
 
 def test_what_is_created_while_the_store_is_listed_stays(database, folder_store, folder):

@@ -1,9 +1,8 @@
 """The whole service with its artifacts on a real S3 server, which fails for a while."""
 
 import httpx
-from faulty_s3 import Answer, FaultyS3
+from object_stores import BUCKET, Answer, FaultyS3, s3_variables
 from running_service import calibrate, digits, service_on
-from s3_server import BUCKET, s3_variables
 
 
 def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(

@@ -35,13 +35,3 @@ def test_the_living_keep_theirs_and_the_dead_do_not(tmp_path) -> None:
         assert mine.path.exists()
         mine.remove()
     assert [found.name for found in tmp_path.iterdir()] == [".lock"]
-
-
-def test_a_folder_without_a_process_is_removed(tmp_path) -> None:
-    stale = tmp_path / "left-behind"
-    stale.mkdir()
-    (stale / "upload").write_bytes(b"x")
-
-    SpoolFolder.within(tmp_path).remove()
-
-    assert not stale.exists()

@@ -4,8 +4,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_files import NOT_UNDER_NODE, WEB_FILES, WebFile, make_web_file
-from web_runtimes import predict_many_under_node, require_node, served_example, write_rows
+from web_files import (
+    NOT_UNDER_NODE,
+    WEB_FILES,
+    WebFile,
+    make_web_file,
+    predict_many_under_node,
+    require_node,
+    served_example,
+    write_rows,
+)
 
 
 @pytest.fixture(scope="session")

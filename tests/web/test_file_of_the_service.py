@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from running_service import DIGITS, calibrate, digits, service_on
-from web_runtimes import predict_under_node, require_browser, require_node, use_page
+from web_files import predict_under_node, require_browser, require_node, use_page
 
 CONFIG = {"name": "digits", "selective": [{"max_risk": 0.05}, {"max_risk": 0.001}]}
 

@@ -6,8 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from web_files import NOT_UNDER_NODE, WEB_FILES, WebFile
-from web_runtimes import predict_under_node, refused_under_node, require_node
+from web_files import (
+    NOT_UNDER_NODE,
+    WEB_FILES,
+    WebFile,
+    predict_under_node,
+    refused_under_node,
+    require_node,
+)
 
 pytestmark = pytest.mark.slow
 

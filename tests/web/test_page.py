@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from web_files import HOLE, LABEL, WebFile
-from web_runtimes import ROOT, require_browser, use_page, write_rows
+from web_files import HOLE, LABEL, ROOT, WebFile, require_browser, use_page, write_rows
 
 pytestmark = pytest.mark.slow
 

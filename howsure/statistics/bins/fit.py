@@ -1,4 +1,4 @@
-"""Fit bin tables: quantile bins, pooled where asked, and the choice of their number."""
+"""Fit bin tables: quantile bins, pooled if requested, and the choice of their number."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

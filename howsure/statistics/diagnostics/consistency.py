@@ -18,10 +18,10 @@ def ece_permutation_test(
 ) -> float:
     """Return the p-value of a calibration error: the chance of one at least as large.
 
-    Under the null hypothesis a bin has the same probability in the fitted and in the judged set.
+    Under the null hypothesis a bin has the same probability in the fitted and in the evaluated set.
     Given all hits of a bin, every assignment of hits to its samples is then equally likely. Hits
     are redrawn from the hypergeometric distribution, the table is refitted, and its error is
-    computed on the judged set. Unlike the consistency band, this does not assume that the served
+    computed on the evaluated set. Unlike the consistency band, this does not assume that the served
     probabilities are true, which is far from correct for a table fitted on one error in thousands
     of samples. The test is exact for a step table without pooling.
 
@@ -95,17 +95,17 @@ def evaluation_band(
     seed: int,
     resamples: int = CONSISTENCY_RESAMPLES,
 ) -> ConsistencyBand | None:
-    """Return the band of ``ece`` for a table judged on samples that it was not fitted on.
+    """Return the band of ``ece`` for a table evaluated on samples that it was not fitted on.
 
     Labels of both sets are drawn from the table's own probabilities, using the mean in each bin.
-    The probabilities are then refitted with the same edges and pooled bins, and judged on the drawn
-    labels.
+    The probabilities are then refitted with the same edges and pooled bins, and evaluated on the
+    drawn labels.
 
     Parameters
     ----------
     table : BinTable
     fitted, judged : ndarray of float32, shape (n_fitted,), (n_judged,)
-        Uncertainties of the samples that the table was fitted on, and of those that judge it.
+        Uncertainties of the samples that the table was fitted on, and of the evaluated ones.
     hits : ndarray of bool, shape (n_judged,)
     seed : int
     resamples : int
@@ -113,7 +113,7 @@ def evaluation_band(
     Returns
     -------
     ConsistencyBand or None
-        None without a judged sample.
+        None without an evaluated sample.
     """
     if len(judged) == 0:
         return None
@@ -137,8 +137,8 @@ def cross_validated_band(
 ) -> ConsistencyBand | None:
     """Return the band of the mean of ``ece`` over folds; None without an observed mean.
 
-    Labels are drawn as in `evaluation_band`. Each fold is judged by a refit to the drawn labels of
-    the other folds, in the bins of ``table``. Tables of single folds have nearly the same bins.
+    Labels are drawn as in `evaluation_band`. Each fold is evaluated by a refit to the drawn labels
+    of the other folds, in the bins of ``table``. Tables of single folds have nearly the same bins.
     """
     if observed is None:
         return None
@@ -159,7 +159,7 @@ def confidence_band(
 ) -> ConsistencyBand | None:
     """Return the band of ``ece_15`` for given probabilities; None without an observed value.
 
-    Only the labels that judge are drawn.
+    Only the labels of the evaluated samples are drawn.
     """
     if observed is None:
         return None

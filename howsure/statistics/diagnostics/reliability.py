@@ -52,11 +52,11 @@ class Reliability:
     Attributes
     ----------
     held_out : {"evaluation", "half"}
-        The evaluation set, judged by the served table; or half of the calibration set, judged by
+        The served table on the evaluation set; or half of the calibration set, evaluated by
         the same kind of table fitted to the other half. On its own samples a table always looks
         calibrated.
     n_samples : int
-        Number of judging samples.
+        Number of held-out samples.
     level : float
         Of each single interval.
     before : tuple of ReliabilityRow

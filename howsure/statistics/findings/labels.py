@@ -122,7 +122,7 @@ def labels_permuted(evidence: RecordedSet) -> Finding | None:
     """Find that a permutation of the labels fits the model far better.
 
     The permutation is the matching of labels and predicted classes with the most hits (Kuhn 1955)
-    on the half of the samples with an even tie key. It is judged on the other half, so the large
+    on the half of the samples with an even tie key. It is evaluated on the other half, so the large
     number of possible matchings does not matter. There it must raise the accuracy by 10 points,
     significantly by the exact sign test at 0.1 %, which bounds the false alarms. Copies of a sample
     are in the same half. If a shift does as well, only ``labels-shifted`` reports it. Two swapped

@@ -31,7 +31,7 @@ from howsure.statistics.fit.result import BaselineFit, MeasureFit
 from howsure.statistics.ranking import merge_underflow
 from howsure.statistics.records.records import Records
 from howsure.statistics.scores import Predictions, compute_scores
-from howsure.statistics.scores.proper import log_losses, squared_errors
+from howsure.statistics.scores.proper import sample_losses
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,8 +297,4 @@ def _evaluation_difference(
     """Return ``nll`` and ``brier`` minus those of the served table, sample by sample."""
     values = evaluation.records.uncertainty[served.column]
     other = predict_with_table(served.table, values, evaluation.hits)
-    return paired_differences(_losses(judged), _losses(other))
-
-
-def _losses(judged: Predictions) -> dict[str, Floats]:
-    return {"nll": log_losses(judged), "brier": squared_errors(judged)}
+    return paired_differences(sample_losses(judged), sample_losses(other))

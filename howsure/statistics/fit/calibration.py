@@ -46,7 +46,7 @@ def fit_calibration(
     evaluation: Records | None = None,
     on_progress: Progress | None = None,
 ) -> Fit:
-    """Fit and judge a calibration.
+    """Fit and evaluate a calibration.
 
     No result depends on the order of the samples, to the last bit.
 
@@ -57,7 +57,7 @@ def fit_calibration(
         ``neg_log_topk_mass`` of every event for the raw softmax.
     options : FitOptions
     evaluation : Records, optional
-        Labelled samples that judge the tables and are not used in the fit.
+        Labelled samples for evaluating the tables, not used in the fit.
     on_progress : callable, optional
         Called as ``on_progress(done, total)`` after each measure of each event.
 
@@ -99,7 +99,7 @@ def _event_input(
 
 
 def _fit_measure(event: EventInput, measure: str) -> MeasureFit:
-    """Fit one measure to the event: choose bins, judge them, and find all thresholds."""
+    """Fit one measure to the event: choose bins, score them, and find all thresholds."""
     samples, options, level = event.samples, event.options, event.options.interval.level
     name = column(measure, samples.k)
     uncertainty = samples.records.uncertainty[name]
@@ -218,8 +218,8 @@ def least_nll(measures: dict[str, MeasureFit]) -> str:
 def _reliability(event: EventInput, served: MeasureFit) -> Reliability | None:
     """Return the reliability of the served probabilities and of the model's own.
 
-    They are judged on the evaluation set, if there is one. Otherwise the table is fitted to half of
-    the folds and judged on the other half; the result is None if there is only one fold.
+    They are computed on the evaluation set, if there is one. Otherwise the table is fitted to half
+    of the folds and evaluated on the other half; the result is None if there is only one fold.
     """
 
     def judge(table: BinTable, samples: EventSamples, rows: Rows, held_out: HeldOut) -> Reliability:

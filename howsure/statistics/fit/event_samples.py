@@ -74,7 +74,7 @@ class EventInput:
     samples : EventSamples
         The calibration set.
     evaluation : EventSamples, optional
-        Samples that judge and are not used in the fit.
+        Samples for evaluation, not used in the fit.
     folds : ndarray of int64, shape (n_samples,)
         The fold of each sample in cross-validation.
     options : FitOptions

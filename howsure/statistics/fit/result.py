@@ -105,7 +105,7 @@ class MeasureFit(ScoredTable):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class BaselineFit(Scored):
-    """Another method for the same event, judged on the same folds.
+    """Another method for the same event, scored on the same folds.
 
     Attributes
     ----------

@@ -34,7 +34,7 @@ __all__ = ["SCORES", "Predictions", "Score", "applicable", "compute_scores"]
 
 @dataclass(frozen=True)
 class Score:
-    """A number that judges probabilities against hits; its function documents the convention.
+    """A number that compares probabilities with hits; its function documents the convention.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Score:
     larger_is_better : bool or None
         None for a property of the data that does not depend on the probabilities.
     groups_samples : bool
-        Whether it compares means over groups of samples. Such a score cannot judge pooled
+        Whether it compares means over groups of samples. Such a score cannot rate pooled
         out-of-fold probabilities: over all folds, those of a bin average to the hit rate of the
         bin, so calibration looks perfect.
     needs_bins : bool

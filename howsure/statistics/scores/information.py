@@ -20,7 +20,7 @@ def expected_odds_ratio(weights: Rates, probability: Rates, accuracy: float) -> 
 def eor(judged: Predictions) -> float | None:
     """Return the expected odds ratio of the fitted table, by its own weights and accuracy.
 
-    It is a property of the table, not of the judged samples. None without a table, and if a weak
+    It is a property of the table, not of the evaluated samples. None without a table, and if a weak
     prior lets a probability round to 0 or 1.
     """
     table = judged.table
@@ -33,7 +33,8 @@ def eor(judged: Predictions) -> float | None:
 def conditional_entropy(judged: Predictions) -> float:
     """Return ``sum_i w_i H2(p_i)`` in bits: Finlay & Oberman, section 4.
 
-    Over the table's bins, with ``w_i`` and ``p_i`` the weights and hit rates of the judged samples.
+    Over the table's bins, with ``w_i`` and ``p_i`` the weights and hit rates of the evaluated
+    samples.
     """
     bins = judged.occupied
     return float(bins.weights @ binary_entropy(bins.hit_rates)) / float(np.log(2.0))

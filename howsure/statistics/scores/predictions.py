@@ -12,7 +12,7 @@ from howsure.statistics.ranking import RankedSamples, rank_samples
 
 @dataclass(frozen=True, eq=False)
 class OccupiedBins:
-    """The bins with at least one judged sample, in order.
+    """The bins with at least one evaluated sample, in order.
 
     Attributes
     ----------
@@ -27,7 +27,7 @@ class OccupiedBins:
 
     @property
     def weights(self) -> Rates:
-        """Share of the judged samples in each bin."""
+        """Share of the evaluated samples in each bin."""
         return np.asarray(self.counts / self.counts.sum(), dtype=np.float64)
 
     @property

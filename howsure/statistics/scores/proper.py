@@ -66,6 +66,11 @@ def log_losses(judged: Predictions) -> Floats:
         return -np.log(np.where(judged.hits, probability, 1.0 - probability))
 
 
+def sample_losses(judged: Predictions) -> dict[str, Floats]:
+    """Return ``nll`` and ``brier`` of each sample, by name."""
+    return {"nll": log_losses(judged), "brier": squared_errors(judged)}
+
+
 def nll(judged: Predictions) -> float | None:
     """Return the mean of ``-log q`` over hits and ``-log(1 - q)`` over misses, in nats.
 

@@ -130,7 +130,7 @@ def _judge_measure(
     deals: int | None,
     seed: int,
 ) -> MeasureEvaluation:
-    """Judge one table; ``deals`` is the number of permutations, None without labels."""
+    """Evaluate one table; ``deals`` is the number of permutations, None without labels."""
     name = column(measure, k)
     values, known = further.uncertainty[name], calibration.uncertainty[name]
     scores, band, p_value = None, None, None

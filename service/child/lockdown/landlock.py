@@ -1,4 +1,4 @@
-"""Landlock: no file but those that are named, no TCP, no signal to anybody else."""
+"""Landlock: only listed files can be read; TCP and signals to other processes are blocked."""
 
 import ctypes
 import os
@@ -12,16 +12,16 @@ PR_SET_NO_NEW_PRIVS = 38
 
 
 class LockdownFailed(Exception):
-    """The kernel refused a rule that it is said to know."""
+    """The kernel refused a rule that it supports."""
 
 
 def is_linux() -> bool:
-    """Whether there is a Linux kernel to ask."""
+    """Whether the kernel is Linux."""
     return sys.platform == "linux"
 
 
 def machine() -> str:
-    """Return the processor's architecture, as the kernel calls it."""
+    """Return the kernel's name of the processor architecture."""
     return os.uname().machine
 
 
@@ -42,7 +42,7 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def gain_no_privileges() -> None:
-    """Give up ever to gain privileges; without it the kernel takes no filter from such as us.
+    """Set no_new_privs, which the kernel requires before an ordinary process installs a filter.
 
     Raises
     ------
@@ -69,7 +69,7 @@ WRITE_FILE = 1 << 1
 READ_FILE = 1 << 2
 READ_DIR = 1 << 3
 IOCTL_DEV = 1 << 15
-# How many kinds of access to files a version of the kernel's interface knows, from the first on.
+# Number of file access rights by version of the kernel interface, starting with version 0.
 FILE_RIGHTS = (0, 13, 14, 15, 15, 16)
 TCP_SINCE, BIND_AND_CONNECT = 4, 0b11
 SCOPES_SINCE, ABSTRACT_SOCKETS_AND_SIGNALS = 6, 0b11
@@ -79,7 +79,7 @@ A_DEVICE = READ_FILE | WRITE_FILE | IOCTL_DEV
 
 
 def landlock_version() -> int:
-    """Return the version of the kernel's interface; 0 if it has none, or it is switched off."""
+    """Return the version of the kernel interface; 0 if it is missing or disabled."""
     try:
         return system_call(CREATE_RULESET, None, ctypes.c_size_t(0), ctypes.c_uint32(TELL_VERSION))
     except OSError:
@@ -87,16 +87,16 @@ def landlock_version() -> int:
 
 
 def restrict_files(readable: Iterable[Path], devices: Iterable[Path] = ()) -> None:
-    """Allow this thread, and those it starts, to read below these paths and no other file.
+    """Allow this thread, and those it starts, to read files below these paths only.
 
-    Files that are open stay so, and what lies in memory alone (`memfd_create`) can be opened.
+    Open files stay open. Files in memory (`memfd_create`) can still be opened.
 
     Parameters
     ----------
     readable
-        Folders or files; what does not exist is left out.
+        Folders or files; missing ones are left out.
     devices
-        Device files, which may also be written and told what to do.
+        Device files, which may also be written and controlled (ioctl).
 
     Raises
     ------
@@ -121,7 +121,7 @@ def restrict_files(readable: Iterable[Path], devices: Iterable[Path] = ()) -> No
 def _ruleset(version: int) -> int:
     network = BIND_AND_CONNECT if version >= TCP_SINCE else 0
     scopes = ABSTRACT_SOCKETS_AND_SIGNALS if version >= SCOPES_SINCE else 0
-    # An older kernel takes more than it knows, as long as that is zero.
+    # An older kernel accepts unknown fields if they are zero.
     attributes = struct.pack("=QQQ", _all_rights(version), network, scopes)
     return system_call(
         CREATE_RULESET, attributes, ctypes.c_size_t(len(attributes)), ctypes.c_uint32(0)
@@ -137,7 +137,7 @@ def _allow(ruleset: int, path: Path, rights: int) -> None:
     try:
         opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # not on this machine, or not for us
+        return  # missing, or not readable
     try:
         if not path.is_dir():
             rights &= ~READ_DIR

@@ -1,6 +1,6 @@
-"""Takes a process its rights, before it looks at a stranger's ONNX model.
+"""Drop the rights of a process before it reads an uploaded file.
 
-What it has open it keeps: the socket to its parent, and a pipe for what it prints.
+Open files stay usable: the socket to the parent, and the pipe for printed text.
 """
 
 import os
@@ -22,13 +22,13 @@ from service.errors import SandboxUnavailable
 from service.runner.messages.sandbox_rules import SandboxRules
 
 PACKAGES = ("site-packages", "dist-packages")
-# What is shared by programs of the system; the loader looks here for what a library needs.
+# Shared libraries of the system; the loader searches these folders for dependencies.
 SYSTEM = tuple(map(Path, ("/lib", "/lib64", "/usr/lib", "/usr/lib64", "/usr/local/lib")))
 LOADER = (Path("/etc/ld.so.cache"),)
 PROCESSORS = tuple(
     map(Path, ("/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/devices/system/node"))
 )
-# What CUDA looks at is written down nowhere; it is loaded before, and may need these later.
+# CUDA does not document what it reads. It is loaded earlier, and may read these later.
 CUDA = tuple(
     map(
         Path,
@@ -54,7 +54,7 @@ CUDA_DEVICES = ("nvidia*", "nvidia-caps/*", "dxg", "null", "zero")
 def libraries() -> list[Path]:
     """Return the folders of Python, of packages, of this service and of the system's libraries.
 
-    Not all of ``sys.path``: it may name a folder that holds anything.
+    Other entries of ``sys.path`` may be folders with arbitrary files.
     """
     of_python = [sysconfig.get_path(name) for name in ("stdlib", "platstdlib")]
     installed = [path for path in sys.path if Path(path).name in PACKAGES]
@@ -63,7 +63,7 @@ def libraries() -> list[Path]:
 
 
 def readable(*, uses_cuda: bool) -> list[Path]:
-    """Return all that may be read, on a device."""
+    """Return the paths that may be read."""
     found = [*libraries(), *PROCESSORS]
     if uses_cuda:
         paths = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
@@ -85,15 +85,15 @@ HOW_TO_ALLOW = (
 
 
 def lock_down(rules: SandboxRules, *, uses_cuda: bool) -> None:
-    """Give up all that a model does not need; nothing gives it back.
+    """Drop all rights that a model does not need, for good.
 
-    To be called with one thread running, since Landlock binds the thread that asks for it and
-    those that it starts; with CUDA the driver's own threads are there already.
+    Call it while one thread is running: Landlock restricts the calling thread and threads that it
+    starts later. With CUDA the driver's threads already exist.
 
     Raises
     ------
     SandboxUnavailable
-        If the kernel cannot do it, and it is not allowed to go on without.
+        If the kernel does not support it, and unsandboxed processes are not allowed.
     """
     lacking = missing()
     if lacking and not rules.allow_unsandboxed:
@@ -112,7 +112,7 @@ def lock_down(rules: SandboxRules, *, uses_cuda: bool) -> None:
 
 
 def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool) -> None:
-    # Linux alone has it.
+    # This module exists on Linux only.
     from service.child.lockdown.resource_limits import limit_resources  # noqa: PLC0415
 
     threads = len(list(Path("/proc/self/task").iterdir()))

@@ -1,4 +1,4 @@
-"""What a model's process may take of the machine."""
+"""Limits of a child's memory and files."""
 
 import os
 import resource
@@ -10,18 +10,18 @@ CGROUP_LIMIT = Path("/sys/fs/cgroup/memory.max")
 
 
 def limit_resources(*, memory_bytes: int, file_bytes: int, uses_cuda: bool) -> None:
-    """Set the limits, which cannot be raised again.
+    """Set limits, which the process cannot raise again.
 
     Parameters
     ----------
     memory_bytes
-        Address space on top of what is in use, which is the libraries and the model's companions;
-        0 is as much as the machine has memory. Not with CUDA, whose driver reserves far more
+        Address space beyond that in use, which holds the libraries and the model's companion
+        files; 0 means the memory of the machine. Not set with CUDA, whose driver reserves far more
         addresses than it uses.
     file_bytes
-        Largest file; there are none but those in memory.
+        Largest file; a child can create files in memory only.
     """
-    _limit(resource.RLIMIT_CORE, 0)  # it would hold what others' rows are
+    _limit(resource.RLIMIT_CORE, 0)  # a core dump would hold rows of tenants
     if uses_cuda:
         return
     _limit(resource.RLIMIT_NOFILE, MOST_OPEN_FILES)
@@ -30,13 +30,13 @@ def limit_resources(*, memory_bytes: int, file_bytes: int, uses_cuda: bool) -> N
 
 
 def address_space() -> int:
-    """Return the bytes of addresses that this process has in use."""
+    """Return the bytes of address space that this process uses."""
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     return pages * PAGE
 
 
 def machine_memory() -> int:
-    """Return the bytes of memory of the machine, or of the group that this process is in."""
+    """Return the bytes of memory of the machine, or of the process's cgroup if that has less."""
     physical = os.sysconf("SC_PHYS_PAGES") * PAGE
     try:
         return min(physical, int(CGROUP_LIMIT.read_text()))

@@ -1,11 +1,10 @@
-"""The filter of system calls: what is on a list is refused, and what is younger than the list."""
+"""The filter of system calls: it refuses listed calls, and calls newer than the list."""
 
 import ctypes
 import errno
 import os
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from service.child.lockdown.landlock import LockdownFailed, machine, system_call
 from service.child.lockdown.system_calls import (
@@ -14,7 +13,6 @@ from service.child.lockdown.system_calls import (
     MACHINES,
     WITH_ARGUMENTS,
     X86_64,
-    Machine,
 )
 
 # struct seccomp_data: int nr; u32 arch; u64 instruction_pointer; u64 args[6].
@@ -33,63 +31,54 @@ ERRNO = 0x00050000
 KILL_PROCESS = 0x80000000
 
 
-@dataclass(frozen=True)
-class Instruction:
-    """One of them; the jumps count what is skipped."""
-
-    code: int
-    operand: int
-    if_true: int = 0
-    if_false: int = 0
-
-    def packed(self) -> bytes:
-        """Return it as ``struct sock_filter``."""
-        return struct.pack("=HBBI", self.code, self.if_true, self.if_false, self.operand)
+def instruction(code: int, operand: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """Return one BPF instruction (``struct sock_filter``); jumps are numbers to skip."""
+    return struct.pack("=HBBI", code, if_true, if_false, operand)
 
 
-def load(offset: int) -> Instruction:
+def load(offset: int) -> bytes:
     """Load 32 bits of the call's data."""
-    return Instruction(LOAD, offset)
+    return instruction(LOAD, offset)
 
 
-def low_half(argument: int) -> Instruction:
+def low_half(argument: int) -> bytes:
     """Load the lower 32 bits of an argument, on a little-endian machine."""
     return load(ARGUMENTS + 8 * argument)
 
 
-def high_half(argument: int) -> Instruction:
+def high_half(argument: int) -> bytes:
     """Load the upper 32 bits of an argument."""
     return load(ARGUMENTS + 8 * argument + 4)
 
 
-def answer(verdict: int) -> Instruction:
+def answer(verdict: int) -> bytes:
     """End with a verdict."""
-    return Instruction(RETURN, verdict)
+    return instruction(RETURN, verdict)
 
 
-def skip_unless_equal(operand: int, count: int) -> Instruction:
-    """Skip some instructions unless what was loaded is this."""
-    return Instruction(JUMP_EQUAL, operand, 0, count)
+def skip_unless_equal(operand: int, count: int) -> bytes:
+    """Skip ``count`` instructions unless the loaded value equals the operand."""
+    return instruction(JUMP_EQUAL, operand, 0, count)
 
 
-def skip_if_equal(operand: int, count: int) -> Instruction:
-    """Skip some instructions if what was loaded is this."""
-    return Instruction(JUMP_EQUAL, operand, count, 0)
+def skip_if_equal(operand: int, count: int) -> bytes:
+    """Skip ``count`` instructions if the loaded value equals the operand."""
+    return instruction(JUMP_EQUAL, operand, count, 0)
 
 
-def skip_if_below(operand: int, count: int) -> Instruction:
-    """Skip some instructions if what was loaded is less, as a number without a sign."""
-    return Instruction(JUMP_AT_LEAST, operand, 0, count)
+def skip_if_below(operand: int, count: int) -> bytes:
+    """Skip ``count`` instructions if the loaded unsigned value is less than the operand."""
+    return instruction(JUMP_AT_LEAST, operand, 0, count)
 
 
-def skip_unless_bits(operand: int, count: int) -> Instruction:
-    """Skip some instructions if what was loaded has none of these bits."""
-    return Instruction(JUMP_ANY_BIT, operand, 0, count)
+def skip_unless_bits(operand: int, count: int) -> bytes:
+    """Skip ``count`` instructions if the loaded value has none of these bits."""
+    return instruction(JUMP_ANY_BIT, operand, 0, count)
 
 
-def assembled(program: Sequence[Instruction]) -> bytes:
-    """Return a program as the kernel takes it."""
-    return b"".join(instruction.packed() for instruction in program)
+def assembled(program: Sequence[bytes]) -> bytes:
+    """Return the bytes of a program."""
+    return b"".join(program)
 
 
 SET_MODE_FILTER = 1
@@ -99,7 +88,7 @@ SECCOMP = {"x86_64": 317, "aarch64": 277}
 # Calls of the x32 interface have this bit, and other numbers.
 X32 = 0x40000000
 CLONE_THREAD = 0x00010000
-# What a thread may ask prctl for: names of threads and of memory, and huge pages.
+# Allowed options of prctl: names of threads and of memory, and huge pages.
 PRCTL_ALLOWED = (15, 16, 41, 42, 0x53564D41)
 REFUSED = answer(ERRNO | errno.EPERM)
 UNKNOWN = answer(ERRNO | errno.ENOSYS)
@@ -111,7 +100,7 @@ class _Program(ctypes.Structure):
 
 
 def has_seccomp() -> bool:
-    """Whether this kernel filters system calls, and this machine's are known here."""
+    """Whether this kernel filters system calls, and their numbers are known for this machine."""
     if machine() not in MACHINES:
         return False
     verdict = ctypes.c_uint32(ERRNO)
@@ -125,7 +114,7 @@ def has_seccomp() -> bool:
 
 
 def filter_system_calls() -> None:
-    """Refuse the calls to all threads of this process, for ever.
+    """Install the filter for all threads of this process, for good.
 
     Raises
     ------
@@ -135,8 +124,8 @@ def filter_system_calls() -> None:
     install(rules(machine(), own_pid=os.getpid()))
 
 
-def install(instructions: Sequence[Instruction]) -> None:
-    """Have all threads of this process held to a program.
+def install(instructions: Sequence[bytes]) -> None:
+    """Install a program as the filter of all threads of this process.
 
     Raises
     ------
@@ -156,8 +145,8 @@ def install(instructions: Sequence[Instruction]) -> None:
         raise LockdownFailed("seccomp: a thread has a filter of its own")
 
 
-def rules(name: str, *, own_pid: int) -> list[Instruction]:
-    """Return the program for a machine; calls by the numbers of another one kill the process."""
+def rules(name: str, *, own_pid: int) -> list[bytes]:
+    """Return the program for a machine; a call from another architecture kills the process."""
     found = MACHINES[name]
     program = [
         load(ARCHITECTURE),
@@ -173,22 +162,25 @@ def rules(name: str, *, own_pid: int) -> list[Instruction]:
             program += [skip_unless_equal(number, 1), REFUSED]
     program += [skip_if_below(FIRST_UNKNOWN, 1), UNKNOWN]
     for call, block in _by_arguments(own_pid).items():
-        program += [skip_unless_equal(_number(found, call), len(block)), *block]
+        number = found.number(call)
+        if number is None:  # a rule that is left out would allow the call
+            raise LookupError(call)
+        program += [skip_unless_equal(number, len(block)), *block]
     return [*program, PASSED]
 
 
-def _by_arguments(own_pid: int) -> dict[str, list[Instruction]]:
-    """Return what decides about a call; each block ends with a verdict."""
+def _by_arguments(own_pid: int) -> dict[str, list[bytes]]:
+    """Return blocks for calls that depend on their arguments; each ends with a verdict."""
     to_itself = [low_half(0), skip_unless_equal(own_pid, 1), PASSED, REFUSED]
     allowed = [part for option in PRCTL_ALLOWED for part in (skip_unless_equal(option, 1), PASSED)]
     return {
         "clone": [low_half(0), skip_unless_bits(CLONE_THREAD, 1), PASSED, REFUSED],
-        # Its arguments lie in memory, where no filter looks; the C library then takes `clone`.
+        # A filter cannot read its arguments in memory; the C library falls back to `clone`.
         "clone3": [UNKNOWN],
         "kill": to_itself,
         "tgkill": to_itself,
         "prctl": [low_half(0), *allowed, REFUSED],
-        # To ask for a limit is no harm; to set one, the third argument points to it.
+        # Reading a limit is allowed. Setting one passes a pointer as the third argument.
         "prlimit64": [
             low_half(2),
             skip_if_equal(0, 1),
@@ -199,10 +191,3 @@ def _by_arguments(own_pid: int) -> dict[str, list[Instruction]]:
             PASSED,
         ],
     }
-
-
-def _number(found: Machine, call: str) -> int:
-    number = found.number(call)
-    if number is None:
-        raise LookupError(call)
-    return number

@@ -1,4 +1,4 @@
-"""Whether this kernel can lock a process in."""
+"""Whether this kernel can sandbox a process."""
 
 from service.child.lockdown.landlock import is_linux, landlock_version
 from service.child.lockdown.seccomp import has_seccomp
@@ -8,7 +8,7 @@ SECCOMP = "seccomp"
 
 
 def missing() -> tuple[str, ...]:
-    """Return the names of what the kernel lacks; none where a process can be locked in."""
+    """Return the features that the kernel lacks; empty if it can sandbox a process."""
     if not is_linux():
         return (LANDLOCK, SECCOMP)
     there = {LANDLOCK: landlock_version() > 0, SECCOMP: has_seccomp()}

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 X86_64 = "x86_64"
 AARCH64 = "aarch64"
-# From this number on there are calls younger than these tables, which nothing here needs.
+# Calls from this number on are newer than these tables; nothing here needs them.
 FIRST_UNKNOWN = 457
 
 

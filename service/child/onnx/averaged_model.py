@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from howsure.statistics.records.records import Records
 from howsure.statistics.softmax import n_recorded_classes, rank_scores
 from service.child.onnx.batches import apply_to_finite_rows, log_probabilities
 from service.child.onnx.loaded_model import LoadedModel
-from service.child.onnx.noise import NoiseFeeds, check_same_noise, quiet_feeds
+from service.child.onnx.noise import NoiseFeeds, check_same_noise, neutral_feeds
 from service.child.onnx.onnx_file import OnnxFile, Probed
 from service.child.onnx.session import OnnxSession
 from service.child.onnx.trial import (
@@ -36,13 +35,6 @@ from service.graph.serving import SCORES, TOP_CLASSES, TOP_SCORES
 from service.runner.messages.frames import Array
 from service.runner.messages.passes import ENSEMBLE, PLAIN, PassPlan
 from service.runner.messages.requests import LoadRequest
-
-
-class Passes(Protocol):
-    """Several answers to the same rows."""
-
-    def log_probabilities(self, rows: Mapping[str, Array], place: str) -> Iterator[Floats]:
-        """Yield each answer's log-probabilities, float64 (n_rows, n_classes)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +75,7 @@ class AveragedModel:
     With ``plan``, also the variance between the answers.
     """
 
-    source: Passes
+    source: Members | StochasticPasses
     top_k: tuple[int, ...]
     plan: PassPlan | None
 
@@ -138,16 +130,21 @@ class AveragedModel:
         return np.stack(logs, axis=1)
 
 
+def _refuse_other_measures(request: LoadRequest, needed: str) -> None:
+    """Refuse measures that need a single answer to each row."""
+    others = [plan.measure for plan in request.passes if plan.measure != ENSEMBLE]
+    if others or request.scalar_outputs:
+        what = ", ".join(others) or "an output of the model as a measure"
+        raise InvalidConfig.at("config.measures", f"{what} needs {needed}")
+
+
 class Ensemble:
     """Loads the members of an ensemble."""
 
     def __init__(self, files: Sequence[OnnxFile], request: LoadRequest) -> None:
         self._files = files
         self._request = request
-        others = [plan.measure for plan in request.passes if plan.measure != ENSEMBLE]
-        if others or request.scalar_outputs:
-            what = ", ".join(others) or "an output of the model as a measure"
-            raise InvalidConfig.at("config.measures", f"{what} needs one model, not an ensemble")
+        _refuse_other_measures(request, "one model, not an ensemble")
         self._check_inputs()
 
     def probe(self, inputs: Mapping[str, Array]) -> Sequence[Probed]:
@@ -245,13 +242,7 @@ class StochasticGraph:
     """Loads a graph with random operators."""
 
     def __init__(self, file: OnnxFile, request: LoadRequest) -> None:
-        others = [plan.measure for plan in request.passes if plan.measure != ENSEMBLE]
-        if others or request.scalar_outputs:
-            raise InvalidConfig.at(
-                "config.measures",
-                f"a graph that draws at random gives {ENSEMBLE} and the measures of its mean; "
-                f"{', '.join(others) or 'an output of the model'} needs one that does not",
-            )
+        _refuse_other_measures(request, f"a model without random operators, unlike {ENSEMBLE}")
         self._file = file
         self._request = request
         name = request.choices[0].name if request.choices else request.output_name
@@ -299,9 +290,9 @@ class StochasticGraph:
         n_timed = min(passes, TIMED_PASSES)
         few = replace(model, source=replace(model.source, passes=n_timed))
         check_same_noise(lambda fed: few.passes(fed, place), rows, fixed)
-        names, quiet = probed.session.output_names, quiet_feeds(self._sites)
+        names, neutral = probed.session.output_names, neutral_feeds(self._sites)
         plain = milliseconds_a_row(
-            lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
+            lambda: probed.session.run(names, {**rows, **neutral}, place=place), n_rows
         )
         cost = milliseconds_a_row(lambda: few.passes(rows, place), n_rows, repeat=2)
         return {PLAIN: plain, ENSEMBLE: cost * passes / n_timed}

@@ -1,6 +1,6 @@
-"""Rows of a set, a batch at a time."""
+"""Runs of a model on the rows of a set, a batch at a time."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias, TypeVar
 
@@ -144,6 +144,13 @@ def run_batches(
                 )
         yield first, {name: output[before : before + n_real] for name, output in answer.items()}
         first += n_real
+
+
+def join_parts(parts: Sequence[Mapping[str, Array]]) -> dict[str, Array]:
+    """Return the rows of all parts together, by name."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
 def padded(rows: Array, before: int, length: int) -> Array:

@@ -7,7 +7,7 @@ import numpy as np
 from onnx import ModelProto
 
 from howsure.statistics.measures.measure import output_column
-from service.child.onnx.batches import batch_rows, run_batches
+from service.child.onnx.batches import batch_rows, join_parts, run_batches
 from service.child.onnx.loading import Bytes
 from service.child.onnx.noise import last_layer_masks
 from service.child.onnx.onnx_file import OnnxFile, serialised
@@ -92,4 +92,4 @@ def _run(
                 start=place.start,
             )
         ]
-    return {name: np.concatenate([part[name] for part in parts]) for name in wanted}
+    return join_parts(parts)

@@ -1,4 +1,4 @@
-"""How steeply the norm of the probabilities rises along directions of the inputs."""
+"""Slopes of the norm of the probabilities along directions of the inputs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -18,13 +18,13 @@ from service.runner.messages.passes import GRADIENT, PassPlan
 
 TAKEN = ("float32", "float64")
 USUAL_STEP = 1e-3
-LEAST_SPACINGS = 16  # between a number and the next that its type holds
+LEAST_SPACINGS = 16  # distances between adjacent floats
 
 Logs: TypeAlias = Callable[[Mapping[str, Array]], Floats]
 
 
 def check_gradient_inputs(specs: Sequence[TensorSpec]) -> None:
-    """Refuse a model whose inputs allow no small step.
+    """Refuse a model whose inputs do not allow small steps.
 
     Raises
     ------
@@ -42,11 +42,11 @@ def check_gradient_inputs(specs: Sequence[TensorSpec]) -> None:
 
 
 def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
-    """Return the plan with what the first rows tell: how far to step along each direction.
+    """Complete the plan with the size of a step along each direction, from the first rows.
 
-    The unit is the median, over an input's values, of their standard deviation over the rows:
-    values on a scale of their own must not drown the rest. An input with no more values than
-    directions is stepped along its own axes, each by its own deviation.
+    The unit is the median, over the values of an input, of the standard deviation over the rows,
+    so that a few values on a larger scale do not dominate. An input with at most as many values as
+    directions is stepped along its axes, each by its own deviation.
     """
     scales = {
         name: _scales(array, plan.passes, plan.step or USUAL_STEP) for name, array in trial.items()
@@ -61,7 +61,7 @@ def plan_gradient(plan: PassPlan, trial: Mapping[str, Array]) -> PassPlan:
 
 
 def _scales(array: Array, n_directions: int, step: float) -> tuple[float, ...]:
-    """Return the spread of an input along each direction, of its finite values."""
+    """Return the spread of an input's finite values along each direction."""
     is_known = np.isfinite(array)
     wide = np.where(is_known, array, 0.0).astype(np.float64)
     counts = np.maximum(is_known.sum(axis=0), 1)
@@ -69,7 +69,7 @@ def _scales(array: Array, n_directions: int, step: float) -> tuple[float, ...]:
     each = np.sqrt(np.square(apart).sum(axis=0) / counts).ravel()
     size = np.sqrt(np.square(wide).sum(axis=0) / counts).ravel()
     varying = each > 0
-    # Far from 0 numbers lie so far apart that a small step would be rounded to none or to one.
+    # Floats far from 0 are so far apart that a small step would be rounded away.
     least = LEAST_SPACINGS * np.finfo(array.dtype).eps * size / step
     each = np.maximum(each, least)
     usual = float(np.median(each[varying])) if varying.any() else float(np.sqrt(np.mean(size**2)))
@@ -82,9 +82,8 @@ def _scales(array: Array, n_directions: int, step: float) -> tuple[float, ...]:
 def slopes_of(rows: Mapping[str, Array], plan: PassPlan, logs: Logs) -> Floats:
     """Return the slope of ``||p||_2`` along each direction, shape (n_rows, directions).
 
-    ``logs`` gives the logits, or the logarithms of the probabilities, of rows. Where the plan is
-    divisible, the mean of the squares is the square of the gradient's norm, and otherwise their
-    sum.
+    ``logs`` returns the logits or log-probabilities of rows. The squared norm of the gradient is
+    the mean of the squared slopes if the plan is divisible, otherwise their sum.
     """
     found = [
         slope
@@ -100,7 +99,7 @@ def _along(
     array = rows[name]
     scales = (plan.scales or {})[name]
     shape = array.shape[1:]
-    # Text of another length than the rows that were planned for has as many directions as they.
+    # Text of another length than the planned rows has as many directions as those.
     exact = not plan.divisible and prod(shape) == len(scales)
     draw = directions if exact else gaussian_directions
     steps = draw(shape, n_directions=len(scales), seed=plan.seed, site=site)
@@ -116,9 +115,9 @@ def _along(
 
 
 def _moved(forth: Array, back: Array, direction: Array) -> Floats:
-    """Return how far each row really went along the direction, shape (n_rows,).
+    """Return the actual step of each row along the direction, shape (n_rows,).
 
-    Beside a large value a small step is rounded; a value that is missing goes nowhere.
+    A small step is rounded next to a large value, and is 0 for a missing value.
     """
     along = direction.ravel().astype(np.float64)
     apart = (forth.astype(np.float64) - back).reshape(len(forth), -1)

@@ -12,7 +12,7 @@ from howsure.statistics.arrays import Labels
 from howsure.statistics.measures import MULTI_PASS_MEASURES
 from howsure.statistics.records.order import tie_keys
 from howsure.statistics.records.records import Records, concatenate
-from service.child.onnx.batches import batch_rows, map_ahead, run_batches
+from service.child.onnx.batches import batch_rows, join_parts, map_ahead, run_batches
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.onnx.single_model import LAST_LAYER_LOGS, SingleModel
 from service.child.requests.tensors import is_surely_finite
@@ -82,13 +82,8 @@ class LoadedModel:
 
     def answer(self, fitted: Mapping[str, Array], *, location: str, start: int) -> dict[str, Array]:
         """Return the head's outputs by name, for fitted inputs; a row may be not finite."""
-        parts = [
-            self.answering.finish(part)
-            for _, part in self._batches(self.answering.answer, fitted, location, start, pad=False)
-        ]
-        if len(parts) == 1:
-            return parts[0]
-        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        batches = self._batches(self.answering.answer, fitted, location, start, pad=False)
+        return join_parts([self.answering.finish(part) for _, part in batches])
 
     def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
         """Return top classes, top scores and uncertainties of fitted rows, side by side.

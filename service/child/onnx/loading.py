@@ -4,18 +4,16 @@ import mmap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Protocol
 
 from service.child.onnx.averaged_model import Ensemble, StochasticGraph
 from service.child.onnx.loaded_model import LoadedModel
-from service.child.onnx.onnx_file import OnnxFile, Probed
+from service.child.onnx.onnx_file import OnnxFile
 from service.child.onnx.single_loader import SingleLoader
 from service.child.onnx.trial import fitted_trial
 from service.child.onnx.watchdog import Watchdog
 from service.errors import InferenceFailed
-from service.graph.description import OutputChoice
 from service.runner.messages.frames import Array
-from service.runner.messages.passes import ENSEMBLE, PassPlan
+from service.runner.messages.passes import ENSEMBLE
 from service.runner.messages.requests import LoadRequest
 
 
@@ -44,24 +42,6 @@ def read_files(paths: Sequence[str], companions: Mapping[str, str]) -> Bytes:
         raise InferenceFailed("The files of the ONNX model cannot be read.") from error
 
 
-class Loader(Protocol):
-    """Loads one kind of model. The first load probes, plans, builds and tries it, in this order."""
-
-    def probe(self, inputs: Mapping[str, Array]) -> Sequence[Probed]:
-        """Run each file on the trial rows, and choose its output."""
-
-    def plan(self, probes: Sequence[Probed], inputs: Mapping[str, Array]) -> tuple[PassPlan, ...]:
-        """Complete the plans of the passes with properties of the model and the rows."""
-
-    def build(self, choices: Sequence[OutputChoice], plans: tuple[PassPlan, ...]) -> LoadedModel:
-        """Load the graphs that answer, with these outputs."""
-
-    def try_out(
-        self, loaded: LoadedModel, probes: Sequence[Probed], inputs: Mapping[str, Array]
-    ) -> dict[str, float]:
-        """Compare answers with those of the probe; return what a row costs in milliseconds."""
-
-
 def load(
     files: Bytes, request: LoadRequest, trial: Mapping[str, Array], watchdog: Watchdog
 ) -> LoadedModel:
@@ -78,7 +58,7 @@ def load(
         If the model does not take the trial rows.
     """
     opened = [OnnxFile(data, files.companions, request, watchdog) for data in files.onnx_models]
-    loader: Loader
+    loader: Ensemble | StochasticGraph | SingleLoader
     if len(opened) > 1:
         loader = Ensemble(opened, request)
     elif request.plan(ENSEMBLE) is not None:
@@ -88,6 +68,7 @@ def load(
     if request.choices:
         opened[0].refuse_too_many(request.choices[0].n_classes)
         return loader.build(request.choices, request.passes)
+    # The first load: probe, plan, build and try the model, in this order.
     inputs = fitted_trial(trial, opened[0].inputs, request.location)
     probes = loader.probe(inputs)
     plans = loader.plan(probes, inputs)

@@ -1,4 +1,4 @@
-"""What a model takes, and how arrays as they were sent are brought to it: the one place for it."""
+"""Conversion of arrays from requests and sets to the inputs of a model."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.child.pictures.values import keeps_pixels, model_values, pixels_in_order
-from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule
+from service.errors import InvalidConfig, InvalidInput, InvalidOnnxModel, ModelRule, shown
 from service.graph.description import TensorSpec, quote, quote_all
 from service.runner.messages.frames import DTYPES, Array
 from service.runner.messages.preprocessing import PIXELS, Preprocessing
@@ -22,7 +22,7 @@ def check_input_types(specs: Sequence[TensorSpec]) -> None:
     Raises
     ------
     InvalidOnnxModel
-        If an input takes text, or a type numpy does not have.
+        If an input takes text, or a type that numpy does not have.
     """
     for spec in specs:
         if spec.dtype not in DTYPES:
@@ -33,7 +33,7 @@ def check_input_types(specs: Sequence[TensorSpec]) -> None:
 
 
 def by_input(arrays: Mapping[str, Array], specs: Sequence[TensorSpec]) -> Mapping[str, Array]:
-    """Return the arrays by input name: a lone one may be called ``inputs`` whatever its name."""
+    """Return the arrays by input name; a single input may also be called ``inputs``."""
     if len(specs) == 1 and arrays.keys() == {ANY_INPUT}:
         return {specs[0].name: arrays[ANY_INPUT]}
     return arrays
@@ -44,9 +44,9 @@ def fit_inputs(
 ) -> dict[str, Array]:
     """Return one array per input, of its dtype, all with the same number of rows.
 
-    Integers become floats and wide floats narrow ones, as everywhere; what would change more than
-    the last digits (a fraction to an integer, a number out of range) is refused. ``start`` is the
-    number of the first row, for messages.
+    Integers are converted to floats, and floats to the model's precision. Conversions that would
+    change more than the last digits are refused: fractions to integers, numbers out of range.
+    ``start`` is the number of the first row, for messages.
 
     Raises
     ------
@@ -57,7 +57,8 @@ def fit_inputs(
     for name in arrays:
         if name not in names:
             raise InvalidInput.at(
-                f"{location}.{name}", f"the ONNX model has no such input; it has {quote_all(names)}"
+                f"{location}.{shown(name)[1:-1]}",
+                f"the ONNX model has no such input; it has {quote_all(names)}",
             )
     fitted: dict[str, Array] = {}
     for spec in specs:
@@ -131,10 +132,10 @@ PREPROCESSING = "config.preprocessing"
 
 @dataclass(frozen=True, eq=False)
 class ModelInputs:
-    """The inputs of a model, and what makes the only one of them of pictures.
+    """The inputs of a model, and how pictures become its only input.
 
-    With ``preprocessing`` an array called ``pixels`` holds pixels, uint8 of shape (n, height,
-    width, channels), and no values of an input of that name; without, it is a name like any other.
+    With ``preprocessing``, an array called ``pixels`` holds pixels, uint8 of shape (n, height,
+    width, channels). Without it, ``pixels`` is an ordinary name.
     """
 
     specs: Sequence[TensorSpec]
@@ -146,7 +147,7 @@ class ModelInputs:
         return [spec.name for spec in self.specs]
 
     def check_preprocessing(self) -> None:
-        """Refuse a model that pictures, so prepared, can never be an input of.
+        """Refuse a model that cannot take pictures after this preprocessing.
 
         Raises
         ------
@@ -178,7 +179,7 @@ class ModelInputs:
             )
 
     def are_pixels(self, arrays: Mapping[str, Array]) -> bool:
-        """Tell whether these are pixels, to be made a model's input."""
+        """Tell whether the arrays are pixels that become the model's input."""
         return self.preprocessing is not None and arrays.keys() == {PIXELS}
 
     def fitted(self, arrays: Mapping[str, Array], *, location: str, start: int) -> dict[str, Array]:
@@ -195,7 +196,7 @@ class ModelInputs:
         return fit_inputs(named, self.specs, location=location, start=start)
 
     def as_sent(self, arrays: Mapping[str, Array]) -> Array:
-        """Return what tells one sample from another: the bytes of its arrays, as they came."""
+        """Return the arrays of each sample as they were sent; equal samples have equal bytes."""
         if self.are_pixels(arrays):
             return arrays[PIXELS]
         named = by_input(arrays, self.specs)
@@ -230,7 +231,7 @@ class ModelInputs:
         return fit_inputs({taken.name: values}, self.specs, location=location, start=start)
 
     def _check_made(self, values: Array, taken: TensorSpec, pixels: Array, place: str) -> None:
-        """Say of pixels that are of another size than the model's in which size they came."""
+        """Refuse pixels of another size than the model's; the message has the pictures' size."""
         sizes = zip(values.shape[1:], (taken.shape or values.shape)[1:], strict=True)
         if any(wanted is not None and size != wanted for size, wanted in sizes):
             raise InvalidInput.at(
@@ -241,7 +242,7 @@ class ModelInputs:
 
 
 def _made_shape(preprocessing: Preprocessing) -> tuple[int | None, ...]:
-    """Return the shape that pictures are brought to; None for what differs between them."""
+    """Return the shape of pictures after preprocessing; None for sizes that vary."""
     height, width = preprocessing.crop or (None, None)
     if preprocessing.crop is None and isinstance(preprocessing.resize, tuple):
         height, width = preprocessing.resize

@@ -1,4 +1,4 @@
-"""What the noise inputs of a graph take: nothing that changes the answer, or a pass's draws."""
+"""Values for the noise inputs of a graph: neutral ones, or the random draws of a pass."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -17,22 +17,22 @@ from service.graph.description import NoiseSite
 from service.runner.messages.frames import Array
 from service.runner.messages.passes import LAST_LAYER, PassPlan
 
-MAX_LAYOUTS = 64  # of texts of different lengths, for instance
+MAX_LAYOUTS = 64  # for example for texts of different lengths
 MAX_KEPT_BYTES = 2**26
 
 
 @dataclass(frozen=True)
 class Layout:
-    """How the noise of a site lies: that of one row, and the axis along which rows follow.
+    """The shape of a site's noise for one row, and the axis along which rows follow one another.
 
-    ``shape[axis]`` is what one row takes of that axis; None where rows share the tensor.
+    ``shape[axis]`` is the size of one row on that axis; ``axis`` is None if rows share the tensor.
     """
 
     shape: tuple[int, ...]
     axis: int | None
 
     def for_rows(self, noise: Array, n_rows: int) -> Array:
-        """Return the noise of one row as all rows take it."""
+        """Return the noise of one row, repeated for all rows."""
         if self.axis is None or self.shape[self.axis] == 1:
             return noise  # the graph spreads it over the rows
         return np.concatenate([noise] * n_rows, axis=self.axis)
@@ -41,9 +41,8 @@ class Layout:
 class NoiseFeeds:
     """Draws the noise of a graph's sites, the same for all rows of a pass.
 
-    What a row's noise looks like is seen by running the graph on one row and on two: the axis
-    that doubles is that of the rows. A graph of fixed batch shows it on the first axis that the
-    batch divides.
+    The graph is run on one row and on two rows: the axis that doubles is that of the rows. For a
+    fixed batch it is the first axis that the batch size divides.
     """
 
     def __init__(
@@ -62,9 +61,9 @@ class NoiseFeeds:
         self._drawn: dict[tuple[int, int, Layout], Array] = {}
         self._drawn_bytes = 0
 
-    def quiet(self) -> dict[str, Array]:
-        """Return noise that leaves the model's own answer."""
-        return quiet_feeds(self._sites)
+    def neutral(self) -> dict[str, Array]:
+        """Return noise that does not change the model's answer."""
+        return neutral_feeds(self._sites)
 
     def of_pass(self, rows: Mapping[str, Array], number: int, place: str) -> dict[str, Array]:
         """Return the noise of a pass for these rows.
@@ -104,7 +103,9 @@ class NoiseFeeds:
     def _look(self, rows: Mapping[str, Array], place: str) -> list[Layout]:
         if self._fixed_batch is not None:
             return [
-                _of_fixed_batch(shape, self._fixed_batch) if site.of_rows else Layout(shape, None)
+                _of_fixed_batch(shape, self._fixed_batch)
+                if site.depends_on_rows
+                else Layout(shape, None)
                 for site, shape in zip(self._sites, self._shapes(rows, place), strict=True)
             ]
         one = {name: array[:1] for name, array in rows.items()}
@@ -114,13 +115,13 @@ class NoiseFeeds:
 
     def _shapes(self, rows: Mapping[str, Array], place: str) -> list[tuple[int, ...]]:
         names = [site.shape_output for site in self._sites]
-        shapes = self._session.run(names, {**rows, **self.quiet()}, place=place)
+        shapes = self._session.run(names, {**rows, **self.neutral()}, place=place)
         return [tuple(shapes[name].tolist()) for name in names]
 
 
-def quiet_feeds(sites: Sequence[NoiseSite]) -> dict[str, Array]:
-    """Return noise that leaves the model's own answer."""
-    return {site.name: np.full(1, site.quiet, dtype=np.float32) for site in sites}
+def neutral_feeds(sites: Sequence[NoiseSite]) -> dict[str, Array]:
+    """Return noise that does not change the model's answer."""
+    return {site.name: np.full(1, site.neutral, dtype=np.float32) for site in sites}
 
 
 def _of_two(one: tuple[int, ...], two: tuple[int, ...]) -> Layout:
@@ -163,7 +164,7 @@ def _draw(site: NoiseSite, shape: tuple[int, ...], seed: int, number: int, index
             return uniform(shape, seed=seed, number=number, site=index)
 
 
-LEAST_LOG = -50.0  # of less nobody can tell
+LEAST_LOG = -50.0  # smaller logarithms are not compared
 MOST_ROUNDED = 2e-3  # of a logarithm, by half precision
 SHARE_OF_SPREAD = 0.1
 
@@ -173,12 +174,12 @@ def check_same_noise(
     rows: Mapping[str, Array],
     fixed_batch: int | None,
 ) -> None:
-    """Refuse a graph in which copies of the first row, side by side, take different noise.
+    """Refuse a graph in which copies of the first row get different noise.
 
     Parameters
     ----------
     passes
-        Gives the log-probabilities of a few passes, shape (n_rows, passes, n_classes).
+        Returns the log-probabilities of a few passes, shape (n_rows, passes, n_classes).
 
     Raises
     ------
@@ -191,7 +192,7 @@ def check_same_noise(
     copies = {name: padded(array[:1], 0, n_copies) for name, array in rows.items()}
     logs = np.maximum(passes(copies), LEAST_LOG)
     if np.isnan(logs).any():
-        return  # a row without an answer is refused by its number
+        return  # another check refuses a row without an answer, by its number
     apart = np.abs(logs - logs[:1]).max()
     spread = np.abs(logs[0] - logs[0, :1]).max()
     rounded = MOST_ROUNDED * (1.0 + np.abs(logs).max())
@@ -207,7 +208,7 @@ def check_same_noise(
 
 USUAL_RATE = 0.1  # before a last layer that was trained without dropout
 LEAST_PASSES = 2
-MOST_NUMBERS = 2**25  # they lie in the graph, which is one file with its weights
+MOST_NUMBERS = 2**25  # masks are constants of the graph, in one file with its weights
 
 
 def check_masks(plan: PassPlan) -> None:
@@ -216,7 +217,7 @@ def check_masks(plan: PassPlan) -> None:
     Raises
     ------
     TooLarge
-        It says how many passes would fit.
+        With the number of passes that would fit.
     """
     shape = plan.feature_shape or ()
     most = MOST_NUMBERS // max(prod(shape), 1)
@@ -232,10 +233,10 @@ def check_masks(plan: PassPlan) -> None:
 
 
 def last_layer_masks(plan: PassPlan) -> NDArray[np.float32]:
-    """Return what keeps and scales the features in each pass, shape (passes, *feature_shape).
+    """Return the masks of the features in each pass, shape (passes, *feature_shape).
 
-    They are those of the first site of full dropout, so that both are the same where a model has
-    no other Dropout.
+    They equal the masks of the first Dropout node of full dropout, so that both measures agree if
+    the model has no other one.
     """
     shape = plan.feature_shape or ()
     rate = plan.rate or USUAL_RATE

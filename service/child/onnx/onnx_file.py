@@ -1,16 +1,15 @@
-"""One ONNX file: parsed, described, and turned into sessions of the graphs we make of it."""
+"""One ONNX file: its description, and sessions of the graphs made from it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from google.protobuf.message import EncodeError
-from numpy.typing import NDArray
 from onnx import ModelProto, ValueInfoProto, helper
 
-from service.child.onnx.batches import batch_rows, run_batches
+from service.child.onnx.batches import batch_rows, join_parts, run_batches
 from service.child.onnx.model_inputs import ModelInputs, check_input_types
-from service.child.onnx.noise import quiet_feeds
+from service.child.onnx.noise import neutral_feeds
 from service.child.onnx.session import VERSIONS, OnnxSession
 from service.child.onnx.watchdog import Watchdog
 from service.errors import InvalidOnnxModel, ModelRule, TooLarge
@@ -19,9 +18,9 @@ from service.graph.description import NoiseSite, OnnxModelDescription, OutputCho
 from service.graph.gate.external_weights import attach_external_data
 from service.graph.load import load_onnx_model
 from service.graph.output.choose import choose_output
-from service.graph.output.plan import HOOK, OUTPUT, OutputPlan, probe_graph
+from service.graph.output.plan import LOGITS, OUTPUT, OutputPlan, probe_graph
 from service.graph.proto import keep_outputs
-from service.graph.serving import SCORES, build_packed_graph, build_serving_graph
+from service.graph.serving import SCORES, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.passes import PassPlan
@@ -44,7 +43,7 @@ class Probed:
 
 
 class OnnxFile:
-    """The model of a file, which graphs are made of in place, and its description."""
+    """The description of a file, and its graph, which is edited in place."""
 
     def __init__(
         self,
@@ -105,38 +104,10 @@ class OnnxFile:
         outputs = self._try(session, sites, inputs)
         choice = choose_output(plan, outputs, n_samples=len(outputs[OUTPUT]))
         self.refuse_too_many(choice.n_classes)
-        hooked = choice.raw or choice.tensor != plan.tensor
-        return Probed(choice, outputs, outputs[HOOK] if hooked else outputs[OUTPUT], session)
-
-    def serve(
-        self,
-        choice: OutputChoice,
-        *,
-        top_k: Sequence[int],
-        columns: Sequence[str],
-        scalars: Mapping[str, str],
-        sites: Sequence[NoiseSite] = (),
-        last_layer_masks: NDArray[np.float32] | None = None,
-    ) -> OnnxSession:
-        """Load the model with the head on the chosen output."""
-        graph = build_serving_graph(
-            self.model,
-            choice,
-            top_k=top_k,
-            columns=columns,
-            scalars=scalars,
-            with_scores=True,
-            sites=sites,
-            last_layer_masks=last_layer_masks,
+        reads_logits = choice.raw or choice.tensor != plan.tensor
+        return Probed(
+            choice, outputs, outputs[LOGITS] if reads_logits else outputs[OUTPUT], session
         )
-        return self.session(graph)
-
-    def serve_in_one(
-        self, choice: OutputChoice, *, top_k: Sequence[int], columns: Sequence[str]
-    ) -> OnnxSession:
-        """Load the model with the head as its only output."""
-        graph = build_packed_graph(self.model, choice, top_k=top_k, columns=columns)
-        return self.session(graph)
 
     def scores(self, choice: OutputChoice, sites: Sequence[NoiseSite] = ()) -> OnnxSession:
         """Load the model with the scores of the classes as its only output, and no head."""
@@ -205,19 +176,16 @@ class OnnxFile:
         size: int,
     ) -> dict[str, Array]:
         names = session.output_names
-        quiet = quiet_feeds(sites)
-        parts = [
-            part
-            for _, part in run_batches(
-                lambda fed, place: session.run(names, {**fed, **quiet}, place=place),
-                rows,
-                size=size,
-                pad=self.description.fixed_batch is not None,
-                location=self._request.location,
-                start=0,
-            )
-        ]
-        return {name: np.concatenate([part[name] for part in parts]) for name in names}
+        neutral = neutral_feeds(sites)
+        batches = run_batches(
+            lambda fed, place: session.run(names, {**fed, **neutral}, place=place),
+            rows,
+            size=size,
+            pad=self.description.fixed_batch is not None,
+            location=self._request.location,
+            start=0,
+        )
+        return join_parts([part for _, part in batches])
 
 
 def serialised(model: ModelProto) -> bytes:

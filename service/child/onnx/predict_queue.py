@@ -1,26 +1,26 @@
 """The queue of requests in the child, and the rows of each that go into a run."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 import numpy as np
 
 from service.child.failure import describe
-from service.child.onnx.loaded_model import is_sound, refuse_unsound
+from service.child.onnx.batches import join_parts
+from service.child.onnx.loaded_model import LoadedModel, is_sound, refuse_unsound
+from service.child.onnx.scores_model import ScoresDecoder, ScoresModel
 from service.child.onnx.session import note
-from service.child.requests.body_decoder import LOCATION, Decoded
+from service.child.requests.body_decoder import LOCATION, BodyDecoder, Decoded
 from service.child.requests.limits import BodyLimits
 from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, ServiceError
 from service.runner.messages.frames import Array, Buffer
-from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.predict_batches import (
     Batch,
     BatchResult,
     RequestError,
     ResponseHead,
     RowRange,
-    Sent,
+    SentBodies,
     Words,
 )
 from service.runner.model_output import OutputSpec, output_spec
@@ -93,38 +93,11 @@ def joined(turns: Sequence[RequestSlice]) -> dict[str, Array]:
     """Return the rows of all slices, one after the other."""
     if len(turns) == 1:
         return turns[0].rows()
-    parts = [turn.rows() for turn in turns]
-    return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    return join_parts([turn.rows() for turn in turns])
 
 
 # Requests with more rows are checked for finite numbers when they arrive, others with their run.
 CHECKED_TOGETHER = 32
-
-
-class Answering(Protocol):
-    """Answers decoded rows."""
-
-    @property
-    def found(self) -> LoadedOnnxModel:
-        """Its description."""
-
-    def matrix(self, rows: dict[str, Array], *, location: str, start: int) -> Array:
-        """Return top classes, top scores and uncertainties of each row, side by side."""
-
-
-class Decoder(Protocol):
-    """Decodes bodies."""
-
-    def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
-        """Decode one body."""
-
-    def decode_alike(
-        self, sent: Sent, bodies: Buffer, *, max_rows: int, run_rows: int
-    ) -> Decoded | None:
-        """Decode several bodies at once; return None if they have to be decoded one by one."""
-
-    def check(self, rows: Mapping[str, Array]) -> None:
-        """Refuse rows with a number that is not finite."""
 
 
 class BatchQueue:
@@ -134,7 +107,9 @@ class BatchQueue:
     itself, recursively.
     """
 
-    def __init__(self, model: Answering, decoder: Decoder) -> None:
+    def __init__(
+        self, model: LoadedModel | ScoresModel, decoder: BodyDecoder | ScoresDecoder
+    ) -> None:
         self._model = model
         self._spec: OutputSpec = output_spec(model.found.resolved)
         self._decoder = decoder
@@ -157,7 +132,7 @@ class BatchQueue:
         return BatchResult(parts, self._refused, left), words
 
     def _answer_alike(
-        self, batch: Batch, sent: Sent, bodies: Buffer
+        self, batch: Batch, sent: SentBodies, bodies: Buffer
     ) -> tuple[BatchResult, Words] | None:
         """Answer requests that are decoded and run as one; None if they need separate treatment."""
         try:
@@ -195,7 +170,7 @@ class BatchQueue:
             else:
                 self._waiting[sent.number] = waiting
 
-    def _decoded(self, sent: Sent, body: Buffer, limits: BodyLimits) -> PendingRequest:
+    def _decoded(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> PendingRequest:
         decoded = self._decoder.decode(sent, body, limits)
         is_checked = decoded.is_checked
         if not is_checked and decoded.n_rows > CHECKED_TOGETHER:
@@ -204,7 +179,7 @@ class BatchQueue:
         signature = tuple((name, array.shape[1:]) for name, array in decoded.rows.items())
         return PendingRequest(sent.number, decoded, decoded.n_rows, is_checked, signature)
 
-    def _refuse(self, request: "Sent | PendingRequest", error: ServiceError) -> None:
+    def _refuse(self, request: "SentBodies | PendingRequest", error: ServiceError) -> None:
         code, message, violations = describe(error)
         self._refused.append(RequestError(request.number, code, message, violations))
 
@@ -289,7 +264,7 @@ class BatchQueue:
         return np.empty((n_rows, self._spec.n_words), np.float32)
 
 
-def _one_by_one(sent: Iterable[Sent]) -> Iterator[Sent]:
+def _one_by_one(sent: Iterable[SentBodies]) -> Iterator[SentBodies]:
     for alike in sent:
         if alike.count == 1:
             yield alike

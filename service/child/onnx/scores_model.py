@@ -1,4 +1,4 @@
-"""Answers calibrations without a model: the rows of a request are a model's outputs."""
+"""Answers for calibrations without a model: requests hold the outputs of a model."""
 
 from collections.abc import Mapping
 
@@ -16,7 +16,7 @@ from service.graph.description import OnnxModelDescription, TensorSpec
 from service.runner.messages.frames import Array, Buffer
 from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.open_inference import TensorMetadata
-from service.runner.messages.predict_batches import Sent
+from service.runner.messages.predict_batches import SentBodies
 from service.runner.messages.scores_model import ScoresModelSpec
 from service.runner.model_output import output_spec
 
@@ -63,7 +63,7 @@ class ScoresDecoder:
     def __init__(self, spec: ScoresModelSpec) -> None:
         self._spec = spec
 
-    def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
+    def decode(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded:
         """Decode a body.
 
         Raises
@@ -89,7 +89,7 @@ class ScoresDecoder:
 
     def decode_alike(
         self,
-        sent: Sent,  # noqa: ARG002 - as of a model's bodies
+        sent: SentBodies,  # noqa: ARG002 - as of a model's bodies
         bodies: Buffer,  # noqa: ARG002
         *,
         max_rows: int,  # noqa: ARG002

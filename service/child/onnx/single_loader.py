@@ -28,6 +28,7 @@ from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.noise.random_operators import refuse_random
 from service.graph.output.plan import SCALAR, OutputPlan, plan_output
 from service.graph.proto import PREFIX
+from service.graph.serving import build_packed_graph, build_serving_graph
 from service.runner.messages.frames import Array
 from service.runner.messages.onnx_models import score_columns
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PassPlan
@@ -81,16 +82,19 @@ class SingleLoader:
         # A model that serves usually has only its head; then one output holds all of it.
         in_one = request.columns is not None and not plans and not self._scalars
         if in_one:
-            session = file.serve_in_one(choice, top_k=top_k, columns=of_scores)
+            graph = build_packed_graph(file.model, choice, top_k=top_k, columns=of_scores)
         else:
-            session = file.serve(
+            graph = build_serving_graph(
+                file.model,
                 choice,
                 top_k=top_k,
                 columns=of_scores,
                 scalars=self._scalars,
+                with_scores=True,
                 sites=self._sites if repeated is None else (),
                 last_layer_masks=None if last_layer is None else last_layer_masks(last_layer),
             )
+        session = file.session(graph)
         repeated = repeated or session
         noise = None
         if dropout is not None:

@@ -1,4 +1,4 @@
-"""One ONNX model with its uncertainty head, and the passes and slopes that it makes beside it."""
+"""One ONNX model with its uncertainty head, its passes and its slopes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -30,23 +30,23 @@ LAST_LAYER_LOGS = f"{PREFIX}last_layer_log_probabilities"
 
 @dataclass(frozen=True, eq=False)
 class SingleModel:
-    """A session of the serving graph, and what is run through it more than once.
+    """Sessions of the serving graph and of repeated runs.
 
     Attributes
     ----------
     session
-        Of the model with its head.
+        The model with its head.
     repeated
-        What passes and slopes run: the same, or one without the passes of a last layer, for the
-        runtime computes a whole graph whatever is asked of it.
+        The session for passes and slopes: the same, or one without the passes of the last layer,
+        because the runtime always computes the whole graph.
     kind
-        What its scores are.
+        The kind of its scores.
     columns
-        The uncertainties that the head gives.
+        The uncertainties of the head.
     noise
-        Of its Dropout nodes, where ``dropout`` asks for their variance.
+        The noise of its Dropout nodes, if ``dropout`` is planned.
     n_top
-        How many top classes the one output begins with, where the graph has but one.
+        Number of top classes at the start of the packed output; None if there is none.
     """
 
     session: OnnxSession
@@ -60,13 +60,13 @@ class SingleModel:
     n_top: int | None = None
 
     def words(self, rows: dict[str, Array], place: str) -> Array | None:
-        """Return the head's outputs as one matrix, if the graph has them so."""
+        """Return the head's outputs as one matrix; None if the graph has several outputs."""
         if self.n_top is None:
             return None
         return self.session.run_all([PACKED_OUTPUT], rows, place=place)[0]
 
     def answer(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Return the head's outputs, and the uncertainties that take more runs."""
+        """Return the head's outputs, and the uncertainties that need further runs."""
         words = self.words(dict(rows), place)
         if words is not None:
             return self._apart(words)
@@ -89,11 +89,11 @@ class SingleModel:
         } | {PREFIX + name: words[:, place] for place, name in measures}
 
     def finish(self, part: dict[str, Array]) -> dict[str, Array]:
-        """Return the answer as it is: the graph made it."""
+        """Return the answer unchanged."""
         return part
 
     def observe(self, rows: Mapping[str, Array], place: str) -> dict[str, Array]:
-        """Return all that records are made of: scores, the head's uncertainties, passes."""
+        """Return the data of records: scores, the head's uncertainties, passes."""
         wanted = [SCORES, *(PREFIX + name for name in self.columns)]
         if self.last_layer is not None:
             wanted.append(LAST_LAYER_LOGS)
@@ -126,7 +126,7 @@ class SingleModel:
         if self.last_layer is not None:
             logs = seen[LAST_LAYER_LOGS].astype(np.float64)
             columns = averaged_columns(LAST_LAYER, logs, labels)
-            # What serves is the graph's own, to the last bit.
+            # Predictions serve the value of the graph: records have the same bits.
             columns.uncertainty[LAST_LAYER] = seen[PREFIX + LAST_LAYER]
             found.append(columns)
         if self.gradient is not None:
@@ -135,8 +135,8 @@ class SingleModel:
 
     def run(self, wanted: Sequence[str], rows: Mapping[str, Array], place: str) -> dict[str, Array]:
         """Run the head once, without noise."""
-        quiet = self._quiet() if self.session is self.repeated else {}
-        return self.session.run(wanted, {**rows, **quiet}, place=place)
+        neutral = self._neutral() if self.session is self.repeated else {}
+        return self.session.run(wanted, {**rows, **neutral}, place=place)
 
     def passes(self, rows: Mapping[str, Array], place: str) -> Array:
         """Return the log-probabilities of all passes, shape (n_rows, passes, n_classes)."""
@@ -156,8 +156,8 @@ class SingleModel:
         return slopes_of(rows, self.gradient, lambda fed: self._logs(fed, place))
 
     def _logs(self, rows: Mapping[str, Array], place: str) -> Array:
-        scores = self.repeated.run([SCORES], {**rows, **self._quiet()}, place=place)[SCORES]
+        scores = self.repeated.run([SCORES], {**rows, **self._neutral()}, place=place)[SCORES]
         return class_logs(scores, self.kind)
 
-    def _quiet(self) -> dict[str, Array]:
-        return {} if self.noise is None else self.noise.quiet()
+    def _neutral(self) -> dict[str, Array]:
+        return {} if self.noise is None else self.noise.neutral()

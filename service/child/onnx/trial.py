@@ -1,4 +1,4 @@
-"""The first rows of a calibration set, on which a model is tried and its runs are timed."""
+"""Trial of a model on the first rows of a calibration set: checks and timing."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,22 +24,22 @@ from service.runner.messages.onnx_models import LoadedOnnxModel
 from service.runner.messages.passes import DROPOUT, GRADIENT, LAST_LAYER, PLAIN, PassPlan
 
 MAX_TIMED_ROWS = 32
-MAX_TIMED_RUNS = 1024  # rows times passes: a trial is no calibration
-TIMED_PASSES = 8  # of many, so that more rows can be timed
+MAX_TIMED_RUNS = 1024  # rows times passes
+TIMED_PASSES = 8  # fewer passes, so that more rows can be timed
 REPETITIONS = 3
 
 
 def fitted_trial(
     trial: Mapping[str, Array], inputs: ModelInputs, location: str
 ) -> dict[str, Array]:
-    """Return the trial rows as the model takes them.
+    """Return the trial rows in the types and shapes of the model.
 
     Raises
     ------
     InvalidConfig
-        If its inputs cannot be what pictures are made.
+        If pictures cannot become the model's input.
     InvalidInput
-        If the rows do not suit it.
+        If the model does not take the rows.
     """
     inputs.check_preprocessing()
     return inputs.fitted(trial, location=location, start=0)
@@ -48,9 +48,9 @@ def fitted_trial(
 def timed_rows(
     inputs: Mapping[str, Array], fixed_batch: int | None, passes: Sequence[int], *, numbers: int
 ) -> dict[str, Array]:
-    """Return a few rows, fewer where each takes many passes; of a fixed batch exactly that many.
+    """Return a few rows, fewer for many passes; exactly a batch if the batch is fixed.
 
-    They are no more than a batch: ``numbers`` is how many one row makes before they are summed up.
+    They fit into one batch; ``numbers`` is how many numbers a row takes before they are reduced.
     """
     most = min(MAX_TIMED_ROWS, MAX_TIMED_RUNS // max((1, *passes)))
     most = min(max(1, most), batch_rows(inputs, numbers, None))
@@ -60,7 +60,7 @@ def timed_rows(
 def first_rows(
     inputs: Mapping[str, Array], n_rows: int, fixed_batch: int | None
 ) -> dict[str, Array]:
-    """Return at most so many rows; of a fixed batch exactly that many."""
+    """Return at most ``n_rows`` rows; exactly a batch if the batch is fixed."""
     if fixed_batch is None:
         return {name: array[:n_rows] for name, array in inputs.items()}
     return {name: padded(array[:fixed_batch], 0, fixed_batch) for name, array in inputs.items()}
@@ -69,7 +69,7 @@ def first_rows(
 def milliseconds_a_row(
     run: Callable[[], object], n_rows: int, *, repeat: int = REPETITIONS
 ) -> float:
-    """Return the least time of a few runs, the first of which may also warm up."""
+    """Return the shortest time of a few runs; the first may include a warm-up."""
     times = []
     for _ in range(repeat):
         began = time.perf_counter()
@@ -79,12 +79,12 @@ def milliseconds_a_row(
 
 
 def check_spread(measure: str, values: Floats, passes: int, advice: str) -> None:
-    """Refuse a measure that is zero for every row tried: it would rank nothing.
+    """Refuse a measure that is zero for every trial row, since it cannot rank samples.
 
     Raises
     ------
     InvalidConfig
-        With this advice.
+        The message ends with the advice.
     """
     if not np.any(values):
         rows = "the first row" if len(values) == 1 else f"each of the first {len(values)} rows"
@@ -102,9 +102,9 @@ def try_passes(
     *,
     numbers: int,
 ) -> dict[str, float]:
-    """Return what a row costs in milliseconds: one run of the plain model, and each measure.
+    """Return the milliseconds a row of one run of the plain model, and of each measure.
 
-    ``numbers`` is how many a row makes before they are summed up.
+    ``numbers`` is how many numbers a row takes before they are reduced.
 
     Raises
     ------
@@ -115,10 +115,10 @@ def try_passes(
     rows = timed_rows(inputs, fixed, [plan.passes for plan in found.passes], numbers=numbers)
     n_rows = len(next(iter(rows.values())))
     names = probed.session.output_names
-    # The model as it was probed has its Dropout nodes open, whatever runs them later.
-    quiet = {} if model.noise is None else model.noise.quiet()
+    # The probed model reads noise inputs in place of its Dropout nodes.
+    neutral = {} if model.noise is None else model.noise.neutral()
     plain = milliseconds_a_row(
-        lambda: probed.session.run(names, {**rows, **quiet}, place=place), n_rows
+        lambda: probed.session.run(names, {**rows, **neutral}, place=place), n_rows
     )
     costs = {PLAIN: plain}
     timed = timed_rows(inputs, fixed, [TIMED_PASSES], numbers=numbers)
@@ -148,7 +148,7 @@ def _try_dropout(
 
 
 def _try_last_layer(model: SingleModel, rows: Mapping[str, Array], place: str) -> float:
-    """Return what a row costs with the model itself."""
+    """Return the milliseconds a row, with the run of the model."""
     wanted = [PREFIX + LAST_LAYER]
     variance = model.run(wanted, rows, place)[wanted[0]]
     passes = 0 if model.last_layer is None else model.last_layer.passes
@@ -172,7 +172,7 @@ def _try_gradient(
 
 
 def _first(plan: PassPlan | None) -> PassPlan | None:
-    """Return a plan of so few passes that more rows can be timed."""
+    """Return the plan with few passes, so that more rows can be timed."""
     if plan is None:
         return None
     scales = plan.scales and {name: scale[:TIMED_PASSES] for name, scale in plan.scales.items()}
@@ -180,7 +180,7 @@ def _first(plan: PassPlan | None) -> PassPlan | None:
 
 
 def _cost(run: Callable[[], Array], plan: PassPlan | None) -> float:
-    """Return milliseconds a row of all passes, by a run whose second axis is that of its own."""
+    """Return the milliseconds a row of all passes, from a run of some; axis 1 is the passes."""
     n_rows, n_passes = run().shape[:2]
     passes = n_passes if plan is None else plan.passes
     return milliseconds_a_row(run, int(n_rows), repeat=2) * passes / int(n_passes)
@@ -192,19 +192,19 @@ ABSOLUTE_TOLERANCE = 1e-3
 
 
 def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) -> None:
-    """Compare the head's probabilities with those that numpy makes of the model's output.
+    """Compare the head's probabilities with those that numpy computes from the model's output.
 
     Parameters
     ----------
     values
-        What the tensor that the head reads held for these rows.
+        Values of the tensor that the head reads, for these rows.
     head
         The head's outputs for the same rows, from another run of the model.
 
     Raises
     ------
     InvalidOnnxModel
-        If a row that is finite differs: the model answers at random, for instance.
+        If a finite row differs, for example because the model is random.
     """
     expected = distribution(choice, values)
     top_classes, top_scores = head[TOP_CLASSES], head[TOP_SCORES]
@@ -218,10 +218,7 @@ def verify_head(choice: OutputChoice, values: Array, head: Mapping[str, Array]) 
         )
     own = np.take_along_axis(expected, top_classes.astype(np.int64), axis=1)
     finite = np.isfinite(expected).all(axis=1)
-    close = np.isclose(
-        top_scores, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
-    ).all(axis=1)
-    _refuse_differing(np.asarray(finite & ~close), "scores")
+    _refuse_differing(finite & ~_are_close(top_scores, own), "scores")
 
 
 def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> None:
@@ -230,12 +227,10 @@ def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> N
     Raises
     ------
     InvalidOnnxModel
-        If it differs: one caller's rows would change another's answers.
+        If they differ: the rows of one caller would change the answers to another.
     """
     first = together[TOP_SCORES][:1]
-    if not np.isclose(
-        first, alone[TOP_SCORES], rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
-    ).all():
+    if not _are_close(first, alone[TOP_SCORES]).all():
         raise InvalidOnnxModel.because(
             ModelRule.ROWS_MIXED,
             "its answer to a row changes with the rows beside it; a model must answer each row by "
@@ -244,12 +239,12 @@ def verify_alone(together: Mapping[str, Array], alone: Mapping[str, Array]) -> N
 
 
 def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
-    """Compare log-probabilities of all classes with those that numpy makes of the model's output.
+    """Compare log-probabilities of all classes with those computed from the model's output.
 
     Raises
     ------
     InvalidOnnxModel
-        If a row that is finite differs.
+        If a finite row differs.
     """
     expected = distribution(choice, values)
     if expected.shape != logs.shape:
@@ -257,25 +252,30 @@ def verify_scores(choice: OutputChoice, values: Array, logs: Array) -> None:
             ModelRule.ANSWERS_DIFFER, "the output's shape differs from one run to the next"
         )
     finite = np.isfinite(expected).all(axis=1)
-    close = np.isclose(
-        np.exp(logs), expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
-    ).all(axis=1)
-    _refuse_differing(np.asarray(finite & ~close), "scores")
+    _refuse_differing(finite & ~_are_close(np.exp(logs), expected), "scores")
 
 
 def verify_scalar(values: Array, passed: Array) -> None:
-    """Compare what was passed through of a scalar output with what another run of the model gave.
+    """Compare a scalar output that the head passes through with another run of the model.
 
     Raises
     ------
     InvalidOnnxModel
-        If a row that is finite differs by more than kernels may, measured by the largest value.
+        If a finite row differs by more than rounding, relative to the largest value.
     """
     own = np.asarray(values, dtype=np.float64).reshape(len(values))
     finite = np.isfinite(own) & np.isfinite(passed)
     scale = np.abs(own[finite]).max(initial=0)
     close = np.isclose(passed, own, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE * scale)
     _refuse_differing(np.asarray(finite & ~close), "uncertainties")
+
+
+def _are_close(found: Array, expected: Array) -> NDArray[np.bool_]:
+    """Return which rows of two matrices are equal, but for rounding; NaN equals NaN."""
+    close = np.isclose(
+        found, expected, rtol=RELATIVE_TOLERANCE, atol=ABSOLUTE_TOLERANCE, equal_nan=True
+    )
+    return np.asarray(close.all(axis=1))
 
 
 def _refuse_differing(differs: NDArray[np.bool_], what: str) -> None:

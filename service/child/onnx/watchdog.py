@@ -9,21 +9,21 @@ import onnxruntime as ort
 
 from service.errors import DeadlineExceeded
 
-# To the runtime: record no CUDA graph. Its binding of inputs and outputs asks for this entry at
-# each run, and to find none costs it a C++ exception, as much time as a small model takes.
+# Record no CUDA graph. The runtime looks this entry up at each run with bound inputs. If it is
+# missing, the runtime throws a C++ exception, which takes as long as a small model.
 NO_CUDA_GRAPH = ("gpu_graph_id", "-1")
 
 
 class Watchdog:
-    """Sets the terminate flag of a run whose deadline has passed.
+    """Sets the terminate flag of a run whose deadline has passed; one run at a time.
 
-    One run at a time. ONNX Runtime looks at the flag between two nodes, so one long node outlives
-    it; the parent then kills this process.
+    ONNX Runtime checks the flag between two nodes. If a single node takes too long, the parent
+    kills this process.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        # The condition's own methods are in Python; what is done at each run takes the bare lock.
+        # The methods of a condition are slow Python code: each run takes the lock directly.
         self._lock = threading.Lock()
         self._condition = threading.Condition(self._lock)
         self._deadline: float | None = None
@@ -49,34 +49,34 @@ class Watchdog:
             self.rest()
 
     def allow(self, budget: float, each: float | None) -> None:
-        """Do what `request` does at its beginning; `rest` is to follow, whatever happens."""
+        """Start the time of a request; the caller must call `rest` afterwards."""
         with self._lock:
             self._budget, self._each = budget, each
             self._deadline = deadline = self._clock() + budget if budget else None
-            # A thread that wakes before the deadline anyway need not be woken for it: that saves
-            # a switch of threads per request.
+            # The thread need not be woken if it wakes before the deadline anyway. This saves a
+            # thread switch for each request.
             if deadline is not None and (self._wakes_at is None or self._wakes_at > deadline):
                 self._condition.notify()
 
     def rest(self) -> None:
-        """End what was allowed."""
+        """End the time of a request."""
         self._deadline = None
 
     def begin(self) -> ort.RunOptions:
-        """Begin a run and return its options; `end` is to follow, whatever becomes of the run.
+        """Begin a run and return its options; the caller must call `end` afterwards.
 
         Raises
         ------
         DeadlineExceeded
-            If the request's time was over before the run, which has not begun then.
+            If the time of the request is over; the run has not begun.
         """
         now = self._clock()
         with self._lock:
             if self._deadline is not None and now >= self._deadline:
                 raise _exceeded(self._budget)
             if not self._is_watching:
-                # Not before there is a run to watch: what a process gives up of its rights before
-                # it loads a model binds the threads that are started later, but no others.
+                # Started at the first run: the rights that a process drops apply to threads
+                # that are started later, but not to existing ones.
                 self._is_watching = True
                 threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
             self._is_running = True
@@ -87,7 +87,7 @@ class Watchdog:
             return self._options
 
     def end(self) -> None:
-        """End the run: no flag is set for it any more."""
+        """End the run; its flag is no longer set."""
         with self._lock:
             self._is_running = False
             self._run_deadline = None
@@ -96,7 +96,7 @@ class Watchdog:
                 self._options = _run_options()
 
     def check(self) -> None:
-        """Raise `DeadlineExceeded` if the time of the request, or of the run under way, is over."""
+        """Raise `DeadlineExceeded` if the time of the request or of the current run is over."""
         now = self._clock()
         for deadline, budget in ((self._run_deadline, self._each), (self._deadline, self._budget)):
             if deadline is not None and budget is not None and now >= deadline:

@@ -1,4 +1,4 @@
-"""What the bytes of a picture claim: format, size, frames and scans, before anything is decoded."""
+"""Format, size, frames and scans of a picture, read from its bytes before it is decoded."""
 
 from typing import Literal, TypeAlias
 
@@ -17,13 +17,13 @@ _START_OF_SCAN = b"\xff\xda"
 _VP8X_ANIMATED = 0x02
 
 
-def picture_format(content: bytes, *, place: str, invalid: type[InvalidInput]) -> PictureFormat:
+def picture_format(content: bytes, *, place: str) -> PictureFormat:
     """Return the format of a picture.
 
     Raises
     ------
     InvalidInput
-        Of the class ``invalid``: if it is in no format that is read; the message names it.
+        If it is in no format that is read; the message names it.
     """
     if content.startswith(b"\xff\xd8\xff"):
         return "JPEG"
@@ -33,24 +33,22 @@ def picture_format(content: bytes, *, place: str, invalid: type[InvalidInput]) -
         return "WebP"
     unknown = f"{len(content)} bytes of an unknown format" if content else "no bytes"
     name, _ = other_format(content) or (unknown, "")
-    raise invalid.at(place, f"expected a picture, {PICTURE_FORMATS}, got {name}")
+    raise InvalidInput.at(place, f"expected a picture, {PICTURE_FORMATS}, got {name}")
 
 
-def check_frames(
-    content: bytes, kind: PictureFormat, *, place: str, invalid: type[InvalidInput]
-) -> None:
+def check_frames(content: bytes, kind: PictureFormat, *, place: str) -> None:
     """Refuse an animated picture: it is unclear which of its frames a model should see.
 
     Raises
     ------
     InvalidInput
-        Of the class ``invalid``.
+        If it is animated.
     """
     is_animated = kind == "PNG" and b"acTL" in content[: content.find(b"IDAT")]
     if kind == "WebP" and content[12:16] == b"VP8X":
         is_animated = bool(content[20] & _VP8X_ANIMATED)
     if is_animated:
-        raise invalid.at(place, f"this {kind} is animated; send one still picture")
+        raise InvalidInput.at(place, f"this {kind} is animated; send one still picture")
 
 
 def check_size(width: int, height: int, *, place: str, state: str = "") -> None:

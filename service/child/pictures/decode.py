@@ -25,7 +25,7 @@ from service.child.pictures.claims import (
     webp_size,
 )
 from service.child.pictures.geometry import cropped, resized
-from service.errors import InvalidInput, ServiceError
+from service.errors import InvalidDataset, InvalidInput, ServiceError
 from service.runner.messages.preprocessing import Preprocessing
 
 
@@ -48,13 +48,7 @@ _READERS: Mapping[PictureFormat, type[ImageFile]] = {
 Image.core.set_block_size(64 * 1024**2)  # type: ignore[attr-defined]  # it is documented, if not typed
 
 
-def read_picture(
-    content: bytes,
-    preprocessing: Preprocessing,
-    *,
-    place: str,
-    invalid: type[InvalidInput] = InvalidInput,
-) -> NDArray[np.uint8]:
+def read_picture(content: bytes, preprocessing: Preprocessing, *, place: str) -> NDArray[np.uint8]:
     """Return the pixels of a picture, uint8 of shape (height, width, channels).
 
     The channels are red, green and blue, whatever order the model takes, or one of grey. ``place``
@@ -63,47 +57,57 @@ def read_picture(
     Raises
     ------
     InvalidInput
-        Of the class ``invalid``: if it is no whole still picture in a format that is read, or is
+        If it is no whole still picture in a format that is read, or is
         smaller than the crop.
     TooLarge
         If it claims more pixels than are decoded, or would have more once it is resized.
     """
-    kind = picture_format(content, place=place, invalid=invalid)
+    kind = picture_format(content, place=place)
     try:
-        image = _loaded(content, kind, place=place, invalid=invalid)
+        image = _loaded(content, kind, place=place)
     except (ServiceError, MemoryError):
         raise
     except Exception as error:
         # Decoders of strangers' bytes fail in every way there is.
-        raise invalid.at(
+        raise InvalidInput.at(
             place, f"this {kind} cannot be decoded: it is damaged or cut off; send it again"
         ) from error
     _turn_upright(image)
     image = _coloured(image, preprocessing)
     image = resized(image, preprocessing, place=place)
-    image = cropped(image, preprocessing, place=place, invalid=invalid)
+    image = cropped(image, preprocessing, place=place)
     pixels = np.asarray(image, dtype=np.uint8)
     return np.ascontiguousarray(pixels.reshape(*pixels.shape[:2], preprocessing.channels))
+
+
+def read_set_picture(
+    content: bytes, preprocessing: Preprocessing, *, place: str
+) -> NDArray[np.uint8]:
+    """Return the pixels of a picture of a set; raises `InvalidDataset` in place of InvalidInput."""
+    try:
+        return read_picture(content, preprocessing, place=place)
+    except InvalidInput as error:
+        if type(error) is InvalidInput:
+            raise InvalidDataset(error.message, error.violations) from error
+        raise
 
 
 def claimed_pixels(content: bytes) -> int:
     """Return the pixels that the header of a picture claims, the limit if it is invalid."""
     try:
-        kind = picture_format(content, place="", invalid=InvalidInput)
+        kind = picture_format(content, place="")
         size = webp_size(content) if kind == "WebP" else _READERS[kind](BytesIO(content)).size
     except Exception:  # noqa: BLE001 - decoders of strangers' bytes fail in every way there is
         size = None
     return MOST_PIXELS if size is None else size[0] * size[1]
 
 
-def _loaded(
-    content: bytes, kind: PictureFormat, *, place: str, invalid: type[InvalidInput]
-) -> Image.Image:
-    check_frames(content, kind, place=place, invalid=invalid)
+def _loaded(content: bytes, kind: PictureFormat, *, place: str) -> Image.Image:
+    check_frames(content, kind, place=place)
     if kind == "WebP":
         size = webp_size(content)
         if size is None:
-            raise invalid.at(place, "this WebP cannot be decoded: its header is invalid")
+            raise InvalidInput.at(place, "this WebP cannot be decoded: its header is invalid")
         check_size(*size, place=place)
     image = _READERS[kind](BytesIO(content))
     check_size(*image.size, place=place)

@@ -31,25 +31,19 @@ def resized(image: Image.Image, preprocessing: Preprocessing, *, place: str) -> 
     return image.resize((width, height), _RESAMPLING[preprocessing.interpolation])
 
 
-def cropped(
-    image: Image.Image,
-    preprocessing: Preprocessing,
-    *,
-    place: str,
-    invalid: type[InvalidInput],
-) -> Image.Image:
+def cropped(image: Image.Image, preprocessing: Preprocessing, *, place: str) -> Image.Image:
     """Return the centre crop of the picture.
 
     Raises
     ------
     InvalidInput
-        Of the class ``invalid``: if the picture is smaller than the crop.
+        If the picture is smaller than the crop.
     """
     if preprocessing.crop is None:
         return image
     height, width = preprocessing.crop
     if image.height < height or image.width < width:
-        raise invalid.at(
+        raise InvalidInput.at(
             place,
             f"expected a picture of at least {width} x {height} to crop, got {image.width} x "
             f"{image.height}; send larger pictures, or a larger preprocessing.resize",

@@ -1,34 +1,26 @@
-"""The rules that values obey, whatever file they come from. Rows count from 0."""
+"""Checks of values, the same for all file formats. Rows count from 0."""
 
 import re
 from collections.abc import Callable, Iterable
-from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Labels
 from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import AnyArray, DatasetInfo
+from service.runner.messages.dataset import AnyArray, DatasetInfo, OutputKind
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import SetContext
 
-LABELS = "labels"
 MIN_CLASSES = 2
 SUM_TOLERANCE = 1e-3
 PERCENT = 100.0
 
 
 def is_plain_name(name: str) -> bool:
-    """Tell whether a name may stand in messages and leads nowhere if it is taken for a path."""
+    """Tell whether a name can be shown in messages and cannot leave a folder as a path."""
     is_path = any(part in ("", ".", "..") for part in name.split("/"))
     return name.isprintable() and "\\" not in name and not is_path
-
-
-def check_batch_size(size: int) -> None:
-    """Refuse to read less than one row at a time."""
-    if size < 1:
-        raise ValueError(f"size must be at least 1, not {size}")
 
 
 def check_n_samples(n_samples: int, *, place: str, limits: DatasetLimits) -> None:
@@ -42,7 +34,7 @@ def check_n_samples(n_samples: int, *, place: str, limits: DatasetLimits) -> Non
 
 
 def check_n_classes(n_classes: int, *, place: str, limits: DatasetLimits) -> None:
-    """Refuse outputs of fewer than two classes or of too many."""
+    """Refuse outputs of fewer than two classes, or of too many."""
     if n_classes < MIN_CLASSES:
         raise InvalidDataset.at(
             place,
@@ -58,12 +50,12 @@ def check_labels(
 ) -> Labels:
     """Return the labels as int64, each a class from 0.
 
-    ``n_allowed`` bounds a class where ``n_classes`` is unknown.
+    ``n_allowed`` limits the labels if ``n_classes`` is unknown.
 
     Raises
     ------
     InvalidDataset
-        If a label is negative or no class.
+        If a label is negative or not a class.
     """
     upper = n_allowed if n_classes is None else n_classes
     bad = (labels < 0) | (labels >= upper)
@@ -80,14 +72,14 @@ def check_labels(
 
 
 def is_finite(array: AnyArray) -> bool:
-    """Tell whether all numbers are finite; of most arrays in one pass without a copy."""
+    """Tell whether all numbers are finite; for most arrays in one pass without a copy."""
     flat = array.reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.vdot(flat, flat)) or np.isfinite(flat).all())
 
 
 def check_inputs(values: AnyArray, *, place: str, start: int) -> None:
-    """Refuse a batch of inputs that holds NaN or an infinity."""
+    """Refuse a batch of inputs with NaN or infinity."""
     if not np.issubdtype(values.dtype, np.floating) or is_finite(values):
         return
     bad = ~np.isfinite(values)
@@ -103,7 +95,7 @@ def check_inputs(values: AnyArray, *, place: str, start: int) -> None:
 def check_outputs(
     values: NDArray[np.floating],
     *,
-    kind: Literal["logits", "probabilities"],
+    kind: OutputKind,
     start: int,
     row_place: Callable[[int], str],
     cell_place: Callable[[int, int], str],
@@ -154,7 +146,7 @@ def _refused_output(row: NDArray[np.floating], column: int, kind: str) -> str:
 
 
 def check_sizes(info: DatasetInfo, ctx: SetContext, *, fix: str = "send fewer") -> None:
-    """Refuse rows without values, and rows or sets of too many bytes."""
+    """Refuse rows without values, and rows or sets with too many bytes."""
     limits = ctx.limits
     for name, found in info.arrays.items():
         if 0 in found.shape:
@@ -182,13 +174,13 @@ _SHOWN_CHARACTERS = 80
 
 
 def supplied_names(columns: Iterable[str], *, location: str) -> tuple[str, ...]:
-    """Return the names behind the prefix, of those among ``columns`` that have it.
+    """Return the names after the prefix, for the columns that have it.
 
     Raises
     ------
     InvalidDataset
-        If a name is empty, longer than 50 characters, or has others than ASCII letters, digits
-        and underscores.
+        If a name is empty, longer than 50 characters, or has other characters than ASCII letters,
+        digits and underscores.
     TooLarge
         If there are more than 100.
     """
@@ -213,9 +205,9 @@ def supplied_names(columns: Iterable[str], *, location: str) -> tuple[str, ...]:
 
 
 def check_supplied(values: AnyArray, *, place: str, start: int) -> Floats:
-    """Return a slice of a column as float64, its numbers finite in float32.
+    """Return a slice of a column as float64; its numbers must be finite in float32.
 
-    That is the precision uncertainties are binned in. ``start`` is the row of the first.
+    Uncertainties are binned in float32. ``start`` is the first row of the slice.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Which index a class has that a set calls by a name: said by the caller, or inferred and told."""
+"""Class indices of the names in a set: given by the caller, or inferred and noted."""
 
 import re
 from collections import Counter
@@ -12,7 +12,7 @@ from howsure.statistics.arrays import Labels
 from service.errors import InvalidDataset, TooLarge, shown
 from service.runner.messages.reading import Reading
 
-# Where names come from: of folders, or of labels that were written to be read.
+# The source of class names: folders, or text labels.
 NamedBy: TypeAlias = Literal["folders", "labels"]
 
 _SHOWN_NAMES = 5
@@ -22,10 +22,10 @@ _NUMBER = re.compile(r"[+-]?[0-9]+(?:\.[0-9]*)?")
 
 @dataclass(frozen=True)
 class ClassIndices:
-    """The index of each class by its name, and a sentence on how it was found if it was inferred.
+    """The index of each class by name, and a note if it was inferred.
 
-    The map has all names that are known: those of a set that holds no sample of some too.
-    ``by_order`` tells that nothing but the order of the names gave the indices.
+    The map has all known names, also those of classes without a sample. ``by_order`` tells whether
+    the indices follow from the order of the names alone.
     """
 
     map: dict[str, int]
@@ -38,16 +38,16 @@ def class_indices(
 ) -> ClassIndices:
     """Return the indices of the classes that a set names; ``place`` begins every violation.
 
-    What the caller says comes first: ``class_map``, which must have every name; then ``classes``,
-    if they have every name. Names that are integers are the indices themselves: labels as they
-    are, folders if they are 0 to K-1 without a gap. All others are numbered in the order of their
-    names, as torchvision does with folders.
+    The caller's ``class_map`` comes first and must have every name; then the caller's ``classes``,
+    if they have every name. Names that are integers are the indices themselves; those of folders
+    must be 0 to K-1 without a gap. Other names are numbered in alphabetical order, as torchvision
+    numbers folders.
 
     Raises
     ------
     InvalidDataset
-        If a name is not in ``class_map``, names one of ``classes`` that stands there twice, or is
-        a number that cannot be an index as it stands.
+        If a name is not in ``class_map``, occurs twice in ``classes``, or is a number that cannot
+        be an index.
     """
     found = sorted(set(names))
     if reading.class_map is not None:
@@ -92,7 +92,7 @@ def _by_position(found: Sequence[str], classes: Sequence[str], *, place: str) ->
 
 
 def _numbers(found: Sequence[str], *, place: str, named_by: NamedBy) -> ClassIndices:
-    """Return names that are numbers as the indices they are, if they can be."""
+    """Return names that are numbers as indices, if they are valid ones."""
     fix = "send class_map to say which index each has"
     wrong = f"expected classes called by their indices, counted from 0, got {_listed(found)}"
     if not all(_INTEGER.fullmatch(name) for name in found):
@@ -161,7 +161,7 @@ def labels_by_name(
     Raises
     ------
     InvalidDataset
-        If a name has no index, or one that is no class.
+        If a name has no index, or an invalid one.
     TooLarge
         If there are too many classes.
     """

@@ -10,21 +10,18 @@ from typing import Any, Literal, TypeAlias
 from service.child.reading.class_indices import ClassLabels
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
-    LABEL,
     TableColumn,
     check_n_columns,
-    input_columns,
     label_column,
     listed,
-    output_columns,
     reads_outputs,
     refuse_duplicates,
+    table_columns,
     take_as_names,
 )
 from service.child.reading.table_labels import count_rows, read_indices, read_names
 from service.child.reading.tables import (
     ArraySource,
-    ClassColumns,
     NumberColumns,
     TableSet,
     guarded,
@@ -65,44 +62,34 @@ def open_csv(file: SetFile, ctx: SetContext) -> TableSet:
     require_pyarrow(ctx.location)
     header = _read_header(file, ctx)
     check_n_columns(len(header), ctx)
-    if not reads_outputs(header, ctx.reading):
-        return _open_inputs(file, header, ctx)
-    columns = output_columns(header, ctx)
-    read = partial(_read_columns, file, header, ctx, {LABEL: "int64"})
-    sources: dict[str, ArraySource] = {columns.kind: ClassColumns(columns, "float64", ctx)}
-    labels: ClassLabels | int
-    if columns.labelled:
-        labels = read_indices(LABEL, read, ctx, n_classes=columns.n_classes)
-    else:
-        labels = count_rows(columns.classes[0], read, ctx)
-    return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
-
-
-def _open_inputs(file: SetFile, header: Sequence[str], ctx: SetContext) -> TableSet:
-    """Open a table of features.
-
-    The first row tells the kind of each column; every other cell must be of that kind.
-    """
-    refuse_duplicates(header, ctx)
-    # Before any row is read: a file that is no table at all has no such column.
-    label_column(header, ctx)
-    cells = _first_row(file, header, ctx)
-    columns = input_columns([_table_column(name, cells[name]) for name in header], ctx)
-    sources: dict[str, ArraySource] = {
-        name: NumberColumns([column.name for column in chosen], "float64", ctx)
-        for name, chosen in columns.inputs.items()
-    }
+    columns = table_columns(_columns(file, header, ctx), ctx)
     read = partial(_read_columns, file, header, ctx)
+    sources: dict[str, ArraySource] = {
+        name: NumberColumns(chosen, columns.kind, "float64", ctx)
+        for name, chosen in columns.arrays.items()
+    }
     labels: ClassLabels | int
     if columns.label is None:
         labels = count_rows(next(iter(sources.values())).columns[0], partial(read, {}), ctx)
     else:
-        name = columns.label.name
-        if take_as_names(ctx.reading) or columns.label.kind != "numbers":
+        name, is_text = columns.label.name, columns.label.kind != "numbers"
+        if columns.kind == "inputs" and (is_text or take_as_names(ctx.reading)):
             labels = read_names(name, partial(read, {name: "string"}), ctx)
         else:
-            labels = read_indices(name, partial(read, {name: "int64"}), ctx)
+            read_labels = partial(read, {name: "int64"})
+            labels = read_indices(name, read_labels, ctx, n_classes=columns.n_classes)
     return TableSet(columns, sources, labels, partial(read, {}), ctx, file_format=FORMAT)
+
+
+def _columns(file: SetFile, header: Sequence[str], ctx: SetContext) -> list[TableColumn]:
+    """Return the columns. Outputs are numbers; the first row tells the kind of other columns."""
+    if reads_outputs(header, ctx.reading):
+        return [TableColumn(name, "numbers", "numbers") for name in header]
+    refuse_duplicates(header, ctx)
+    # Before any row is read: a file that is no table at all has no such column.
+    label_column(header, ctx)
+    cells = _first_row(file, header, ctx)
+    return [_table_column(name, cells[name]) for name in header]
 
 
 def _first_row(file: SetFile, header: Sequence[str], ctx: SetContext) -> dict[str, str]:

@@ -9,9 +9,7 @@ import numpy as np
 
 from howsure.statistics.arrays import Labels
 from service.child.reading.checks import (
-    LABELS,
     SUPPLIED_PREFIX,
-    check_batch_size,
     check_inputs,
     check_labels,
     check_n_classes,
@@ -27,6 +25,7 @@ from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.zip_archive import ZipArchive, read_into
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.dataset import (
+    LABELS,
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
     AnyArray,
@@ -139,7 +138,7 @@ def open_npy(file: SetFile, ctx: SetContext, labels_file: SetFile | None = None)
 
 
 class ArraySet:
-    """Arrays side by side; every pass over them reads their files anew."""
+    """A set of arrays; each iteration over its batches reads the files again."""
 
     def __init__(self, arrays: Mapping[str, ArrayFile], ctx: SetContext, file_format: str) -> None:
         for array in arrays.values():
@@ -150,12 +149,11 @@ class ArraySet:
         self._labels = self._read_labels()
 
     def labels(self) -> Labels:
-        """Return the classes of all samples, zeros without a meaning if the set is unlabelled."""
+        """Return the labels of all samples; meaningless zeros if the set is unlabelled."""
         return self._labels
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in their order, ``size`` at a time."""
-        check_batch_size(size)
         rows = {name: array.rows(size) for name, array in self._arrays.items() if name != LABELS}
         for start in range(0, self.info.n_samples, size):
             yield Batch(
@@ -198,7 +196,7 @@ class ArraySet:
 def _check_headers(
     arrays: Mapping[str, ArrayFile], ctx: SetContext, file_format: str
 ) -> DatasetInfo:
-    """Return what the arrays hold, by their names, shapes and dtypes alone."""
+    """Return the description of a set, by the names, shapes and dtypes of its arrays."""
     labelled = LABELS in arrays
     if labelled:
         _check_labels_header(arrays[LABELS])
@@ -289,7 +287,7 @@ def _count_classes(outputs: ArrayFile, ctx: SetContext) -> int:
 
 
 def _array_name(member: zipfile.ZipInfo, location: str) -> str:
-    """Return the array's name, which is a label: a model's input may be called ``block/x:0``."""
+    """Return the array's name, which may be that of a model's input, such as ``block/x:0``."""
     name = member.filename
     shown = ascii(name[:MAX_NAME_LENGTH])
     if not name.endswith(_SUFFIX) or name == _SUFFIX:

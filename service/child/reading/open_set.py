@@ -1,4 +1,4 @@
-"""Sets of samples: one reader for each format, chosen by the file's content and not by its name."""
+"""Sets of samples: one reader for each format, chosen by the content of the file."""
 
 import zipfile
 from collections.abc import Callable, Iterator
@@ -19,7 +19,7 @@ from service.runner.messages.dataset import Dataset
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import AS_IT_IS, Reading, SetContext
 
-# The longest prefix that any format is known by, and enough text to tell it from binary data.
+# The longest prefix of any format, and enough text to tell it from binary data.
 HEAD_BYTES = 4096
 
 _EXPECTED = "expected .npz, .npy, .parquet, .csv, or pictures in .zip or .tar"
@@ -43,19 +43,19 @@ def open_dataset(
     labels_required: bool = True,
     reading: Reading = AS_IT_IS,
 ) -> Iterator[Dataset]:
-    """Open a set of samples and check everything that can be checked without reading its values.
+    """Open a set of samples and check everything except its values.
 
-    Shapes, dtypes, names, sizes and every label are checked here; the values of inputs, outputs
-    and supplied columns as their batches pass. ``location`` is the part or argument that begins
-    every violation. A set without labels is refused unless ``labels_required`` is false; labels
-    that are there are checked either way. ``reading`` says what the file leaves open.
+    Shapes, dtypes, names, sizes and labels are checked here. The values of inputs, outputs and
+    supplied columns are checked when their batches are read. ``location`` is the part or argument
+    that begins every violation. A set without labels is refused unless ``labels_required`` is
+    false. ``reading`` has the caller's options.
 
-    The file is parsed in this process: a stranger's file may be opened only in a locked process.
+    The file is parsed in this process: open uploaded files in a sandboxed process only.
 
     Raises
     ------
     UnsupportedFormat
-        If the file is of no format that is read here.
+        If the format of the file is not supported.
     InvalidDataset
         If it breaks a rule, or is damaged.
     TooLarge
@@ -69,7 +69,7 @@ def open_dataset(
 
 
 def read_set(file: SetFile, labels: SetFile | None, ctx: SetContext) -> Dataset:
-    """Open a set whose files are open already; see `open_dataset`."""
+    """Read a set from open files; see `open_dataset`."""
     found = format_of(file)
     if found is None:
         raise unsupported(file.read_at(HEAD_BYTES, 0), location=ctx.location)
@@ -85,9 +85,9 @@ def read_set(file: SetFile, labels: SetFile | None, ctx: SetContext) -> Dataset:
 
 
 def format_of(file: SetFile) -> str | None:
-    """Return the format of a file by its content, None if it is none that is read."""
+    """Return the format of a file by its content; None if it is not supported."""
     head = file.read_at(HEAD_BYTES, 0)
-    # First: a tar archive begins with the name of a file, which may be any other's magic.
+    # Tar first: it begins with the name of a file, which may look like another format.
     if archives.is_tar(head):
         return pictures.TAR_FORMAT
     if head.startswith(ZIP_MAGIC) and not is_torch(head):
@@ -100,10 +100,9 @@ def format_of(file: SetFile) -> str | None:
 
 
 def _holds_pictures(file: SetFile, head: bytes) -> bool:
-    """Tell whether a zip archive holds pictures, or at least something and no arrays.
+    """Tell whether a zip archive holds pictures, or other files but no arrays.
 
-    If its directory cannot be read, or is longer than that of arrays, the name of the first
-    member tells.
+    If its directory cannot be read, or is too long for arrays, the first member decides.
     """
     most = numpy_files.MAX_DIRECTORY_BYTES
     refusal = numpy_files.directory_too_long("")
@@ -120,7 +119,7 @@ def _holds_pictures(file: SetFile, head: bytes) -> bool:
 
 
 def unsupported(head: bytes, *, location: str) -> UnsupportedFormat:
-    """Return the error for a file that no reader knows, by its first bytes."""
+    """Return the error for a file of an unsupported format, by its first bytes."""
     if not head:
         return UnsupportedFormat.at(location, "expected a set of samples, got an empty file")
     name, fix = other_format(head) or ("bytes of another kind; text is in UTF-8", "")

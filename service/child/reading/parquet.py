@@ -12,19 +12,15 @@ from service.child.reading.class_indices import ClassLabels
 from service.child.reading.parquet_columns import PictureColumn, is_list, table_column
 from service.child.reading.set_file import SetFile, refuse_damage
 from service.child.reading.table_columns import (
-    LABEL,
-    OutputColumns,
     TableColumn,
+    TableColumns,
     check_n_columns,
-    input_columns,
-    output_columns,
-    reads_outputs,
+    table_columns,
     take_as_names,
 )
 from service.child.reading.table_labels import own_names, read_indices, read_names
 from service.child.reading.tables import (
     ArraySource,
-    ClassColumns,
     ListColumn,
     NumberColumns,
     ReadColumns,
@@ -33,6 +29,7 @@ from service.child.reading.tables import (
     require_pyarrow,
 )
 from service.errors import TooLarge
+from service.runner.messages.dataset import DatasetKind
 from service.runner.messages.limits import MEBIBYTE
 from service.runner.messages.reading import SetContext
 
@@ -59,31 +56,23 @@ def open_parquet(file: SetFile, ctx: SetContext) -> TableSet:
     # A few bytes can claim billions: nothing is decoded before the claims are checked.
     check_n_samples(metadata.num_rows, place=ctx.location, limits=ctx.limits)
     _check_inflated(metadata, ctx)
-    if not reads_outputs(schema.names, ctx.reading):
-        return _open_inputs(file, metadata.num_rows, schema, ctx)
-    columns = output_columns(schema.names, ctx)
-    dtype = _check_types(schema, columns, ctx)
-    read = partial(_read_columns, file, ctx, ())
-    sources: dict[str, ArraySource] = {columns.kind: ClassColumns(columns, dtype, ctx)}
-    labels: ClassLabels | int = metadata.num_rows
-    if columns.labelled:
-        labels = read_indices(LABEL, read, ctx, n_classes=columns.n_classes)
-    return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
-
-
-def _open_inputs(file: SetFile, n_rows: int, schema: Any, ctx: SetContext) -> TableSet:  # noqa: ANN401 - pyarrow has no types
-    columns = input_columns([table_column(field.name, field.type) for field in schema], ctx)
-    for name in columns.supplied:
-        _check_type(schema, f"{SUPPLIED_PREFIX}{name}", ctx)
+    columns = table_columns([table_column(field.name, field.type) for field in schema], ctx)
+    _check_types(schema, columns, ctx)
     label = columns.label
     encoded = [label.name] if label is not None and label.kind == "text" else []
     read = partial(_read_columns, file, ctx, encoded)
-    labels = n_rows if label is None else _labels(label, read, schema.metadata, ctx)
-    sources = {name: _source(chosen, read, ctx) for name, chosen in columns.inputs.items()}
+    labels: ClassLabels | int = metadata.num_rows
+    if label is not None and columns.kind != "inputs":
+        labels = read_indices(label.name, read, ctx, n_classes=columns.n_classes)
+    elif label is not None:
+        labels = _labels(label, read, schema.metadata, ctx)
+    sources = {
+        name: _source(chosen, columns.kind, read, ctx) for name, chosen in columns.arrays.items()
+    }
     return TableSet(columns, sources, labels, read, ctx, file_format=FORMAT)
 
 
-def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContext) -> ClassLabels:  # noqa: ANN401 - as above
+def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContext) -> ClassLabels:  # noqa: ANN401 - pyarrow has no types
     if label.kind == "text":
         return read_names(label.name, read, ctx)
     if label.kind != "numbers" or not np.issubdtype(label.dtype, np.integer):
@@ -97,7 +86,9 @@ def _labels(label: TableColumn, read: ReadColumns, metadata: Any, ctx: SetContex
     return read_indices(label.name, read, ctx, names=names)
 
 
-def _source(chosen: Sequence[TableColumn], read: ReadColumns, ctx: SetContext) -> ArraySource:
+def _source(
+    chosen: Sequence[TableColumn], kind: DatasetKind, read: ReadColumns, ctx: SetContext
+) -> ArraySource:
     first = chosen[0]
     if first.kind == "pictures":
         pictures = PictureColumn(first.name, ctx)
@@ -107,7 +98,7 @@ def _source(chosen: Sequence[TableColumn], read: ReadColumns, ctx: SetContext) -
         values = _first_row(read, [first.name], ctx).column(first.name)
         return ListColumn(first.name, first.dtype, _lengths(values, first.name, ctx), ctx)
     dtype = np.result_type(*(np.dtype(column.dtype) for column in chosen))
-    return NumberColumns([column.name for column in chosen], dtype.name, ctx)
+    return NumberColumns(chosen, kind, dtype.name, ctx)
 
 
 def _first_row(read: ReadColumns, names: Sequence[str], ctx: SetContext) -> Any:  # noqa: ANN401 - as above
@@ -154,14 +145,15 @@ def _check_inflated(metadata: Any, ctx: SetContext) -> None:  # noqa: ANN401 - a
         )
 
 
-def _check_types(schema: Any, columns: OutputColumns, ctx: SetContext) -> str:  # noqa: ANN401 - as above
-    """Refuse columns that hold no numbers of the right kind; return the dtype of the outputs."""
-    if columns.labelled:
-        _check_type(schema, LABEL, ctx, integers=True)
-    for name in (*columns.classes, *(f"{SUPPLIED_PREFIX}{name}" for name in columns.supplied)):
-        _check_type(schema, name, ctx)
-    dtypes = {schema.field(name).type.to_pandas_dtype().__name__ for name in columns.classes}
-    return str(dtypes.pop()) if len(dtypes) == 1 else "float64"
+def _check_types(schema: Any, columns: TableColumns, ctx: SetContext) -> None:  # noqa: ANN401 - as above
+    """Refuse outputs, their labels and supplied columns that hold no numbers of the right kind."""
+    if columns.kind != "inputs":
+        if columns.label is not None:
+            _check_type(schema, columns.label.name, ctx, integers=True)
+        for column in columns.arrays[columns.kind]:
+            _check_type(schema, column.name, ctx)
+    for name in columns.supplied:
+        _check_type(schema, f"{SUPPLIED_PREFIX}{name}", ctx)
 
 
 def _check_type(schema: Any, name: str, ctx: SetContext, *, integers: bool = False) -> None:  # noqa: ANN401 - as above

@@ -6,9 +6,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from service.child.pictures.decode import read_picture
+from service.child.pictures.decode import read_set_picture
 from service.child.reading.table_columns import ColumnKind, TableColumn
-from service.errors import InvalidDataset
 from service.runner.messages.dataset import AnyArray
 from service.runner.messages.reading import SetContext
 
@@ -123,7 +122,7 @@ class PictureColumn:
                 start + row,
             )
         place = self._ctx.place(self._name, start + row)
-        return read_picture(content, self._preprocessing, place=place, invalid=InvalidDataset)
+        return read_set_picture(content, self._preprocessing, place=place)
 
 
 def _size(shape: tuple[int, ...]) -> str:

@@ -1,15 +1,14 @@
-"""Reads the sets of one upload: opens their files, gives up its rights, and only then looks."""
+"""Reads the sets of one upload: opens their files, drops its rights, then parses them."""
 
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from service.child.lockdown.lock_down import lock_down
 from service.child.reading.open_set import read_set
 from service.child.reading.set_file import SetFile
 from service.errors import InferenceFailed, InvalidDataset, ServiceError, TooLarge
-from service.runner.messages.dataset import Batch, Dataset
+from service.runner.messages.dataset import Batch, Dataset, batch_tensors, shard_rows
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import GIBIBYTE
 from service.runner.messages.reading import SetContext
@@ -20,19 +19,12 @@ from service.runner.messages.set_messages import (
     reading_of,
     trial_rows,
 )
-from service.storage.shards import batch_tensors, shard_rows
 
 NICE = 10
+NOTHING = -1
 READING_THE_FILE = "Reading the file"
 
 Answer = tuple[Mapping[str, Any], Mapping[str, Array]]
-
-
-@dataclass(frozen=True)
-class _OpenFile:
-    asked: SetToRead
-    file: SetFile
-    labels: SetFile | None
 
 
 class SetReading:
@@ -40,14 +32,16 @@ class SetReading:
 
     def __init__(self, fields: Mapping[str, Any]) -> None:
         request = ReadRequest.of(fields)
-        files = [_opened(asked) for asked in request.sets]
+        files = [SetFile(asked.path) for asked in request.sets]
+        paths = [asked.reading.labels for asked in request.sets]
+        labels = [None if path is None else SetFile(path) for path in paths]
         os.nice(NICE)
         lock_down(request.sandbox, uses_cuda=False)
         self._request = request
-        self._files = files
+        self._files = list(zip(request.sets, files, labels, strict=True))
         self._datasets: list[Dataset] = []
         self._rows: Iterator[Batch] = iter(())
-        self._reads: int | None = None
+        self._reads = NOTHING
         self._next_row = 0
         self._ahead: Batch | ServiceError | None = None
 
@@ -57,12 +51,11 @@ class SetReading:
         Raises
         ------
         ServiceError
-            The first thing that is wrong with any of them.
+            For the first set that breaks a rule.
         """
         tensors: dict[str, Array] = {}
-        for position, file in enumerate(self._files):
-            opened = self._open(file)
-            tensors |= opened.as_tensors(position)
+        for position, (asked, file, labels) in enumerate(self._files):
+            tensors |= self._open(asked, file, labels).as_tensors(position)
         return {}, tensors
 
     def rows(self, position: int, start: int) -> Answer:
@@ -71,7 +64,7 @@ class SetReading:
         Raises
         ------
         ServiceError
-            If something is wrong with its rows.
+            If its rows break a rule.
         """
         if start == 0 and (position != self._reads or self._next_row > 0):
             self._begin(position)
@@ -87,20 +80,19 @@ class SetReading:
 
     def work_ahead(self) -> None:
         """Read the next shard before it is asked for, while the service stores the last one."""
-        if self._reads is None or self._ahead is not None or self._next_row == 0:
+        if self._reads == NOTHING or self._ahead is not None or self._next_row == 0:
             return
         if self._next_row < self._datasets[self._reads].info.n_samples:
             self._ahead = self._next()
 
-    def _open(self, file: _OpenFile) -> OpenedSet:
-        asked = file.asked
+    def _open(self, asked: SetToRead, file: SetFile, labels_file: SetFile | None) -> OpenedSet:
         try:
             ctx = SetContext(
                 asked.location, self._request.limits, asked.reading, asked.labels_required
             )
-            dataset = read_set(file.file, file.labels, ctx)
+            dataset = read_set(file, labels_file, ctx)
             self._datasets.append(dataset)
-            _check_n_samples(dataset.info.n_samples, asked)
+            _check_n_samples(dataset.info.n_samples, asked.least_samples, ctx)
             labels = dataset.labels() if dataset.info.labelled else None
             batches = dataset.batches(trial_rows(dataset.info))
             return OpenedSet(dataset.info, labels, next(batches))
@@ -113,17 +105,16 @@ class SetReading:
         self._reads, self._next_row, self._ahead = position, 0, None
 
     def _next(self) -> Batch | ServiceError:
-        assert self._reads is not None  # noqa: S101 - `rows` began
-        file, info = self._files[self._reads], self._datasets[self._reads].info
+        (asked, _, _), info = self._files[self._reads], self._datasets[self._reads].info
         n_rows = min(shard_rows(info), info.n_samples - self._next_row)
         try:
             return next(self._rows)
         except Exception as error:  # noqa: BLE001 - a stranger's file
             doing = reading_of(self._next_row, n_rows)
-            return self._failure(error, file.asked.location, doing)
+            return self._failure(error, asked.location, doing)
 
     def _failure(self, error: Exception, location: str, doing: str) -> ServiceError:
-        """Return what the sender is told, which never is a library's own text."""
+        """Return the error for the sender, which never contains a library's message."""
         if isinstance(error, ServiceError):
             return error
         if isinstance(error, MemoryError):
@@ -137,13 +128,6 @@ class SetReading:
         return InvalidDataset.at(location, "The file is damaged. Write it again and resend.")
 
 
-def _check_n_samples(n_samples: int, asked: SetToRead) -> None:
-    if n_samples < asked.least_samples:
-        raise InvalidDataset.at(
-            asked.location, f"expected at least {asked.least_samples} samples, got {n_samples}"
-        )
-
-
-def _opened(asked: SetToRead) -> _OpenFile:
-    labels = asked.reading.labels
-    return _OpenFile(asked, SetFile(asked.path), None if labels is None else SetFile(labels))
+def _check_n_samples(n_samples: int, least: int, ctx: SetContext) -> None:
+    if n_samples < least:
+        raise ctx.invalid(f"expected at least {least} samples, got {n_samples}")

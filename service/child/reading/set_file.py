@@ -1,31 +1,26 @@
-"""The file of a set. It is opened before the process is locked in, which can open no path."""
+"""The file of a set, opened before the process is sandboxed and can open no path."""
 
 import io
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, cast
 
 from service.errors import InvalidDataset, ServiceError, TooLarge
-
-
-class RawFile(Protocol):
-    """The source of a `LimitedReader`: bytes in memory or in a file."""
-
-    def readinto(self, buffer: memoryview, /) -> int:
-        """Fill ``buffer`` as far as there are bytes; return how many."""
 
 
 class LimitedReader(io.BufferedReader):
     """A stream that refuses large reads.
 
-    Libraries read as many bytes as a header claims. Without a limit they would allocate them
-    before it is known whether they exist.
+    Libraries read as many bytes as a header claims. Without a limit they would allocate memory for
+    bytes that may not exist.
     """
 
-    def __init__(self, raw: RawFile, size: int, *, most: int, refusal: TooLarge) -> None:
-        super().__init__(raw)  # type: ignore[arg-type]  # anything with these methods does
+    def __init__(
+        self, raw: io.RawIOBase | io.BytesIO, size: int, *, most: int, refusal: TooLarge
+    ) -> None:
+        super().__init__(raw)
         self._size = size
         self._most = most
         self._refusal = refusal
@@ -65,7 +60,7 @@ class SetFile:
         return os.pread(self._descriptor, size, offset)
 
     def read_into(self, target: memoryview, offset: int) -> int:
-        """Fill ``target`` as far as the file reaches; return how many bytes that was."""
+        """Fill ``target`` with the bytes that exist; return their number."""
         return os.preadv(self._descriptor, [target], offset)
 
     def close(self) -> None:
@@ -104,7 +99,7 @@ class _Stream(io.RawIOBase):
 
 @contextmanager
 def refuse_damage(place: str) -> Iterator[None]:
-    """Turn whatever a library raises over a damaged file into a violation at ``place``."""
+    """Turn exceptions of libraries about a damaged file into a violation at ``place``."""
     try:
         yield
     except (ServiceError, MemoryError):  # pyarrow's own MemoryError too

@@ -1,4 +1,4 @@
-"""Which columns of a table are outputs, inputs and labels: by their names or by what they hold."""
+"""Roles of a table's columns, outputs, inputs and labels, by their names and types."""
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -7,43 +7,25 @@ from typing import Literal, TypeAlias
 
 from service.child.reading.checks import SUPPLIED_PREFIX, check_n_classes, supplied_names
 from service.errors import TooLarge
+from service.runner.messages.dataset import DatasetKind, OutputKind
 from service.runner.messages.preprocessing import PIXELS
 from service.runner.messages.reading import Reading, SetContext
 
 LABEL, INPUTS = "label", "inputs"
-# Columns beside those of the classes: the label and what is supplied.
+# Columns besides those of the classes: the label and supplied uncertainties.
 MAX_OTHER_COLUMNS = 1_000
 
-# A number per row; lists of numbers; pictures; and what no model takes as it is.
+# A number per row; lists of numbers; pictures; and kinds that no model takes.
 ColumnKind: TypeAlias = Literal["numbers", "lists", "pictures", "text", "dates", "others"]
 
-_PREFIXES: dict[str, Literal["logits", "probabilities"]] = {
-    "logit_": "logits",
-    "prob_": "probabilities",
-}
+# The names of a table's class columns begin with these.
+PREFIXES: Mapping[OutputKind, str] = {"logits": "logit_", "probabilities": "prob_"}
 _CLASS_COLUMN = re.compile(r"(logit_|prob_)(0|[1-9][0-9]{0,8})")
 _SHOWN = 5
 _SHOWN_KINDS = 3
-# Written beside the data by pandas and R: the number of the row.
+# Row numbers, which pandas and R write beside the data.
 _ROW_NUMBER = re.compile(r"|Unnamed: 0|__index_level_[0-9]+__")
 _NAMING = 'name the columns that are read in config.columns, such as {"inputs": ["age", "income"]}'
-
-
-@dataclass(frozen=True)
-class OutputColumns:
-    """The kind of a table's outputs, their columns in the order of the classes, and the rest."""
-
-    kind: Literal["logits", "probabilities"]
-    prefix: str
-    n_classes: int
-    supplied: tuple[str, ...]
-    labelled: bool
-    notes: tuple[str, ...] = ()
-
-    @property
-    def classes(self) -> list[str]:
-        """Names of the columns of the classes, class 0 first."""
-        return [f"{self.prefix}{index}" for index in range(self.n_classes)]
 
 
 @dataclass(frozen=True)
@@ -60,15 +42,22 @@ class TableColumn:
 
 
 @dataclass(frozen=True)
-class InputColumns:
-    """The columns of each input, the label's, supplied ones, and notes on what was inferred."""
+class TableColumns:
+    """The columns of a table that are read, and notes on what was inferred.
 
-    inputs: Mapping[str, Sequence[TableColumn]]
+    ``arrays`` has the columns of each input; of outputs the columns of the classes, class 0 first.
+    """
+
+    kind: DatasetKind
+    arrays: Mapping[str, Sequence[TableColumn]]
     label: TableColumn | None
     supplied: tuple[str, ...]
-    notes: tuple[str, ...]
-    kind: Literal["inputs"] = "inputs"
-    n_classes: None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n_classes(self) -> int | None:
+        """Number of classes of outputs."""
+        return None if self.kind == "inputs" else len(self.arrays[self.kind])
 
 
 def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
@@ -78,31 +67,55 @@ def reads_outputs(names: Iterable[str], reading: Reading) -> bool:
 
 
 def check_n_columns(n_columns: int, ctx: SetContext) -> None:
-    """Refuse a table that is wider than the classes allow, before its names are looked at."""
+    """Refuse a table with more columns than the classes allow, before its names are read."""
     most = ctx.limits.max_classes + MAX_OTHER_COLUMNS
     if n_columns > most:
         raise TooLarge.at(ctx.location, f"expected at most {most} columns, got {n_columns}")
 
 
-def output_columns(names: Sequence[str], ctx: SetContext) -> OutputColumns:
-    """Return the columns of a table of outputs.
+def table_columns(columns: Sequence[TableColumn], ctx: SetContext) -> TableColumns:
+    """Return which columns are read for what.
 
     Raises
     ------
     InvalidDataset
-        If a name appears twice or means nothing here, the label is required and missing, logits
-        and probabilities are mixed, or a class between others has no column.
+        If a name appears twice, a column that is asked for is missing, the label is required and
+        missing, columns hold what no model takes, or a table of outputs has other columns, mixes
+        logits and probabilities, or lacks a class.
     TooLarge
-        If there are more columns than is allowed.
+        If there are more classes or supplied columns than is allowed.
     """
+    names = [column.name for column in columns]
     refuse_duplicates(names, ctx)
+    by_name = {column.name: column for column in columns}
+    if reads_outputs(names, ctx.reading):
+        return _output_columns(by_name, ctx)
+    asked = {name: of for name, of in (ctx.reading.columns or {}).items() if name != LABEL}
+    label = by_name.get(label_column(names, ctx) or "")
+    supplied = supplied_names(names, location=ctx.location)
+    if asked:
+        inputs = {name: _asked(name, chosen, by_name, ctx) for name, chosen in asked.items()}
+        return TableColumns("inputs", _refuse_mixture(inputs, ctx), label, supplied)
+    labels = {LABEL} if label is None else {LABEL, label.name}
+    rest = [
+        column
+        for column in columns
+        if column.name not in labels and not column.name.startswith(SUPPLIED_PREFIX)
+    ]
+    inputs, notes = _inferred(rest, names, ctx)
+    return TableColumns("inputs", inputs, label, supplied, notes)
+
+
+def _output_columns(columns: Mapping[str, TableColumn], ctx: SetContext) -> TableColumns:
+    names = list(columns)
     if ctx.labels_required and LABEL not in names:
         raise ctx.invalid(f"expected a column `{LABEL}`, got {listed(names)}", LABEL)
     matches = [match for name in names if (match := _CLASS_COLUMN.fullmatch(name))]
-    prefixes = {match[1] for match in matches}
-    if len(prefixes) > 1:
+    kinds = [kind for kind, prefix in PREFIXES.items() if any(m[1] == prefix for m in matches)]
+    if len(kinds) > 1:
         raise ctx.invalid("expected logits or probabilities, got columns of both; send one kind")
-    (prefix,) = prefixes
+    (kind,) = kinds
+    prefix = PREFIXES[kind]
     known = {LABEL, *(match[0] for match in matches)}
     unknown = [n for n in names if n not in known and not n.startswith(SUPPLIED_PREFIX)]
     if unknown:
@@ -112,43 +125,15 @@ def output_columns(names: Sequence[str], ctx: SetContext) -> OutputColumns:
         )
     supplied = supplied_names(names, location=ctx.location)
     indices = {int(match[2]) for match in matches}
-    n_classes = len(indices)
-    gap = next((index for index in range(n_classes) if index not in indices), None)
+    gap = next((index for index in range(len(indices)) if index not in indices), None)
     if gap is not None:
         raise ctx.invalid(
             f"expected a column for each class up to {max(indices)}, got none for class {gap}",
             f"{prefix}{gap}",
         )
-    check_n_classes(n_classes, place=ctx.location, limits=ctx.limits)
-    return OutputColumns(_PREFIXES[prefix], prefix, n_classes, supplied, LABEL in names)
-
-
-def input_columns(columns: Sequence[TableColumn], ctx: SetContext) -> InputColumns:
-    """Return which columns are read for what.
-
-    Raises
-    ------
-    InvalidDataset
-        If a name appears twice, a column that is asked for is missing, the label is required and
-        missing, or columns hold what no model takes.
-    """
-    names = [column.name for column in columns]
-    refuse_duplicates(names, ctx)
-    by_name = {column.name: column for column in columns}
-    asked = {name: of for name, of in (ctx.reading.columns or {}).items() if name != LABEL}
-    label = by_name.get(label_column(names, ctx) or "")
-    supplied = supplied_names(names, location=ctx.location)
-    if asked:
-        inputs = {name: _asked(name, chosen, by_name, ctx) for name, chosen in asked.items()}
-        return InputColumns(_refuse_mixture(inputs, ctx), label, supplied, ())
-    labels = {LABEL} if label is None else {LABEL, label.name}
-    rest = [
-        column
-        for column in columns
-        if column.name not in labels and not column.name.startswith(SUPPLIED_PREFIX)
-    ]
-    inputs, notes = _inferred(rest, names, ctx)
-    return InputColumns(inputs, label, supplied, notes)
+    check_n_classes(len(indices), place=ctx.location, limits=ctx.limits)
+    classes = [columns[f"{prefix}{index}"] for index in range(len(indices))]
+    return TableColumns(kind, {kind: classes}, columns.get(LABEL), supplied)
 
 
 def label_column(names: Sequence[str], ctx: SetContext) -> str | None:
@@ -200,7 +185,7 @@ def _asked(
 def _refuse_mixture(
     inputs: dict[str, Sequence[TableColumn]], ctx: SetContext
 ) -> dict[str, Sequence[TableColumn]]:
-    """Return the same inputs; pictures have one name in every set."""
+    """Return the inputs; the array of pictures has the same name in every set."""
     pictures = [columns for columns in inputs.values() if columns[0].kind == "pictures"]
     if pictures and len(inputs) > 1:
         raise ctx.invalid(f"expected pictures as the one input, got {listed(list(inputs))}")
@@ -273,7 +258,7 @@ def take_as_names(reading: Reading) -> bool:
 
 
 def refuse_duplicates(names: Sequence[str], ctx: SetContext) -> None:
-    """Refuse a table two of whose columns have the same name."""
+    """Refuse a table with two columns of one name."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -282,7 +267,7 @@ def refuse_duplicates(names: Sequence[str], ctx: SetContext) -> None:
 
 
 def listed(names: Sequence[str]) -> str:
-    """Return some of the names as they may stand in a message."""
+    """Return some of the names, as shown in messages."""
     more = ", …" if len(names) > _SHOWN else ""
     return ", ".join(f"`{_shown(name)}`" for name in names[:_SHOWN]) + more
 

@@ -1,4 +1,4 @@
-"""The labels of a table: class indices, or names of classes. All of them are read at once."""
+"""The labels of a table: class indices, or names of classes. They are read at once."""
 
 import json
 from collections.abc import Callable, Mapping, Sequence
@@ -81,7 +81,7 @@ def read_names(name: str, read_columns: ReadColumns, ctx: SetContext) -> ClassLa
 
 
 def count_rows(name: str, read_columns: ReadColumns, ctx: SetContext) -> int:
-    """Return the number of rows of a table without labels, by one of its columns."""
+    """Return the number of rows of a table, counted on one of its columns."""
     return len(_whole_column(name, read_columns, ctx))
 
 
@@ -112,7 +112,7 @@ def _whole_column(
     ctx: SetContext,
     convert: Callable[[Any], Any] = lambda values: values,
 ) -> Any:  # noqa: ANN401 - a pyarrow.ChunkedArray
-    """Return all of a column, whose rows are counted and held to the limit."""
+    """Return a whole column, after a check of its number of rows."""
     import pyarrow as pa  # noqa: PLC0415 - an optional extra
 
     chunks: list[Any] = []

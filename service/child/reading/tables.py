@@ -11,7 +11,6 @@ import numpy as np
 from howsure.statistics.arrays import Labels
 from service.child.reading.checks import (
     SUPPLIED_PREFIX,
-    check_batch_size,
     check_inputs,
     check_outputs,
     check_sizes,
@@ -19,22 +18,22 @@ from service.child.reading.checks import (
     is_finite,
 )
 from service.child.reading.class_indices import ClassLabels
-from service.child.reading.table_columns import InputColumns, OutputColumns
+from service.child.reading.table_columns import PREFIXES, TableColumn, TableColumns
 from service.errors import UnsupportedFormat
-from service.runner.messages.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo
+from service.runner.messages.dataset import AnyArray, ArrayInfo, Batch, DatasetInfo, DatasetKind
 from service.runner.messages.reading import SetContext
 
 # Given column names and a number of rows, stream the table as pyarrow.RecordBatch objects of
 # about that many rows. pyarrow is optional and has no types, hence Any.
 ReadColumns = Callable[[Sequence[str], int], Iterator[Any]]
 
-# Rows that are read at a time have about as many bytes, those of one row if it alone has more.
+# About this many bytes of rows are read at a time, and at least one row.
 READ_BYTES = 4 * 1024**2
 ANY_ROWS = 2**31
 
 
 def require_pyarrow(location: str) -> None:
-    """Refuse a table where the extra that reads it is not installed."""
+    """Refuse a table if the extra that reads tables is not installed."""
     if find_spec("pyarrow") is None:
         raise UnsupportedFormat.at(
             location,
@@ -44,16 +43,16 @@ def require_pyarrow(location: str) -> None:
 
 
 class ArraySource(Protocol):
-    """One array of a set, made of one or more columns.
+    """One array of a set, read from one or more columns.
 
     Attributes
     ----------
     columns
-        The columns of the file that are read for it.
+        The columns of the file that it is read from.
     dtype, shape
         The numpy name of its dtype, and the shape of one sample.
     most_rows
-        How many rows may be read at a time, because of the memory they take.
+        How many rows may be read at a time, which limits memory.
     """
 
     columns: Sequence[str]
@@ -68,48 +67,38 @@ class ArraySource(Protocol):
 class NumberColumns:
     """Columns of one number per row, side by side in the given order."""
 
-    def __init__(self, columns: Sequence[str], dtype: str, ctx: SetContext) -> None:
-        self.columns = columns
+    def __init__(
+        self, columns: Sequence[TableColumn], kind: DatasetKind, dtype: str, ctx: SetContext
+    ) -> None:
+        self.columns: Sequence[str] = [column.name for column in columns]
         self.dtype = dtype
         self.shape: tuple[int, ...] = (len(columns),)
-        self.most_rows = max(1, READ_BYTES // (8 * len(columns)))
+        self.most_rows = ANY_ROWS if kind != "inputs" else max(1, READ_BYTES // (8 * len(columns)))
+        self._kind = kind
         self._ctx = ctx
 
     def read(self, record_batch: Any, start: int, target: AnyArray) -> None:  # noqa: ANN401 - as above
-        """Write features of shape (rows, columns)."""
+        """Write numbers of shape (rows, columns)."""
         stacked = np.empty(target.shape[::-1], self.dtype)
         for column, name in zip(stacked, self.columns, strict=True):
             column[:] = number_column(record_batch, name, start, self._ctx)
         target[:] = stacked.T
-        self._check(target, start)
-
-    def _check(self, target: AnyArray, start: int) -> None:
-        if not is_finite(target):
+        kind, place = self._kind, self._ctx.place
+        if kind != "inputs":
+            check_outputs(
+                target,
+                kind=kind,
+                start=start,
+                row_place=lambda row: place(f"{PREFIXES[kind]}*", row),
+                cell_place=lambda row, column: place(self.columns[column], row),
+            )
+        elif not is_finite(target):
             for name, values in zip(self.columns, target.T, strict=True):
-                check_inputs(values, place=self._ctx.place(name), start=start)
-
-
-class ClassColumns(NumberColumns):
-    """A column for each class."""
-
-    def __init__(self, columns: OutputColumns, dtype: str, ctx: SetContext) -> None:
-        super().__init__(columns.classes, dtype, ctx)
-        self.most_rows = ANY_ROWS
-        self._outputs = columns
-
-    def _check(self, target: AnyArray, start: int) -> None:
-        place, prefix = self._ctx.place, self._outputs.prefix
-        check_outputs(
-            target,
-            kind=self._outputs.kind,
-            start=start,
-            row_place=lambda row: place(f"{prefix}*", row),
-            cell_place=lambda row, column: place(f"{prefix}{column}", row),
-        )
+                check_inputs(values, place=place(name), start=start)
 
 
 class ListColumn:
-    """A column of lists, of lists of lists and so on, all of one shape."""
+    """A column of lists, which may be nested, all of one shape."""
 
     def __init__(self, name: str, dtype: str, shape: tuple[int, ...], ctx: SetContext) -> None:
         self.columns: Sequence[str] = [name]
@@ -157,7 +146,7 @@ class TableSet:
 
     def __init__(
         self,
-        columns: OutputColumns | InputColumns,
+        columns: TableColumns,
         sources: Mapping[str, ArraySource],
         labels: ClassLabels | int,
         read_columns: ReadColumns,
@@ -194,7 +183,6 @@ class TableSet:
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in their order, ``size`` at a time."""
-        check_batch_size(size)
         names = [column for source in self._sources.values() for column in source.columns]
         names += [f"{SUPPLIED_PREFIX}{name}" for name in self.info.supplied]
         most = min(size, *(source.most_rows for source in self._sources.values()))
@@ -254,7 +242,7 @@ def _cut(batches: Iterator[Any], size: int) -> Iterator[Any]:
 def guarded(
     open_reader: Callable[[], Iterator[Any]], guard: Callable[[], AbstractContextManager[None]]
 ) -> Iterator[Any]:
-    """Yield what a reader of pyarrow yields; its exceptions, not the consumer's, pass ``guard``."""
+    """Yield the batches of a pyarrow reader; ``guard`` sees its exceptions, not the consumer's."""
     with guard():
         reader = open_reader()
     while True:
@@ -266,7 +254,7 @@ def guarded(
 
 
 def number_column(record_batch: Any, name: str, start: int, ctx: SetContext) -> AnyArray:  # noqa: ANN401 - as above
-    """Return a column of numbers, none of them missing."""
+    """Return a column of numbers without missing values."""
     column = record_batch.column(name)
     refuse_null(column, "a number", start, name, ctx)
     values: AnyArray = column.to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""Uploaded zip archives, read by `zipfile`, with the checks that it does not make."""
+"""Uploaded zip archives, read by `zipfile`, with additional checks."""
 
 import os
 import stat
@@ -23,7 +23,7 @@ _UNIX_MODE = 16
 
 
 class ZipArchive:
-    """An archive of plain members that share no bytes; ``place`` names a member in messages."""
+    """An archive of plain members that do not overlap; ``place`` names a member in messages."""
 
     def __init__(
         self,
@@ -63,9 +63,9 @@ class ZipArchive:
 
 
 def _fault(member: zipfile.ZipInfo, next_begin: int) -> str:
-    """Return what is wrong with a member, "" if nothing is; the next one begins at ``next_begin``.
+    """Return the fault of a member, or ""; the next member begins at ``next_begin``.
 
-    Python before 3.11.8 does not look for members that overlap.
+    Python before 3.11.8 does not check for overlapping members.
     """
     header_bytes = _LOCAL_HEADER_BYTES + len(member.orig_filename)
     is_stored = member.compress_type == zipfile.ZIP_STORED
@@ -83,7 +83,7 @@ def _fault(member: zipfile.ZipInfo, next_begin: int) -> str:
 
 
 def read_into(stream: IO[bytes], target: AnyArray, place: str) -> None:
-    """Fill an array with bytes; the last bytes of a member come only if its checksum holds."""
+    """Fill an array with bytes; reading the end of a member verifies its checksum."""
     left = target.reshape(-1).view(np.uint8)
     while len(left):
         with refuse_damage(place):

@@ -1,4 +1,4 @@
-"""Bodies of arrays: ``application/x-npy`` is the only input, ``application/x-npz`` several."""
+"""Bodies of arrays: ``application/x-npy`` holds a single input, ``application/x-npz`` several."""
 
 from io import BytesIO
 from typing import BinaryIO, cast
@@ -11,7 +11,7 @@ from service.child.reading.numpy_files import MAX_DIRECTORY_BYTES, directory_too
 from service.child.reading.set_file import LimitedReader
 from service.child.reading.zip_archive import MAGIC as ZIP_MAGIC
 from service.child.reading.zip_archive import is_torch
-from service.child.requests.limits import BodyLimits, require_calibration
+from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import (
     ANY_INPUT,
     PLACE,
@@ -22,19 +22,18 @@ from service.child.requests.tensors import (
 from service.errors import InvalidInput, MalformedRequest
 
 
-def read_npy_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -> PredictRequest:
-    """Return the array without a copy, unless its byte order is another.
+def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:
+    """Return the array; it is copied only to change its byte order.
 
     Raises
     ------
     MalformedRequest
-        If this is no .npy file.
+        If this is not an .npy file.
     InvalidInput
-        If no calibration is named, or the array has a dtype that is not read.
+        If the array has an unsupported dtype.
     TooLarge
         If there are more rows than is allowed.
     """
-    reference = require_calibration(calibration)
     if not body.startswith(MAGIC):
         raise MalformedRequest.at(PLACE, "expected an .npy array, as numpy.save writes it")
     with as_input():
@@ -42,24 +41,23 @@ def read_npy_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -
     check_claims(header, size=len(body), place=PLACE, max_rows=limits.max_rows)
     array = np.frombuffer(body, header.dtype, offset=header.header_bytes).reshape(header.shape)
     native = array.astype(header.dtype.newbyteorder("="), copy=False)
-    return PredictRequest(reference, {ANY_INPUT: native})
+    return PredictRequest({ANY_INPUT: native})
 
 
-def read_npz_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -> PredictRequest:
+def read_npz_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     """Return the arrays; columns ``uncertainty_<name>`` are supplied uncertainties.
 
-    Together they may inflate to as many bytes as a body may have.
+    Decompressed, they may have as many bytes as a body.
 
     Raises
     ------
     MalformedRequest
-        If this is no .npz file.
+        If this is not an .npz file.
     InvalidInput
-        If no calibration is named, there are no arrays, or one has a dtype that is not read.
+        If there are no arrays, or one has an unsupported dtype.
     TooLarge
         If there are more rows or bytes than is allowed.
     """
-    reference = require_calibration(calibration)
     if not body.startswith(ZIP_MAGIC) or is_torch(body):
         raise MalformedRequest.at(PLACE, "expected an .npz archive, as numpy.savez writes it")
     refusal = directory_too_long(PLACE)
@@ -74,7 +72,6 @@ def read_npz_body(body: bytes, *, calibration: str | None, limits: BodyLimits) -
         supplied = {f"{SUPPLIED_PREFIX}{name}" for name in supplied_names(files, location=PLACE)}
         arrays = {name: next(file.rows(limits.max_rows)) for name, file in files.items()}
     return PredictRequest(
-        reference,
         {name: array for name, array in arrays.items() if name not in supplied},
         {name.removeprefix(SUPPLIED_PREFIX): arrays[name] for name in arrays if name in supplied},
     )

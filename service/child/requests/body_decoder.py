@@ -1,4 +1,4 @@
-"""Decoding of request bodies to the rows that a model takes."""
+"""Decoding of request bodies to rows for a model."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -11,7 +11,7 @@ from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.json_body import JsonRows
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import BODIES, JSON, SET_ROWS
-from service.child.requests.open_inference import InferBody, read_infer
+from service.child.requests.open_inference import read_infer
 from service.child.requests.tensors import (
     PredictRequest,
     SentPicture,
@@ -22,11 +22,16 @@ from service.child.requests.tensors import (
 )
 from service.errors import InvalidInput
 from service.graph.description import TensorSpec
-from service.runner.messages.frames import DTYPES, Array, Buffer, code_of, decode
-from service.runner.messages.open_inference import TensorMetadata, Wanted, datatype_of, wanted_of
-from service.runner.messages.predict_batches import Sent, SuppliedColumn
+from service.runner.messages.dataset import batch_of
+from service.runner.messages.frames import DTYPES, Array, Buffer, decode
+from service.runner.messages.open_inference import (
+    RequestedOutputs,
+    TensorMetadata,
+    datatype_of,
+    requested_outputs,
+)
+from service.runner.messages.predict_batches import SentBodies, SuppliedColumn
 from service.runner.messages.preprocessing import PIXELS
-from service.storage.shards import batch_of
 
 
 class RawBodyLayout:
@@ -37,7 +42,7 @@ class RawBodyLayout:
     head
         The JSON.
     sent
-        The arrays behind it, by name in the order of their bytes.
+        The arrays after it, by name in the order of their bytes.
     rows
         The same arrays in the order of the model's inputs.
     wanted
@@ -52,7 +57,11 @@ class RawBodyLayout:
     """
 
     def __init__(
-        self, head: bytes, sent: Mapping[str, Array], rows: Mapping[str, Array], wanted: Wanted
+        self,
+        head: bytes,
+        sent: Mapping[str, Array],
+        rows: Mapping[str, Array],
+        wanted: RequestedOutputs,
     ) -> None:
         self.head = head
         self.wanted = wanted
@@ -74,7 +83,7 @@ class RawBodyLayout:
         )
 
     def begins_all(self, bodies: Buffer) -> bool:
-        """Tell whether the bodies after the first begin with the same JSON."""
+        """Tell whether the other bodies begin with the same JSON."""
         head, size = self.head, len(self.head)
         for start in range(self.n_bytes, len(bodies), self.n_bytes):
             if bytes(bodies[start : start + size]) != head:
@@ -100,12 +109,12 @@ NO_PICTURES = (
 MOST_LAYOUTS = 256
 LONGEST_LAYOUT_BYTES = 2048
 MOST_DIGITS = 9
-# The numbers of shorter bodies are not counted.
+# In shorter bodies, numbers are not counted.
 LARGE_BYTES = 1024**2
 
 
 class Decoded(msgspec.Struct, frozen=True, eq=False):
-    """The rows of a request as the model takes them, and the rest of the request.
+    """The rows of a request, ready for the model, and the rest of the request.
 
     Unless ``is_checked``, `BodyDecoder.check` must still refuse numbers that are not finite.
     """
@@ -113,7 +122,7 @@ class Decoded(msgspec.Struct, frozen=True, eq=False):
     rows: dict[str, Array]
     n_rows: int
     is_checked: bool
-    wanted: Wanted | None
+    wanted: RequestedOutputs | None
     supplied: Mapping[str, SuppliedColumn]
 
 
@@ -131,7 +140,7 @@ class BodyDecoder:
         self._numbers_a_row = None if inputs.preprocessing else _numbers_a_row(specs)
         self._layouts: OrderedDict[tuple[bytes, int], RawBodyLayout] = OrderedDict()
 
-    def decode(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded:
+    def decode(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded:
         """Read a body.
 
         Raises
@@ -154,7 +163,7 @@ class BodyDecoder:
         return decoded
 
     def decode_alike(
-        self, sent: Sent, bodies: Buffer, *, max_rows: int, run_rows: int
+        self, sent: SentBodies, bodies: Buffer, *, max_rows: int, run_rows: int
     ) -> Decoded | None:
         """Read several bodies at once if all begin with the same JSON, of known layout.
 
@@ -182,7 +191,7 @@ class BodyDecoder:
                 check_finite(rows, self._names)
                 return
 
-    def _plain(self, sent: Sent, body: Buffer, limits: BodyLimits) -> Decoded | None:
+    def _plain(self, sent: SentBodies, body: Buffer, limits: BodyLimits) -> Decoded | None:
         """Read JSON of plain rows; None for all other bodies, invalid ones included."""
         if self._json_rows is None or sent.media_type != JSON:
             return None
@@ -194,7 +203,9 @@ class BodyDecoder:
         rows = {self._names[0]: found}
         return Decoded(rows, len(found), is_checked=True, wanted=None, supplied={})
 
-    def _read(self, sent: Sent, body: Buffer, limits: BodyLimits) -> tuple[Decoded, PredictRequest]:
+    def _read(
+        self, sent: SentBodies, body: Buffer, limits: BodyLimits
+    ) -> tuple[Decoded, PredictRequest]:
         request, wanted = read_request(sent, bytes(body), limits, inputs=self._metadata)
         arrays = self._arrays(request, limits)
         check_finite(arrays, self._names)
@@ -231,7 +242,7 @@ class BodyDecoder:
         return picture_rows(pictures, preprocessing, most_bytes=limits.max_bytes)
 
     def _metadata(self) -> list[TensorMetadata]:
-        """Return the model's inputs in the words of the protocol; -1 is a free size."""
+        """Return the model's inputs as the protocol describes them; -1 is a free size."""
         found = []
         for spec in self._specs:
             sizes = (spec.shape or (None,))[1:]
@@ -256,12 +267,12 @@ class BodyDecoder:
 
 
 def read_request(
-    sent: Sent,
+    sent: SentBodies,
     body: bytes,
     limits: BodyLimits,
     *,
     inputs: Callable[[], Sequence[TensorMetadata]],
-) -> tuple[PredictRequest, Wanted | None]:
+) -> tuple[PredictRequest, RequestedOutputs | None]:
     """Return a request and the outputs it wants; ``inputs`` are those of the protocol.
 
     Raises
@@ -270,16 +281,14 @@ def read_request(
         If the body breaks a rule.
     """
     if sent.media_type == OIP:
-        whole = InferBody(sent.reference, body, sent.encoding, sent.header_length)
-        asked, request = read_infer(whole, limits=limits, inputs=inputs)
-        return request, wanted_of(asked)
+        asked, request = read_infer(sent, body, limits=limits, inputs=inputs)
+        return request, requested_outputs(asked)
     if sent.media_type == SET_ROWS:
         batch = batch_of(decode(body).tensors)
-        return PredictRequest(sent.reference, batch.arrays, batch.supplied), None
-    parameter = None if sent.media_type == JSON else sent.reference
-    request = BODIES[sent.media_type](body, calibration=parameter, limits=limits)
-    if request.calibration != sent.reference:
-        # The API process reads the first name only; a body with two is refused.
+        return PredictRequest(batch.arrays, batch.supplied), None
+    request = BODIES[sent.media_type](body, limits)
+    if request.calibration not in (None, sent.reference):
+        # The API process reads only the first name; a body with two is refused.
         raise InvalidInput.at("calibration", "expected one name, at the top of the body")
     return request, None
 
@@ -292,7 +301,7 @@ def _numbers_a_row(specs: Sequence[TensorSpec]) -> int | None:
     return sum(prod(size or 1 for size in row) for row in sizes)
 
 
-def _json_before_tensors(sent: Sent, body: Buffer) -> bytes | None:
+def _json_before_tensors(sent: SentBodies, body: Buffer) -> bytes | None:
     """Return the JSON of a request whose raw tensors follow it; None for other requests."""
     length = sent.header_length
     if length is None or not length.isascii() or not length.isdigit():
@@ -316,7 +325,7 @@ def _by_layout(layout: RawBodyLayout, bodies: Buffer) -> Decoded:
 
 
 def supplied_column(name: str, array: Array, n_rows: int) -> SuppliedColumn:
-    """Return an uncertainty of a request as it is sent to the service.
+    """Return an uncertainty of a request, encoded for the parent.
 
     Raises
     ------
@@ -325,8 +334,6 @@ def supplied_column(name: str, array: Array, n_rows: int) -> SuppliedColumn:
     """
     if array.shape != (n_rows,):
         raise InvalidInput.at(f"supplied.{name}", f"expected {n_rows} numbers, one a row")
-    code = code_of(array.dtype)
-    if code is None:
-        raise InvalidInput.at(f"supplied.{name}", f"expected numbers, got {array.dtype}")
+    code = array.dtype.name
     data = array.astype(DTYPES[code], copy=False).tobytes()
     return SuppliedColumn(dtype=code, shape=list(array.shape), data=data)

@@ -7,13 +7,13 @@ from contextlib import suppress
 from itertools import chain
 from math import prod
 from struct import Struct, error
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from service.child.requests.limits import BodyLimits, reject_calibration
+from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import (
     ANY_INPUT,
     SCORE_KINDS,
@@ -25,27 +25,16 @@ from service.child.requests.tensors import (
 )
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 
-DType = Literal[
-    "bool",
-    "float16",
-    "float32",
-    "float64",
-    "int8",
-    "int16",
-    "int32",
-    "int64",
-    "uint8",
-    "uint16",
-    "uint32",
-    "uint64",
-]
+Float: TypeAlias = Literal["float16", "float32", "float64"]
+Signed: TypeAlias = Literal["int8", "int16", "int32", "int64"]
+Unsigned: TypeAlias = Literal["bool", "uint8", "uint16", "uint32", "uint64"]
 
 
 class EncodedTensor(msgspec.Struct, forbid_unknown_fields=True):
     """An array, row-major and little-endian, its bytes in standard base64 with padding."""
 
     b64: bytes
-    dtype: DType
+    dtype: Float | Signed | Unsigned
     shape: list[int]
 
 
@@ -58,13 +47,13 @@ def is_encoded(parts: Mapping[str, msgspec.Raw]) -> bool:
 
 
 def read_encoded(text: bytes, *, location: str, max_rows: int) -> Array:
-    """Return the array.
+    """Return the array that the object encodes.
 
     Raises
     ------
     InvalidInput
-        If a field is missing, unknown or of the wrong type, or the bytes are not as many as dtype
-        and shape need.
+        If a field is missing, unknown or of the wrong type, or the number of bytes does not match
+        dtype and shape.
     TooLarge
         If there are more rows than is allowed.
     """
@@ -147,7 +136,7 @@ class JsonRows:
         return rows if is_surely_finite(rows) else None
 
 
-# As many inputs as an ONNX model may have.
+# The maximum number of inputs of an ONNX model.
 MAX_ARRAYS = 1024
 
 
@@ -195,21 +184,18 @@ def named_calibration(body: bytes) -> str:
     return _outer(body).calibration
 
 
-def read_json_body(
-    body: bytes, *, calibration: str | None = None, limits: BodyLimits
-) -> PredictRequest:
+def read_json_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     """Return the arrays of a request.
 
     Raises
     ------
     MalformedRequest
-        If the body is no JSON.
+        If the body is not JSON.
     InvalidInput
-        If a field is missing, unknown or of the wrong type, or holds no rectangular array.
+        If a field is missing, unknown or of the wrong type, or not a rectangular array.
     TooLarge
         If there are more rows than is allowed.
     """
-    reject_calibration(calibration)
     limits.check_json(body)
     plain = _plain(body, limits.max_rows)
     if plain is not None:
@@ -222,11 +208,9 @@ def read_json_body(
         arrays = _inputs(text, max_rows)
     else:
         arrays = {kind: _array(text, kind, max_rows)}
-    supplied = bytes(found.supplied)
-    if supplied:
-        parts = _parts(supplied, "supplied")
-        return PredictRequest(found.calibration, arrays, _arrays(parts, "supplied", max_rows))
-    return PredictRequest(found.calibration, arrays)
+    text = bytes(found.supplied)
+    supplied = _arrays(_parts(text, "supplied"), "supplied", max_rows) if text else {}
+    return PredictRequest(arrays, supplied, calibration=found.calibration)
 
 
 def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
@@ -243,7 +227,8 @@ def _plain(body: bytes, max_rows: int) -> PredictRequest | None:
         return None
     if len(set(map(len, found.inputs))) != 1 or not found.inputs[0]:
         return None
-    return PredictRequest(found.calibration, {ANY_INPUT: np.array(found.inputs, np.float64)})
+    inputs = np.array(found.inputs, np.float64)
+    return PredictRequest({ANY_INPUT: inputs}, calibration=found.calibration)
 
 
 def _outer(body: bytes) -> JsonBody:

@@ -5,14 +5,14 @@ from typing import Self
 
 from service.errors import InvalidInput, TooLarge
 
-# Numbers beside those of a row, such as supplied uncertainties.
+# Numbers besides those of a row, such as supplied uncertainties.
 _BESIDE_A_ROW = 16
 _BESIDE = 4096
 
 
 @dataclass(frozen=True)
 class BodyLimits:
-    """The most bytes of a body, also once it is inflated, and the most rows.
+    """The maximum bytes of a body, also when decompressed, and the maximum rows.
 
     ``max_numbers`` is the most numbers in JSON, if the length of a row is known: parsing millions
     takes seconds and a gigabyte, counting them takes no time.
@@ -23,7 +23,7 @@ class BodyLimits:
     max_numbers: int | None = None
 
     def of_rows_of(self, n_numbers: int | None) -> Self:
-        """Return the limits for rows of ``n_numbers`` numbers; None is any number."""
+        """Return the limits for rows of ``n_numbers`` numbers; None means any number."""
         if n_numbers is None:
             return self
         return replace(self, max_numbers=self.max_rows * (n_numbers + _BESIDE_A_ROW) + _BESIDE)

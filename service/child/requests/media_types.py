@@ -1,26 +1,13 @@
 """Media types of POST /predict, and the reader of each: pure functions on bytes."""
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
 
 from service.child.requests.array_bodies import read_npy_body, read_npz_body
 from service.child.requests.json_body import read_json_body
 from service.child.requests.limits import BodyLimits
 from service.child.requests.picture_bodies import read_multipart_body, read_picture_body
 from service.child.requests.tensors import PredictRequest
-
-__all__ = [
-    "BODIES",
-    "JSON",
-    "MULTIPART",
-    "NPY",
-    "NPZ",
-    "PICTURES",
-    "SETS",
-    "SET_ROWS",
-    "BodyReader",
-    "read_json_body",
-]
 
 JSON = "application/json"
 NPY = "application/x-npy"
@@ -37,17 +24,8 @@ SETS = (
 SET_ROWS = "rows of a set"
 
 
-class BodyReader(Protocol):
-    """Reads a body whose length is within the limit.
-
-    ``calibration`` is the query parameter; it must be None for JSON, which names it itself.
-    """
-
-    def __call__(
-        self, body: bytes, *, calibration: str | None, limits: BodyLimits
-    ) -> PredictRequest:
-        """Return the request; its arrays are not yet checked against a model."""
-
+# Reads a body whose length is within the limit; its arrays are not checked against a model.
+BodyReader: TypeAlias = Callable[[bytes, BodyLimits], PredictRequest]
 
 BODIES: Mapping[str, BodyReader] = {
     JSON: read_json_body,

@@ -1,9 +1,8 @@
-"""Bodies of the Open Inference Protocol: JSON, raw tensors behind it, or one raw tensor alone."""
+"""Bodies of the Open Inference Protocol: JSON, then raw tensors; or one raw tensor alone."""
 
 import re
 import zlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from math import prod
 
 import msgspec
@@ -24,10 +23,11 @@ from service.runner.messages.open_inference import (
     parse_infer_request,
     place_of,
 )
+from service.runner.messages.predict_batches import SentBodies
 
 
 def raw_request(inputs: Sequence[TensorMetadata], n_bytes: int) -> InferRequest:
-    """Return the request for a body that is one row of the only input, answered by raw tensors.
+    """Return the request for a body that is one row of a single input; outputs are raw tensors.
 
     One size of the row may be free: it follows from the number of bytes.
 
@@ -64,9 +64,9 @@ def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
     Raises
     ------
     UnsupportedFormat
-        If the encoding is another.
+        If the encoding is not supported.
     TooLarge
-        If it gives more than ``max_bytes``.
+        If the result has more than ``max_bytes``.
     MalformedRequest
         If the encoding is invalid or cut off.
     """
@@ -88,12 +88,12 @@ def inflate(body: bytes, encoding: str, *, max_bytes: int) -> bytes:
 
 
 def divide(body: bytes, header_length: str | None) -> tuple[memoryview, memoryview]:
-    """Return the JSON and the raw tensors behind it; without the header everything is JSON.
+    """Return the JSON and the raw tensors after it; without the header everything is JSON.
 
     Raises
     ------
     MalformedRequest
-        If the header is no number of bytes within the body.
+        If the header is not a number of bytes within the body.
     """
     view = memoryview(body)
     if header_length is None:
@@ -116,13 +116,13 @@ EXACT = 2**53
 def read_tensors(
     inputs: Sequence[InputTensor], raw: memoryview, *, max_rows: int
 ) -> dict[str, Array]:
-    """Return the arrays by name; ``raw`` holds those that are not in the JSON, in order.
+    """Return the arrays by name; ``raw`` has the arrays that are not in the JSON, in order.
 
     Raises
     ------
     InvalidInput
-        If a datatype is unknown, a shape is invalid, there are more or fewer numbers than it says,
-        one does not fit its type, or bytes are missing or left over.
+        If a datatype is unknown, a shape is invalid or does not match the numbers, a number does
+        not fit its type, or bytes are missing or left over.
     TooLarge
         If there are more than ``max_rows`` rows.
     """
@@ -225,21 +225,12 @@ def _as_datatype(values: Array, datatype: str, place: str) -> Array:
         return values.astype(dtype, copy=False)
 
 
-@dataclass(frozen=True)
-class InferBody:
-    """A body as it arrived, with values of its path and headers.
-
-    ``header_length`` is the length of the JSON in the inflated body; None if all of it is JSON.
-    """
-
-    reference: str
-    body: bytes
-    encoding: str
-    header_length: str | None
-
-
 def read_infer(
-    sent: InferBody, *, limits: BodyLimits, inputs: Callable[[], Sequence[TensorMetadata]]
+    sent: SentBodies,
+    body: bytes,
+    *,
+    limits: BodyLimits,
+    inputs: Callable[[], Sequence[TensorMetadata]],
 ) -> tuple[InferRequest, PredictRequest]:
     """Return the request and its arrays; ``inputs`` are the model's, for bodies without JSON.
 
@@ -248,7 +239,7 @@ def read_infer(
     MalformedRequest, InvalidInput, TooLarge, UnsupportedFormat
         If the body breaks a rule.
     """
-    body = inflate(sent.body, sent.encoding, max_bytes=limits.max_bytes)
+    body = inflate(body, sent.encoding, max_bytes=limits.max_bytes)
     text, raw = divide(body, sent.header_length)
     if not raw:
         limits.check_json(body)
@@ -259,7 +250,6 @@ def read_infer(
     arrays = read_tensors(request.inputs, raw, max_rows=limits.max_rows)
     supplied = {name for name in arrays if name.startswith(SUPPLIED_PREFIX)}
     asked = PredictRequest(
-        sent.reference,
         {name: array for name, array in arrays.items() if name not in supplied},
         {name.removeprefix(SUPPLIED_PREFIX): arrays[name] for name in supplied},
     )

@@ -3,29 +3,16 @@
 from python_multipart.exceptions import FormParserError
 from python_multipart.multipart import MultipartParser, parse_options_header
 
-from service.child.requests.limits import BodyLimits, require_calibration
+from service.child.requests.limits import BodyLimits
 from service.child.requests.tensors import PredictRequest, SentPicture
 from service.errors import InvalidInput, MalformedRequest, TooLarge, shown
 
 PLACE = "body"
 
 
-def read_picture_body(
-    body: bytes,
-    *,
-    calibration: str | None,
-    limits: BodyLimits,  # noqa: ARG001 - one row
-) -> PredictRequest:
-    """Return the picture, not yet decoded; its own bytes tell its format.
-
-    Raises
-    ------
-    InvalidInput
-        If no calibration is named.
-    """
-    return PredictRequest(
-        require_calibration(calibration), {}, pictures=(SentPicture(PLACE, body),)
-    )
+def read_picture_body(body: bytes, _limits: BodyLimits) -> PredictRequest:
+    """Return the picture, not yet decoded; its bytes tell its format."""
+    return PredictRequest({}, pictures=(SentPicture(PLACE, body),))
 
 
 NO_PICTURE = "expected at least one picture, got none"
@@ -34,21 +21,18 @@ LONGEST_DELIMITER = 72
 _DASHES = b"--"
 
 
-def read_multipart_body(
-    body: bytes, *, calibration: str | None, limits: BodyLimits
-) -> PredictRequest:
+def read_multipart_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     """Return the pictures, not yet decoded; the names of the parts mean nothing.
 
     Raises
     ------
     MalformedRequest
-        If this is no form, or it ends early.
+        If this is not a form, or it ends early.
     InvalidInput
-        If no calibration is named, or there is no part.
+        If there is no part.
     TooLarge
         If there are more rows than is allowed.
     """
-    reference = require_calibration(calibration)
     form = _Pictures(limits.max_rows)
     try:
         form.read(body, _boundary(body))
@@ -58,13 +42,13 @@ def read_multipart_body(
         raise MalformedRequest.at(PLACE, "the form ends before its last boundary")
     if not form.pictures:
         raise InvalidInput.at(PLACE, NO_PICTURE)
-    return PredictRequest(reference, {}, pictures=tuple(form.pictures))
+    return PredictRequest({}, pictures=tuple(form.pictures))
 
 
 def _boundary(body: bytes) -> bytes:
-    """Return the boundary, with which a form begins.
+    """Return the boundary, which is at the beginning of a form.
 
-    The body alone tells it, whatever the header says.
+    The header of the request is not used.
     """
     delimiter = body[: LONGEST_DELIMITER + 2].partition(b"\r\n")[0]
     if not delimiter.startswith(_DASHES) or len(delimiter) > LONGEST_DELIMITER:
@@ -78,7 +62,7 @@ def _boundary(body: bytes) -> bytes:
 
 
 class _Pictures:
-    """The parts of a form, by the parser's callbacks."""
+    """Collects the parts of a form by callbacks of the parser."""
 
     def __init__(self, max_rows: int) -> None:
         self.pictures: list[SentPicture] = []

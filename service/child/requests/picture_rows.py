@@ -11,7 +11,7 @@ from service.child.requests.tensors import SentPicture
 from service.errors import InvalidInput, TooLarge
 from service.runner.messages.preprocessing import Preprocessing
 
-# Of one request. Decoding them takes a few seconds, during which the model serves no other request.
+# Per request. Decoding takes a few seconds, during which the model serves no other request.
 MOST_REQUEST_PIXELS = 4 * MOST_PIXELS
 
 
@@ -20,12 +20,12 @@ def picture_rows(
 ) -> NDArray[np.uint8]:
     """Return the pixels of all pictures, uint8 of shape (n, height, width, channels).
 
-    Together they may take as many bytes as a body may have.
+    Together they may have as many bytes as a body.
 
     Raises
     ------
     InvalidInput
-        If one is no picture, or they differ in size; the violation names the part.
+        If one is not a picture, or they differ in size; the violation names the part.
     TooLarge
         If one picture is too large, or all of them together, before or after resizing.
     """
@@ -60,5 +60,5 @@ def picture_rows(
 
 
 def _cost(picture: SentPicture) -> int:
-    """Return the most pixels that are decoded: a picture of more is refused."""
+    """Return the number of pixels to decode, at most the limit of one picture."""
     return min(claimed_pixels(picture.content), MOST_PIXELS)

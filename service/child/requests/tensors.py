@@ -1,4 +1,4 @@
-"""Arrays of prediction requests: read from JSON, and checked whatever their source."""
+"""Arrays of prediction requests: reading from JSON, and checks."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,10 +37,10 @@ def read_list(text: bytes, *, location: str, max_rows: int | None = None) -> NDA
     Raises
     ------
     InvalidInput
-        If a value is no number (a string, a boolean, null), or the lists are ragged or empty. The
-        violation names the element.
+        If a value is not a number (a string, a boolean, null), or the lists are ragged or empty.
+        The violation names the element.
     TooLarge
-        If there are more rows than is allowed, counted before any list is made.
+        If there are too many rows, which are counted before any list is made.
     """
     rank = _nesting(text)
     if not 1 <= rank <= MAX_RANK:
@@ -101,7 +101,7 @@ def check_numbers(array: NDArray[Any], *, location: str) -> None:
 
 
 def is_surely_finite(array: NDArray[Any]) -> bool:
-    """Tell in one pass that all numbers are finite; False may be wrong, `check_numbers` decides."""
+    """Tell in one pass that all numbers are finite; after False, `check_numbers` decides."""
     if array.dtype.char != "f":
         return False
     # A sum of squares keeps NaN and infinity and needs no second array. It may overflow itself,
@@ -150,7 +150,7 @@ def _nesting(text: bytes) -> int:
 
 
 def _explain(error: msgspec.DecodeError, location: str) -> tuple[str, str]:
-    """Turn the decoder's `… - at `$[0][1]`` into our location and sentence."""
+    """Convert the decoder's `… - at `$[0][1]`` to our location and sentence."""
     sentence, _, path = str(error).partition(" - at `$")
     for theirs, ours in _WORDS.items():
         sentence = sentence.replace(theirs, ours)
@@ -158,7 +158,7 @@ def _explain(error: msgspec.DecodeError, location: str) -> tuple[str, str]:
 
 
 def _ragged(nested: list[Any]) -> str:
-    """Return where the nested lists stop being rectangular."""
+    """Describe where the nested lists are not rectangular."""
     lengths = [len(row) for row in nested if isinstance(row, list)]
     odd = next((i for i, length in enumerate(lengths) if length != lengths[0]), None)
     if odd is None:
@@ -198,7 +198,7 @@ def check_claims(header: NpyHeader, *, size: int, place: str, max_rows: int) -> 
 Array: TypeAlias = NDArray[Any]
 ScoreKind: TypeAlias = Literal["logits", "probabilities"]
 
-# A model's only input may have this name, whatever its own.
+# A single input may be called by this name.
 ANY_INPUT = "inputs"
 SCORE_KINDS: tuple[ScoreKind, ...] = ("logits", "probabilities")
 SUM_TOLERANCE = 1e-3
@@ -206,7 +206,7 @@ SUM_TOLERANCE = 1e-3
 
 @dataclass(frozen=True, eq=False)
 class SentPicture:
-    """A picture that is not yet decoded, and its place in errors."""
+    """A picture that is not yet decoded, and its location in errors."""
 
     place: str
     content: bytes
@@ -218,8 +218,6 @@ class PredictRequest:
 
     Attributes
     ----------
-    calibration : str
-        An id, a name, or ``name@version``.
     arrays : mapping of str to ndarray
         A row per sample: the model's inputs by name, where ``inputs`` may stand for the only one;
         or ``logits``, or ``probabilities``.
@@ -227,12 +225,14 @@ class PredictRequest:
         Supplied uncertainties of the rows, by name.
     pictures : sequence of SentPicture
         A row each, in place of arrays.
+    calibration : str or None
+        The id, name, or ``name@version`` in a JSON body; other bodies name no calibration.
     """
 
-    calibration: str
     arrays: Mapping[str, Array]
     supplied: Mapping[str, Array] = field(default_factory=dict)
     pictures: Sequence[SentPicture] = ()
+    calibration: str | None = None
 
 
 def model_inputs(
@@ -240,12 +240,12 @@ def model_inputs(
 ) -> dict[str, Array]:
     """Return the model's inputs by name.
 
-    `check_finite` checks their numbers.
+    `check_finite` checks their numbers, `fit_inputs` their names, types and lengths.
 
     Raises
     ------
     InvalidInput
-        If an input is missing or unknown, or lengths differ.
+        If the request holds outputs, or one array for a model with several inputs.
     TooLarge
         If there are more rows than is allowed.
     """
@@ -253,15 +253,14 @@ def model_inputs(
     arrays = dict(request.arrays)
     if len(known) == 1 and arrays.keys() == {ANY_INPUT}:
         arrays = {known[0]: arrays[ANY_INPUT]}
-    else:
-        _check_names(arrays, known)
+    elif arrays.keys() <= set(SCORE_KINDS) and not arrays.keys() & set(known):
+        raise InvalidInput.at(ANY_INPUT, "this calibration runs a model; send its `inputs`")
+    elif arrays.keys() == {ANY_INPUT} and ANY_INPUT not in known:
+        raise InvalidInput.at(
+            ANY_INPUT, f"the model has several inputs; name them: {', '.join(known)}"
+        )
     for name, array in arrays.items():
         check_shape(array.shape, location=_place(name, known), max_rows=max_rows)
-    lengths = {name: len(array) for name, array in arrays.items()}
-    if len(set(lengths.values())) > 1:
-        raise InvalidInput.at(
-            ANY_INPUT, f"every input needs the same number of rows: {shown(str(lengths))[1:-1]}"
-        )
     return arrays
 
 
@@ -341,24 +340,8 @@ def supplied_columns(
 
 
 def _place(name: str, names: Sequence[str]) -> str:
-    """Return the place of an input in messages: the only one needs no name."""
-    return ANY_INPUT if len(names) == 1 else f"{ANY_INPUT}.{name}"
-
-
-def _check_names(arrays: Mapping[str, Array], known: list[str]) -> None:
-    names = ", ".join(known)
-    if arrays.keys() <= set(SCORE_KINDS) and not arrays.keys() & set(known):
-        raise InvalidInput.at(ANY_INPUT, "this calibration runs a model; send its `inputs`")
-    if arrays.keys() == {ANY_INPUT} and ANY_INPUT not in known:
-        raise InvalidInput.at(ANY_INPUT, f"the model has several inputs; name them: {names}")
-    for name in arrays:
-        if name not in known:
-            raise InvalidInput.at(
-                f"{ANY_INPUT}.{shown(name)[1:-1]}", f"the model has no such input; it has {names}"
-            )
-    for name in known:
-        if name not in arrays:
-            raise InvalidInput.at(f"{ANY_INPUT}.{name}", "this input of the model is missing")
+    """Return the location of an input in messages; a single input needs no name."""
+    return ANY_INPUT if len(names) == 1 else f"{ANY_INPUT}.{shown(name)[1:-1]}"
 
 
 def _reals(array: Array, place: str) -> NDArray[np.float64]:

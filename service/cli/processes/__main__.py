@@ -11,7 +11,7 @@ from pathlib import Path
 from types import FrameType
 
 from service.app import create_app
-from service.child.belong_to_parent import die_with_parent
+from service.child.exit_with_parent import die_with_parent
 from service.cli.local import load_settings
 from service.cli.server import Server, bind, listen
 from service.metrics.shared import SharedMetrics

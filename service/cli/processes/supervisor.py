@@ -22,7 +22,7 @@ from service.settings import Settings
 POLL_SECONDS = 0.05
 FIRST_PAUSE_SECONDS = 0.5
 LONGEST_PAUSE_SECONDS = 30.0
-# A process that ran for so long did not die of how it was started.
+# If a process ran this long, its start was not the cause of its end.
 STEADY_SECONDS = 60.0
 HUNG_SECONDS = 30.0
 # A process that gets SIGTERM while it starts is ended by the signal itself.
@@ -41,11 +41,11 @@ class Supervisor:
     ----------
     settings : Settings
     reserved : socket
-        Bound to the port and not listening. Taken over.
+        Bound to the port and not listening; the supervisor closes it.
     on_ready : callable
         Called once, when all processes answer.
     hung_seconds : float
-        A process writes its metrics each second; without a write for so long it is replaced.
+        A process writes its metrics each second; without a write for this long it is replaced.
     """
 
     def __init__(
@@ -56,7 +56,7 @@ class Supervisor:
         *,
         hung_seconds: float = HUNG_SECONDS,
     ) -> None:
-        # Set after it was bound: a port that another program uses has been refused.
+        # Set after `bind`, which refuses a port that another program uses.
         reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         self._settings = settings
         self._reserved = reserved
@@ -74,7 +74,7 @@ class Supervisor:
         Raises
         ------
         CommandFailed
-            If a process could not start the first time, or did not end as it should.
+            If a process fails at the first start or at the end.
         """
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._stop)
@@ -96,7 +96,7 @@ class Supervisor:
 
     def _stop(self, number: int, _frame: FrameType | None) -> None:
         self._signal = signal.Signals(number)
-        if self._stopping.is_set():  # a second signal, of somebody who cannot wait
+        if self._stopping.is_set():  # a second signal: stop at once
             for slot in self._slots:
                 slot.send(self._signal)
         self._stopping.set()
@@ -118,7 +118,7 @@ class Supervisor:
         for slot in self._slots:
             code = slot.wait()
             if code not in AS_ASKED:
-                self._fail(slot, f"did not end as it should ({describe_exit(code)})")
+                self._fail(slot, f"ended abnormally ({describe_exit(code)})")
 
     def _fail(self, slot: "_Slot", what: str) -> None:
         which = f"server process {slot.name} of {self._settings.processes}"

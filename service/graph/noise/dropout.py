@@ -77,7 +77,7 @@ def expose_dropout(model: ModelProto, tensor: str, *, rate: float | None) -> lis
         raise _nothing_dropped(found=bool(places), draws=bool(operators & RANDOM))
     varying = varying_tensors(graph)
     sites = [
-        noise_site(number, "keep", rate=own, of_rows=graph.node[place].input[0] in varying)
+        noise_site(number, "keep", rate=own, depends_on_rows=graph.node[place].input[0] in varying)
         for number, (place, own) in enumerate(zip(places, rates, strict=True))
     ]
     feed_noise(model, places, sites, _add_product)

@@ -67,11 +67,13 @@ def feed_noise(
 
 
 def noise_site(
-    number: int, kind: NoiseKind, *, rate: float = 0.0, of_rows: bool = True
+    number: int, kind: NoiseKind, *, rate: float = 0.0, depends_on_rows: bool = True
 ) -> NoiseSite:
     """Return the site with this number, and its names."""
     name = f"{NOISE_PREFIX}{number}"
-    return NoiseSite(name, kind, rate, f"{PREFIX}noise_shape_{number}", of_rows=of_rows)
+    return NoiseSite(
+        name, kind, rate, f"{PREFIX}noise_shape_{number}", depends_on_rows=depends_on_rows
+    )
 
 
 def _site_builder(opset: int, site: NoiseSite) -> tuple[GraphBuilder, GraphProto]:

@@ -74,7 +74,6 @@ def _times_as_many(build: GraphBuilder, node: NodeProto, shape: str, times: int)
 
 
 FEATURES = f"{PREFIX}features"
-LEAST_PASSES = 2
 
 
 @dataclass(frozen=True)
@@ -117,11 +116,7 @@ def add_last_layer_dropout(
     ------
     InvalidConfig
         If there is no last layer.
-    ValueError
-        If there are fewer than two masks, or they have no axis for the features.
     """
-    if masks.ndim < 2 or len(masks) < LEAST_PASSES:  # noqa: PLR2004 - passes and features
-        raise ValueError(f"masks must hold two passes or more, not the shape {masks.shape}")
     layer = find_last_layer(graph, choice.tensor)
     n_passes = len(masks)
     dropped = _dropped(build, graph, layer.features, masks)

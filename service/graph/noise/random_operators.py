@@ -150,5 +150,5 @@ def _site(number: int, node: NodeProto, varying: set[str]) -> NoiseSite:
             f"{node.op_type}, which makes {quote(node.output[0])}, cannot be fed with noise: draw "
             "with RandomUniform or Bernoulli instead",
         )
-    of_rows = len(node.input) > 0 and node.input[0] in varying
-    return noise_site(number, KINDS[node.op_type], of_rows=of_rows)
+    depends_on_rows = len(node.input) > 0 and node.input[0] in varying
+    return noise_site(number, KINDS[node.op_type], depends_on_rows=depends_on_rows)

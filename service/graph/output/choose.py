@@ -10,7 +10,7 @@ from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule
 from service.graph.description import LIKE_PROBABILITIES, Kind, OutputChoice, quote
 from service.graph.measure_outputs import check_values
 from service.graph.output.logits import LogitsSource, is_confirmed
-from service.graph.output.plan import HOOK, OUTPUT, SCALAR, OutputPlan
+from service.graph.output.plan import LOGITS, OUTPUT, SCALAR, OutputPlan
 
 SUM_TOLERANCE = 1e-3
 
@@ -101,34 +101,28 @@ def choose_output(
     for position, name in enumerate(plan.scalars):
         check_values(name, trial[f"{SCALAR}{position}"], n_samples)
     scores = _as_rows(trial[OUTPUT], n_samples, plan.name)
-    n_classes = max(scores.shape[1], 2)
     if plan.kind == "probabilities":
         _check_probabilities(scores)
-    if plan.hook is not None and plan.hook.positive_column is None and scores.shape[1] == 1:
+    if plan.source is not None and plan.source.positive_column is None and scores.shape[1] == 1:
         raise InvalidOnnxModel.because(
             ModelRule.NOT_A_DISTRIBUTION,
             f"output {quote(plan.name)} is a softmax over one column, which is always 1; export "
             "the score before it, or a sigmoid",
         )
-    if plan.hook is not None and is_confirmed(plan.hook, scores, trial[HOOK]):
-        return OutputChoice(
-            name=plan.name,
-            kind="logits",
-            tensor=plan.hook.tensor,
-            inferred=f"{plan.reason}; {_hooked(plan.hook, n_samples)}",
-            n_classes=n_classes,
-            positive_column=plan.hook.positive_column,
-            raw=plan.hook.raw,
-            precision=plan.precision,
-        )
-    kind, reading = _kind(plan, scores)
+    kind: Kind = "logits"
+    if plan.source is not None and is_confirmed(plan.source, scores, trial[LOGITS]):
+        source, reading = plan.source, _describe_source(plan.source, n_samples)
+    else:
+        kind, reading = _kind(plan, scores)
+        source = LogitsSource(plan.tensor, positive_column=0 if scores.shape[1] == 1 else None)
     return OutputChoice(
         name=plan.name,
         kind=kind,
-        tensor=plan.tensor,
+        tensor=source.tensor,
         inferred=f"{plan.reason}; {reading}",
-        n_classes=n_classes,
-        positive_column=0 if scores.shape[1] == 1 else None,
+        n_classes=max(scores.shape[1], 2),
+        positive_column=source.positive_column,
+        raw=source.raw,
         precision=plan.precision,
     )
 
@@ -160,9 +154,9 @@ def _kind(plan: OutputPlan, scores: Floats) -> tuple[Kind, str]:
     return kind, f"{by_value} it holds {found}{also}"
 
 
-def _hooked(hook: LogitsSource, n_samples: int) -> str:
-    function = "softmax" if hook.positive_column is None else "sigmoid"
-    made_from = "its classifier's raw scores" if hook.raw else quote(hook.tensor)
+def _describe_source(source: LogitsSource, n_samples: int) -> str:
+    function = "softmax" if source.positive_column is None else "sigmoid"
+    made_from = "its classifier's raw scores" if source.raw else quote(source.tensor)
     return (
         f"by the graph and on {n_samples} rows it is the {function} of {made_from}: "
         "these logits are read in its place"

@@ -97,15 +97,15 @@ ABSOLUTE_TOLERANCE = 1e-5
 Floats = NDArray[np.float64]
 
 
-def is_confirmed(hook: LogitsSource, scores: Floats, hooked: NDArray[np.floating]) -> bool:
-    """Return whether the hooked logits give the output's distribution on the rows tried."""
-    if hooked.ndim == 0 or len(hooked) != len(scores):
+def is_confirmed(source: LogitsSource, scores: Floats, values: NDArray[np.floating]) -> bool:
+    """Return whether the logits give the output's distribution on the rows tried."""
+    if values.ndim == 0 or len(values) != len(scores):
         return False
-    logits = np.asarray(hooked, dtype=np.float64).reshape(len(scores), -1)
-    if hook.positive_column is not None:
-        if logits.shape[1] != hook.positive_column + 1:
+    logits = np.asarray(values, dtype=np.float64).reshape(len(scores), -1)
+    if source.positive_column is not None:
+        if logits.shape[1] != source.positive_column + 1:
             return False
-        positive = logits[:, hook.positive_column]
+        positive = logits[:, source.positive_column]
         logits = np.column_stack([np.zeros_like(positive), positive])
     expected = _distribution(scores)
     if expected.shape != logits.shape:

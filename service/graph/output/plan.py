@@ -23,7 +23,7 @@ class OutputPlan:
     ----------
     name, tensor : str
         The graph output, and the tensor that holds its scores: another one behind a ZipMap.
-    hook : LogitsSource or None
+    source : LogitsSource or None
         Logits that probably make it.
     kind : {"logits", "probabilities"} or None
         Content of the output as declared by the caller.
@@ -37,7 +37,7 @@ class OutputPlan:
 
     name: str
     tensor: str
-    hook: LogitsSource | None
+    source: LogitsSource | None
     kind: Kind | None
     precision: Precision
     reason: str
@@ -87,7 +87,7 @@ def plan_output(
     return OutputPlan(
         name=chosen.name,
         tensor=tensor,
-        hook=None if kind == "logits" else find_logits(tensor, producers),
+        source=None if kind == "logits" else find_logits(tensor, producers),
         kind=kind,
         precision="float64" if chosen.dtype == "float64" else "float32",
         reason=reason,
@@ -172,12 +172,12 @@ def _holds_scores(spec: TensorSpec) -> InvalidConfig:
 
 
 def _scores_behind(output: str, producers: Producers) -> str:
-    hook = find_logits(output, producers)
-    return trace(hook.tensor if hook else output, producers)[-1]
+    source = find_logits(output, producers)
+    return trace(source.tensor if source else output, producers)[-1]
 
 
 OUTPUT = "howsure_output"
-HOOK = "howsure_hook"
+LOGITS = "howsure_logits"
 RAW = "howsure_raw"
 UNUSED = "howsure_unused"
 SCALAR = "howsure_scalar_"
@@ -186,14 +186,16 @@ SCALAR = "howsure_scalar_"
 def probe_graph(model: ModelProto, plan: OutputPlan) -> ModelProto:
     """Make the planned tensors the outputs of the model, in place, and return it.
 
-    The outputs are ``howsure_output``; ``howsure_hook``, if logits may have made it; and
+    The outputs are ``howsure_output``; ``howsure_logits``, if logits may have made it; and
     ``howsure_scalar_{i}`` for each scalar output by its position in the plan. All are float64, to
     which every type of a model can be converted.
     """
     graph = model.graph
     shown = {OUTPUT: plan.tensor}
-    if plan.hook is not None:
-        shown[HOOK] = raw_scores(graph, plan.hook.tensor) if plan.hook.raw else plan.hook.tensor
+    if plan.source is not None:
+        shown[LOGITS] = (
+            raw_scores(graph, plan.source.tensor) if plan.source.raw else plan.source.tensor
+        )
     shown |= {f"{SCALAR}{i}": name for i, name in enumerate(plan.scalars)}
     for name, tensor in shown.items():
         graph.node.append(helper.make_node("Cast", [tensor], [name], to=TensorProto.DOUBLE))

@@ -1,8 +1,8 @@
 """Charts of the bins: odds ratios, and uncertainty against loss."""
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table
-from service.reports.located import Located, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
+from service.reports.located import Located
 
 ODDS_RATIO = "odds_ratio"
 BETTER, WORSE = "above average", "below average"
@@ -16,15 +16,13 @@ ODDS_RATIO_COLUMNS = (
 
 def odds_ratio_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the bins that are served and hold a sample."""
-    return [_odds_ratio_figure(k, event) for k, event in report["events"].items()]
+    return [_odds_ratio_figure(*served) for served in served_events(report)]
 
 
-def _odds_ratio_figure(k: str, event: Row) -> Figure:
+def _odds_ratio_figure(k: str, event: Row, table: Row, at: Located) -> Figure:
     served = event["served"]
-    found = event["measures"][served]
-    bins = Located(found["bins"], pointer("events", k, "measures", served, "bins"))
-    drawn = [(at, row) for at, row in enumerate(found["bins"]) if row["count"]]
-    mean = found["scores"].get("eor", {}).get("pooled")
+    drawn = [(place, row) for place, row in enumerate(table["bins"]) if row["count"]]
+    mean = table["scores"].get("eor", {}).get("pooled")
     title = f"{text.event(k)}: odds of being right, by bin of {text.name(served)}"
     if mean is not None:
         title = (
@@ -40,16 +38,19 @@ def _odds_ratio_figure(k: str, event: Row) -> Figure:
         "mean, weighted by samples.",
         data={
             "rows": [
-                {"_bin": at + 1, "odds_ratio": row["odds_ratio"], "_side": _side(row, event)}
-                for at, row in drawn
+                {"_bin": place + 1, "odds_ratio": row["odds_ratio"], "_side": _side(row, event)}
+                for place, row in drawn
             ],
             "mean": [] if mean is None else [{"pooled": mean, "_text": text.figures(mean, 3)}],
         },
         table=Table(
             ODDS_RATIO_COLUMNS,
             [
-                [at + 1, *(bins[at][name] for name in ("odds_ratio", "probability", "count"))]
-                for at, _ in drawn
+                [
+                    place + 1,
+                    *(at["bins"][place][name] for name in ("odds_ratio", "probability", "count")),
+                ]
+                for place, _ in drawn
             ],
         ),
     )
@@ -72,15 +73,13 @@ LOSS_SCATTER_COLUMNS = (
 def scatter_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the measure that is served."""
     return [
-        _scatter_figure(k, event, found["curves"]["scatter"])
-        for k, event in report["events"].items()
-        if "scatter" in (found := event["measures"][event["served"]])["curves"]
+        _scatter_figure(k, event, table["curves"]["scatter"], at["curves"]["scatter"])
+        for k, event, table, at in served_events(report)
+        if "scatter" in table["curves"]
     ]
 
 
-def _scatter_figure(k: str, event: Row, scatter: Row) -> Figure:
-    served = event["served"]
-    shown = Located(scatter, pointer("events", k, "measures", served, "curves", "scatter"))
+def _scatter_figure(k: str, event: Row, scatter: Row, shown: Located) -> Figure:
     points = [
         {"u": u, "l": loss, "o": told}
         for outcome, told in OUTCOMES.items()
@@ -97,8 +96,8 @@ def _scatter_figure(k: str, event: Row, scatter: Row) -> Figure:
         chart=LOSS_SCATTER,
         key=k,
         title=_scatter_title(k, event),
-        note=f"U is {text.name(served)}. At most 200 of each outcome are drawn, at random, of "
-        f"{counts}; both axes grow as roots.",
+        note=f"U is {text.name(event['served'])}. At most 200 random samples of each outcome are "
+        f"drawn, of {counts}. Both axes have a square-root scale.",
         data={"rows": points},
         table=Table(LOSS_SCATTER_COLUMNS, table),
     )

@@ -1,4 +1,4 @@
-"""Figures as SVG: drawn once each by a process of their own, with title, note and marks."""
+"""Figures as SVG, drawn by a separate process and cached."""
 
 import hashlib
 import json
@@ -9,7 +9,7 @@ import sys
 import textwrap
 import threading
 import time
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -19,14 +19,15 @@ from typing import Any, ParamSpec, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 
+from service.lru_cache import LruCache
 from service.reports.charts.figure import Figure
 from service.reports.charts.palette import FONT, colour
 
 VEGA_PROCESS = Path(__file__).with_name("vega_process.py")
 MAX_CACHE_BYTES = 32 * 2**20
-SECONDS = 60.0  # for the figures of a page, which are drawn in one usually
-IDLE_SECONDS = 600.0  # after which the process ends, and gives back a hundred megabytes
-THREADS = 4  # apart from those of other requests, which must not wait for a slow picture
+SECONDS = 60.0  # for all figures of a page, which usually take one
+IDLE_SECONDS = 600.0  # after which the process ends and frees a hundred megabytes
+THREADS = 4  # separate, so that other requests do not wait for a slow picture
 
 Given = ParamSpec("Given")
 Result = TypeVar("Result")
@@ -44,14 +45,13 @@ class Renderer:
         self._lock = threading.Lock()
         self._threads = CapacityLimiter(THREADS)
         self._process: subprocess.Popen[bytes] | None = None
-        self._pictures: OrderedDict[bytes, str] = OrderedDict()
-        self._bytes = 0
+        self._pictures: LruCache[bytes, str] = LruCache(MAX_CACHE_BYTES, len)
         self._idle: threading.Timer | None = None
 
     async def in_thread(
         self, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
     ) -> Result:
-        """Run a call that draws in one of the threads that are kept for drawing."""
+        """Run a call in one of the threads for drawing."""
         return await to_thread.run_sync(partial(call, *args, **kwargs), limiter=self._threads)
 
     def draw(self, figures: Sequence[Figure]) -> list[str | None]:
@@ -74,7 +74,7 @@ class Renderer:
         if not self._lock.acquire(blocking=False):
             return
         try:
-            with suppress(OSError):  # no process may be started just now: a picture says so later
+            with suppress(OSError):  # drawing reports it later
                 self._running()
             self._end_when_idle()
         finally:
@@ -100,14 +100,13 @@ class Renderer:
         key = hashlib.sha256(
             b"\n".join((line, figure.title.encode(), figure.note.encode()))
         ).digest()
-        if key in self._pictures:
-            self._pictures.move_to_end(key)
-            return self._pictures[key]
-        drawn = self._ask(line, ends)
-        if drawn is None:
-            return None
-        picture = add_title(drawn, figure, key.hex()[:12])
-        self._remember(key, picture)
+        picture = self._pictures.get(key)
+        if picture is None:
+            drawn = self._ask(line, ends)
+            if drawn is None:
+                return None
+            picture = add_title(drawn, figure, key.hex()[:12])
+            self._pictures.put(key, picture)
         return picture
 
     def _ask(self, line: bytes, ends: float) -> str | None:
@@ -142,11 +141,8 @@ class Renderer:
             self._end()
         if self._process is None:
             self._process = subprocess.Popen(  # noqa: S603 -- this file, by this Python
-                [
-                    sys.executable,
-                    "-P",
-                    str(VEGA_PROCESS),
-                ],  # a file: the package would bring the service
+                # A file, because the package would import the service.
+                [sys.executable, "-P", str(VEGA_PROCESS)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
@@ -164,19 +160,13 @@ class Renderer:
             process.kill()
             process.communicate()
 
-    def _remember(self, key: bytes, picture: str) -> None:
-        self._pictures[key] = picture
-        self._bytes += len(picture)
-        while self._bytes > MAX_CACHE_BYTES:
-            self._bytes -= len(self._pictures.popitem(last=False)[1])
-
 
 def asked(figure: Figure) -> dict[str, Any]:
-    """Return what the drawing process needs to know about a figure."""
+    """Return the request to the drawing process."""
     return {"chart": figure.chart, "data": figure.data, "parameters": figure.parameters}
 
 
-# Vega would take a third of its time to measure these words; so few letters fit in wide fonts.
+# Titles and notes are added here, because Vega is slow with text. The limits suit wide fonts.
 TITLE_LETTERS, TITLE_SIZE, TITLE_LINE = 42, 13, 17
 NOTE_LETTERS, NOTE_SIZE, NOTE_LINE = 56, 11, 14
 MARGIN, GAP = 4, 8
@@ -185,19 +175,19 @@ _OPENING = re.compile(r'<svg[^>]*viewBox="0 0 (?P<width>[\d.]+) (?P<height>[\d.]
 _TAG = re.compile(r"<[^>]*>")
 _MARK = re.compile(r'<path transform="translate\((?P<x>[^,]*),(?P<y>[^)]*)\)" (?P<look>[^>]*)/>')
 OFTEN = 8
-# The picture is one image to whoever has it read aloud: its title and note say what it shows.
+# A screen reader treats the picture as one image with its title and note.
 _ROLE = re.compile(r' (?:role="graphics-\w+"|aria-\w+="[^"]*")')
 _NUMBER = re.compile(r"-?\d+\.\d{3,}")
 
 
 def add_title(drawn: str, figure: Figure, name: str) -> str:
-    """Return the picture below its title and note, which are its text alternative as well.
+    """Return the picture with title and note, which are also its text alternative.
 
-    ``name`` tells it from others of the page. Coordinates keep a hundredth of a pixel.
+    ``name`` is unique on the page. Coordinates are rounded to a hundredth of a pixel.
     """
     found = _OPENING.match(drawn)
     if found is None:
-        raise ValueError("the picture does not begin as an SVG does")
+        raise ValueError("the picture is not an SVG of Vega")
     words, top = _words(figure)
     width, height = float(found["width"]), float(found["height"]) + top
     body = _TAG.sub(_shortened, drawn[found.end() : -len("</svg>")])
@@ -212,7 +202,7 @@ def add_title(drawn: str, figure: Figure, name: str) -> str:
 
 
 def _words(figure: Figure) -> tuple[str, int]:
-    """Return title and note as lines of text, and where the picture begins."""
+    """Return title and note as lines of text, and the height that they take."""
     titles = textwrap.wrap(figure.title, TITLE_LETTERS)
     notes = textwrap.wrap(figure.note, NOTE_LETTERS)
     ends = len(titles) * TITLE_LINE
@@ -233,7 +223,7 @@ def _lines(lines: list[str], top: int, height: int, look: str, ink: str) -> list
 
 
 def _drawn_once(body: str, name: str) -> str:
-    """Draw a mark that comes often once, and use it at each place: a third of a picture's bytes."""
+    """Define a frequent mark once and reuse it, which saves a third of the bytes."""
     looks = Counter(found["look"] for found in _MARK.finditer(body))
     often = {look: at for at, (look, n) in enumerate(looks.most_common()) if n >= OFTEN}
     if not often:
@@ -253,14 +243,14 @@ def _shortened(tag: re.Match[str]) -> str:
     return _NUMBER.sub(lambda found: f"{float(found[0]):.2f}".rstrip("0").rstrip("."), tag[0])
 
 
-# What Vega draws first: the frame in which axes and marks are, below the words of `svg`.
+# The start of a picture of Vega: the frame with axes and marks.
 _FRAME = re.compile(
     r'<g transform="translate\(0,(?P<words>[\d.]+)\)"><g fill="none"[^>]*'
     r'transform="translate\((?P<left>[\d.]+),(?P<top>[\d.]+)\)">'
     r'<g class="mark-group role-frame root"><g transform="translate\(0,0\)">'
     r'<path class="background" d="M0,0h(?P<width>[\d.]+)v(?P<height>[\d.]+)h-'
 )
-# A line without length has round ends of the same size however its frame is stretched.
+# The round ends of an empty line keep their size when the frame is stretched.
 _DOTS = "".join(
     f'<path d="M0 0h0" stroke="var(--chart-{ink})" stroke-width="{size}" stroke-linecap="round" '
     'vector-effect="non-scaling-stroke"/>'
@@ -271,17 +261,17 @@ _DOTS = "".join(
 def add_marker(picture: str, *, most: float, at: tuple[float, float] | None) -> str:
     """Return a picture of axes from 0 to 1 and from 0 to ``most`` with a mark.
 
-    The mark is ``g.point``, in a frame whose units are those of the axes: ``transform`` moves it to
-    a place by its numbers. Without a place it is hidden.
+    The mark is ``g.point`` in a frame with the units of the axes, so its ``transform`` takes values
+    of the axes. Without a place the mark is hidden.
 
     Raises
     ------
     ValueError
-        If it is not known where in the picture its axes are.
+        If the frame of the axes is not found.
     """
     found = _FRAME.search(picture)
     if found is None:
-        raise ValueError("the picture has no frame where Vega draws one")
+        raise ValueError("the picture has no frame of axes")
     left, top, width, height = (
         float(found["left"]),
         float(found["words"]) + float(found["top"]),

@@ -1,10 +1,11 @@
 """A figure of a report: picture data, words, and a table of numbers with their JSON pointers."""
 
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
+from jinja2 import Environment, FileSystemLoader
 from markupsafe import Markup
 
 from service.reports.located import Located, path_of, value_of
@@ -21,8 +22,7 @@ class Column:
     show: Callable[[Any], str]
 
 
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A value, its text, and its JSON pointer; None if it is not from the report."""
 
     text: str
@@ -61,14 +61,14 @@ class Figure:
     key : str
         Which one of the chart's figures: ``1`` for that of Top-1.
     title : str
-        What it shows, as a finding.
+        The main finding.
     note : str
-        What is drawn, of how many samples.
+        A description of the picture, with the number of samples.
     data : mapping of str to sequence of mapping
-        Rows by the names that the spec has for them.
+        Rows, by the names of the data sets in the spec.
     table : Table
     parameters : mapping of str to float
-        Of the spec; nothing that is read off the picture.
+        Parameters of the spec, such as the ends of axes.
     """
 
     chart: str
@@ -87,53 +87,40 @@ def _cell(value: Any, column: Column) -> Cell:  # noqa: ANN401 -- any JSON, or l
     return Cell(column.show(plain), plain, path_of(value))
 
 
-_FIGURE = Markup(
-    '<figure class="chart" id="{id}" data-chart="{chart}" data-key="{key}">{picture}'
-    "<details><summary>The numbers</summary>{file}"
-    '<div class="wide" tabindex="0" role="region" aria-label="{title}">'
-    "<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details></figure>"
+class Served(NamedTuple):
+    """An event and its served table; ``at`` is the table with its JSON pointers."""
+
+    k: str
+    event: Row
+    table: Row
+    at: Located
+
+
+def served_events(report: Report) -> Iterator[Served]:
+    """Yield the events of a report with their served tables."""
+    events = Located(report)["events"]
+    for k, event in report["events"].items():
+        measure = event["served"]
+        yield Served(k, event, event["measures"][measure], events[k]["measures"][measure])
+
+
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
+    autoescape=True,
+    trim_blocks=True,
 )
-_FILE = Markup('<p><a href="{}.svg">This picture as SVG</a></p>')
-_WORDS = Markup('<figcaption><strong>{}</strong> <span class="hint">{}</span></figcaption>')
-_HEADING = Markup('<th scope="col"{}>{}</th>')
-_NAME = Markup("<td><bdi>{}</bdi></td>")
-_NUMBER = Markup('<td class="n"><span class="number" data-path="{}" data-value="{}">{}</span></td>')
-_DERIVED = Markup('<td class="n">{}</td>')
-_RIGHT = Markup(' class="n"')
 
 
 def figure_html(figure: Figure, picture: str | None, address: str | None = None) -> Markup:
-    """Return a figure; without a picture, which could not be drawn, its words and its numbers.
+    """Return a figure with its numbers; without a picture, with its title and note as text.
 
-    ``address`` is that of the report's charts, where the figure is also a file; None where there is
-    no service to ask, as in a file of its own.
+    ``address`` is the base URL of the figures as files; None in a saved report.
     """
-    place = None if address is None else f"{address}/{figure.chart}/{figure.key}"
     rows = list(figure.table.cells())
-    sides = [
-        all(isinstance(row[at].value, str) for row in rows)
-        for at in range(len(figure.table.columns))
+    columns = [
+        (column, all(isinstance(row[at].value, str) for row in rows))
+        for at, column in enumerate(figure.table.columns)
     ]
-    return _FIGURE.format(
-        id=f"{figure.chart}-{figure.key}",
-        chart=figure.chart,
-        key=figure.key,
-        title=figure.title,
-        file=Markup() if place is None else _FILE.format(place),
-        picture=_WORDS.format(figure.title, figure.note) if picture is None else Markup(picture),  # noqa: S704 -- what Vega drew, its texts escaped
-        head=Markup().join(
-            _HEADING.format(Markup() if is_name else _RIGHT, column.heading)
-            for column, is_name in zip(figure.table.columns, sides, strict=True)
-        ),
-        body=Markup().join(
-            Markup("<tr>{}</tr>").format(Markup().join(map(_cell_html, row))) for row in rows
-        ),
-    )
-
-
-def _cell_html(cell: Cell) -> Markup:
-    if isinstance(cell.value, str):
-        return _NAME.format(cell.text)
-    if cell.path is None:
-        return _DERIVED.format(cell.text)
-    return _NUMBER.format(cell.path, json.dumps(cell.value), cell.text)
+    macros: Any = _TEMPLATES.get_template("figure.html").module
+    html: Markup = macros.figure_html(figure, picture, address, columns, rows)
+    return html

@@ -28,16 +28,9 @@ def histogram_figures(report: Report) -> list[Figure]:
 def _histogram_figure(at: int, found: Row, kind: str) -> Figure:
     histogram = found[kind]
     shown = Located(histogram, pointer("evaluations", at, kind))
+    edges = list(shown["edges"])
     cells = list(zip(histogram["edges"], histogram["edges"][1:], strict=False))
-    table = [
-        [
-            shown["edges"][cell],
-            shown["edges"][cell + 1],
-            shown["counts"][cell],
-            shown["calibration_counts"][cell],
-        ]
-        for cell in range(len(cells))
-    ]
+    columns = (edges[:-1], edges[1:], shown["counts"], shown["calibration_counts"])
     sides = {KNOWN: histogram["calibration_counts"], FURTHER: histogram["counts"]}
     said = "is shifted" if found["shifted"] else "is not seen to be shifted"
     return Figure(
@@ -54,7 +47,7 @@ def _histogram_figure(at: int, found: Row, kind: str) -> Figure:
                 for (lower, upper), count in zip(cells, counts, strict=True)
             ]
         },
-        table=Table(HISTOGRAM_COLUMNS, table),
+        table=Table(HISTOGRAM_COLUMNS, list(zip(*columns, strict=True))),
     )
 
 

@@ -1,8 +1,8 @@
-"""The colours of all charts, in light and in dark, and their font.
+"""The colours of all charts for light and dark backgrounds, and the font.
 
-Those of marks are Okabe's and Ito's, which people of any colour vision tell apart, darkened or
-lightened until they stand out from the ground at least 3 to 1 (WCAG 2.2, 1.4.11), text 4.5 to 1.
-No chart tells anything by colour alone: shapes, places or words tell it as well.
+Marks use the palette of Okabe and Ito, which people with any colour vision can distinguish. Their
+lightness is adjusted to a contrast of at least 3 to 1 (WCAG 2.2, 1.4.11); text has 4.5 to 1. No
+chart relies on colour alone: shapes, positions or words repeat the information.
 """
 
 import re
@@ -26,18 +26,18 @@ _VARIABLE = re.compile(r"var\(--chart-([a-z]+)\)")
 
 
 def colour(name: str) -> str:
-    """Return the CSS variable of a colour, as specs name it.
+    """Return the CSS variable of a colour.
 
     Raises
     ------
     KeyError
-        If there is none of the name.
+        If there is no colour of this name.
     """
     PALETTE[name]
     return f"var(--chart-{name})"
 
 
 def painted(svg: str, theme: Theme) -> str:
-    """Return the picture with colours in place of variables, for programs that know no CSS."""
+    """Return the picture with colours in place of variables, for programs without CSS."""
     place = 0 if theme == "light" else 1
     return _VARIABLE.sub(lambda found: PALETTE[found[1]][place], svg)

@@ -3,8 +3,16 @@
 from typing import Any
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table
-from service.reports.located import Located, pointer
+from service.reports.charts.figure import (
+    Column,
+    Figure,
+    Report,
+    Row,
+    Served,
+    Table,
+    served_events,
+)
+from service.reports.located import Located
 
 RELIABILITY = "reliability"
 ERROR = "ece_15"  # the only calibration error that baselines have too
@@ -31,14 +39,13 @@ def _group_cells(group: Located) -> list[Located]:
 def reliability_figures(report: Report) -> list[Figure]:
     """Return one figure per event that was judged on held-out samples."""
     return [
-        _reliability_figure(k, event, found["reliability"])
-        for k, event in report["events"].items()
-        if (found := event["measures"][event["served"]]).get("reliability")
+        _reliability_figure(k, event, table["reliability"], at["reliability"])
+        for k, event, table, at in served_events(report)
+        if table.get("reliability")
     ]
 
 
-def _reliability_figure(k: str, event: Row, found: Row) -> Figure:
-    shown = Located(found, pointer("events", k, "measures", event["served"], RELIABILITY))
+def _reliability_figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
     drawn = [
         (side, row, shown[side][at])
         for side in ("before", "after")
@@ -94,15 +101,13 @@ def class_figures(report: Report) -> list[Figure]:
     """Return one figure per event with the 20 classes that are furthest off."""
     classes = report["provenance"]["config"].get("classes") or []
     return [
-        _class_figure(k, event, found["reliability"], classes)
-        for k, event in report["events"].items()
-        if (found := event["measures"][event["served"]]).get("reliability")
+        _class_figure(k, table["reliability"], at["reliability"]["classes"], classes)
+        for k, _, table, at in served_events(report)
+        if table.get("reliability")
     ]
 
 
-def _class_figure(k: str, event: Row, found: Row, classes: list[str]) -> Figure:
-    place = pointer("events", k, "measures", event["served"], RELIABILITY, "classes")
-    shown = Located(found["classes"], place)
+def _class_figure(k: str, found: Row, shown: Located, classes: list[str]) -> Figure:
     rows: list[Row] = [
         {**row, "_class": _class_name(row["group"], classes), "_place": at}
         for at, row in enumerate(found["classes"][:MAX_CLASSES])
@@ -161,8 +166,8 @@ def before_after_figures(report: Report) -> list[Figure]:
     """Return one figure of all events, or none without scores."""
     rows = [
         row
-        for k, event in report["events"].items()
-        if (row := _before_after_row(k, event)) is not None
+        for served in served_events(report)
+        if (row := _before_after_row(served, Located(report)["events"][served.k])) is not None
     ]
     if not rows:
         return []
@@ -189,30 +194,26 @@ def before_after_figures(report: Report) -> list[Figure]:
     ]
 
 
-def _before_after_row(k: str, event: Row) -> Row | None:
-    served, raw = event["measures"][event["served"]], event["baselines"].get("raw_softmax")
-    if raw is None:
-        return None
-    evaluated = served["evaluation"] is not None
-    before, after = _calibration_error(raw), _calibration_error(served)
+def _before_after_row(served: Served, event: Located) -> Row | None:
+    raw, table = served.event["baselines"].get("raw_softmax"), served.table
+    before, after = None if raw is None else _calibration_error(raw), _calibration_error(table)
     if before is None or after is None:
         return None
+    evaluated = table["evaluation"] is not None
     band = "evaluation_ece_band" if evaluated else "ece_band"
-    shown = Located(event, pointer("events", k))
-    measure = shown["measures"][event["served"]]
 
     def error_of(found: Located) -> Located:
         return found["evaluation"][ERROR] if evaluated else found["scores"][ERROR]["mean"]
 
     return {
-        "event": text.event(k),
+        "event": text.event(served.k),
         "evaluated": evaluated,
         "before": before,
         "after": after,
-        "chance": (served.get(band) or {}).get("upper"),
+        "chance": (table.get(band) or {}).get("upper"),
         "cells": [
-            error_of(shown["baselines"]["raw_softmax"]),
-            error_of(measure),
-            measure[band]["upper"],
+            error_of(event["baselines"]["raw_softmax"]),
+            error_of(served.at),
+            served.at[band]["upper"],
         ],
     }

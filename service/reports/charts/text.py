@@ -1,34 +1,22 @@
-"""Numbers and strangers' names as the text of a picture."""
+"""Numbers and untrusted names as the text of a picture."""
 
 import math
 import unicodedata
 from typing import Any
 
-from service.reports import numbers as words_of_pages
-from service.reports.numbers import count
-
-__all__ = [
-    "asked",
-    "count",
-    "enumerated",
-    "event",
-    "figures",
-    "name",
-    "number",
-    "percent",
-    "signed",
-]
+from service.reports import numbers
 
 MOST_OF_A_NAME = 40
 NONE, MINUS = "\u2013", "\u2212"
-PLAIN = (1e-6, 1e6)  # smaller and larger numbers are in powers of ten
-# They turn round what follows them: text within a name is to stay within it.
+count = numbers.count
+PLAIN = (1e-6, 1e6)  # other numbers are shown with powers of ten
+# Direction marks would change the order of the text after the name.
 TURNS = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
 UNSHOWN = frozenset({"Cc", "Cs", "Cn", "Co", "Zl", "Zp"})
 
 
 def name(text: Any) -> str:  # noqa: ANN401 -- class names may be numbers
-    """Return a name as one short line of characters that can be shown, and are safe in XML."""
+    """Return a name as one short line of visible characters that are valid in XML."""
     shown = "".join(
         "\ufffd" if letter in TURNS or unicodedata.category(letter) in UNSHOWN else letter
         for letter in str(text)
@@ -38,16 +26,16 @@ def name(text: Any) -> str:  # noqa: ANN401 -- class names may be numbers
 
 def percent(value: float | None) -> str:
     """Return a share as pages do, on one line."""
-    return words_of_pages.percent(value).replace(" ", "\u00a0")
+    return numbers.percent(value).replace(" ", "\u00a0")
 
 
 def asked(share: float) -> str:
-    """Return a share that somebody chose, as it was chosen."""
+    """Return a requested share with all its digits."""
     return f"{100 * share:.6g}\u00a0%"
 
 
 def figures(value: float | None, most: int) -> str:
-    """Return a number with so many figures, in powers of ten only where they are shorter."""
+    """Return a number with at most ``most`` significant figures."""
     if value is None:
         return NONE
     if value == 0.0 or not PLAIN[0] <= abs(value) < PLAIN[1]:
@@ -70,7 +58,7 @@ def signed(value: float | None) -> str:
 
 
 def event(k: str) -> str:
-    """Return what an event is called."""
+    """Return the name of an event."""
     return f"Top-{k}"
 
 

@@ -1,8 +1,8 @@
 """The chart of thresholds: the risk-coverage curve, its band and its operating points."""
 
 from service.reports.charts import text
-from service.reports.charts.figure import Column, Figure, Report, Row, Table
-from service.reports.located import Located, pointer
+from service.reports.charts.figure import Column, Figure, Report, Row, Table, served_events
+from service.reports.located import Located
 
 RISK_COVERAGE = "risk_coverage"
 MIN_COVERAGE = 0.1  # below it the band is as wide as the picture
@@ -19,15 +19,14 @@ COLUMNS = (
 def risk_coverage_figures(report: Report) -> list[Figure]:
     """Return one figure an event, of the measure that is served, where curves were kept."""
     return [
-        _figure(k, event, found)
-        for k, event in report["events"].items()
-        if (found := event["measures"][event["served"]])["curves"].get("risk_band")
+        _figure(k, event, table, at["curves"])
+        for k, event, table, at in served_events(report)
+        if table["curves"].get("risk_band")
     ]
 
 
-def _figure(k: str, event: Row, found: Row) -> Figure:
+def _figure(k: str, event: Row, found: Row, shown: Located) -> Figure:
     curve, band = found["curves"]["risk_coverage"], found["curves"]["risk_band"]
-    shown = Located(found["curves"], pointer("events", k, "measures", event["served"], "curves"))
     drawn = [
         dict(zip(("coverage", "risk", "lower", "upper"), values, strict=True))
         for values in zip(

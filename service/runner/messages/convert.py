@@ -50,17 +50,6 @@ def convert(fields: object, kind: type[T], *, name: str = "") -> T:
         raise FieldError(f"{name or kind.__name__}: {error}") from error
 
 
-def text(value: object) -> str:
-    """Return a string of moderate length that can be stored.
-
-    Raises
-    ------
-    FieldError
-        If it is not such a string.
-    """
-    return convert(value, str)
-
-
 def check_bounds(value: object) -> None:
     """Check the length of texts and lists, and the range of numbers, at any depth.
 

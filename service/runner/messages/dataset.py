@@ -1,4 +1,4 @@
-"""A set of samples, whatever file it lies in: what it says of itself, its labels, its batches."""
+"""A set of samples in any file format: its description, labels and batches."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,14 +9,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Floats, Labels
+from service.runner.messages.frames import Array
 
-DatasetKind: TypeAlias = Literal["inputs", "logits", "probabilities"]
+OutputKind: TypeAlias = Literal["logits", "probabilities"]
+DatasetKind: TypeAlias = Literal["inputs"] | OutputKind
 AnyArray: TypeAlias = NDArray[Any]
 
 # Of one set; a frame has room for so many beside labels and supplied columns.
 MAX_ARRAYS = 900
 MAX_RANK = 16
 MAX_NAME_LENGTH = 200
+# Of the labels, in sets and in shards.
+LABELS = "labels"
+# In shards, inputs may have any name, also that of the labels.
+ARRAY = "array/"
+SUPPLIED = "supplied/"
+# Of a shard.
+MOST_ROWS = 4096
+AIMED_BYTES = 2**25
 
 
 @dataclass(frozen=True)
@@ -34,15 +44,14 @@ class ArrayInfo:
 
 @dataclass(frozen=True)
 class DatasetInfo:
-    """What a file holds, known without reading its values.
+    """The content of a file, known without reading its values.
 
-    ``arrays`` has what batches bring: the model's inputs by name, or the one array ``logits`` or
-    ``probabilities``. ``n_classes`` is known for outputs alone. ``supplied`` names the columns
-    ``uncertainty_<name>`` that lie beside them, without the prefix. ``labelled`` is false where the
-    file has no labels, which only a caller who does without them gets to see. ``class_map`` has the
-    index that each name of a class was given, where the file names its classes;
-    ``is_numbered_by_name`` tells that nothing but the order of the names gave it. ``notes`` are
-    sentences on what was inferred.
+    ``arrays`` are the arrays of batches: the model's inputs by name, or the one array ``logits`` or
+    ``probabilities``. ``n_classes`` is known for outputs only. ``supplied`` has the names of the
+    columns ``uncertainty_<name>``, without the prefix. ``labelled`` is false if the file has no
+    labels and the caller does not need them. ``class_map`` has the index of each class name, if
+    the file names its classes; ``is_numbered_by_name`` tells whether the indices follow from the
+    order of the names alone. ``notes`` are sentences about what was inferred.
     """
 
     kind: DatasetKind
@@ -58,16 +67,16 @@ class DatasetInfo:
 
     @property
     def row_bytes(self) -> int:
-        """Bytes of one sample over all arrays, to choose a batch size by."""
+        """Bytes of one sample over all arrays."""
         return sum(array.row_bytes for array in self.arrays.values())
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Consecutive samples from row ``start`` on; the arrays are the reader's own to keep.
+    """Consecutive samples from row ``start`` on; the caller may keep the arrays.
 
-    Labels of an unlabelled set are zeros, which mean nothing. ``supplied`` has the float64 values
-    of each column ``uncertainty_<name>`` by its name, finite in float32.
+    Labels of an unlabelled set are meaningless zeros. ``supplied`` has the float64 values of each
+    column ``uncertainty_<name>`` by name, finite in float32.
     """
 
     start: int
@@ -100,22 +109,67 @@ def join_batches(parts: Sequence[Batch]) -> Batch:
 
 
 class Dataset(Protocol):
-    """A set of samples that is open for reading, any number of times over."""
+    """A set of samples that is open and can be read any number of times."""
 
     @property
     def info(self) -> DatasetInfo:
-        """What the file holds."""
+        """The content of the file."""
 
     def labels(self) -> Labels:
-        """Return the classes of all samples: zeros, which mean nothing, of an unlabelled set."""
+        """Return the labels of all samples; meaningless zeros for an unlabelled set."""
 
     def batches(self, size: int) -> Iterator[Batch]:
-        """Yield all samples in their order, ``size`` at a time, the last batch maybe fewer.
+        """Yield all samples in order, ``size`` at a time; the last batch may have fewer.
 
-        Memory holds one batch. Values are checked as they pass: a batch that is yielded is finite.
+        Memory holds one batch. Values are checked here: a batch that is yielded is finite.
 
         Raises
         ------
         InvalidDataset
             If a value breaks a rule or the file is damaged; the violation names array and row.
         """
+
+
+def batch_tensors(batch: Batch, *, labelled: bool) -> dict[str, Array]:
+    """Return the arrays of samples by their names in a frame."""
+    tensors = {f"{ARRAY}{name}": array for name, array in batch.arrays.items()}
+    tensors |= {f"{SUPPLIED}{name}": values for name, values in batch.supplied.items()}
+    return tensors | ({LABELS: batch.labels} if labelled else {})
+
+
+def batch_of(tensors: Mapping[str, Array], *, start: int = 0) -> Batch:
+    """Return the samples of a frame's arrays; labels are zeros where it has none.
+
+    Raises
+    ------
+    ValueError
+        If there are none.
+    """
+    arrays = with_prefix(ARRAY, tensors)
+    if not arrays or not all(array.ndim for array in tensors.values()):
+        raise ValueError("a set without rows")
+    n_rows = len(next(iter(arrays.values())))
+    return Batch(
+        start=start,
+        arrays=arrays,
+        labels=tensors.get(LABELS, np.zeros(n_rows, np.int64)),
+        supplied=with_prefix(SUPPLIED, tensors),
+    )
+
+
+def with_prefix(prefix: str, tensors: Mapping[str, Array]) -> dict[str, Array]:
+    """Return the arrays whose names begin so, under the rest of their names."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def shard_rows(info: DatasetInfo) -> int:
+    """Return how many samples of a set go into one shard: a power of two, by their size alone.
+
+    Models run powers of two of rows at a time: none of their runs spans two shards.
+    """
+    most = min(AIMED_BYTES // max(info.row_bytes, 1), MOST_ROWS)
+    return 1 << (max(most, 1).bit_length() - 1)

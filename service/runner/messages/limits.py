@@ -1,4 +1,4 @@
-"""What a labelled set may ask of this machine."""
+"""Limits of a set of samples."""
 
 from dataclasses import dataclass
 

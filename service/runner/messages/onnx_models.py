@@ -65,40 +65,18 @@ class NoFiles:
         return (self.tenant, write_resolved(resolved))
 
 
-@dataclass(frozen=True)
-class ResolvedModel:
-    """How a model is loaded and its answers are read: `LoadedOnnxModel.resolved`, typed.
+@dataclass(frozen=True, kw_only=True)
+class ModelSetup:
+    """How a model is loaded and its answers are read.
 
     Descriptions stored by earlier releases lack the fields that have a default.
-    """
-
-    output: OutputChoice
-    top_k: tuple[Positive, ...]
-    fixed_batch: Positive | None
-    scalar_outputs: tuple[str, ...] = ()
-    members: tuple[OutputChoice, ...] = ()
-    passes: tuple[PassPlan, ...] = ()
-    averaged: bool = False
-    columns: frozenset[str] | None = None
-    preprocessing: Preprocessing | None = None
-
-
-@dataclass(frozen=True)
-class LoadedOnnxModel:
-    """An ONNX model that loaded and answered its trial rows.
 
     Attributes
     ----------
-    description
-        Inputs, outputs and versions of the file.
     output
-        The output that is read, what it holds, and how that was inferred.
+        The output that is read, its content, and how that was inferred.
     top_k
         The requested events with ``k < n_classes``; Top-1 if there are none.
-    provider
-        The execution provider that really ran.
-    versions
-        Versions of the libraries that ran it.
     scalar_outputs
         Other outputs that are passed through, one number a sample: the measures ``output:<name>``.
     members
@@ -107,27 +85,50 @@ class LoadedOnnxModel:
         The measures that run the model more than once.
     averaged
         Whether the prediction is the mean probability over members or passes.
-    costs
-        Milliseconds a row on the trial rows: ``plain``, one run of the model, and each measure
-        of ``passes``.
     columns
         The score uncertainties that the graph computes; None for all.
     preprocessing
         How pictures become the model's input.
     """
 
-    description: OnnxModelDescription
     output: OutputChoice
     top_k: tuple[Positive, ...]
-    provider: str
-    versions: Mapping[str, str]
     scalar_outputs: tuple[str, ...] = ()
     members: tuple[OutputChoice, ...] = ()
     passes: tuple[PassPlan, ...] = ()
     averaged: bool = False
-    costs: Mapping[str, NotNegativeFloat] = field(default_factory=dict)
     columns: frozenset[str] | None = None
     preprocessing: Preprocessing | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedModel(ModelSetup):
+    """The typed form of `LoadedOnnxModel.resolved`."""
+
+    fixed_batch: Positive | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoadedOnnxModel(ModelSetup):
+    """An ONNX model that loaded and answered its trial rows.
+
+    Attributes
+    ----------
+    description
+        Inputs, outputs and versions of the file.
+    provider
+        The execution provider that really ran.
+    versions
+        Versions of the libraries that ran it.
+    costs
+        Milliseconds a row on the trial rows: ``plain``, one run of the model, and each measure
+        of ``passes``.
+    """
+
+    description: OnnxModelDescription
+    provider: str
+    versions: Mapping[str, str]
+    costs: Mapping[str, NotNegativeFloat] = field(default_factory=dict)
 
     @property
     def n_classes(self) -> int:

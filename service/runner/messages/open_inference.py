@@ -1,4 +1,4 @@
-"""The protocol's names for types of numbers."""
+"""Requests of the Open Inference Protocol: types, tensors and requested outputs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ DATATYPES: dict[str, np.dtype[Any]] = {
     **{f"INT{8 * size}": np.dtype(f"<i{size}") for size in (1, 2, 4, 8)},
     **{f"FP{8 * size}": np.dtype(f"<f{size}") for size in (2, 4, 8)},
 }
-# Half of a float32, which numpy has no type for; it is read as float32.
+# The upper half of a float32; numpy has no such type, so it is read as float32.
 BF16 = "BF16"
 # The protocol has no JSON for them.
 BINARY_ONLY = ("FP16", BF16)
@@ -30,7 +30,7 @@ def datatype_of(dtype: np.dtype[Any]) -> str:
 
 @dataclass(frozen=True)
 class TensorMetadata:
-    """One tensor; -1 stands for any size, and so always for that of the batch."""
+    """One tensor; -1 means any size, and is always the size of the batch axis."""
 
     name: str
     datatype: str
@@ -66,14 +66,14 @@ class InputTensor(msgspec.Struct):
 
 
 class RequestedOutput(msgspec.Struct):
-    """One output that is asked for."""
+    """One requested output."""
 
     name: str
     parameters: Parameters | None = None
 
 
 class InferRequest(msgspec.Struct):
-    """One request. What the protocol does not know is passed over, as other servers do."""
+    """One request. Unknown fields are ignored, as other servers do."""
 
     inputs: list[InputTensor]
     id: str | None = None
@@ -82,7 +82,7 @@ class InferRequest(msgspec.Struct):
 
     @property
     def timeout_ns(self) -> int:
-        """How long the request may take; 0 is as long as any may."""
+        """The timeout of the request; 0 means the service's own limit."""
         timeout = (self.parameters or {}).get("timeout", 0)
         if type(timeout) is not int or timeout < 0:
             raise InvalidInput.at(
@@ -93,7 +93,7 @@ class InferRequest(msgspec.Struct):
 
     @property
     def all_binary(self) -> bool:
-        """Whether outputs are raw tensors where nothing else is said of them."""
+        """Whether outputs are raw tensors by default."""
         return flag(self.parameters, "binary_data_output", "parameters", default=False)
 
 
@@ -106,7 +106,7 @@ def parse_infer_request(text: bytes | memoryview) -> InferRequest:
     Raises
     ------
     MalformedRequest
-        If it is no JSON.
+        If it is not JSON.
     InvalidInput
         If a field is missing or of the wrong type, a name stands twice, or an extension is asked
         for that this service does not have.
@@ -164,17 +164,17 @@ def _refuse_extensions(parameters: Mapping[str, object], place: str) -> None:
             )
 
 
-class Wanted(msgspec.Struct):
-    """Which outputs are to come back, and how.
+class RequestedOutputs(msgspec.Struct):
+    """The outputs of a response and their form.
 
     Attributes
     ----------
     id
-        What the request calls itself, to stand in its answer.
+        The id of the request, which the response repeats.
     all_binary
-        Whether outputs are raw tensors where none is named.
+        Whether outputs are raw tensors if none is named.
     outputs
-        Names in the order asked for, and whether each is to be a raw tensor; None for all.
+        Names in the requested order, and whether each is a raw tensor; None for all.
     """
 
     id: str | None = None
@@ -182,8 +182,8 @@ class Wanted(msgspec.Struct):
     outputs: list[tuple[str, bool]] | None = None
 
 
-def wanted_of(request: InferRequest) -> Wanted:
-    """Return what a request wants; whether there are such outputs is not known here.
+def requested_outputs(request: InferRequest) -> RequestedOutputs:
+    """Return the outputs that a request names; whether they exist is not known here.
 
     Raises
     ------
@@ -203,4 +203,4 @@ def wanted_of(request: InferRequest) -> Wanted:
         )
         for output in request.outputs or []
     ]
-    return Wanted(request.id, all_binary, outputs or None)
+    return RequestedOutputs(request.id, all_binary, outputs or None)

@@ -12,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from service.runner.messages.frames import HEADER, MAGIC, Buffer, FrameError, Header, Kind, Status
-from service.runner.messages.open_inference import Wanted
+from service.runner.messages.open_inference import RequestedOutputs
 
 # Rows of top classes, their scores and uncertainties; see `service.runner.model_output`.
 Words: TypeAlias = NDArray[np.float32]
 
 
-class Sent(msgspec.Struct, array_like=True, frozen=True):
+class SentBodies(msgspec.Struct, array_like=True, frozen=True):
     """``count`` new requests, numbered from ``number``, with bodies of one format and length.
 
     ``reference`` is the calibration's.
@@ -40,7 +40,7 @@ class Batch(msgspec.Struct, array_like=True, frozen=True):
     ``each_run`` seconds.
     """
 
-    sent: list[Sent]
+    sent: list[SentBodies]
     dropped: list[int]
     max_rows: int
     max_bytes: int
@@ -60,7 +60,7 @@ class ResponseHead(msgspec.Struct, array_like=True, frozen=True):
     """The number of rows of a request, and what else the answer needs of it."""
 
     rows: int
-    wanted: Wanted | None
+    wanted: RequestedOutputs | None
     supplied: dict[str, SuppliedColumn]
 
 

@@ -1,4 +1,4 @@
-"""What a caller says of a set beside its bytes: how its pictures, classes and columns are read."""
+"""The caller's options for reading a set: its pictures, classes and columns."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,25 +12,24 @@ from service.runner.messages.preprocessing import Preprocessing
 
 @dataclass(frozen=True)
 class Reading:
-    """How a set is read, where its file leaves that open.
+    """Options for reading a set.
 
     Attributes
     ----------
     preprocessing
-        What makes pictures a model's input: a set of pictures is refused without it.
+        How pictures become the model's input; required for a set of pictures.
     class_map
-        Class index by the name of a folder, or by what else stands for a class in the file.
+        Class index by folder name, or by text label.
     classes
-        Names of the classes, by index: they map too, where there is no ``class_map``.
+        Names of the classes, by index; used if there is no ``class_map``.
     columns
-        Of a table of inputs: for each input of the model its column or columns. All that are
-        left out are not read.
+        For a table of inputs: the columns of each input. Other columns are not read.
     labels
-        A file of labels, .npy, that lies beside the set.
+        A separate .npy file with the labels.
     wants_labels
-        Whether labels of pictures are looked at: where they say nothing, no name need be one.
+        Whether labels of pictures are read; if not, names of folders mean nothing.
     kind
-        What a lone array without a name holds: the model's input if it is not said.
+        The content of a single array without a name; by default the model's input.
     """
 
     preprocessing: Preprocessing | None = None
@@ -47,7 +46,7 @@ AS_IT_IS = Reading()
 
 @dataclass(frozen=True)
 class SetContext:
-    """A set that is opened: what it is called in errors, its limits, and how it is read."""
+    """An open set: its name in errors, its limits, and its options."""
 
     location: str
     limits: DatasetLimits
@@ -55,12 +54,12 @@ class SetContext:
     labels_required: bool = True
 
     def place(self, name: str | None = None, row: int | None = None) -> str:
-        """Return what the set is called, or an array or column of it, or a row of that."""
+        """Return the location of the set, of an array or column of it, or of a row."""
         named = self.location if name is None else f"{self.location}.{name}"
         return named if row is None else f"{named}[{row}]"
 
     def invalid(
         self, message: str, name: str | None = None, row: int | None = None
     ) -> InvalidDataset:
-        """Return the error of a rule that is broken there."""
+        """Return the error of a broken rule at this location."""
         return InvalidDataset.at(self.place(name, row), message)

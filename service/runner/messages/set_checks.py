@@ -1,7 +1,7 @@
-"""Checks of what the reader of a set answers: it may be in the hands of whoever wrote the file.
+"""Checks of the answers of the process that reads a set, which the author of the file may control.
 
-Values are not checked again: a wrong one spoils nothing but its sender's own calibration. All that
-the service counts, allocates or stores by is checked.
+Values are not checked again: wrong values only spoil the sender's own calibration. Everything that
+the service uses to count, allocate or store is checked.
 """
 
 import numpy as np
@@ -14,7 +14,6 @@ from service.runner.messages.convert import FieldError, check_bounds
 from service.runner.messages.dataset import (
     MAX_ARRAYS,
     MAX_NAME_LENGTH,
-    ArrayInfo,
     Batch,
     DatasetInfo,
 )
@@ -23,31 +22,31 @@ from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.set_messages import OpenedSet, SetToRead, trial_rows
 
 MAX_NOTES = 20
-MATRIX_RANK = 2
 
 
 def check_opened(found: OpenedSet, asked: SetToRead, limits: DatasetLimits) -> None:
-    """Check what is told of a set that was opened.
+    """Check the description of an opened set.
 
     Raises
     ------
     FieldError
-        If it holds what cannot be.
+        If an honest process cannot have made it.
     """
     info = found.info
     _check_counts(info, limits)
-    if info.format not in FORMATS or not 1 <= len(info.arrays) <= MAX_ARRAYS:
-        raise FieldError("the format of a set, or the number of its arrays")
+    _require("the format of a set", info.format in FORMATS)
+    _require("the number of arrays", 1 <= len(info.arrays) <= MAX_ARRAYS)
     for name, array in info.arrays.items():
-        _check_array(name, array, info)
-    if info.row_bytes > limits.max_row_bytes:
-        raise FieldError("the bytes of a row")
+        _require("the type of an array", array.dtype in DTYPES)
+        _require("the rank of an array", 1 <= len(array.shape) <= MAX_RANK)
+        _require("the rows of an array", array.shape[0] == info.n_samples, min(array.shape) >= 1)
+        _require("the name of an array", name.isprintable(), len(name) <= MAX_NAME_LENGTH)
+    _require("the bytes of a row", info.row_bytes <= limits.max_row_bytes)
     try:
         named = supplied_names((f"uncertainty_{name}" for name in info.supplied), location="")
     except InvalidInput as error:
         raise FieldError("the names of supplied columns") from error
-    if len(set(named)) != len(named):
-        raise FieldError("the names of supplied columns")
+    _require("the names of supplied columns", len(set(named)) == len(named))
     _check_texts(info, asked, limits)
     _check_labels(found.labels, info, limits)
     n_trial = min(trial_rows(info), info.n_samples)
@@ -57,76 +56,57 @@ def check_opened(found: OpenedSet, asked: SetToRead, limits: DatasetLimits) -> N
 def check_rows(
     batch: Batch, info: DatasetInfo, labels: Labels | None, *, start: int, n_rows: int
 ) -> None:
-    """Check some rows of a set against what was told of it.
+    """Check some rows of a set against its description.
 
     Raises
     ------
     FieldError
-        If they are others.
+        If they differ.
     """
-    if batch.start != start or batch.arrays.keys() != info.arrays.keys():
-        raise FieldError("other rows, or other arrays")
-    if set(batch.supplied) != set(info.supplied):
-        raise FieldError("other supplied columns")
+    _require("the rows", batch.start == start)
+    _require("the arrays", batch.arrays.keys() == info.arrays.keys())
+    _require("the supplied columns", batch.supplied.keys() == set(info.supplied))
     for name, array in batch.arrays.items():
         told = info.arrays[name]
-        if array.dtype != DTYPES[told.dtype] or array.shape != (n_rows, *told.shape[1:]):
-            raise FieldError(f"the array {name!a}")
-        if info.kind != "inputs" and not is_finite(array):
-            raise FieldError("outputs that are not finite")
+        shape = (n_rows, *told.shape[1:])
+        _require(f"the array {name!a}", array.dtype == DTYPES[told.dtype], array.shape == shape)
+        _require("finite outputs", info.kind == "inputs" or is_finite(array))
     for values in batch.supplied.values():
-        if values.dtype != np.float64 or values.shape != (n_rows,):
-            raise FieldError("a supplied column")
+        _require("a supplied column", values.dtype == np.float64, values.shape == (n_rows,))
     expected = np.zeros(n_rows, np.int64) if labels is None else labels[start : start + n_rows]
-    if batch.labels.dtype != np.int64 or not np.array_equal(batch.labels, expected):
-        raise FieldError("other labels")
+    _require("the labels", batch.labels.dtype == np.int64, np.array_equal(batch.labels, expected))
+
+
+def _require(what: str, *facts: bool) -> None:
+    """Refuse a message, which is wrong about ``what``, unless all facts hold."""
+    if not all(facts):
+        raise FieldError(what)
 
 
 def _check_counts(info: DatasetInfo, limits: DatasetLimits) -> None:
-    if not 1 <= info.n_samples <= limits.max_samples:
-        raise FieldError("the number of samples")
+    _require("the number of samples", 1 <= info.n_samples <= limits.max_samples)
     if info.kind == "inputs":
-        if info.n_classes is not None:
-            raise FieldError("classes of inputs")
+        _require("classes of inputs", info.n_classes is None)
         return
     n_classes = info.n_classes or 0
-    if not MIN_CLASSES <= n_classes <= limits.max_classes or info.arrays.keys() != {info.kind}:
-        raise FieldError("the outputs of a set")
+    _require("the number of classes", MIN_CLASSES <= n_classes <= limits.max_classes)
+    _require("the arrays of outputs", info.arrays.keys() == {info.kind})
     array = info.arrays[info.kind]
-    if len(array.shape) != MATRIX_RANK or array.shape[1] != n_classes:
-        raise FieldError("the shape of outputs")
-    if not array.dtype.startswith("float"):
-        raise FieldError("the type of outputs")
-
-
-def _check_array(name: str, array: ArrayInfo, info: DatasetInfo) -> None:
-    if array.dtype not in DTYPES or not 1 <= len(array.shape) <= MAX_RANK:
-        raise FieldError("the type or the rank of an array")
-    if array.shape[0] != info.n_samples:
-        raise FieldError("the rows of an array")
-    if min(array.shape) < 1:
-        raise FieldError("an empty axis of an array")
-    if not name.isprintable() or len(name) > MAX_NAME_LENGTH:
-        raise FieldError("the name of an array")
+    _require("the shape of outputs", array.shape == (info.n_samples, n_classes))
+    _require("the type of outputs", array.dtype.startswith("float"))
 
 
 def _check_texts(info: DatasetInfo, asked: SetToRead, limits: DatasetLimits) -> None:
-    if len(info.notes) > MAX_NOTES:
-        raise FieldError("the number of notes")
     classes = info.class_map or {}
-    if len(classes) > max(limits.max_classes, len(asked.reading.class_map or {})):
-        raise FieldError("the number of classes")
-    if min(classes.values(), default=0) < 0:
-        raise FieldError("a class index below 0")
+    most = max(limits.max_classes, len(asked.reading.class_map or {}))
+    _require("the number of notes", len(info.notes) <= MAX_NOTES)
+    _require("the class map", len(classes) <= most, min(classes.values(), default=0) >= 0)
     check_bounds([*info.notes, classes])
 
 
 def _check_labels(labels: Array | None, info: DatasetInfo, limits: DatasetLimits) -> None:
-    if info.labelled != (labels is not None):
-        raise FieldError("labels of a set that has none, or none of one that has")
-    if labels is None:
-        return
-    if labels.dtype != np.int64 or labels.shape != (info.n_samples,):
-        raise FieldError("the labels of a set")
-    if labels.min() < 0 or labels.max() >= (info.n_classes or limits.max_classes):
-        raise FieldError("a label that is no class")
+    _require("whether a set has labels", info.labelled == (labels is not None))
+    if labels is not None:
+        _require("the labels of a set", labels.dtype == np.int64, labels.shape == (info.n_samples,))
+        most = info.n_classes or limits.max_classes
+        _require("a label", labels.min() >= 0, labels.max() < most)

@@ -13,15 +13,14 @@ import msgspec
 import numpy as np
 
 from howsure.statistics.arrays import Labels
-from service.runner.messages.dataset import Batch, DatasetInfo
+from service.runner.messages.dataset import Batch, DatasetInfo, batch_of, batch_tensors
 from service.runner.messages.frames import Array
 from service.runner.messages.limits import MEBIBYTE, DatasetLimits
 from service.runner.messages.reading import AS_IT_IS, Reading
 from service.runner.messages.sandbox_rules import SandboxRules
-from service.storage.shards import batch_of, batch_tensors
 
 TRIAL_ROWS = 256
-# Where rows are large, fewer: the model's own input may be four times as much, and its layers more.
+# Fewer for large rows: the model's input may take four times as much, and its layers more.
 TRIAL_BYTES = 16 * MEBIBYTE
 LEAST_TRIAL_ROWS = 32
 MOST_TRIAL_BYTES = 256 * MEBIBYTE
@@ -32,9 +31,14 @@ _INFO = "info"
 _LABELS = "all_labels"
 
 
+def _absolute(path: Path) -> str:
+    """Return a path as a child sees it: its working directory is another."""
+    return str(path.absolute())
+
+
 @dataclass(frozen=True)
 class SetToRead:
-    """The file of a set, what it is called in errors, and how it is read."""
+    """The file of a set, its name in errors, and its options."""
 
     path: Path
     location: str
@@ -53,7 +57,7 @@ class ReadRequest:
 
     def as_fields(self) -> dict[str, Any]:
         """Return the fields of a frame."""
-        fields: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
+        fields: dict[str, Any] = msgspec.to_builtins(self, enc_hook=_absolute)
         return fields
 
     @classmethod
@@ -68,7 +72,7 @@ class ReadRequest:
 
 @dataclass(frozen=True)
 class OpenedSet:
-    """What the reader tells of a set; ``labels`` are all of them, None of an unlabelled set."""
+    """An opened set as the reader describes it; ``labels`` is None for an unlabelled set."""
 
     info: DatasetInfo
     labels: Labels | None
@@ -92,7 +96,7 @@ class OpenedSet:
         Raises
         ------
         ValueError
-            If it is none; `service.runner.messages.set_checks` checks what it says.
+            If it is malformed; `service.runner.messages.set_checks` checks its content.
         """
         prefix, trial = f"{position}/", f"{position}/trial/"
         try:
@@ -111,12 +115,12 @@ class OpenedSet:
 
 
 def trial_rows(info: DatasetInfo) -> int:
-    """Return on how many rows of a set a model is tried."""
+    """Return the number of trial rows of a set."""
     row_bytes = max(info.row_bytes, 1)
     most = max(LEAST_TRIAL_ROWS, TRIAL_BYTES // row_bytes)
     return min(TRIAL_ROWS, most, max(1, MOST_TRIAL_BYTES // row_bytes))
 
 
 def reading_of(start: int, n_rows: int) -> str:
-    """Return what is being done, as messages say it."""
+    """Return the operation on these rows, for messages."""
     return f"Reading rows {start}-{start + n_rows - 1}"

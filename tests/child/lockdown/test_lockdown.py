@@ -7,8 +7,8 @@ import locked_child
 import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
-from lying_children import start_lying
 from runner_models import linear, rows, save, weights
+from scripted_child import start_program
 
 from service.errors import InvalidDataset, InvalidOnnxModel, SandboxUnavailable
 from service.runner.child_requests import ChildRequests, ask
@@ -51,7 +51,7 @@ def child(folder, how):
     secret.write_text("hush")
     message = replace(QUESTIONS.message(save(folder, linear()), "cpu"), top_k=(1,))
     question = QUESTIONS.try_out(message, {"x": rows(2)})
-    process = start_lying(locked_child.__file__, secret, how)
+    process = start_program(locked_child.__file__, secret, how)
     try:
         process.wait_ready(60)
         yield process, question
@@ -67,7 +67,7 @@ def tried(process, question):
 
 
 @pytest.mark.parametrize(("how", "otherwise"), [("cpu", OTHERWISE), ("cuda", OTHERWISE_WITH_CUDA)])
-def test_what_a_model_may_not_do_is_refused(tmp_path, how, otherwise):
+def test_a_model_can_reach_nothing_outside_its_process(tmp_path, how, otherwise):
     with child(tmp_path, how) as (process, question):
         found = tried(process, question)
     assert len(found) > 30
@@ -81,7 +81,7 @@ def test_what_a_model_may_not_do_is_refused(tmp_path, how, otherwise):
 
 
 @pytest.mark.parametrize("name", ["Landlock", "seccomp"])
-def test_without_a_kernel_s_part_a_model_is_refused(tmp_path, name):
+def test_a_model_is_refused_if_the_kernel_lacks_a_part_of_the_sandbox(tmp_path, name):
     with child(tmp_path, f"without {name}") as (process, question):
         with pytest.raises(SandboxUnavailable, match=f"lacks {name}.*HOWSURE_ALLOW_UNSANDBOXED"):
             ask(process, question)
@@ -89,7 +89,7 @@ def test_without_a_kernel_s_part_a_model_is_refused(tmp_path, name):
 
 
 @pytest.mark.parametrize(("name", "left"), [("Landlock", FILES), ("seccomp", CALLS)])
-def test_who_allows_it_runs_models_with_what_there_is(tmp_path, name, left):
+def test_allow_unsandboxed_runs_models_with_the_remaining_rules(tmp_path, name, left):
     with child(tmp_path, f"without {name}") as (process, question):
         message = replace(question.message, sandbox=ALLOWED)
         found = tried(process, replace(question, message=message))

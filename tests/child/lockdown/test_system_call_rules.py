@@ -62,16 +62,16 @@ def machine(request):
 
 
 @pytest.mark.parametrize("call", ["read", "mmap", "openat"])
-def test_what_each_program_needs_is_allowed(machine, call):
+def test_calls_that_each_program_needs_are_allowed(machine, call):
     assert verdict(machine, NUMBERS[machine][call]) == ALLOWED
 
 
 @pytest.mark.parametrize("call", ["socket", "execve", "execveat"])
-def test_what_no_model_needs_is_refused(machine, call):
+def test_calls_that_no_model_needs_are_refused(machine, call):
     assert verdict(machine, NUMBERS[machine][call]) == errno.EPERM
 
 
-def test_threads_may_be_started_and_no_processes(machine):
+def test_threads_may_be_started_but_not_processes(machine):
     clone = NUMBERS[machine]["clone"]
     assert verdict(machine, clone, 0x3D0F00) == ALLOWED  # as the C library starts a thread
     assert verdict(machine, clone, 0x1200011) == errno.EPERM  # as it forks
@@ -80,7 +80,7 @@ def test_threads_may_be_started_and_no_processes(machine):
 
 @pytest.mark.parametrize("call", ["kill", "tgkill"])
 @pytest.mark.parametrize("target", [0, 1, OWN - 1, 2**32 - 1, 2**32 - OWN])
-def test_signals_go_to_itself_alone(machine, call, target):
+def test_a_process_may_signal_only_itself(machine, call, target):
     assert verdict(machine, NUMBERS[machine][call], OWN, 6) == ALLOWED
     assert verdict(machine, NUMBERS[machine][call], target, 6) == errno.EPERM
 
@@ -92,14 +92,14 @@ def test_limits_may_be_read_and_not_set(machine):
     assert verdict(machine, prlimit, 0, 7, 16, 0) == errno.EPERM
 
 
-def test_a_thread_may_be_named_and_no_longer_live(machine):
+def test_a_thread_may_be_named_but_not_outlive_its_parent(machine):
     prctl = NUMBERS[machine]["prctl"]
     assert verdict(machine, prctl, 15) == ALLOWED
     assert verdict(machine, prctl, 1, 0) == errno.EPERM
 
 
 @pytest.mark.parametrize("number", [457, 500, 2**30 - 1])
-def test_a_call_younger_than_the_list_does_not_exist(machine, number):
+def test_an_unknown_call_does_not_exist(machine, number):
     assert verdict(machine, number) == errno.ENOSYS
 
 
@@ -112,7 +112,7 @@ def test_calls_by_other_numbers_end_the_process(machine):
         assert verdict(machine, 2**32 - 1) == KILLED
 
 
-def test_each_call_of_the_list_has_a_number_of_its_own():
+def test_system_calls_have_unique_numbers():
     for found in MACHINES.values():
         numbers = [n for n in map(found.number, CALLS) if n is not None]
         assert len(numbers) == len(set(numbers))

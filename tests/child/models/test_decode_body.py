@@ -5,14 +5,14 @@ import json
 import msgspec
 import numpy as np
 import pytest
-from batch_requests import infer_body
+from served_requests import infer_body
 
 from service.child.onnx.model_inputs import ModelInputs
 from service.child.requests.body_decoder import MOST_LAYOUTS, BodyDecoder
 from service.child.requests.limits import BodyLimits
 from service.errors import InvalidInput, MalformedRequest, ServiceError, TooLarge
 from service.graph.description import TensorSpec
-from service.runner.messages.predict_batches import Sent
+from service.runner.messages.predict_batches import SentBodies
 
 LIMITS = BodyLimits(max_bytes=2**20, max_rows=10)
 ROWS = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -25,7 +25,7 @@ def decoder():
 
 
 def sent(body, header_length, *, count=1):
-    return Sent(1, "oip", len(body), "demo", header_length=header_length, count=count)
+    return SentBodies(1, "oip", len(body), "demo", header_length=header_length, count=count)
 
 
 def read(reader, body, header_length, limits=LIMITS):
@@ -36,7 +36,7 @@ def body_of(x=ROWS, **options):
     return infer_body({"x": x, "n": np.arange(len(x))}, **options)
 
 
-def test_like_bodies_are_read_alike():
+def test_bodies_of_the_same_layout_are_read_without_parsing_again():
     reader = decoder()
     first = read(reader, *body_of())
     assert first.is_checked
@@ -65,7 +65,7 @@ def test_fewer_rows_may_come_later_than_came_before():
         read(reader, body, header_length, BodyLimits(max_bytes=2**20, max_rows=1))
 
 
-def test_numbers_in_the_json_are_never_taken_from_behind_it():
+def test_numbers_in_the_json_are_not_read_from_the_bytes_after_it():
     reader = decoder()
     tensors = [
         {"name": "x", "shape": [2, 3], "datatype": "FP32", "data": ROWS.tolist()},
@@ -81,17 +81,7 @@ def test_numbers_in_the_json_are_never_taken_from_behind_it():
             read(reader, head + behind + ROWS.tobytes(), str(len(head)))
 
 
-def test_tensors_may_come_in_any_order():
-    reader = decoder()
-    for plus in range(3):
-        body, header_length = infer_body({"n": np.array([3, 4]) + plus, "x": ROWS + plus})
-        found = read(reader, body, header_length)
-        assert list(found.rows) == ["x", "n"]
-        np.testing.assert_array_equal(found.rows["x"], ROWS + plus)
-        np.testing.assert_array_equal(found.rows["n"], np.array([3, 4]) + plus)
-
-
-def test_a_layout_checks_what_the_body_holds():
+def test_values_read_by_a_layout_are_checked():
     reader = decoder()
     read(reader, *body_of())
     found = read(reader, *body_of(x=np.full((2, 3), np.inf, np.float32)))
@@ -99,7 +89,7 @@ def test_a_layout_checks_what_the_body_holds():
         reader.check(found.rows)
 
 
-def test_numbers_whose_squares_are_too_large_are_numbers():
+def test_numbers_with_overflowing_squares_are_accepted():
     reader = decoder()
     reader.check({"x": np.full((2, 3), 3e38, np.float32), "n": np.arange(2)})
 
@@ -116,7 +106,7 @@ def test_a_compressed_body_is_not_read_by_a_layout():
     assert reader.decode_alike(one, body, max_rows=10, run_rows=100) is not None
 
 
-def test_layouts_are_not_kept_for_ever():
+def test_only_the_latest_layouts_are_kept():
     reader = decoder()
     bodies = [body_of(id=str(n)) for n in range(MOST_LAYOUTS + 1)]
     for body in bodies:
@@ -130,7 +120,7 @@ def alike(reader, bodies, header_length, *, run_rows=100):
     return reader.decode_alike(one, b"".join(bodies), max_rows=10, run_rows=run_rows)
 
 
-def test_many_are_read_as_one():
+def test_many_bodies_of_one_layout_are_read_together():
     reader = decoder()
     made = [body_of(x=ROWS + plus) for plus in range(5)]
     bodies, header_length = [body for body, _ in made], made[0][1]

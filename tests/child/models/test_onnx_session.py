@@ -22,7 +22,7 @@ def test_the_cpu():
     np.testing.assert_allclose(answer, rows(4) @ weights(), rtol=1e-5)
 
 
-def test_a_gpu_that_cannot_be_used_is_no_cpu(capfd):
+def test_an_unusable_gpu_is_not_replaced_by_the_cpu(capfd):
     with RunnerPool(device="auto") as pool:
         if pool.device().name != "cpu":
             pytest.skip("CUDA works here")

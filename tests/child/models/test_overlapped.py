@@ -7,7 +7,7 @@ import pytest
 from service.child.onnx.batches import map_ahead
 
 
-def test_it_is_made_beside_and_kept_in_order() -> None:
+def test_results_are_made_in_another_thread_and_kept_in_order() -> None:
     begun = threading.Event()
     here = threading.get_ident()
 
@@ -40,7 +40,7 @@ def test_the_failure_of_an_earlier_item_comes_first() -> None:
         map_ahead(items(), str)
 
 
-def test_nothing_is_asked_for_after_a_failure() -> None:
+def test_no_more_items_are_taken_after_a_failure() -> None:
     asked = []
 
     def items():

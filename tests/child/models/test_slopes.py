@@ -21,7 +21,7 @@ def exact_norm(offset, x):
 
 @pytest.mark.parametrize("offset", [0.0, 1e3, 1e4, 3e4])
 @pytest.mark.parametrize("n_directions", [16, 4])
-def test_a_step_counts_as_far_as_it_goes(offset, n_directions):
+def test_slopes_use_the_step_that_rounding_left(offset, n_directions):
     x = (np.random.default_rng(1).normal(size=(50, 5)) + offset).astype(np.float32)
     asked = PassPlan("gradient_norm", passes=n_directions, seed=0, step=1e-3)
     plan = plan_gradient(asked, {"x": x})

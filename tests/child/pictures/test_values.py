@@ -47,7 +47,7 @@ def test_every_preset_has_a_reference():
     assert PRESETS.keys() == {*REFERENCES, "none"}
 
 
-def test_none_leaves_pixels_as_they_are():
+def test_the_preset_none_keeps_pixels():
     picture = scene(20, 10)
     pixels = read_picture(encoded(picture, "PNG"), PRESETS["none"], place="body")
     np.testing.assert_array_equal(pixels, picture)
@@ -89,6 +89,6 @@ def test_grey_pictures_have_one_channel_or_no_axis_for_it(layout: Any, shape: tu
     )
 
 
-def test_a_size_of_two_sides_is_that_size():
+def test_both_sides_of_a_size_may_be_given():
     given = Preprocessing(resize=(10, 30), interpolation="lanczos")
     assert read_picture(jpeg(64, 64), given, place="body").shape == (10, 30, 3)

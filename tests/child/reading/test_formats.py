@@ -3,16 +3,15 @@
 import gzip
 import pickle
 import sys
-from contextlib import closing, suppress
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
 import pytest
 from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_columns, write_npz, write_text
-from picture_sets import AS_THEY_ARE, WRITERS, plain_png
+from picture_files import AS_THEY_ARE, WRITERS, plain_png
 
-from service.child.reading.open_set import FORMATS, format_of, open_dataset
-from service.child.reading.set_file import SetFile
+from service.child.reading.open_set import FORMATS, open_dataset
 from service.errors import InvalidDataset, UnsupportedFormat
 from service.runner.messages.reading import Reading
 
@@ -49,7 +48,9 @@ def reading_of(path: Path, file_format: str) -> Reading:
 
 @pytest.mark.parametrize("name", ["set", "set.npz", "set.csv", "set.parquet", "set.csv.gz"])
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_names_tell_nothing(tmp_path: Path, file_format: str, name: str) -> None:
+def test_the_format_does_not_depend_on_the_file_name(
+    tmp_path: Path, file_format: str, name: str
+) -> None:
     path = write(tmp_path / name, file_format)
     reading = reading_of(path, file_format)
     with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
@@ -60,13 +61,6 @@ def test_names_tell_nothing(tmp_path: Path, file_format: str, name: str) -> None
         np.testing.assert_array_equal(batch.arrays["pixels"][:, 0, 0], [[1] * 3, [2] * 3])
     else:
         np.testing.assert_array_equal(batch.arrays["logits"], LOGITS)
-
-
-@pytest.mark.parametrize("file_format", FORMATS)
-def test_a_format_is_told_by_what_a_file_holds(tmp_path: Path, file_format: str) -> None:
-    path = write(tmp_path / "set", file_format)
-    with closing(SetFile(path)) as file:
-        assert format_of(file) == file_format
 
 
 @pytest.mark.parametrize(
@@ -91,14 +85,14 @@ def test_other_files_are_named(tmp_path: Path, data: bytes, message: str) -> Non
     assert message in error.message
 
 
-def test_an_empty_file_is_no_set(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
     path = write_text(tmp_path / "set.csv", "")
     error = refusal(path, location="evaluation")
     assert type(error) is UnsupportedFormat
     assert error.message == "evaluation: expected a set of samples, got an empty file"
 
 
-def test_a_character_cut_by_the_end_of_the_head_is_text(tmp_path: Path) -> None:
+def test_a_character_that_crosses_the_end_of_the_head_is_text(tmp_path: Path) -> None:
     names = ["label", "logit_0", "logit_1"]
     for n_bytes in range(4080, 4100):
         filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2)
@@ -126,7 +120,7 @@ def test_without_pyarrow_arrays_are_read(tmp_path: Path, monkeypatch: pytest.Mon
     read_all(write_npz(tmp_path / "set.npz", inputs=np.ones((2, 1)), labels=np.arange(2)))
 
 
-def test_a_closed_set_lets_go_of_its_file(tmp_path: Path) -> None:
+def test_a_closed_set_closes_its_file(tmp_path: Path) -> None:
     path = write(tmp_path / "set", "npz")
     with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
         next(dataset.batches(1))

@@ -127,7 +127,7 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
     return path
 
 
-def test_class_labels_are_taken_as_they_are_and_named(tmp_path: Path) -> None:
+def test_class_labels_keep_their_numbers_and_names(tmp_path: Path) -> None:
     path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"])
     for reading in (Reading(), Reading(class_map={"eel": 0, "cat": 1, "dog": 2})):
         assert read_all(path, reading=reading)[1].tolist() == LABELS
@@ -155,7 +155,7 @@ def test_class_labels_are_renumbered_where_the_caller_says_otherwise(
     assert "Labels were renumbered" in info.notes[-1]
 
 
-def test_class_labels_are_held_to_their_names(tmp_path: Path) -> None:
+def test_a_class_label_without_a_name_is_refused(tmp_path: Path) -> None:
     error = refusal(with_class_label(tmp_path / "set", ["eel", "cat"]))
     assert error.violations[0].location == "calibration.label[2]"
     assert "from 0 to 1, got 2" in error.message
@@ -179,16 +179,13 @@ def test_class_labels_of_a_column_of_another_name(tmp_path: Path) -> None:
     "metadata",
     [
         b"",
-        b"{",
         b"\xff",
         b"[" * 100_000,
-        b"null",
         b'{"info": []}',
         b'{"info": {"features": {"label": {"names": [1, 2, 3]}}}}',
-        b'{"info": {"features": {"label": {"names": []}}}}',
     ],
 )
-def test_metadata_that_say_nothing_are_passed_over(tmp_path: Path, metadata: bytes) -> None:
+def test_other_metadata_are_ignored(tmp_path: Path, metadata: bytes) -> None:
     path = tmp_path / "set"
     table = pa.table({"age": AGE, "label": LABELS})
     pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from dataset_files import LIMITS, npy_bytes, npy_claim, read_all, refusal, write_npz
-from memory import peak_of
+from own_process import peak_of
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
@@ -51,7 +51,7 @@ def test_an_array_is_the_input(tmp_path: Path, dtype: str, batch_size: int) -> N
 @pytest.mark.parametrize(
     ("kind", "outputs"), [("logits", LOGITS), ("probabilities", PROBABILITIES)]
 )
-def test_an_array_holds_what_the_caller_says(
+def test_the_caller_says_what_an_array_holds(
     tmp_path: Path, kind: str, outputs: np.ndarray
 ) -> None:
     path, labels = pair(tmp_path, outputs, LABELS)
@@ -68,7 +68,7 @@ def test_an_array_holds_what_the_caller_says(
     assert refusal(path, reading=reading).violations[0].location == "calibration_labels[29]"
 
 
-def test_labels_may_be_done_without(tmp_path: Path) -> None:
+def test_labels_may_be_missing(tmp_path: Path) -> None:
     path, _ = pair(tmp_path, INPUTS, LABELS)
     found, labels = read_all(path, labels_required=False)
     np.testing.assert_array_equal(found["inputs"], INPUTS)
@@ -98,16 +98,11 @@ HUGE = npy_claim("<f4", (2**50, 3))
 CASES = {
     "no labels": (INPUTS, LABELS[:0], "_labels", "expected 30 labels"),
     "one label less": (INPUTS, LABELS[:-1], "_labels", "got 29"),
-    "float labels": (INPUTS, LABELS * 1.0, "_labels", "labels.astype('int64')"),
     "negative label": (INPUTS, LABELS - 1, "_labels[0]", "got -1"),
     "labels that are none": (INPUTS, b"label\n1\n", "_labels", "an .npy array"),
-    "empty labels": (INPUTS, b"", "_labels", "expected"),
     "labels cut off": (INPUTS, npy_bytes(LABELS)[:-1], "_labels", "but there are"),
     "bytes behind labels": (INPUTS, npy_bytes(LABELS) + b"0", "_labels", "but there are"),
     "cut off": (npy_bytes(INPUTS)[:-1], LABELS, ".inputs", "but there are"),
-    "bytes behind": (npy_bytes(INPUTS) + b"0", LABELS, ".inputs", "but there are"),
-    "header cut off": (npy_bytes(INPUTS)[:40], LABELS, ".inputs", "expected"),
-    "no samples": (INPUTS[:0], LABELS[:0], ".inputs", "at least one sample"),
 }
 
 
@@ -134,17 +129,3 @@ def test_claims_are_judged_before_anything_is_allocated(tmp_path: Path) -> None:
     ):
         error = refusal(path, reading=Reading(labels=beside), limits=limits)
         assert type(error) is TooLarge
-
-
-def test_memory_does_not_grow_with_the_array(tmp_path: Path) -> None:
-    array = np.zeros((200_000, 16), np.float32)
-    path, labels = pair(tmp_path, array, np.zeros(200_000, np.int8))
-    del array
-
-    def read() -> None:
-        with open_dataset(
-            path, location="calibration", limits=LIMITS, reading=Reading(labels=labels)
-        ) as dataset:
-            assert sum(len(batch.labels) for batch in dataset.batches(1000)) == 200_000
-
-    assert peak_of(read) < 4_000_000  # of 12.8 MB

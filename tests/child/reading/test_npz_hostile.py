@@ -14,7 +14,7 @@ from dataset_files import npy_bytes, read_all, refusal, write_members, write_npz
 from hostile_archives import DEFLATED, Member, zip_file
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from memory import peak_of
+from own_process import peak_of
 
 from service.errors import InvalidInput
 
@@ -54,7 +54,7 @@ def test_a_flipped_bit_is_found_by_the_checksum(path: Path) -> None:
         assert refusal(path).violations[0].location == "calibration.inputs"
 
 
-def test_a_part_of_an_archive_or_more_than_it_is_refused(path: Path) -> None:
+def test_truncated_and_extended_archives_are_refused(path: Path) -> None:
     data = write_npz(path, inputs=INPUTS, labels=LABELS).read_bytes()
     more = [data + b"\0", data[:4] + data, data + data[-22:], data + data]
     for odd in [*(data[:size] for size in range(1, len(data), 13)), *more]:

@@ -16,9 +16,7 @@ LABELS = np.arange(40) % 3
 LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
 TABLE = output_columns(LOGITS, LABELS)
 PARQUET_CASES = {
-    "no rows": ({name: values[:0] for name, values in TABLE.items()}, "", "at least one sample"),
     "float label": (TABLE | {"label": LABELS.astype(float)}, ".label", "cast the column to int64"),
-    "text label": (TABLE | {"label": LABELS.astype(str)}, ".label", "got string"),
     "integer logits": (TABLE | {"logit_1": LABELS}, ".logit_1", "cast the column to float32"),
     "list of logits": (TABLE | {"logit_1": [[1.0]] * 40}, ".logit_1", "expected floats"),
     "missing label": (
@@ -31,17 +29,7 @@ PARQUET_CASES = {
         ".label[39]",
         "empty cell",
     ),
-    "null logit": (
-        TABLE | {"logit_2": pa.array([*LOGITS[:-2, 2].tolist(), None, None])},
-        ".logit_2[38]",
-        "empty cell",
-    ),
     "nan": (TABLE | {"logit_2": np.append(LOGITS[:-1, 2], np.nan)}, ".logit_2[39]", "got nan"),
-    "label out of range": (
-        TABLE | {"label": np.append(LABELS[:-1], 3).astype(np.uint64)},
-        ".label[39]",
-        "from 0 to 2, got 3",
-    ),
     "other columns": (TABLE | {"path": LABELS}, "", "got also `path`"),
 }
 
@@ -86,7 +74,7 @@ def test_rows_that_cost_no_bytes_are_counted_before_they_are_decoded(tmp_path: P
 
 
 @pytest.mark.parametrize("claim", [MAX_FOOTER_BYTES + 1, 2**32 - 1, 10_000, 0])
-def test_a_footer_is_a_claim(tmp_path: Path, claim: int) -> None:
+def test_a_footer_of_another_length_is_refused(tmp_path: Path, claim: int) -> None:
     path = write_parquet(tmp_path / "set.parquet", TABLE)
     path.write_bytes(path.read_bytes()[:-8] + struct.pack("<L", claim) + b"PAR1")
     assert type(refusal(path)) is (TooLarge if claim > MAX_FOOTER_BYTES else InvalidDataset)

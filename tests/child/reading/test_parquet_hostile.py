@@ -7,7 +7,6 @@ import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import LIMITS, check_mutations, read_all, refusal, write_parquet
-from page_headers import claiming, one_page
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
@@ -55,16 +54,27 @@ def test_memory_does_not_grow_with_the_lists_of_a_row_group(tmp_path: Path) -> N
     assert peak < 25_000_000
 
 
-def test_the_plain_page_is_read(tmp_path: Path) -> None:
-    one_page(tmp_path / "set", "x", np.arange(N))
-    assert read_all(tmp_path / "set")[0]["inputs"].ravel().tolist() == list(range(N))
+def varint(value: int) -> bytes:
+    """Return a number as Thrift's compact protocol writes it in two bytes."""
+    low, high = divmod(2 * value, 128)[::-1]
+    assert high < 128
+    return bytes([low | 0x80, high])
 
 
-@pytest.mark.parametrize("claimed", [N - 1, N + 1, 8191])
+@pytest.mark.parametrize("claimed", [N, N - 1, N + 1, 8191])
 def test_pages_have_as_many_values_as_the_footer_says(tmp_path: Path, claimed: int) -> None:
-    at = one_page(tmp_path / "set", "x", np.arange(N))
-    path = claiming(tmp_path / "set", at, N, claimed, 2)
-    assert type(refusal(path)) is InvalidDataset
+    path = tmp_path / "set"
+    table = {"x": np.arange(N), "label": np.arange(N) % 2}
+    write_parquet(path, table, compression="none", use_dictionary=False)
+    header = pa_parquet.read_metadata(path).row_group(0).column(0).data_page_offset
+    data = bytearray(path.read_bytes())
+    at = data.index(varint(N), header, header + 30)
+    data[at : at + 2] = varint(claimed)
+    path.write_bytes(data)
+    if claimed == N:
+        assert read_all(path)[0]["inputs"].ravel().tolist() == list(range(N))
+    else:
+        assert type(refusal(path)) is InvalidDataset
 
 
 def test_a_mutated_table_of_inputs_is_read_or_refused(tmp_path: Path) -> None:

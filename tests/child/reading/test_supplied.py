@@ -101,7 +101,7 @@ def test_the_largest_number_of_float32_is_one(path: Path, file_format: str) -> N
     "name", ["", "a b", "a-b", "a.b", "größe", "²", "a\u200bb", "x" * 51, "human\n", "a/b"]
 )
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_a_name_is_plain(path: Path, file_format: str, name: str) -> None:
+def test_the_name_of_a_supplied_column_is_plain(path: Path, file_format: str, name: str) -> None:
     error = refusal(write(path, file_format, {name: np.ones(3)}))
     assert type(error) is InvalidDataset
     assert error.violations[0].location == "calibration"
@@ -144,11 +144,3 @@ def test_a_cell_of_csv_holds_a_number(path: Path, cell: str, message: str) -> No
     error = refusal(path)
     assert error.violations[0].location == "calibration.uncertainty_human[1]"
     assert message in error.message
-
-
-def test_rows_are_counted_over_batches(path: Path) -> None:
-    values = np.zeros(90_000, np.float32)
-    values[80_001] = np.nan
-    for file_format in ("npz", "parquet"):
-        error = refusal(write(path, file_format, {"human": values}), batch_size=7000)
-        assert error.violations[0].location == "calibration.uncertainty_human[80001]"

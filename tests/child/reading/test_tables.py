@@ -11,7 +11,6 @@ from dataset_files import (
     TABLE_FORMATS,
     output_columns,
     read_all,
-    refusal,
     write_columns,
     write_parquet,
 )
@@ -19,13 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from service.child.reading.open_set import open_dataset
-from service.errors import TooLarge
 from service.runner.messages.dataset import ArrayInfo
-from service.runner.messages.limits import DatasetLimits
-
-LABELS = np.arange(40) % 3
-LOGITS = np.linspace(-1, 1, 120, dtype=np.float32).reshape(40, 3)
-TABLE = output_columns(LOGITS, LABELS)
 
 
 @settings(deadline=None, max_examples=40)
@@ -55,13 +48,6 @@ def test_columns_are_read_by_name(
         assert info.arrays == {kind: ArrayInfo("float64", (n_samples, n_classes))}
         assert (info.n_samples, info.n_classes) == (n_samples, n_classes)
         assert info.supplied == ("human",)
-
-
-@pytest.mark.parametrize("suffix", TABLE_FORMATS)
-@pytest.mark.parametrize("limits", [DatasetLimits(max_samples=39), DatasetLimits(max_classes=2)])
-def test_limits_hold_for_tables(tmp_path: Path, suffix: str, limits: DatasetLimits) -> None:
-    path = write_columns(tmp_path / "set", suffix, TABLE)
-    assert type(refusal(path, limits=limits)) is TooLarge
 
 
 @pytest.mark.parametrize("suffix", TABLE_FORMATS)

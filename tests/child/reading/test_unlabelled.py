@@ -40,7 +40,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("batch_size", [1, 7, N_SAMPLES, 1000])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_a_set_without_labels_is_read_by_who_does_without(
+def test_a_set_without_labels_is_read_where_none_are_required(
     path: Path, file_format: str, batch_size: int
 ) -> None:
     write(path, file_format, None)
@@ -55,13 +55,6 @@ def test_a_set_without_labels_is_read_by_who_does_without(
     assert not info.labelled
     assert (info.n_samples, info.n_classes, info.supplied) == (N_SAMPLES, 3, ("human",))
     np.testing.assert_array_equal(human, HUMAN)
-
-
-@pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_a_set_without_labels_is_refused_unless_told(path: Path, file_format: str) -> None:
-    error = refusal(write(path, file_format, None))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == place_of(file_format)
 
 
 @pytest.mark.parametrize("labels_required", [False, True])
@@ -93,14 +86,6 @@ def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
         assert error.violations[0].location == place
 
 
-def test_inputs_need_no_labels(path: Path) -> None:
-    inputs = np.arange(60, dtype=np.uint8).reshape(20, 3)
-    write_npz(path, image=inputs, mask=inputs[:, 0])
-    found, labels = read_all(path, labels_required=False)
-    np.testing.assert_array_equal(found["image"], inputs)
-    assert labels.tolist() == [0] * 20
-
-
 @pytest.mark.parametrize(
     ("arrays", "location", "message"),
     [
@@ -121,7 +106,7 @@ def test_arrays_without_labels_agree_among_themselves(
 
 
 @pytest.mark.parametrize("name", ["labels", "Label", "y"])
-def test_a_column_that_may_be_meant_as_label_is_not_passed_over(path: Path, name: str) -> None:
+def test_a_column_that_looks_like_a_label_is_refused(path: Path, name: str) -> None:
     table = output_columns(LOGITS, LABELS)
     table[name] = table.pop("label")
     error = refusal(write_parquet(path, table), labels_required=False)

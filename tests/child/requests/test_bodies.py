@@ -8,8 +8,8 @@ from dataset_files import npy_claim
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import array_shapes, arrays
-from memory import peak_of
-from predict_bodies import encoded, npy, npz
+from own_process import peak_of
+from running_service import encoded, npy, npz
 
 from service.child.requests.limits import BodyLimits
 from service.child.requests.media_types import BODIES, JSON, NPY, NPZ
@@ -26,8 +26,7 @@ tensors = st.sampled_from(DTYPES).flatmap(
 
 
 def read(kind: str, body: bytes) -> PredictRequest:
-    named = None if kind == JSON else "digits"
-    return BODIES[kind](body, calibration=named, limits=LIMITS)
+    return BODIES[kind](body, LIMITS)
 
 
 def same(found: np.ndarray, sent: np.ndarray) -> None:
@@ -41,7 +40,6 @@ def same(found: np.ndarray, sent: np.ndarray) -> None:
 def test_an_npy_array_is_read_to_the_bit(array: np.ndarray) -> None:
     found = read(NPY, npy(array))
     same(found.arrays["inputs"], array)
-    assert found.calibration == "digits"
 
 
 @pytest.mark.parametrize("compressed", [False, True])
@@ -124,7 +122,7 @@ def lists(row: bytes, count: int) -> bytes:
     ],
     ids=["rows", "columns", "bomb", "rows in a bomb", "flat", "deep", "spaced", "numbers"],
 )
-def test_what_is_too_much_is_refused_before_memory_is_taken(kind: str, body: bytes) -> None:
+def test_large_bodies_are_refused_before_memory_is_taken(kind: str, body: bytes) -> None:
     def refuse() -> None:
         with pytest.raises(InvalidInput):
             read(kind, body)

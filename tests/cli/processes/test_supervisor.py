@@ -11,14 +11,12 @@ from pathlib import Path
 import httpx
 import numpy as np
 import pytest
+from howsure_command import ServedProcess
 from runner_children import is_gone, wait_until
-from running_service import DIGITS, calibrate, digits
-from scraped import Scraped, scrape
-from served_process import ServedProcess
+from running_service import DIGITS, calibrate, digits, scrape
 from server_processes import (
     client_of,
     client_port,
-    counts,
     holds,
     server_processes,
     stopped,
@@ -88,33 +86,18 @@ def test_every_process_answers_for_all_of_them(served) -> None:
 def test_one_that_is_killed_comes_back_and_no_count_falls(served) -> None:
     parent = served.process.pid
     with served as client:
+        address = str(client.base_url)
         first, second = server_processes(parent)
-        with client_of(first, str(client.base_url)) as one:
+        with client_of(first, address) as one, client_of(second, address) as other:
             for _ in range(9):
                 one.get("/healthz")
-            assert wait_until(lambda: scrape(one)(STATUS, **ASKED) == 9)
-            before = counts(scrape(one))
+            assert wait_until(lambda: scrape(other)(STATUS, **ASKED) == 9)
             os.kill(first, signal.SIGKILL)
-
-        def is_back() -> bool:
-            nonlocal before
-            answer = fresh(client, "metrics")
-            assert answer.status_code == httpx.codes.OK, answer.text
-            now = counts(Scraped(answer.text))
-            assert all(now.get(series, 0) >= value for series, value in before.items())
-            before = now
-            return (
-                "server_process_ended" in log()
-                and len(set(server_processes(parent)) - {first}) == 2
-            )
-
-        def log() -> str:
-            return served.log.read_text()
-
-        assert wait_until(is_back, seconds=30)
-        assert re.search(r"server_process_ended.*SIGKILL", log())
+            assert wait_until(lambda: len(set(server_processes(parent)) - {first}) == 2)
+            assert re.search(r"server_process_ended.*SIGKILL", served.log.read_text())
+            assert scrape(other)(STATUS, **ASKED) == 9
         (again,) = set(server_processes(parent)) - {first, second}
-        with client_of(again, str(client.base_url)) as one:
+        with client_of(again, address) as one:
             assert wait_until(lambda: scrape(one)(STATUS, **ASKED) == 9)
 
 

@@ -11,13 +11,11 @@ from pathlib import Path
 
 import httpx
 import pytest
-from howsure_command import howsure
+from howsure_command import ServedProcess, howsure
 from job_workspaces import inputs_set
 from runner_children import wait_until
 from runner_models import endless_above
-from running_service import calibrate, digits
-from scraped import scrape
-from served_process import ServedProcess
+from running_service import calibrate, digits, scrape
 
 HEALTH_CHECK = Path(__file__).parents[3] / "docker" / "healthcheck.py"
 # Some seconds of turns, for one row.

@@ -1,4 +1,4 @@
-"""``python -m fault_plan FAULT``: inflict one of the faults, or ``all`` of them, in full."""
+"""``python -m fault_plan FAULT``: inflict one fault, or ``all`` of them, in full."""
 
 import argparse
 import random
@@ -34,7 +34,7 @@ FAULTS: dict[str, Callable[..., Figures]] = {
 
 def main() -> None:
     given = _arguments()
-    # Told to end, it ends what it has started.
+    # On SIGTERM, end all started processes.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     names = list(FAULTS) if given.fault == "all" else [given.fault]
     found = [_inflict(name, given) for name in names]
@@ -55,9 +55,9 @@ def _inflict(name: str, given: argparse.Namespace) -> Figures:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m fault_plan", description=__doc__)
     parser.add_argument("fault", choices=[*FAULTS, "all"])
-    parser.add_argument("--times", type=int, help="how often it strikes")
-    parser.add_argument("--seed", type=int, help="of when it strikes; printed if not given")
-    parser.add_argument("--folder", type=Path, help="kept, to look into; empty or not there yet")
+    parser.add_argument("--times", type=int, help="number of faults")
+    parser.add_argument("--seed", type=int, help="seed of the moments; printed if not given")
+    parser.add_argument("--folder", type=Path, help="folder to keep; must be empty or absent")
     return parser.parse_args()
 
 

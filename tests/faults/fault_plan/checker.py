@@ -1,4 +1,4 @@
-"""The checker: the ledger against the database, the artifacts and the live answers."""
+"""Compare the ledger with the database, the artifacts and live predictions."""
 
 import time
 from collections import Counter
@@ -32,9 +32,9 @@ def wait_until_quiet(client: httpx.Client, seconds: float = QUIET_SECONDS) -> fl
 
 
 class Checker:
-    """Compares, once all is quiet; notes what became of the jobs and which rules were broken.
+    """Checks the rules after the faults; notes the outcome of the jobs and broken rules.
 
-    ``reasons`` are the types of problems that a job may have failed with.
+    ``reasons`` are the problem types with which a job may have failed.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Checker:
         self._reasons = reasons
 
     def check(self, client: httpx.Client) -> None:
-        """Check all but the files, which `check_files` compares when the service has ended."""
+        """Check everything except the files, which `check_files` checks after the service ended."""
         entries = Ledger(self._site.ledger_path).entries()
         jobs = {job.id: job for job in stored_jobs(self._site.database_url) if _is_of_ledger(job)}
         self._figures.violations += half_visible(list(jobs.values()), self._undisturbed.rows)
@@ -80,7 +80,7 @@ class Checker:
                 self._violate([f"{entry.name} was answered {entry.status}: {entry.detail}"])
 
     def _check_unasked(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
-        """Whatever there is was asked for, and once."""
+        """Check that each calibration was requested, and exists once."""
         asked = {entry.name for entry in entries}
         kept = Counter(job.name for job in jobs.values())
         self._violate(f"{name} was not asked for" for name in kept.keys() - asked)
@@ -103,10 +103,9 @@ class Checker:
 
 
 def check_files(site: Site, figures: Figures) -> None:
-    """Check, once the service has ended, that artifacts and rows name each other.
+    """Check, after the service has ended, that artifacts and rows match.
 
-    What was orphaned is swept first; beside that no file of an upload, and none that was to be
-    there for a moment, may be left.
+    Orphans are swept first. No upload file and no temporary file may be left.
     """
     database = open_database(site.database_url)
     store = open_artifact_store(str(site.artifacts))

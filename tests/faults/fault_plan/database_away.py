@@ -1,4 +1,4 @@
-"""PostgreSQL goes away under load for a while: stopped, crashed or frozen."""
+"""PostgreSQL is stopped, crashes or freezes under load."""
 
 import itertools
 import os
@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
-from postgres_server import PostgresServer
+from databases import PostgresServer
 
-from fault_plan.asked import KnownAnswers
 from fault_plan.checker import Checker, check_files, wait_until_quiet
 from fault_plan.figures import Figures
 from fault_plan.ledger import Ledger
 from fault_plan.published import run_undisturbed
 from fault_plan.site import Site, end
-from fault_plan.traffic import Reader, Traffic, Uploader
+from fault_plan.traffic import KnownAnswers, Reader, Traffic, Uploader
 from fault_plan.uploads import mixed_uploads
 
 PREDICTORS = 2
@@ -40,9 +39,9 @@ def database_away(
     ways: tuple[str, ...] = WAYS,
     patience: float = 2.0,
 ) -> Figures:
-    """Take the database away ``times`` times for so many seconds, in each of the ways in turn.
+    """Take the database away ``times`` times for this many seconds, in each way in turn.
 
-    Who asks for what is not in memory is to be refused within ``patience`` seconds.
+    Requests for calibrations that are not in memory must be refused within ``patience`` seconds.
     """
     figures, generator = Figures("database-away", seed), random.Random(seed)
     with PostgresServer() as server:
@@ -114,10 +113,10 @@ def _seconds_until_back(client: httpx.Client) -> float:
 
 
 class _Strangers:
-    """Asks for calibrations that are not in memory: what they are, only the database knows.
+    """Requests calibrations that are not in memory and need the database.
 
-    While it is stopped the answer is to be 503, and soon. Of one that is frozen nobody can know
-    that it will not answer in a moment, so the times are noted and not judged.
+    While it is stopped the response must be 503, and soon. A frozen database may respond at any
+    moment, so the times are recorded but have no limit.
     """
 
     def __init__(self, patience: float) -> None:

@@ -1,4 +1,4 @@
-"""Calibrations are deleted while others ask them for predictions."""
+"""Calibrations are deleted while others request predictions from them."""
 
 import itertools
 import random
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import httpx
 import numpy as np
-from predict_bodies import npz
 from runner_models import linear, rows, weights
+from running_service import npz
 
 from fault_plan.checker import check_files
 from fault_plan.figures import Figures
@@ -22,14 +22,14 @@ from fault_plan.uploads import Upload
 NAME = "flip"
 PREDICTORS = 3
 STOCK = 3
-# Odd, so that it comes to both kinds.
+# Odd, so that both kinds are deleted.
 UPLOADED_EVERY = 25
 ROWS = rows(4, seed=9)
 CONFIG = {"bins": 2, "folds": 2, "measures": ["neg_log_pmax"], "top_k": [1]}
 
 
 def delete_race(folder: Path, *, times: int = 2000, seed: int = 0) -> Figures:
-    """Delete ``times`` calibrations, of two kinds in turn, each as soon as it is asked for."""
+    """Delete ``times`` calibrations, of two kinds in turn, each as soon as it is used."""
     figures, generator = Figures("delete-race", seed), random.Random(seed)
     site, traffic = Site(folder), Traffic()
     with site.serving() as client:
@@ -55,17 +55,17 @@ def delete_race(folder: Path, *, times: int = 2000, seed: int = 0) -> Figures:
 
 @dataclass(frozen=True)
 class _Live:
-    """A calibration that has not been deleted, as far as is known."""
+    """A calibration that is not known to be deleted."""
 
     id: str
     version: int
 
 
 class _Race:
-    """The calibrations that there are, what each kind answers, and what was answered.
+    """The existing calibrations, the right answers of each kind, and the received ones.
 
-    Of each kind one stays: most of those that are deleted are refits of it, which are made quickly
-    and share its files; now and then one is uploaded anew.
+    One calibration of each kind is never deleted. Most deleted ones are its refits, which are made
+    quickly and share its files; some are new uploads.
     """
 
     def __init__(self, uploads: list[Upload], client: httpx.Client) -> None:
@@ -115,23 +115,23 @@ class _Race:
             self._last_deleted = gone.id
 
     def judge_given(self) -> None:
-        """Compare what was answered with what its calibration's kind answers.
+        """Compare the received answers with those of the calibration's kind.
 
-        Not sooner: a new one may answer before its client has been told that it is there.
+        Not sooner: a new calibration may answer before its client knows that it exists.
         """
         for of, predictions in self._given:
             if predictions != self._expected[self._kinds[of]]:
                 self.violations.append(f"{of} answered what is not its own")
 
     def wait_until_asked(self) -> None:
-        """Wait for a few answers since the last time."""
+        """Wait for a few more answers."""
         while self._asked.acquire(blocking=False):
             pass
         for _ in range(PREDICTORS):
             self._asked.acquire(timeout=30)
 
     def predict(self, client: httpx.Client) -> None:
-        """Ask by name, by version or by id, in turn; by id also for one that is gone."""
+        """Request by name, version or id, in turn; by id also after the deletion."""
         with self._lock:
             turn = next(self._turn)
             live = self._live[turn % len(self._live)]

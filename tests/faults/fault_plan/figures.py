@@ -1,4 +1,4 @@
-"""What a fault plan found: figures in one line for programs, and a sentence for people."""
+"""The result of a fault test: one line for programs, and a sentence."""
 
 import json
 from collections import Counter
@@ -10,7 +10,7 @@ MOST_SHOWN = 20
 
 @dataclass
 class Figures:
-    """How often a fault struck and where, what became of the jobs, and which rules were broken."""
+    """How often and where a fault struck, the outcome of the jobs, and broken rules."""
 
     fault: str
     seed: int
@@ -26,7 +26,7 @@ class Figures:
         return round(max(self.recovery_seconds, default=0.0), 2)
 
     def line(self) -> str:
-        """Return all of it as one line of JSON."""
+        """Return the result as one line of JSON."""
         return json.dumps(
             {
                 "fault": self.fault,
@@ -41,7 +41,7 @@ class Figures:
         )
 
     def sentence(self) -> str:
-        """Say the same in words, with the first of the violations."""
+        """Return the result in words, with the first violation."""
         holds = "nothing was lost, doubled or half done"
         end = f"{len(self.violations)} violations" if self.violations else holds
         struck = f" ({_listed(self.struck)})" if self.struck else ""

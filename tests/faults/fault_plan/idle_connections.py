@@ -1,4 +1,4 @@
-"""Thousands of connections that say nothing, or too little, beside a client that wants answers."""
+"""Thousands of idle connections beside a well-behaved client."""
 
 import json
 import math
@@ -22,7 +22,7 @@ BODY = json.dumps({"calibration": NAME, "logits": ROWS}).encode()
 REQUESTS_PER_SECOND = 50
 SLOWEST_SECONDS = 0.5
 MOST_MEBIBYTES = 512
-# Files that are no connections of clients.
+# Open files other than connections of clients.
 OTHER_FILES = 256
 BACK_SECONDS = 30.0
 
@@ -37,7 +37,7 @@ def idle_connections(
     opened_per_second: int = 1000,
     slowest: float | None = SLOWEST_SECONDS,
 ) -> Figures:
-    """Hold ``times`` connections at a server that takes ``most``, and open again what it ends."""
+    """Hold ``times`` connections at a server with the limit ``most``, and reopen closed ones."""
     figures = Figures("idle-connections", seed)
     site = Site(folder, max_connections=str(most))
     process = site.serve()
@@ -76,13 +76,13 @@ def idle_connections(
 
 @dataclass
 class _GoodClient:
-    """Asks by a connection that it keeps and by new ones, in turn."""
+    """Sends requests on a connection that stays open and on new ones, in turn."""
 
     address: tuple[str, int]
     wrong: list[str] = field(default_factory=list)
 
     def ask_for(self, seconds: float) -> list[float]:
-        """Return how long each answer took, from when it was to be asked for."""
+        """Return the time of each response, from when its request was due."""
         took: list[float] = []
         kept = Connection(self.address)
         began = time.monotonic()

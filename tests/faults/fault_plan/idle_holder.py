@@ -1,4 +1,4 @@
-"""A process that holds connections and asks little: so that it takes no time from who measures."""
+"""A process that holds connections, so that it does not slow the measuring process."""
 
 import multiprocessing
 import random
@@ -11,21 +11,21 @@ from contextlib import suppress
 from typing import Self
 
 SPAWN = multiprocessing.get_context("spawn")
-# What it says on a connection: nothing, the beginning of a request, or one whole and no more.
+# Sent on a connection: nothing, the beginning of a request, or one whole request.
 WORDS = {
     "silent": b"",
     "half a head": b"POST /predict HTTP/1.1\r\nHost: localhost\r\nX-Slow: ",
     "asked once": b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 TURN_SECONDS = 0.05
-# Of one address of loopback there are so many ports.
+# Number of ports of one loopback address.
 PER_ADDRESS = 5000
-# On a machine that others keep busy it takes a while to open them.
+# Time to open them on a busy machine.
 START_SECONDS = 600.0
 
 
 class Holder:
-    """Holds ``times`` connections while the block runs; what the server ends it opens again."""
+    """Holds ``times`` connections while the block runs, and reopens closed ones."""
 
     def __init__(self, address: tuple[str, int], *, times: int, seed: int, per_second: int) -> None:
         self._times = times

@@ -1,4 +1,4 @@
-"""``kill -9`` of a random one of two Dask workers, at any moment of the jobs that they run for."""
+"""``kill -9`` of a random one of two Dask workers, at any moment of their jobs."""
 
 import random
 import time
@@ -18,9 +18,9 @@ from fault_plan.uploads import mixed_uploads
 WORKERS = 2
 UNFINISHED = 3
 SHARD_SECONDS = 60.0
-# From the first shard that a worker is given.
+# Seconds from a worker's first shard.
 STRIKE_SECONDS = 0.3
-# What the scheduler makes of a shard whose workers died one after the other.
+# Result of a shard whose workers died one after the other.
 MODEL_CRASHED = "urn:howsure:problem:onnx-model-crashed"
 
 

@@ -15,7 +15,7 @@ from fault_plan.uploads import mixed_uploads
 
 UPLOADERS = 2
 WORKERS = 2
-# So many of the kills wait for a job to begin; the others come at any time, also during uploads.
+# Share of kills that wait for a job to begin; the others happen at any time, also in uploads.
 AT_JOBS = 0.75
 JOB_SECONDS = 60.0
 
@@ -64,7 +64,7 @@ def _wait_for_a_job(site: Site) -> None:
 
 
 def _look_at_death(site: Site, figures: Figures, rows: dict[str, tuple[int, ...]]) -> None:
-    """Note what it was at, and that nothing is half visible."""
+    """Record what the server was doing, and check that nothing is partly visible."""
     jobs = stored_jobs(site.database_url)
     running = [job for job in jobs if job.status == "running"]
     figures.struck.update(job.stage or "claimed" for job in running)

@@ -1,19 +1,20 @@
 """``kill -9`` of a random one of two workers on PostgreSQL, at any moment of its jobs."""
 
 import random
+import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Self
 
+from databases import PostgresServer
 from howsure_command import Command
-from postgres_server import PostgresServer
 
 from fault_plan.checker import Checker, check_files, wait_until_quiet
 from fault_plan.figures import Figures
 from fault_plan.ledger import Ledger
 from fault_plan.published import run_undisturbed
-from fault_plan.recoveries import Recoveries
 from fault_plan.site import Site, end, kill
 from fault_plan.stored_jobs import StoredJob, half_visible, is_of, running_jobs, stored_jobs
 from fault_plan.traffic import Reader, Traffic, Uploader
@@ -22,6 +23,7 @@ from fault_plan.uploads import mixed_uploads
 UPLOADERS = 2
 WORKERS = 2
 CLAIM_SECONDS = 30.0
+POLL_SECONDS = 0.1
 
 
 def kill_worker(
@@ -65,6 +67,50 @@ def kill_worker(
     return figures
 
 
+class Recoveries:
+    """Watches the jobs of the dead while others go on."""
+
+    def __init__(self, database_url: str) -> None:
+        self._database_url = database_url
+        self._lock = threading.Lock()
+        self._waiting: list[tuple[StoredJob, float]] = []
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+        self.seconds: list[float] = []
+
+    def expect(self, jobs: Sequence[StoredJob]) -> None:
+        """Note jobs whose owner has just died."""
+        with self._lock:
+            self._waiting += [(job, time.monotonic()) for job in jobs]
+
+    def never(self) -> list[str]:
+        """Return the jobs that nobody has taken."""
+        return [f"nobody took {job.name} from its dead worker" for job, _ in self._waiting]
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        until = time.monotonic() + 30
+        while self._waiting and time.monotonic() < until:
+            time.sleep(POLL_SECONDS)
+        self._stopping.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(POLL_SECONDS):
+            if self._waiting:
+                self._look()
+
+    def _look(self) -> None:
+        owners = running_jobs(self._database_url)
+        with self._lock:
+            taken = [waits for waits in self._waiting if owners.get(waits[0].id) != waits[0].owner]
+            self._waiting = [waits for waits in self._waiting if waits not in taken]
+        self.seconds += [time.monotonic() - since for _, since in taken]
+
+
 @contextmanager
 def _workers(site: Site) -> Iterator[list[Command]]:
     """Run workers, which may be replaced, until the block ends."""
@@ -77,7 +123,7 @@ def _workers(site: Site) -> Iterator[list[Command]]:
 
 
 def _wait_until_it_works(database_url: str, worker: Command) -> None:
-    """A worker that starts still has no job to lose: to kill it then would prove nothing."""
+    """Wait for a worker's first job: killing it before would test nothing."""
     until = time.monotonic() + CLAIM_SECONDS
     while not any(is_of(worker.pid, owner) for owner in running_jobs(database_url).values()):
         assert worker.poll() is None, f"a worker ended by itself: {worker.poll()}"

@@ -1,4 +1,4 @@
-"""The ledger: what was asked of the service and what it answered, in a file outside of it."""
+"""The ledger: requests and responses, in a file outside the service."""
 
 import itertools
 import json
@@ -10,9 +10,10 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Entry:
-    """One upload, sent once or again with the same key, and the last answer to it.
+    """One upload, sent once or again with the same key, and its last response.
 
-    ``status`` is None where none came; ``replayed`` says that the service had made it before.
+    ``status`` is None without a response; ``replayed`` says that the service returned an earlier
+    calibration.
     """
 
     number: int
@@ -36,7 +37,7 @@ class Entry:
 
 
 class Ledger:
-    """Writes a line before a request is sent, and one when its answer is there."""
+    """Writes a line before each request and one after its response."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -44,7 +45,7 @@ class Ledger:
         self._lock = threading.Lock()
 
     def sent(self, kind: str, name: str | None = None) -> Entry:
-        """Note a request that is about to be sent; without a name it gets one of its own."""
+        """Record a request before it is sent; without a name it gets its own."""
         number = next(self._numbers)
         entry = Entry(number, name or f"{kind}-{number}", kind, time.time())
         self._write(number=number, name=entry.name, kind=kind, sent_at=entry.sent_at)
@@ -60,7 +61,7 @@ class Ledger:
         detail: str | None = None,
         replayed: bool = False,
     ) -> None:
-        """Note the answer, or with the status None that there is none."""
+        """Record the response; the status None means that there is none."""
         answer = {"status": status, "calibration": calibration, "version": version}
         answer |= {"detail": detail, "replayed": replayed}
         self._write(number=entry.number, **answer, answered_at=time.time())

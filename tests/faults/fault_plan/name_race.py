@@ -1,4 +1,4 @@
-"""Two processes of the interface race for the versions of one name."""
+"""Two server processes race for the versions of one name."""
 
 import itertools
 import threading
@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-from postgres_server import PostgresServer
+from databases import PostgresServer
 
 from fault_plan.checker import check_files, wait_until_quiet
 from fault_plan.figures import Figures
@@ -19,7 +19,7 @@ from fault_plan.uploads import Upload, outputs_set
 
 NAME = "raced"
 CLIENTS_OF_EACH = 4
-# Sets of two sizes, so that tables of one under the version of the other would show.
+# Sets of two sizes, so that tables under the wrong version are noticed.
 CONFIG = {"bins": 1, "folds": 2, "measures": ["neg_log_pmax"], "top_k": [1]}
 UPLOADS = [
     Upload("few", outputs_set(24, n_classes=3), config=CONFIG),
@@ -85,7 +85,7 @@ def _check_versions(figures: Figures, entries: list[Entry], times: int) -> None:
 def _check_tables(
     figures: Figures, entries: list[Entry], undisturbed: Undisturbed, client: httpx.Client
 ) -> None:
-    """Check that each version has the tables of the set that was sent for it."""
+    """Check that each version has the tables of its own set."""
     for entry in entries:
         found = client.get(f"/calibrations/{NAME}@{entry.version}").json()
         figures.jobs[str(found.get("status"))] += 1

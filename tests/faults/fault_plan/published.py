@@ -1,4 +1,4 @@
-"""What a calibration has published, as one digest, and what it is to be: an undisturbed run's."""
+"""Digests of what a calibration has published, and those of an undisturbed run."""
 
 import hashlib
 import json
@@ -11,15 +11,15 @@ import httpx
 from fault_plan.stored_jobs import stored_jobs
 from fault_plan.uploads import Upload
 
-# Of a report: names, times and what a row costs, which differ from run to run.
+# Fields of a report that differ from run to run: names, times, cost of a row.
 RUNS_OWN = ("calibration", "provenance", "comparison", "costs", "created_at", "finished_at", "id")
 
 
 @dataclass(frozen=True)
 class Undisturbed:
-    """The digests, the numbers of rows and the seconds of runs that nothing happened to, by kind.
+    """Digests, numbers of rows and seconds of undisturbed runs, by kind.
 
-    Tables are compared alone as well: reading them is much quicker than a report.
+    Tables are also compared alone, because reading them is much faster than a report.
     """
 
     tables: dict[str, str] = field(default_factory=dict)
@@ -29,14 +29,14 @@ class Undisturbed:
 
     @property
     def job_seconds(self) -> float:
-        """Return how long the longest of them took."""
+        """Return the time of the longest run."""
         return max(self.seconds.values())
 
 
 def run_undisturbed(
     client: httpx.Client, database_url: str, uploads: Sequence[Upload]
 ) -> Undisturbed:
-    """Run each of the uploads alone."""
+    """Run each upload alone."""
     found = Undisturbed()
     for upload in uploads:
         answer = upload.send(client, f"{upload.kind}-undisturbed", wait=120)
@@ -51,7 +51,7 @@ def run_undisturbed(
 
 
 def tables_digest(client: httpx.Client, calibration: str) -> str:
-    """Return the digest of all bins of all tables; of the status where there are none."""
+    """Return the digest of all bins of all tables, or of the status if there are none."""
     answer = client.get(f"/calibrations/{calibration}/bins")
     if answer.status_code != httpx.codes.OK:
         return str(answer.status_code)

@@ -1,4 +1,4 @@
-"""Where the service is run: its folder, its database, its port and what its processes are told."""
+"""Where the service runs: its folder, database, port and settings."""
 
 import os
 import signal
@@ -17,12 +17,12 @@ START_SECONDS = 60.0
 
 
 class Site:
-    """A folder and a port on which processes of the service come and go.
+    """A folder and a port on which processes of the service start and stop.
 
     Parameters
     ----------
     folder : Path
-        What the service keeps lies in ``data`` below it, its log and the ledger beside that.
+        The service's data folder is ``data`` below it, beside its log and the ledger.
     database_url : str
         Empty: SQLite in the data folder.
     settings : str
@@ -64,7 +64,7 @@ class Site:
     def start(
         self, *words: str, port: int | None = None, log: Path | None = None, **settings: str
     ) -> Command:
-        """Start a process of the service; not yet ready."""
+        """Start a process of the service without waiting until it is ready."""
         variables = self._variables | {"HOWSURE_PORT": str(port or self.port)}
         return Command(
             list(words),
@@ -83,7 +83,7 @@ class Site:
 
     @contextmanager
     def serving(self, *words: str, **options: object) -> Iterator[httpx.Client]:
-        """Serve while the block runs; at its end the process is asked to end, and awaited."""
+        """Serve while the block runs; then end the process and wait for it."""
         process = self.serve(*words, **options)
         try:
             with self.client() as client:
@@ -92,7 +92,7 @@ class Site:
             end(process)
 
     def left_behind(self) -> list[str]:
-        """Return what lies in the folders of uploads and of temporary files."""
+        """Return the files in the folders of uploads and of temporary files."""
         spooled = [p for p in self.spool.rglob("*") if p.is_file() and p.name != ".lock"]
         return sorted(str(path) for path in [*spooled, *self.temporary.iterdir()])
 
@@ -111,7 +111,7 @@ def wait_until_ready(client: httpx.Client, process: Command) -> None:
 
 
 def end(process: Command) -> None:
-    """Ask a process to end, and kill it if it does not."""
+    """Send SIGTERM to a process, and kill it if it does not end."""
     process.send_signal(signal.SIGTERM)
     try:
         process.wait(20)

@@ -1,4 +1,4 @@
-"""The jobs as the database has them, read past the service."""
+"""Jobs as the database stores them, read without the service."""
 
 import shutil
 import tempfile
@@ -13,7 +13,7 @@ from models import Artifact, Bin, BinTable, Calibration, Score
 from service.storage.database import make_engine, sqlite_path
 
 NOTHING = (0, 0, 0)
-# As the fields of `StoredJob`.
+# In the order of the fields of `StoredJob`.
 COLUMNS = (
     Calibration.id,
     Calibration.name,
@@ -28,7 +28,7 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A row of a calibration; ``results`` counts the tables, bins and scores it has published."""
+    """A row of a calibration; ``results`` counts its published tables, bins and scores."""
 
     id: str
     name: str
@@ -51,23 +51,23 @@ def stored_jobs(database_url: str) -> list[StoredJob]:
 
 
 def running_jobs(database_url: str) -> dict[str, str]:
-    """Return who holds each of the jobs that run, by id."""
+    """Return the owner of each running job, by id."""
     running = select(Calibration.id, Calibration.lease_owner).where(Calibration.status == "running")
     return {str(row.id): row.lease_owner for row in _rows(database_url, running)}
 
 
 def artifact_keys(database_url: str) -> set[str]:
-    """Return the keys that rows name."""
+    """Return the artifact keys in rows."""
     return {row.key for row in _rows(database_url, select(Artifact.key))}
 
 
 def is_of(pid: int, owner: str | None) -> bool:
-    """Tell whether an owner of jobs is the process."""
+    """Return whether an owner of jobs is the process."""
     return owner is not None and owner.split("/")[1] == str(pid)
 
 
 def half_visible(jobs: Sequence[StoredJob], whole: dict[str, tuple[int, ...]]) -> list[str]:
-    """Return the jobs that have published a part: all of it, or nothing, is right."""
+    """Return the jobs that have published a part; all or nothing is right."""
     return [
         f"{job.name} is {job.status} with {job.results} tables, bins and scores"
         for job in jobs
@@ -80,7 +80,7 @@ def _job(row: Row) -> StoredJob:
 
 
 def _jobs() -> Select:
-    """Return the query of all jobs: each table is counted once, not once for each job."""
+    """Return the query of all jobs; each table is counted once, not once for each job."""
     id_ = BinTable.calibration_id
     counts = [
         select(id_, func.count()).group_by(id_),
@@ -95,10 +95,10 @@ def _jobs() -> Select:
 
 
 def _rows(database_url: str, query: Select) -> Sequence[Row]:
-    """Ask the database.
+    """Query the database.
 
-    Of a SQLite file a copy is asked, with its log: who opens the file itself would do the recovery
-    that is the service's to do.
+    Of a SQLite file a copy with its log is read: opening the file itself would do the recovery that
+    the service must do.
     """
     with _untouched(database_url) as url, _engine(url) as engine, engine.begin() as asked:
         return asked.execute(query).all()

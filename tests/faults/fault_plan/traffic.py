@@ -1,11 +1,16 @@
-"""Who uses the service while faults strike: uploaders, and a reader who trusts nothing."""
+"""Clients during faults: uploaders, a reader that checks every response, and predictions."""
 
+import io
 import itertools
 import threading
+import time
+from collections import Counter
 from collections.abc import Sequence
 from typing import Self
 
 import httpx
+import numpy as np
+from running_service import digits
 
 from fault_plan.ledger import Entry, Ledger
 from fault_plan.published import Undisturbed, tables_digest
@@ -13,14 +18,15 @@ from fault_plan.site import Site
 from fault_plan.uploads import Upload
 
 AGAIN_SECONDS = 0.05
+ANSWER_PAUSE_SECONDS = 0.01
 UNFINISHED = ("queued", "running")
 PAGE = 200
 
 
 class Traffic:
-    """Threads that go on through every fault until the block ends.
+    """Threads that continue through every fault until the block ends.
 
-    Each is called again and again with a client; what it cannot reach it tries again later.
+    Each step is called repeatedly with a client, and again later if the service is unreachable.
     """
 
     def __init__(self) -> None:
@@ -29,7 +35,7 @@ class Traffic:
         self.failures: list[str] = []
 
     def add(self, site: Site, step) -> None:
-        """Call ``step(client)`` over and over in a thread of its own."""
+        """Call ``step(client)`` repeatedly in its own thread."""
 
         def work() -> None:
             with site.client() as client:
@@ -56,9 +62,9 @@ class Traffic:
 
 
 class Uploader:
-    """Keeps so many jobs unfinished: a queue that grew would only be waited for at the end.
+    """Keeps this many jobs unfinished, because a longer queue would only delay the end.
 
-    What was not answered, or with 503, is sent again with the same key: it must be made once.
+    Uploads without a response, or with 503, are sent again with the same key and must exist once.
     """
 
     def __init__(self, ledger: Ledger, uploads: Sequence[Upload], *, unfinished: int) -> None:
@@ -89,7 +95,7 @@ class Uploader:
 
 
 class Reader:
-    """Looks at every calibration as soon as it shows: it has nothing published, or all of it."""
+    """Reads every new calibration: it has published nothing or everything."""
 
     def __init__(self, undisturbed: Undisturbed) -> None:
         self._expected = undisturbed.tables
@@ -115,15 +121,47 @@ class Reader:
         expected = self._expected[found["name"].rsplit("-", 1)[0]]
         if digest == "503":
             return
-        # One that was unfinished may have succeeded since, and then has everything, too.
+        # An unfinished job may have succeeded since, and then has published everything.
         if digest != expected and (is_ready or digest != str(int(httpx.codes.CONFLICT))):
             self.violations.append(f"{found['name']}, {found['status']}, showed {digest}")
         if is_ready:
             self._seen.add(found["id"])
 
 
+class KnownAnswers:
+    """Asks a calibration of the digits for some rows; the first answer is the right one."""
+
+    def __init__(self, client: httpx.Client, reference: str) -> None:
+        with np.load(io.BytesIO(digits("calibration.npz"))) as found:
+            self._rows = found["inputs"][:4].tolist()
+        self._reference = reference
+        self._expected = self._post(client).json()["predictions"]
+        self._lock = threading.Lock()
+        self.statuses: Counter[str] = Counter()
+        self.slowest = 0.0
+        self.violations: list[str] = []
+
+    def ask(self, client: httpx.Client) -> None:
+        """Ask once, and note whatever is not the right answer."""
+        began = time.monotonic()
+        answer = self._post(client)
+        took = time.monotonic() - began
+        with self._lock:
+            self.statuses[str(answer.status_code)] += 1
+            self.slowest = max(self.slowest, took)
+        if answer.status_code != httpx.codes.OK:
+            self.violations.append(f"/predict was answered {answer.status_code}: {answer.text}")
+        elif answer.json()["predictions"] != self._expected:
+            self.violations.append(f"/predict answered otherwise than before: {answer.text}")
+        time.sleep(ANSWER_PAUSE_SECONDS)
+
+    def _post(self, client: httpx.Client) -> httpx.Response:
+        body = {"calibration": self._reference, "inputs": self._rows}
+        return client.post("/predict", json=body)
+
+
 def count_unfinished(client: httpx.Client) -> int:
-    """Return how many jobs there are to do, at most a page of each state; a page if unknown."""
+    """Return the number of unfinished jobs, at most a page of each status; a page if unknown."""
     count = 0
     for status in UNFINISHED:
         answer = client.get("/calibrations", params={"status": status, "limit": PAGE})

@@ -1,4 +1,4 @@
-"""What is uploaded: small models and sets, whose jobs differ and end within a second or two."""
+"""Small models and sets to upload, whose jobs differ and end within a second or two."""
 
 import io
 import json
@@ -7,18 +7,17 @@ from typing import Any
 
 import httpx
 import numpy as np
-from predict_bodies import npz
-from running_service import digits
+from running_service import digits, npz
 
 from fault_plan.ledger import Entry, Ledger
 
-# Of measures and folds a few, so that a job spends as long on its rows as on its tables.
+# Few measures and folds, so that a job spends as long on its rows as on its tables.
 CONFIG = {"bins": 10, "folds": 2, "measures": ["neg_log_pmax", "entropy"]}
 
 
 @dataclass(frozen=True)
 class Upload:
-    """The parts of POST /calibrate, but for the name."""
+    """The parts of POST /calibrate, except the name."""
 
     kind: str
     calibration: bytes
@@ -29,7 +28,7 @@ class Upload:
     def send(
         self, client: httpx.Client, name: str, *, wait: int = 0, key: str | None = None
     ) -> httpx.Response:
-        """POST it under a name; with a key it may be sent again."""
+        """Send it under a name; with a key it may be sent again."""
         parts: list[tuple[str, Any]] = [("calibration", ("calibration.npz", self.calibration))]
         if self.model is not None:
             parts.append(("model", ("model.onnx", self.model)))
@@ -43,12 +42,12 @@ class Upload:
     def send_noted(
         self, client: httpx.Client, ledger: Ledger, name: str | None = None
     ) -> tuple[Entry, httpx.Response | None]:
-        """POST it and note in the ledger what came of it; no answer is one of the outcomes."""
+        """Send it and record the outcome in the ledger, including no response."""
         entry = ledger.sent(self.kind, name)
         return entry, self.send_as(entry, client, ledger)
 
     def send_as(self, entry: Entry, client: httpx.Client, ledger: Ledger) -> httpx.Response | None:
-        """POST what the entry tells of, for the first time or again."""
+        """Send the upload of an entry, for the first time or again."""
         try:
             answer = self.send(client, entry.name, key=entry.key)
         except httpx.TransportError as error:

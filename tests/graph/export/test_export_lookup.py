@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from calibrated_files import Model, assert_answers, calibrate, write
-from graph_models import make_model, node, opsets, value
+from calibrated_files import assert_answers, direct_model, write
+from graph_models import opsets
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.bins.table import BinTable
@@ -17,14 +17,7 @@ N_BINS = (1, 2, 20, 1000)
 
 def file_of(table, *, opset=17):
     """Return a file that looks up the input ``u`` itself."""
-    model = make_model(
-        [node("Identity", ["x"], ["y"]), node("Identity", ["u"], ["v"])],
-        inputs=[value("x", ("N", 3)), value("u", ("N",))],
-        outputs=[value("y", ("N", 3)), value("v", ("N",))],
-        opset=opset,
-    )
-    given = Model(model.SerializeToString(), scalars={"output_v": "v"})
-    return write(given, CHOICE, {1: table}, {1: "output_v"})
+    return write(direct_model(3, opset=opset), CHOICE, {1: table}, {1: "output_v"})
 
 
 def rows_of(uncertainty):
@@ -130,15 +123,3 @@ def test_what_is_not_finite_is_in_no_bin(n_bins, lookup):
         else:
             assert (values[bad] == (True if values.dtype == np.bool_ else -1)).all()
     assert_answers(file, rows)
-
-
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
-@pytest.mark.parametrize("measure", ["entropy", "neg_log_pmax", "margin", "energy"])
-def test_fitted_tables_of_every_measure_are_looked_up_alike(measure, lookup):
-    rng = np.random.default_rng(3)
-    logits = (np.exp(rng.normal(1, 1, (5000, 1))) * rng.normal(size=(5000, 7))).astype(np.float32)
-    model = make_model([node("Identity", ["x"], ["y"])], outputs=[value("y", ("N", 7))])
-    columns = {1: measure, 3: "neg_log_topk_mass_3", 5: measure}
-    file = calibrate(model, {"x": logits}, columns=columns, lookup=lookup)
-    answers = assert_answers(file, {"x": logits})
-    assert len(np.unique(answers["top1_bin"])) == file.tables[1].n_bins > 3

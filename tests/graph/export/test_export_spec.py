@@ -54,31 +54,3 @@ def test_every_bit_survives_json(threshold, top_k):
 def test_the_head_measures_the_events_and_what_else_it_served():
     assert spec().head_top_k == (1, 3, 5)
     assert spec(top_k=(10, 1)).head_top_k == (1, 3, 5, 10)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"probability": [0.5]}, "probability must have one value per bin"),
-        ({"inner_edges": [1, 1, 2]}, "ascend"),
-        ({"inner_edges": [0, 1, np.inf]}, "ascend strictly from -inf to inf"),
-        ({"lookup": "cubic"}, "lookup must be one of"),
-        ({"lookup": "interpolated", "mean_uncertainty": [0, 1, 1, 2]}, "must ascend"),
-    ],
-)
-def test_a_table_that_is_none_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        event(**wrong)
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"events": ()}, "at least one"),
-        ({"events": (event(1), event(1))}, "events must differ"),
-        ({"accept_thresholds": (("0.1", 1.0), ("0.1", None))}, "accept_thresholds must differ"),
-    ],
-)
-def test_what_would_give_an_output_twice_is_refused(wrong, message):
-    with pytest.raises(ValueError, match=message):
-        spec(**wrong)

@@ -3,15 +3,29 @@
 import mmap
 
 import numpy as np
-import onnx
 import onnxruntime
 import pytest
-from graph_external import BIAS, BLOB, WEIGHTS, external, linear
-from graph_models import constant, make_model, node, run_session, value
-from onnx import TensorProto, helper
+from graph_models import (
+    BIAS,
+    BLOB,
+    EXTERNAL_WEIGHTS,
+    branched,
+    external,
+    function_call,
+    linear,
+    make_model,
+    node,
+    run_session,
+)
+from onnx import TensorProto
 
+from service.errors import InvalidOnnxModel
 from service.graph.describe import describe_onnx_model
-from service.graph.gate.external_weights import attach_external_data, external_files
+from service.graph.gate.external_weights import (
+    MAX_EMBEDDED_BYTES,
+    attach_external_data,
+    external_files,
+)
 from service.graph.load import load_onnx_model
 
 X = np.random.default_rng(1).normal(size=(3, 40)).astype(np.float32)
@@ -35,7 +49,7 @@ def load(model, companions, tmp_path, monkeypatch):
 def test_large_weights_come_from_memory_and_never_from_the_folder(tmp_path, monkeypatch):
     in_memory, y = load(linear(), {"w.data": BLOB}, tmp_path, monkeypatch)
     assert in_memory == ("w.data",)
-    np.testing.assert_allclose(y, X @ WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
 
 
 def test_a_mapped_file_will_do(tmp_path, monkeypatch):
@@ -46,28 +60,7 @@ def test_a_mapped_file_will_do(tmp_path, monkeypatch):
     folder = tmp_path / "work"
     folder.mkdir()
     _, y = load(linear(), {"w.data": mapped}, folder, monkeypatch)
-    np.testing.assert_allclose(y, X @ WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
-
-
-def test_what_onnx_saves_is_read(tmp_path, monkeypatch):
-    model = make_model(
-        [node("MatMul", ["x", "w"], ["m"]), node("Add", ["m", "b"], ["y"])],
-        initializers=[constant("w", WEIGHTS), constant("b", BIAS)],
-    )
-    onnx.save_model(
-        model,
-        tmp_path / "model.onnx",
-        save_as_external_data=True,
-        location="model.onnx.data",
-        size_threshold=0,
-    )
-    saved = onnx.load(tmp_path / "model.onnx", load_external_data=False)
-    assert describe_onnx_model(saved).external_files == ("model.onnx.data",)
-    companions = {"model.onnx.data": (tmp_path / "model.onnx.data").read_bytes()}
-    folder = tmp_path / "work"
-    folder.mkdir()
-    _, y = load(saved, companions, folder, monkeypatch)
-    np.testing.assert_allclose(y, X @ WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
 
 
 def test_several_files_may_hold_weights(tmp_path, monkeypatch):
@@ -76,7 +69,7 @@ def test_several_files_may_hold_weights(tmp_path, monkeypatch):
     companions = {"w.data": BLOB, "b.data": BIAS.tobytes()}
     in_memory, y = load(model, companions, tmp_path, monkeypatch)
     assert in_memory == ("w.data",)  # 80 bytes are put into the graph
-    np.testing.assert_allclose(y, X @ WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
 
 
 def test_a_shape_may_lie_outside(tmp_path, monkeypatch):
@@ -89,7 +82,7 @@ def test_a_shape_may_lie_outside(tmp_path, monkeypatch):
         ],
     )
     _, y = load(model, {"w.data": blob}, tmp_path, monkeypatch)
-    np.testing.assert_allclose(y, X @ WEIGHTS, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS, rtol=1e-4, atol=1e-4)
 
 
 def in_constant():
@@ -101,18 +94,8 @@ def in_constant():
 
 
 def in_branch():
-    then = helper.make_graph(
-        [node("MatMul", ["x", "w"], ["a"])],
-        "then",
-        [],
-        [value("a")],
-        [external("w", [40, 20], 0, 3200)],
-    )
-    other = helper.make_graph([node("Identity", ["x"], ["b"])], "else", [], [value("b")])
-    return make_model(
-        [node("If", ["flag"], ["y"], then_branch=then, else_branch=other)],
-        initializers=[constant("flag", True, np.bool_)],
-    )
+    weights = [external("w", [40, 20], 0, 3200)]
+    return make_model(branched([node("MatMul", ["x", "w"], ["a"])], "x", "y", initializers=weights))
 
 
 def in_function():
@@ -120,13 +103,8 @@ def in_function():
         node("Constant", [], ["w"], value=external("", [40, 20], 0, 3200)),
         node("MatMul", ["a", "w"], ["o"]),
     ]
-    imports = [helper.make_opsetid("", 17)]
-    function = helper.make_function("own", "Project", ["a"], ["o"], body, imports)
-    return make_model(
-        [node("Project", ["x"], ["y"], domain="own")],
-        functions=[function],
-        opset_imports=[helper.make_opsetid("own", 1)],
-    )
+    call, options = function_call(body, "x", "y")
+    return make_model(call, **options)
 
 
 @pytest.mark.parametrize("make", [in_constant, in_branch, in_function])
@@ -137,7 +115,7 @@ def test_weights_of_nodes_branches_and_functions_are_put_into_the_graph(
     assert external_files(model) == ("w.data",)
     in_memory, y = load(model, {"w.data": BLOB}, tmp_path, monkeypatch)
     assert in_memory == ()
-    np.testing.assert_allclose(y, X @ WEIGHTS, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS, rtol=1e-4, atol=1e-4)
 
 
 def test_sparse_weights_are_found():
@@ -150,3 +128,78 @@ def test_sparse_weights_are_found():
     assert external_files(model) == ("w.data",)
     attach_external_data(model, {"w.data": BLOB})
     assert external_files(model) == ()
+
+
+@pytest.mark.parametrize(
+    "location",
+    [
+        "",
+        "..",
+        "folder/w.data",
+        "/etc/passwd",
+        "..\\w.data",
+        "C:w.data",
+        "w.data\0",
+        "*/_ORT_MEM_ADDR_/*",
+    ],
+)
+@pytest.mark.parametrize("check", [external_files, describe_onnx_model])
+def test_only_plain_names_are_followed(location, check):
+    with pytest.raises(InvalidOnnxModel, match=r"tensor 'w'.*plain name") as caught:
+        check(linear(external("w", [40, 20], 0, location=location)))
+    assert caught.value.violations[0].location == "model"
+
+
+@pytest.mark.parametrize(
+    ("tensor", "message"),
+    [
+        (external("w", [40, 20], 0, 3199), "3200 bytes.*'3199'"),
+        (external("w", [40, 20], -4, 3200), "offset '-4'"),
+        (external("w", [40, 20], 0, "9" * 30), "length"),
+        (external("w", [40, 20], "²"), "offset"),
+        (external("w", [40, -20], 0), "type or shape"),
+        (external("w", [2], 0, element_type=TensorProto.STRING), "type or shape"),
+        (external("w", [2], 0, element_type=999), "type or shape"),
+        (external("w", [2**40, 2**40], 0, 3200), "bytes"),
+    ],
+)
+def test_references_that_do_not_fit_their_tensor_are_refused(tensor, message):
+    with pytest.raises(InvalidOnnxModel, match=message):
+        external_files(linear(tensor))
+
+
+def test_a_reference_says_each_thing_once():
+    tensor = external("w", [40, 20], 0)
+    tensor.external_data.add(key="location", value="/etc/passwd")
+    with pytest.raises(InvalidOnnxModel, match="twice"):
+        external_files(linear(tensor))
+
+
+def test_a_missing_companion_is_named_with_those_that_came():
+    with pytest.raises(InvalidOnnxModel, match=r"tensor 'w' needs.*'w.data'.*sent: 'other'"):
+        attach_external_data(linear(), {"other": BLOB})
+    with pytest.raises(InvalidOnnxModel, match="sent: none"):
+        attach_external_data(linear(), {})
+
+
+@pytest.mark.parametrize("size", [0, 3199, 3279])
+def test_weights_beyond_the_end_of_the_file_are_refused(size):
+    with pytest.raises(InvalidOnnxModel, match=f"'w.data', which has {size}"):
+        attach_external_data(linear(), {"w.data": BLOB[:size]})
+
+
+def test_two_to_a_byte_are_counted_as_onnx_runtime_does():
+    model = linear(external("w", [5], 0, 3, element_type=TensorProto.INT4))
+    assert external_files(model) == ("w.data",)
+
+
+def test_many_references_to_one_file_cannot_fill_the_memory():
+    shape = [2**20]
+    nodes = [
+        node("Constant", [], [f"c{index}"], value=external("", shape, 0))
+        for index in range(MAX_EMBEDDED_BYTES // 2**22 + 1)
+    ]
+    model = make_model(nodes)
+    zeros = memoryview(mmap.mmap(-1, 2**22))
+    with pytest.raises(InvalidOnnxModel, match="exceed"):
+        attach_external_data(model, {"w.data": zeros})

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, reference, run_session, serve, value
-from onnx import helper
+from graph_models import branched, constant, make_model, node, reference, serve, value
 
 from service.errors import InvalidOnnxModel
 from service.graph.load import load_onnx_model
@@ -29,23 +28,12 @@ def test_a_models_own_names_do_not_meet_the_heads():
 
 
 def test_names_inside_branches_are_freed_as_well():
-    then = helper.make_graph(
-        [node("Add", ["howsure_z", "howsure_b"], ["howsure_entropy"])],
-        "then",
-        [],
-        [value("howsure_entropy")],
-        [constant("howsure_b", np.zeros(6))],
-    )
-    other = helper.make_graph(
-        [node("Identity", ["howsure_z"], ["howsure_margin"])], "else", [], [value("howsure_margin")]
-    )
-    model = make_model(
-        [
-            node("Identity", ["x"], ["howsure_z"]),
-            node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
-        ],
-        initializers=[constant("flag", True, np.bool_)],
-    )
+    body = [
+        node("Add", ["howsure_z", "howsure_b"], ["howsure_entropy"]),
+        node("Identity", ["howsure_entropy"], ["a"]),
+    ]
+    nodes = branched(body, "howsure_z", "y", initializers=[constant("howsure_b", np.zeros(6))])
+    model = make_model([node("Identity", ["x"], ["howsure_z"]), *nodes])
     served = serve(model, {"x": LOGITS})
     np.testing.assert_allclose(served["entropy"], reference(LOGITS)[2]["entropy"], rtol=1e-4)
 
@@ -62,10 +50,3 @@ def test_an_input_with_a_reserved_name_is_refused():
     model = make_model([node("Identity", ["howsure_x"], ["y"])], inputs=[value("howsure_x")])
     with pytest.raises(InvalidOnnxModel, match=r"howsure_x.*reserved"):
         load_onnx_model(model.SerializeToString())
-
-
-def test_names_of_nodes_do_not_matter():
-    model = make_model([node("Identity", ["x"], ["y"], name="howsure_entropy")])
-    assert run_session(model, {"x": LOGITS})["y"].shape == LOGITS.shape
-    served = serve(model, {"x": LOGITS})
-    assert served["entropy"].shape == (12,)

@@ -1,8 +1,18 @@
 """Models whose Dropout nodes cannot be fed, and what they are told."""
 
 import pytest
-from graph_models import make_model, node, value
-from graph_noise import N_CLASSES, N_INPUTS, dropout, load, network
+from graph_models import (
+    N_CLASSES,
+    N_INPUTS,
+    branched,
+    dropout,
+    function_call,
+    load,
+    make_model,
+    network,
+    node,
+    value,
+)
 from onnx import TensorProto, helper
 
 from service.errors import InvalidConfig, InvalidOnnxModel
@@ -73,41 +83,16 @@ def test_a_ratio_of_several_numbers_is_refused():
     assert "below 1" in refused(InvalidOnnxModel, network(drop)).message
 
 
-def branch(dropping):
-    then = helper.make_graph(dropping, "then", [], [value("a", None)])
-    other = helper.make_graph([node("Identity", ["h0"], ["b"])], "else", [], [value("b", None)])
-    return [
-        node("ReduceMax", ["x"], ["largest"], keepdims=0),
-        node("Cast", ["largest"], ["flag"], to=TensorProto.BOOL),
-        node("If", ["flag"], ["d0"], then_branch=then, else_branch=other),
-    ]
-
-
 def test_dropout_inside_a_branch_is_refused():
-    violation = refused(InvalidOnnxModel, network(branch(dropout("h0", "a", 0.5))), rate=0.1)
+    model = network(branched(dropout("h0", "a", 0.5), "h0", "d0"))
+    violation = refused(InvalidOnnxModel, model, rate=0.1)
     assert violation.location == "model"
     assert "inside of If" in violation.message
 
 
-def test_dropout_of_a_function_called_in_a_branch_is_refused():
-    imports = [helper.make_opsetid("", 17)]
-    function = helper.make_function("own", "Drop", ["a"], ["o"], dropout("a", "o", 0.3), imports)
-    model = network(
-        branch([node("Drop", ["h0"], ["a"], domain="own")]),
-        functions=[function],
-        opset_imports=[helper.make_opsetid("own", 1)],
-    )
-    assert "inside of If" in refused(InvalidOnnxModel, model).message
-
-
 def test_functions_of_another_opset_are_refused():
-    imports = [helper.make_opsetid("", 16)]
-    function = helper.make_function("own", "Drop", ["a"], ["o"], dropout("a", "o", 0.3), imports)
-    model = network(
-        [node("Drop", ["h0"], ["d0"], domain="own")],
-        functions=[function],
-        opset_imports=[helper.make_opsetid("own", 1)],
-    )
+    call, options = function_call(dropout("a", "o", 0.3), "h0", "d0", opset=16)
+    model = network(call, **options)
     assert "without local functions" in refused(InvalidOnnxModel, model).message
 
 

@@ -1,19 +1,23 @@
 """Which layer is the last, in graphs as exporters write them."""
 
-import warnings
-
 import numpy as np
 import pytest
-from graph_last_layer import ending, images
-from graph_models import constant, node, opsets, value
-from graph_noise import N_CLASSES, N_INPUTS, dropout, load, network
-from onnx import TensorProto, helper
+from graph_models import (
+    N_CLASSES,
+    N_INPUTS,
+    constant,
+    dropout,
+    image_model,
+    last_layer_model,
+    load,
+    network,
+    node,
+    opsets,
+    value,
+)
 
 from service.errors import InvalidConfig
 from service.graph.noise.last_layer import find_last_layer
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own imports are deprecated
 
 RNG = np.random.default_rng(9)
 
@@ -23,44 +27,44 @@ def found(model, tensor="y"):
     return layer.features, layer.rate, layer.operator
 
 
-def test_a_product_and_a_sum():
-    assert found(network()) == ("h1", None, "MatMul")
-
-
 @pytest.mark.parametrize("opset", opsets(11, 12, 17, 23, 26))
 def test_the_dropout_before_it_is_stepped_over_and_tells_the_rate(opset):
     model = network((), dropout("h1", "d1", 0.3, opset=opset), opset=opset)
     assert found(model) == ("h1", 0.3, "MatMul")
 
 
-def test_a_computed_ratio_is_no_rate():
-    drop = [
-        node("ReduceMax", ["x"], ["ratio"], keepdims=0),
-        node("Dropout", ["h1", "ratio"], ["d1"]),
-    ]
-    assert found(network((), drop)) == ("h1", None, "MatMul")
+COMPUTED_RATIO = [
+    node("ReduceMax", ["x"], ["ratio"], keepdims=0),
+    node("Dropout", ["h1", "ratio"], ["d1"]),
+]
+RESHAPED = [*dropout("h1", "e1", 0.3), node("Flatten", ["e1"], ["d1"], axis=1)]
+ACTIVATED = [*dropout("h1", "e1", 0.3), node("Relu", ["e1"], ["d1"])]
 
 
-def test_dropout_before_a_change_of_shape_tells_the_rate_too():
-    last = [*dropout("h1", "e1", 0.3), node("Flatten", ["e1"], ["d1"], axis=1)]
-    assert found(network((), last)) == ("d1", 0.3, "MatMul")
-
-
-def test_dropout_before_an_activation_does_not():
-    last = [*dropout("h1", "e1", 0.3), node("Relu", ["e1"], ["d1"])]
-    assert found(network((), last)) == ("d1", None, "MatMul")
+@pytest.mark.parametrize(
+    ("last", "features", "rate"),
+    [
+        ((), "h1", None),
+        (COMPUTED_RATIO, "h1", None),
+        (RESHAPED, "d1", 0.3),
+        (ACTIVATED, "d1", None),
+    ],
+    ids=["none", "computed-ratio", "reshaped-after", "activated-after"],
+)
+def test_what_lies_before_the_layer_tells_the_features_and_the_rate(last, features, rate):
+    assert found(network((), last)) == (features, rate, "MatMul")
 
 
 @pytest.mark.parametrize("transposed", [0, 1])
 def test_gemm(transposed):
     weights = constant("V", RNG.normal(size=(N_CLASSES, N_INPUTS)[:: 1 if transposed else -1]))
     gemm = node("Gemm", ["h", "V", "b"], ["y"], transB=transposed, alpha=0.5)
-    model = ending(gemm, initializers=[weights, constant("b", np.ones(N_CLASSES))])
+    model = last_layer_model(gemm, initializers=[weights, constant("b", np.ones(N_CLASSES))])
     assert found(model) == ("h", None, "Gemm")
 
 
 def test_what_is_fed_may_be_the_features():
-    assert found(ending(node("MatMul", ["x", "W"], ["y"]))) == ("x", None, "MatMul")
+    assert found(last_layer_model(node("MatMul", ["x", "W"], ["y"]))) == ("x", None, "MatMul")
 
 
 @pytest.mark.parametrize(
@@ -74,49 +78,39 @@ def test_what_is_fed_may_be_the_features():
 @pytest.mark.parametrize("says_kernel", [False, True])
 def test_a_convolution_of_single_pixels(pooled, says_kernel):
     attributes = {"kernel_shape": [1, 1]} if says_kernel else {}
-    model = images(node("Conv", ["h", "K"], ["z"], **attributes), *pooled)
+    model = image_model(node("Conv", ["h", "K"], ["z"], **attributes), *pooled)
     assert found(model) == ("h", None, "Conv")
 
 
-def quantised():
-    return [
-        node("DequantizeLinear", ["Q", "scale", "zero"], ["weights"]),
-        node("MatMul", ["h", "weights"], ["y"]),
-    ], [
+QUANTISED = [
+    node("DequantizeLinear", ["Q", "scale", "zero"], ["weights"]),
+    node("MatMul", ["h", "weights"], ["y"]),
+]
+COMPUTED = [
+    node("Identity", ["W"], ["again"]),
+    node("Transpose", ["again"], ["turned"], perm=[1, 0]),
+    node("Mul", ["turned", "turned"], ["weights"]),
+    node("Gemm", ["h", "weights"], ["y"], transB=1),
+]
+AS_NODE = [
+    node("Constant", [], ["weights"], value=constant("", np.ones((N_INPUTS, N_CLASSES)))),
+    node("MatMul", ["h", "weights"], ["y"]),
+]
+
+
+@pytest.mark.parametrize("nodes", [QUANTISED, COMPUTED, AS_NODE])
+def test_weights_may_be_made_from_constants(nodes):
+    quantised = [
         constant("Q", RNG.integers(0, 255, size=(N_INPUTS, N_CLASSES)), np.uint8),
         constant("scale", 0.01),
         constant("zero", 128, np.uint8),
     ]
-
-
-def computed():
-    return [
-        node("Identity", ["W"], ["again"]),
-        node("Transpose", ["again"], ["turned"], perm=[1, 0]),
-        node("Mul", ["turned", "turned"], ["weights"]),
-        node("Gemm", ["h", "weights"], ["y"], transB=1),
-    ], []
-
-
-def as_node():
-    tensor = helper.make_tensor(
-        "t", TensorProto.FLOAT, [N_INPUTS, N_CLASSES], [0.5] * N_INPUTS * N_CLASSES
-    )
-    return [
-        node("Constant", [], ["weights"], value=tensor),
-        node("MatMul", ["h", "weights"], ["y"]),
-    ], []
-
-
-@pytest.mark.parametrize("make", [quantised, computed, as_node])
-def test_weights_may_be_made_from_constants(make):
-    nodes, initializers = make()
-    assert found(ending(*nodes, initializers=initializers))[0] == "h"
+    assert found(last_layer_model(*nodes, initializers=quantised))[0] == "h"
 
 
 def test_what_follows_may_branch_and_join():
     """A softmax written out: the scores depend on the layer alone."""
-    model = ending(
+    model = last_layer_model(
         node("MatMul", ["h", "W"], ["z"]),
         node("ReduceMax", ["z"], ["top"], axes=[1]),
         node("Sub", ["z", "top"], ["below"]),
@@ -129,7 +123,7 @@ def test_what_follows_may_branch_and_join():
 
 
 def test_an_old_files_weights_are_inputs_with_a_default():
-    model = ending(node("MatMul", ["h", "W"], ["y"]))
+    model = last_layer_model(node("MatMul", ["h", "W"], ["y"]))
     model.graph.input.append(value("W", (N_INPUTS, N_CLASSES)))
     assert found(model) == ("h", None, "MatMul")
 
@@ -138,6 +132,6 @@ def test_thousands_of_layers_are_counted_from_one_index():
     """With an index for each layer, 4,000 of them take a minute."""
     names = [f"p{i}" for i in range(4000)]
     layers = (node("Conv", ["h", "K"], [name]) for name in names)
-    model = images(*layers, node("Concat", names, ["y"], axis=1))
+    model = image_model(*layers, node("Concat", names, ["y"], axis=1))
     with pytest.raises(InvalidConfig, match="they come from 4000 such layers"):
         find_last_layer(model.graph, "y")

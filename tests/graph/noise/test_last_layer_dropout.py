@@ -5,21 +5,31 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from graph_last_layer import LOGS, VARIANCE, assert_agree, draw_masks, passes_of, served
-from graph_models import constant, make_model, node, opsets, run_session, value
-from graph_noise import (
+from graph_models import (
     BIASES,
+    LOGS,
     N_CLASSES,
     N_HIDDEN,
     ROWS,
+    VARIANCE,
     WEIGHTS,
+    assert_agree,
+    constant,
+    draw_masks,
     dropout,
     last_hidden,
     load,
     logits_choice,
+    make_model,
     network,
-    quiet,
+    neutral,
+    node,
+    opsets,
+    passes_of,
+    run_session,
+    served,
     spread_of,
+    value,
 )
 from onnx import ModelProto, TensorProto, helper
 from scipy.special import log_softmax
@@ -92,22 +102,6 @@ def test_log_probabilities_come_with_the_scores_alone():
     assert LOGS not in outputs
 
 
-def test_an_answer_depends_on_its_row_alone():
-    masks = draw_masks(30, N_HIDDEN)
-    together = served(network(), masks, {"x": ROWS})[VARIANCE]
-    alone = [served(network(), masks, {"x": row[None]})[VARIANCE][0] for row in ROWS]
-    np.testing.assert_allclose(together, alone, rtol=1e-4)
-
-
-def test_masks_of_ones_give_no_variance_and_the_models_own_answer():
-    outputs = served(network(), np.ones((4, N_HIDDEN), np.float32), {"x": ROWS})
-    # Equal rows of one product may differ in the last bit, by their place in it.
-    np.testing.assert_allclose(outputs[VARIANCE], 0, atol=1e-13)
-    expected = log_softmax(np.float64(outputs["howsure_scores"]), axis=1)
-    for number in range(4):
-        np.testing.assert_allclose(outputs[LOGS][:, number], expected, rtol=1e-4, atol=1e-6)
-
-
 def test_features_that_are_not_numbers_are_seen():
     rows = ROWS.copy()
     rows[2] = np.nan
@@ -115,13 +109,6 @@ def test_features_that_are_not_numbers_are_seen():
     expected = np.arange(len(rows)) == 2
     np.testing.assert_array_equal(np.isnan(outputs[VARIANCE]), expected)
     np.testing.assert_array_equal(np.isnan(outputs[LOGS]).all(axis=(1, 2)), expected)
-
-
-def test_the_file_passes_onnxs_full_check():
-    model = network((), dropout("h1", "d1", 0.25), opset=17)
-    masks = draw_masks(5, N_HIDDEN)
-    graph = build_serving_graph(load(model), logits_choice(), top_k=(1,), last_layer_masks=masks)
-    onnx.checker.check_model(graph, full_check=True)
 
 
 @pytest.mark.parametrize(
@@ -159,26 +146,6 @@ def last_parameters(model):
     return last.input[1:]
 
 
-def test_text_of_any_length():
-    with np.load(PASSES / "sequences.npz") as arrays:
-        tokens = arrays["evaluation_inputs"][:16]
-    model = ModelProto.FromString((PASSES / "sequence_dropout.onnx").read_bytes())
-    masks = draw_masks(20, 16)
-    choice = logits_choice(3, "logits")
-    weight, bias = (
-        onnx.numpy_helper.to_array(tensor)
-        for tensor in model.graph.initializer
-        if tensor.name in ("last.weight", "last.bias")
-    )
-    if weight.ndim == 1:
-        weight, bias = bias, weight
-    for length in (12, 7):
-        feeds = {"inputs": tokens[:, :length]}
-        features = run_session(expose_features(load(model), choice), feeds)["howsure_features"]
-        outputs = served(model, masks, feeds, choice=choice)
-        assert_agree(outputs, passes_of(features, masks, weight.T, bias))
-
-
 def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
     model = network((), dropout("h1", "d1", 0.25))
     masks = draw_masks(6, N_HIDDEN)
@@ -187,18 +154,12 @@ def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
     graph = build_serving_graph(
         loaded, logits_choice(), top_k=(1,), with_scores=True, sites=sites, last_layer_masks=masks
     )
-    still = run_session(graph, {"x": ROWS} | quiet(sites))
+    still = run_session(graph, {"x": ROWS} | neutral(sites))
     np.testing.assert_array_equal(still[VARIANCE], served(model, masks, {"x": ROWS})[VARIANCE])
     for number, mask in enumerate(masks):
         fed = run_session(graph, {"x": ROWS, sites[0].name: mask[np.newaxis]})
         logs = log_softmax(np.float64(fed["howsure_scores"]), axis=1)
         np.testing.assert_allclose(still[LOGS][:, number], logs, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("shape", [(1, 8), (5,)])
-def test_masks_are_at_least_two_and_have_features(shape):
-    with pytest.raises(ValueError, match="two passes or more"):
-        served(network(), np.ones(shape, np.float32), {"x": ROWS})
 
 
 def test_a_model_without_a_last_layer_is_refused_by_both_steps():

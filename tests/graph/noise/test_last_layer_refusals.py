@@ -1,23 +1,28 @@
 """Graphs without one last layer, and what they are told."""
 
 import re
-import warnings
 
 import numpy as np
 import pytest
-from graph_last_layer import ending, images
-from graph_models import constant, make_model, node, value
-from graph_noise import N_CLASSES, N_HIDDEN, N_INPUTS, WEIGHTS, dense, load, network
-from onnx import TensorProto, helper
+from classifier_files import skl2onnx_model
+from graph_models import (
+    N_CLASSES,
+    N_HIDDEN,
+    N_INPUTS,
+    branched,
+    constant,
+    image_model,
+    last_layer_model,
+    load,
+    network,
+    node,
+    value,
+)
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 
 from service.errors import InvalidConfig
 from service.graph.noise.last_layer import find_last_layer
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own imports are deprecated
-    from skl2onnx import to_onnx
 
 RNG = np.random.default_rng(9)
 
@@ -32,14 +37,6 @@ def refused(model, tensor="y"):
     return violation.message
 
 
-def sklearn_model(estimator):
-    rows, labels = RNG.normal(size=(40, 4)).astype(np.float32), RNG.integers(0, 3, size=40)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        fitted = estimator.fit(rows, labels)
-        return to_onnx(fitted, rows[:1], options={"zipmap": False})
-
-
 @pytest.mark.parametrize(
     ("estimator", "named"),
     [
@@ -48,7 +45,8 @@ def sklearn_model(estimator):
     ],
 )
 def test_classifiers_of_one_node_have_none(estimator, named):
-    model = sklearn_model(estimator)
+    rows, labels = RNG.normal(size=(40, 4)).astype(np.float32), RNG.integers(0, 3, size=40)
+    model = skl2onnx_model(estimator, rows, labels, zipmap=False)
     assert f"ai.onnx.ml.{named}" in refused(model, model.graph.output[1].name)
 
 
@@ -78,19 +76,21 @@ def test_classifiers_of_one_node_have_none(estimator, named):
 )
 def test_other_endings(nodes, said):
     turned = constant("turned", np.ones((3, 7)))
-    assert said in refused(ending(*nodes, initializers=[turned]))
+    assert said in refused(last_layer_model(*nodes, initializers=[turned]))
 
 
 def test_weights_that_are_fed_or_drawn_are_none():
-    model = ending(node("MatMul", ["h", "fed"], ["y"]))
+    model = last_layer_model(node("MatMul", ["h", "fed"], ["y"]))
     model.graph.input.append(value("fed", (N_INPUTS, N_CLASSES)))
     assert "graph's input" in refused(model)
     drawn = node("RandomNormal", [], ["weights"], shape=[N_INPUTS, N_CLASSES])
-    assert "RandomNormal" in refused(ending(drawn, node("MatMul", ["h", "weights"], ["y"])))
+    assert "RandomNormal" in refused(
+        last_layer_model(drawn, node("MatMul", ["h", "weights"], ["y"]))
+    )
 
 
 def test_a_wider_convolution():
-    model = images(
+    model = image_model(
         node("Conv", ["h", "K"], ["z"]),
         node("Flatten", ["z"], ["y"]),
         kernel=np.ones((5, 3, 2, 3)),
@@ -107,31 +107,13 @@ def test_a_residual_connection_around_it():
     assert re.search("2 such layers, which read .*'h0'", refused(model))
 
 
-def test_its_own_features_again():
-    """Masks would change what is added as well."""
-    nodes = [*dense(0, "x", "z0"), *dense(1, "z0", "z1"), node("Add", ["z0", "z1"], ["y"])]
-    model = make_model(
-        nodes,
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[
-            *(constant(f"w{i}", WEIGHTS[i]) for i in (0, 1)),
-            *(constant(f"b{i}", np.ones(N_HIDDEN)) for i in (0, 1)),
-        ],
-    )
-    assert "2 such layers" in refused(model)
-
-
 def test_a_branch_after_it():
-    then = helper.make_graph([node("Neg", ["z"], ["a"])], "then", [], [value("a", None)])
-    other = helper.make_graph([node("Abs", ["z"], ["b"])], "else", [], [value("b", None)])
-    model = ending(
-        node("MatMul", ["h", "W"], ["z"]),
-        node("ReduceMax", ["z"], ["largest"], keepdims=0),
-        node("Cast", ["largest"], ["flag"], to=TensorProto.BOOL),
-        node("If", ["flag"], ["y"], then_branch=then, else_branch=other),
-    )
+    after = branched([node("Neg", ["z"], ["a"])], "z", "y")
+    model = last_layer_model(node("MatMul", ["h", "W"], ["z"]), *after)
     assert "If, a branch or loop" in refused(model)
 
 
 def test_scores_that_are_constant():
-    assert "do not depend on what is fed" in refused(ending(node("Identity", ["W"], ["y"])))
+    assert "do not depend on what is fed" in refused(
+        last_layer_model(node("Identity", ["W"], ["y"]))
+    )

@@ -1,42 +1,42 @@
 """Random operators as noise that is fed."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, opsets, run_session, value
-from graph_noise import (
+from graph_models import (
     N_HIDDEN,
     ROWS,
     WEIGHTS,
+    branched,
+    constant,
     dropout,
+    function_call,
     last_hidden,
     load,
     logits_choice,
+    make_model,
     network,
     network_logits,
-    quiet,
-    run_sites,
+    node,
+    opsets,
+    run_exposed,
+    run_session,
+    value,
 )
-from onnx import AttributeProto, ModelProto, TensorProto, helper
+from onnx import AttributeProto, TensorProto, helper
 
 from service.errors import InvalidConfig, InvalidOnnxModel
 from service.graph.description import NoiseSite
 from service.graph.noise.random_operators import expose_random, has_random
 
-PASSES = Path(__file__).parents[2] / "data" / "passes"
 OPSETS = (11, 15, 17, 21, 22, 26)
 RNG = np.random.default_rng(6)
 
 
-def exposed(model, noise=None, *, rows=ROWS, choice=None, tensor="y"):
-    """Return what the graph gives for the noise, by site, or without any; and the sites."""
-    loaded = load(model)
-    sites = expose_random(loaded, tensor)
-    feeds = quiet(sites)
-    if noise is not None:
-        feeds = {site.name: array for site, array in zip(sites, noise, strict=True)}
-    return run_sites(loaded, sites, {"x": rows} | feeds, choice=choice), sites
+def exposed(model, *noise, **options):
+    def expose(loaded):
+        return expose_random(loaded, "y")
+
+    return run_exposed(expose, model, noise, **options)
 
 
 def drawing(*nodes, opset=17, **others):
@@ -55,7 +55,7 @@ def test_noise_on_activations_is_fed_for_one_row_and_used_for_all(opset):
     draw = [node("RandomNormalLike", ["h0"], ["r"], mean=0.5, scale=2.0, seed=1.0)]
     model = network([*draw, node("Mul", ["h0", "r"], ["d0"])], opset=opset)
     noise = RNG.normal(size=(1, N_HIDDEN)).astype(np.float32)
-    got, sites = exposed(model, [noise])
+    got, sites = exposed(model, noise)
     assert sites == [NoiseSite("howsure_noise_0", "normal", 0.0, "howsure_noise_shape_0")]
     assert got["noise_shape_0"].tolist() == [7, N_HIDDEN]
     expected = network_logits(ROWS, 0.5 + 2 * noise.astype(np.float64))
@@ -75,11 +75,11 @@ def test_noise_on_weights_is_that_of_their_shape(opset):
     product = next(step for step in model.graph.node if "w2" in step.input and "d1" in step.input)
     product.input[1] = "w"
     still, sites = exposed(model)
-    assert not sites[0].of_rows
+    assert not sites[0].depends_on_rows
     assert still["noise_shape_0"].tolist() == list(shape)
     np.testing.assert_allclose(still["scores"], network_logits(ROWS), rtol=1e-4, atol=1e-5)
     noise = RNG.normal(size=shape).astype(np.float32)
-    got, _ = exposed(model, [noise])
+    got, _ = exposed(model, noise)
     expected = network_logits(ROWS) + last_hidden(ROWS) @ (0.5 * noise.astype(np.float64))
     np.testing.assert_allclose(got["scores"], expected, rtol=1e-4, atol=1e-5)
 
@@ -94,8 +94,8 @@ def test_uniform_noise_fills_the_range(opset, like):
         else node("RandomUniform", [], ["r"], shape=[1, 6], **bounds)
     )
     noise = np.array([[0, 0.25, 0.5, 0.75, 0.875, 0.125]], dtype=np.float32)
-    got, sites = exposed(drawing(draw, opset=opset), [noise])
-    assert (sites[0].kind, sites[0].of_rows) == ("uniform", like)
+    got, sites = exposed(drawing(draw, opset=opset), noise)
+    assert (sites[0].kind, sites[0].depends_on_rows) == ("uniform", like)
     np.testing.assert_allclose(got["scores"], ROWS + 4 * noise - 1, atol=1e-6)
     np.testing.assert_allclose(
         exposed(drawing(draw, opset=opset))[0]["scores"], ROWS + 1, atol=1e-6
@@ -119,9 +119,9 @@ def test_bernoulli_compares_chance_with_noise(opset, dtype):
     low = np.zeros((1, 6), dtype=np.float32)
     high = np.full((1, 6), 1 - 2**-24, dtype=np.float32)
     expected = np.array([0, 1, 1, 1, 1, 1], np.float32)
-    np.testing.assert_array_equal(exposed(model, [low])[0]["scores"], ROWS + expected)
+    np.testing.assert_array_equal(exposed(model, low)[0]["scores"], ROWS + expected)
     expected = np.array([0, 0, 0, 0, 0, 1], np.float32)
-    np.testing.assert_array_equal(exposed(model, [high])[0]["scores"], ROWS + expected)
+    np.testing.assert_array_equal(exposed(model, high)[0]["scores"], ROWS + expected)
 
 
 @pytest.mark.parametrize("opset", opsets(11, 14, 17, 22))
@@ -136,7 +136,7 @@ def test_draws_have_the_type_that_is_asked_for_or_that_of_the_input(opset, said)
     )
     rows = ROWS.astype(np.float64)
     noise = RNG.normal(size=(1, 6)).astype(np.float32)
-    got, _ = exposed(model, [noise], rows=rows, choice=logits_choice(6, precision="float64"))
+    got, _ = exposed(model, noise, feeds={"x": rows}, choice=logits_choice(6, precision="float64"))
     np.testing.assert_array_equal(got["scores"], rows + noise)
 
 
@@ -150,41 +150,17 @@ def test_a_scalar_draw_stays_one():
         initializers=[constant("axes", [0, 1], np.int64)],
     )
     np.testing.assert_array_equal(exposed(model)[0]["scores"], ROWS)
-    got, _ = exposed(model, [np.array(2.5, dtype=np.float32)])
+    got, _ = exposed(model, np.array(2.5, dtype=np.float32))
     np.testing.assert_array_equal(got["scores"], ROWS + np.float32(2.5))
     assert got["noise_shape_0"].tolist() == []
-
-
-@pytest.mark.parametrize("name", ["variational_mlp", "variational_mlp_dynamo", "spatial_dropout"])
-def test_torch_exports_predict_without_noise_and_vary_with_it(name):
-    with np.load(PASSES / "digits_passes.npz") as arrays:
-        feeds = {"inputs": arrays["evaluation_inputs"]}
-        labels = arrays["evaluation_labels"]
-    model = ModelProto.FromString((PASSES / f"{name}.onnx").read_bytes())
-    choice = logits_choice(10, "logits")
-    loaded = load(model)
-    sites = expose_random(loaded, "logits")
-    still = run_sites(loaded, sites, feeds | quiet(sites), choice=choice)
-    assert (still["scores"].argmax(axis=1) == labels).mean() > 0.8
-    loaded = load(model)
-    sites = expose_random(loaded, "logits")
-    noise = {
-        site.name: (RNG.random if site.kind == "uniform" else RNG.normal)(
-            size=[1 if site.of_rows and not axis else size for axis, size in enumerate(shape)]
-        ).astype(np.float32)
-        for site in sites
-        for shape in [still[site.shape_output.removeprefix("howsure_")]]
-    }
-    moved = run_sites(loaded, sites, feeds | noise, choice=choice)
-    assert (np.abs(moved["scores"] - still["scores"]).max(axis=1) > 0).all()
-    assert (moved["scores"].argmax(axis=1) == labels).mean() > 0.5
 
 
 def test_onnx_runtimes_own_draws_have_the_same_mean_and_spread():
     rows = np.zeros((20_000, 6), dtype=np.float32)
     model = drawing(node("RandomNormalLike", ["x"], ["r"], mean=3.0, scale=0.5, seed=2.0))
     own = run_session(model, {"x": rows})["y"]
-    ours, _ = exposed(model, [RNG.normal(size=rows.shape).astype(np.float32)], rows=rows)
+    noise = RNG.normal(size=rows.shape).astype(np.float32)
+    ours, _ = exposed(model, noise, feeds={"x": rows})
     assert abs(own.mean() - ours["scores"].mean()) < 0.01
     assert abs(own.std() - ours["scores"].std()) < 0.01
 
@@ -196,50 +172,27 @@ def test_dropout_stays_as_it_is():
     assert "Dropout" in {step.op_type for step in loaded.graph.node}
 
 
-def functional(draw):
-    imports = [helper.make_opsetid("", 17)]
-    function = helper.make_function("own", "Noisy", ["a"], ["o"], draw, imports)
-    return network(
-        [node("Noisy", ["h0"], ["d0"], domain="own")],
-        functions=[function],
-        opset_imports=[helper.make_opsetid("own", 1)],
-    )
-
-
 def test_random_operators_of_functions_are_found():
-    model = functional([node("RandomNormalLike", ["a"], ["r"]), node("Add", ["a", "r"], ["o"])])
+    body = [node("RandomNormalLike", ["a"], ["r"]), node("Add", ["a", "r"], ["o"])]
+    call, options = function_call(body, "h0", "d0")
+    model = network(call, **options)
     assert has_random(load(model), "y")
     got, sites = exposed(model)
     assert len(sites) == 1
     np.testing.assert_allclose(got["scores"], network_logits(ROWS), rtol=1e-4, atol=1e-5)
 
 
-def in_branch(draw):
-    then = helper.make_graph(draw, "then", [], [value("a", None)])
-    other = helper.make_graph([node("Identity", ["h0"], ["b"])], "else", [], [value("b", None)])
-    return network(
-        [
-            node("ReduceMax", ["x"], ["largest"], keepdims=0),
-            node("Cast", ["largest"], ["flag"], to=TensorProto.BOOL),
-            node("If", ["flag"], ["d0"], then_branch=then, else_branch=other),
-        ]
-    )
-
-
-def multinomial():
-    return network(
-        [
-            node("Multinomial", ["h0"], ["i"], sample_size=8),
-            node("Cast", ["i"], ["d0"], to=TensorProto.FLOAT),
-        ]
-    )
+MULTINOMIAL = [
+    node("Multinomial", ["h0"], ["i"], sample_size=8),
+    node("Cast", ["i"], ["d0"], to=TensorProto.FLOAT),
+]
 
 
 @pytest.mark.parametrize(
     ("model", "said"),
     [
-        (multinomial(), "Multinomial"),
-        (in_branch([node("RandomNormalLike", ["h0"], ["a"])]), "inside of If"),
+        (network(MULTINOMIAL), "Multinomial"),
+        (network(branched([node("RandomNormalLike", ["h0"], ["a"])], "h0", "d0")), "inside of If"),
         (drawing(node("RandomNormal", [], ["r"])), "no shape"),
     ],
 )

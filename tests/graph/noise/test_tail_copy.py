@@ -1,23 +1,32 @@
 """What follows the last layer, run for every pass."""
 
-import warnings
-
 import numpy as np
 import onnx
 import pytest
-from graph_last_layer import assert_agree, draw_masks, passes_of, served
-from graph_models import constant, make_model, node, resolve, run_session, value
-from graph_noise import N_INPUTS, ROWS, load, logits_choice
-from onnx import helper
+from classifier_files import skl2onnx_model
+from graph_models import (
+    N_INPUTS,
+    ROWS,
+    assert_agree,
+    constant,
+    draw_masks,
+    function_call,
+    load,
+    logits_choice,
+    make_model,
+    node,
+    passes_of,
+    resolve,
+    run_session,
+    served,
+    value,
+)
+from onnx import numpy_helper
 from scipy.special import logit
 from sklearn.neural_network import MLPClassifier
 
 from service.graph.description import OutputChoice
 from service.graph.noise.last_layer_dropout import expose_features
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")  # its own imports are deprecated
-    from skl2onnx import to_onnx
 
 RNG = np.random.default_rng(12)
 
@@ -26,10 +35,8 @@ RNG = np.random.default_rng(12)
 def test_scikit_learns_network(classes):
     rows = RNG.normal(size=(80, 4)).astype(np.float32)
     labels = (rows @ RNG.normal(size=(4, classes))).argmax(axis=1)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        estimator = MLPClassifier((9,), max_iter=60, random_state=0).fit(rows, labels)
-        model = to_onnx(estimator, rows[:1], options={"zipmap": False})
+    estimator = MLPClassifier((9,), max_iter=60, random_state=0)
+    model = skl2onnx_model(estimator, rows, labels, zipmap=False)
     choice = resolve(model, {"X": rows})
     masks = draw_masks(25, 9)
     outputs = served(model, masks, {"X": rows}, choice=choice)
@@ -148,17 +155,11 @@ def assert_pools(model, kernel, images):
 
 
 def test_a_last_layer_inside_of_a_function():
-    imports = [helper.make_opsetid("", 17)]
-    body = [node("MatMul", ["a", "b"], ["m"]), node("Relu", ["m"], ["o"])]
-    function = helper.make_function("own", "Dense", ["a", "b"], ["o"], body, imports)
     weights = RNG.normal(size=(N_INPUTS, 3)).astype(np.float32)
-    model = make_model(
-        [node("Dense", ["x", "w"], ["y"], domain="own")],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[constant("w", weights)],
-        functions=[function],
-        opset_imports=[helper.make_opsetid("own", 1)],
-    )
+    body = [node("MatMul", ["a", "w"], ["m"]), node("Relu", ["m"], ["o"])]
+    weight = numpy_helper.from_array(weights)
+    call, options = function_call([node("Constant", [], ["w"], value=weight), *body], "x", "y")
+    model = make_model(call, inputs=[value("x", ("N", N_INPUTS))], **options)
     features = run_session(expose_features(load(model), logits_choice(3)), {"x": ROWS})
     np.testing.assert_array_equal(features["howsure_features"], ROWS)
     masks = draw_masks(8, N_INPUTS)

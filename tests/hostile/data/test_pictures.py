@@ -5,10 +5,9 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hostile_archives import Member, deflated_zeros, tar_file, tar_member, zip_file
-from hostile_case import TOO_LARGE, UNREAD, HostileCase, SetCase
-from picture_files import jpeg
-from picture_sets import plain_png
+from hostile_archives import deflated_zeros, tar_file, tar_member
+from hostile_case import TOO_LARGE, HostileCase, SetCase
+from picture_files import jpeg, plain_png
 
 PNG = b"\x89PNG\r\n\x1a\n"
 ROWS = 30
@@ -38,20 +37,6 @@ def jpeg_of(width: int, height: int) -> bytes:
     return bytes(content)
 
 
-def with_scans(n_scans: int) -> bytes:
-    """Return a JPEG of few bytes that is to be gone over again and again."""
-    content = jpeg_of(8000, 8000)
-    at = content.index(b"\xff\xda")
-    return content[:-2] + content[at : at + 14] * n_scans + content[-2:]
-
-
-def webp(width: int, height: int) -> bytes:
-    bits = (width - 1) | (height - 1) << 14
-    lossless = b"\x2f" + struct.pack("<L", bits) + bytes(20)
-    body = b"WEBPVP8L" + struct.pack("<L", len(lossless)) + lossless
-    return b"RIFF" + struct.pack("<L", len(body)) + body
-
-
 def picture(name: str, build: Callable[[], bytes], *expected, says: str = "aaa.png") -> SetCase:
     """The picture as the first of a set, in a tar archive."""
 
@@ -63,11 +48,9 @@ def picture(name: str, build: Callable[[], bytes], *expected, says: str = "aaa.p
 
 
 CASES = [
-    picture("png_of_a_claim", lambda: png(50_000, 50_000), TOO_LARGE),
     picture("png_of_2_to_the_31", lambda: png(2**31 - 1, 2**31 - 1), TOO_LARGE),
     picture("png_bomb", lambda: png(30_000, 30_000, bits=1, n_mebibytes=110), TOO_LARGE),
     picture("png_of_no_size", lambda: png(0, 0)),
-    picture("png_with_too_few_rows", lambda: png(4000, 4000)),
     picture(
         "png_of_text_bombs",
         lambda: png(
@@ -79,17 +62,8 @@ CASES = [
         lambda: png(8, 8, more=chunk(b"iCCP", b"k\0\0\x78\x9c" + deflated_zeros(80) + bytes(4))),
     ),
     picture("png_chunk_of_4_gib", lambda: PNG + b"\xff\xff\xff\xffIHDR" + bytes(64)),
-    picture("png_of_magic_alone", lambda: PNG),
-    picture("png_cut_off", lambda: plain_png(7)[:-30]),
     picture("png_animated", lambda: png(8, 8, more=chunk(b"acTL", bytes(8))), says="animated"),
-    picture("jpeg_of_65535", lambda: jpeg_of(65_535, 65_535), TOO_LARGE),
     picture("jpeg_of_no_size", lambda: jpeg_of(0, 0)),
-    picture("jpeg_of_10000_scans", lambda: with_scans(10_000), TOO_LARGE, says="scans"),
-    picture("jpeg_cut_off", lambda: jpeg(640, 480)[:2000]),
-    picture("jpeg_of_magic_alone", lambda: b"\xff\xd8\xff"),
-    picture("webp_of_16384", lambda: webp(16_384, 16_384), TOO_LARGE),
-    picture("webp_of_noise", lambda: webp(16, 16)),
-    picture("svg", lambda: b'<svg xmlns="http://www.w3.org/2000/svg"><script/></svg>', says="SVG"),
     picture(
         "svg_of_a_file",
         lambda: (
@@ -98,18 +72,6 @@ CASES = [
         says="XML",
     ),
     picture("postscript", lambda: b"%!PS-Adobe-3.0 EPSF-3.0\n(secret) (r) file", says="PostScript"),
-    picture("tiff", lambda: b"II*\0" + bytes(100), says="TIFF"),
-    picture("gif", lambda: b"GIF89a" + bytes(100), says="GIF"),
-    picture("html_after_jpeg", lambda: b"\xff\xd8\xff\xfe\x00\x20<script>alert(1)</script>"),
-    picture("nothing", lambda: b""),
-    picture("pickle", lambda: b"\x80\x04."),
-    SetCase(
-        "picture_that_is_an_archive",
-        lambda: plain_png(1) + zip_file([Member("labels.npy", b"")]),
-        UNREAD,
-        "a single picture",
-        "imagenet",
-    ),
     HostileCase(
         "picture_at_predict_of_a_model_of_numbers",
         lambda attacker: attacker.predict(

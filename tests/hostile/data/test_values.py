@@ -10,8 +10,7 @@ import pytest
 from dataset_files import npy_bytes, npy_claim
 from hostile_archives import DEFLATED, Member, deflated_zeros, zip_file
 from hostile_case import INVALID, HostileCase
-from predict_bodies import npz
-from running_service import digits
+from running_service import digits, npz
 
 ROWS, FEATURES = 60, 64
 FAR = 45

@@ -17,7 +17,6 @@ from hostile_archives import (
     zip_file,
 )
 from hostile_case import INVALID, TOO_LARGE, HostileCase, SetCase
-from picture_sets import plain_png
 
 ROWS = 30
 MEBIBYTE = 1024**2
@@ -87,12 +86,6 @@ def of_two_ends() -> bytes:
     return arrays() + arrays(Member("labels.npy", npy_bytes(np.zeros(ROWS, np.int64))))
 
 
-def one_byte_changed() -> bytes:
-    whole = bytearray(arrays())
-    whole[len(whole) // 2] ^= 1
-    return bytes(whole)
-
-
 def compressed_otherwise() -> bytes:
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w", zipfile.ZIP_BZIP2) as archive:
@@ -130,11 +123,6 @@ def member(name: str, content: bytes = INPUTS, **said) -> Callable[[], bytes]:
     return lambda: arrays(Member(name, content, **said))
 
 
-def picture(name: str, **said) -> Callable[[], bytes]:
-    members = [Member(f"cat/{k}.png", plain_png(k)) for k in range(ROWS)]
-    return lambda: zip_file([*members, Member(name, plain_png(9), **said)])
-
-
 CASES = [
     SetCase("honest_bomb", honest_bomb, TOO_LARGE),
     SetCase("lying_bomb", lying_bomb),
@@ -158,7 +146,6 @@ CASES = [
     ),
     SetCase("overlap", lambda: all_in_one_place("x{}.npy", LABELS, 500)),
     SetCase("member_in_member", quoted, says="shares bytes"),
-    SetCase("42_of_them", lambda: all_in_one_place("x{}.npy", bytes(10**6), 42)),
     SetCase(
         "member_twice",
         lambda: zip_file(
@@ -172,25 +159,9 @@ CASES = [
     SetCase("nested", nested),
     SetCase("of_two_ends", of_two_ends),
     SetCase("a_million_entries", a_million_entries, TOO_LARGE),
-    SetCase("changed_byte", one_byte_changed),
-    SetCase("cut_off", lambda: arrays()[:-30]),
     SetCase("bzip2", compressed_otherwise, says="stored or deflated"),
     SetCase("unknown_compression", member("inputs.npy", method=99)),
-    SetCase("encrypted", member("inputs.npy", flags=ENCRYPTED), says="encryption"),
-    SetCase("name_of_a_parent", member("../../inputs.npy"), says="plain names"),
-    SetCase("absolute_name", member("/evil/inputs.npy")),
-    SetCase("windows_name", member("C:\\inputs.npy")),
-    SetCase("name_with_a_nul", member("inputs.npy\0.png")),
     SetCase("name_of_60000_characters", member("n" * 60_000 + ".npy")),
-    SetCase("another_file", member("run_me.sh", b"#!/bin/sh\nid\n")),
-    SetCase("zip_name_of_a_parent", picture("../../../../evil/evil.png"), preset="imagenet"),
-    SetCase("zip_name_twice", picture("cat/3.png"), preset="imagenet"),
-    SetCase(
-        "zip_overlap", lambda: all_in_one_place("cat/{}.png", plain_png(1), 100), preset="imagenet"
-    ),
-    SetCase("zip_member_of_4_gib", picture("cat/x.png", size=2**32 - 2), preset="imagenet"),
-    SetCase("zip_encrypted", picture("cat/x.png", flags=ENCRYPTED), preset="imagenet"),
-    SetCase("zip_unknown_compression", picture("cat/x.png", method=BZIP2), preset="imagenet"),
     as_body(
         "member_twice", lambda: zip_file([Member("image.npy", INPUTS)] * 2), (422, "invalid-input")
     ),

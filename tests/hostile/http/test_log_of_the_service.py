@@ -5,8 +5,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from hostile_case import CRLF, raw, sized
 from hostile_service import HostileService, hostile_service
-from raw_requests import CRLF, raw, sized
 from runner_children import wait_until
 
 
@@ -20,7 +20,7 @@ def hostile_process(tmp_path_factory) -> Iterator[HostileService]:
 FORGED = '{"event": "request", "key": "forged"}'
 
 
-def test_no_secret_is_written_and_no_line_is_anybody_elses(hostile_process) -> None:
+def test_the_log_holds_no_secrets_and_no_forged_lines(hostile_process) -> None:
     """Also where keys are sent in places that they do not belong in."""
     service = hostile_process
     attacker = service.attacker
@@ -61,7 +61,7 @@ def test_no_secret_is_written_and_no_line_is_anybody_elses(hostile_process) -> N
         assert kept not in service.log()
 
 
-def test_an_answer_and_its_line_have_one_name(hostile_process) -> None:
+def test_an_answer_and_its_log_line_have_the_same_id(hostile_process) -> None:
     client = hostile_process.attacker.client
     for path in ("/predict", "/v2/models/none/infer", "/calibrations/none/promote"):
         answer = client.post(path, content=b"{}")

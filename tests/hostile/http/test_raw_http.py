@@ -6,8 +6,7 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hostile_case import MEBIBYTE, Attacker, HostileCase
-from raw_requests import dripped, raw, said, sized
+from hostile_case import MEBIBYTE, Attacker, HostileCase, dripped, raw, said, sized
 
 CHUNKED = b"Transfer-Encoding: chunked"
 ENDED = b"2\r\n{}\r\n0\r\n\r\n"
@@ -306,5 +305,5 @@ HARMLESS = [
 
 
 @pytest.mark.parametrize("case", HARMLESS, ids=str)
-def test_it_is_answered_like_others(hostile, case: HostileCase) -> None:
+def test_a_harmless_request_is_answered(hostile, case: HostileCase) -> None:
     hostile(case)

@@ -4,17 +4,13 @@ import io
 import zipfile
 
 import httpx
-import numpy as np
 import pytest
-from graph_models import node
 from hostile_models import (
     CREATED,
     ModelCase,
     assert_told,
-    branch,
     delimited,
     good,
-    in_branch,
 )
 
 GRAPH, NODE, PRODUCER = 7, 1, 2
@@ -36,15 +32,6 @@ def with_field(message):
     return good().SerializeToString() + delimited(GRAPH, message)
 
 
-def deep_branches():
-    model = in_branch(branch(node("Identity", ["z"], ["b"])))
-    for _ in range(30):
-        graph = branch(model.graph.node[-1])
-        graph.output[0].name = graph.node[0].output[0] = "b"
-        model = in_branch(graph)
-    return model
-
-
 def with_remark(key, text):
     model = good()
     model.metadata_props.add(key=key, value=text)
@@ -53,12 +40,7 @@ def with_remark(key, text):
 
 CASES = [
     ModelCase("empty_file", lambda: b"", "not-onnx", says="empty"),
-    ModelCase("random_bytes", lambda: np.random.default_rng(1).bytes(4096), "not-onnx"),
     ModelCase("zip_of_a_model", zipped, "not-onnx", says="zip archive"),
-    ModelCase("picture", lambda: b"\x89PNG\r\n\x1a\n" + bytes(99), "not-onnx", says="PNG"),
-    ModelCase("pickle", lambda: b"\x80\x04\x95\x10cposix\nsystem\n", "not-onnx", says="pickle"),
-    ModelCase("cut_in_half", lambda: good().SerializeToString()[:-99], "not-onnx"),
-    ModelCase("no_graph", lambda: b"\x08\x08", "not-onnx"),
     ModelCase("length_beyond_the_end", lambda: b"\x08\x08\x3a\xff\xff\xff\xff\x0f", "not-onnx"),
     ModelCase("ort_format", lambda: b"\x18\0\0\0ORTM" + bytes(999), "ort-format", says=".onnx"),
     ModelCase("name_that_is_no_text", renamed(b"\x0a\x01x", b"\x0a\x01\xff"), "not-text"),
@@ -73,12 +55,6 @@ CASES = [
         lambda: with_field(delimited(NODE, b"") * 1_500_000),
         "too-many-parts",
     ),
-    ModelCase(
-        "a_node_of_empty_attributes",
-        lambda: with_field(delimited(NODE, delimited(5, b"") * 1_500_000)),
-        "too-many-parts",
-    ),
-    ModelCase("branches_thirty_deep", deep_branches, "too-deep"),
     # Written anew, the name stands where a file of ONNX Runtime's own format says what it is.
     ModelCase(
         "a_producer_called_ortm",
@@ -98,5 +74,5 @@ CASES = [
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
-def test_it_is_told_what_it_is(hostile, case: ModelCase) -> None:
+def test_the_broken_rule_is_named(hostile, case: ModelCase) -> None:
     assert_told(hostile, case)

@@ -1,4 +1,4 @@
-"""Random bytes are read as the same requests as by a plain parser, however they are cut."""
+"""Random bytes in random pieces are read as the same requests as by uvicorn."""
 
 import random
 
@@ -10,7 +10,7 @@ INNER = b"POST /predict HTTP/1.1\r\nHost: h\r\n\r\n"
 SCRAPS = [b"\r\n", b"\r\n\r\n", b"a", b"{}", INNER, b"\r", b"\n"]
 ODD_HEADERS = [b"X-A: 1\r\n", b"Expect: 100-continue\r\n", b"Transfer-Encoding: chunked\r\n"]
 TARGETS = [b"/predict?a", b"/predict?b", b"/v2/models/a/infer", b"/other"]
-# `python test_framing_fuzz.py` tries a million; `tests/support` has to be on its path.
+# `python test_framing_fuzz.py`, with the folders of `tests/support` on its path, tries a million.
 QUICK = 500
 
 

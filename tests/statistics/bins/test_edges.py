@@ -1,35 +1,17 @@
 """Quantile edges, and the bin of each value."""
 
 import numpy as np
-import pytest
-from core_strategies import uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import uncertainties
 
 from howsure.statistics.bins.edges import assign_bins, midpoints, quantile_edges
 
 
-def bin_counts(values, edges):
-    return np.bincount(assign_bins(values, edges), minlength=len(edges) - 1)
-
-
-@pytest.mark.parametrize(("n", "n_bins"), [(100, 10), (103, 10), (7, 7)])
-def test_without_ties_every_bin_holds_its_share(n, n_bins):
-    values = np.random.default_rng(n).permutation(n).astype(np.float32) / 7
-    edges = quantile_edges(values, n_bins)
-    assert len(edges) == n_bins + 1
-    assert set(bin_counts(values, edges)) <= {n // n_bins, -(-n // n_bins)}
-
-
 @given(uncertainties(), st.integers(1, 70))
-def test_edges_ascend_and_part_distinct_samples(values, n_bins):
+def test_edges_lie_between_the_samples_they_part(values, n_bins):
     edges = quantile_edges(values, n_bins)
-    assert edges.dtype == np.float32
-    assert edges[0] == -np.inf
-    assert edges[-1] == np.inf
-    assert (edges[1:] > edges[:-1]).all()
-    assert 2 <= len(edges) <= n_bins + 1
-    assert (bin_counts(values, edges) > 0).all()
+    assert (edges.dtype, edges[0], edges[-1]) == (np.float32, -np.inf, np.inf)
     for edge in edges[1:-1]:
         below, above = values[values <= edge].max(), values[values > edge].min()
         between = np.nextafter(below, np.float32(np.inf)) < above
@@ -109,10 +91,3 @@ def test_bins_follow_the_definition_at_edges_and_their_neighbours(values, n_bins
     ).astype(np.float32)
     expected = [bin_by_definition(value, edges) for value in probes]
     np.testing.assert_array_equal(assign_bins(probes, edges), expected)
-
-
-@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-def test_a_value_that_is_not_finite_has_no_bin(value):
-    edges = np.array([-np.inf, 1.0, np.inf], dtype=np.float32)
-    with pytest.raises(ValueError, match="row 1 holds"):
-        assign_bins(np.array([0.5, value]), edges)

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core_strategies import binomial_counts
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import binomial_counts
 from scipy import stats
 from sklearn.isotonic import IsotonicRegression
 

@@ -6,8 +6,8 @@ like ours it leaves the intercept alone.
 
 import numpy as np
 import pytest
+from sample_strategies import records_with_ranks, simulated_records
 from scipy.special import expit
-from score_strategies import records_with_ranks, simulated_records
 from sklearn.linear_model import LogisticRegression
 
 from howsure.statistics.calibrators.logistic import (

@@ -1,5 +1,8 @@
 """Consistency bands, against labels drawn and tables fitted one by one, and in simulation."""
 
+from itertools import product
+from math import comb
+
 import numpy as np
 import pytest
 
@@ -7,6 +10,7 @@ from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.diagnostics.consistency import (
     confidence_band,
     cross_validated_band,
+    ece_permutation_test,
     evaluation_band,
 )
 from howsure.statistics.fit.cross_validation import predict_with_table
@@ -33,26 +37,26 @@ def sets(request):
     return table, fitted, judged
 
 
-def test_observed_is_the_score_itself(sets):
-    table, (fitted, _), (judged, hits) = sets
-    band = evaluation_band(table, fitted, judged, hits, seed=0)
-    assert band.observed == pytest.approx(ece(table, judged, hits), rel=1e-12)
-    assert (band.score, band.resamples, band.refitted) == ("ece", 1000, True)
+def assert_quantiles(band, drawn, *, median, upper):
+    """Compare a band with scores that were drawn one by one, within these relative errors."""
+    assert band.median == pytest.approx(np.median(drawn), rel=median)
+    assert band.upper == pytest.approx(np.quantile(drawn, 0.99), rel=upper)
 
 
-def test_is_what_drawing_and_fitting_one_by_one_gives(sets):
+def test_evaluation_band_is_that_of_tables_fitted_to_drawn_labels(sets):
     """Each table is fitted anew, with the edges and pooling that its own draws make."""
     table, (fitted, _), (judged, hits) = sets
     rng = np.random.default_rng(1)
     chances = [table.look_up(values).probability for values in (fitted, judged)]
-    found = []
+    drawn = []
     for _ in range(1500):
         told, came_true = (rng.random(len(chance)) < chance for chance in chances)
         again = fit_bin_table(fitted, told, n_bins=BINS, prior_strength=2.0, lookup=table.lookup)
-        found.append(ece(again, judged, came_true))
+        drawn.append(ece(again, judged, came_true))
     band = evaluation_band(table, fitted, judged, hits, seed=0)
-    assert band.median == pytest.approx(np.median(found), rel=0.08)
-    assert band.upper == pytest.approx(np.quantile(found, 0.99), rel=0.1)
+    assert_quantiles(band, drawn, median=0.08, upper=0.1)
+    assert band.observed == pytest.approx(ece(table, judged, hits), rel=1e-12)
+    assert (band.score, band.resamples, band.refitted) == ("ece", 1000, True)
 
 
 def test_the_draws_depend_on_the_seed_alone(sets):
@@ -77,40 +81,42 @@ def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times():
     assert outside <= 10
 
 
-def test_of_folds_is_that_of_their_mean():
-    """Each fold's table fitted anew on the other folds' draws, with the edges of their samples."""
+def mean_ece_of_folds(uncertainty, hits, folds, *, n_bins):
+    """Return the mean over folds of the error of tables fitted to the other folds."""
+    errors = []
+    for fold in np.unique(folds):
+        held = folds == fold
+        table = fit_bin_table(uncertainty[~held], hits[~held], n_bins=n_bins)
+        errors.append(ece(table, uncertainty[held], hits[held]))
+    return float(np.mean(errors))
+
+
+def test_cross_validated_band_is_that_of_folds_fitted_to_drawn_labels():
     rng = np.random.default_rng(8)
     uncertainty, hits = drawn_set(rng, 500)
     table = fit_bin_table(uncertainty, hits, n_bins=5)
     folds = np.arange(500) % 5
     chance = table.look_up(uncertainty).probability
-    means = []
-    for _ in range(300):
-        told = rng.random(500) < chance
-        errors = []
-        for fold in range(5):
-            held = folds == fold
-            again = fit_bin_table(uncertainty[~held], told[~held], n_bins=5)
-            errors.append(ece(again, uncertainty[held], told[held]))
-        means.append(np.mean(errors))
+    drawn = [
+        mean_ece_of_folds(uncertainty, rng.random(500) < chance, folds, n_bins=5)
+        for _ in range(300)
+    ]
     band = cross_validated_band(table, uncertainty, folds, observed=0.05, seed=0)
     assert band.observed == 0.05
-    assert band.median == pytest.approx(np.median(means), rel=0.06)
-    assert band.upper == pytest.approx(np.quantile(means, 0.99), rel=0.12)
+    assert_quantiles(band, drawn, median=0.06, upper=0.12)
 
 
-def test_of_confidences_draws_the_judging_labels_alone():
+def test_confidence_band_draws_the_judging_labels_alone():
     rng = np.random.default_rng(2)
     probability = rng.random(400) ** 0.3
-    found = []
+    drawn = []
     for _ in range(1500):
         judged = Predictions(
             uncertainty=-probability, hits=rng.random(400) < probability, probability=probability
         )
-        found.append(SCORES["ece_15"].compute(judged))
+        drawn.append(SCORES["ece_15"].compute(judged))
     band = confidence_band(probability, 0.02, seed=0)
-    assert band.median == pytest.approx(np.median(found), rel=0.05)
-    assert band.upper == pytest.approx(np.quantile(found, 0.99), rel=0.08)
+    assert_quantiles(band, drawn, median=0.05, upper=0.08)
     assert (band.score, band.refitted) == ("ece_15", False)
 
 
@@ -120,13 +126,8 @@ def test_an_event_that_never_varies_is_what_its_table_says(n_samples, hit):
     """Nearly every draw is the data themselves: their error is the 99 % point, to rounding."""
     uncertainty, hits = np.arange(n_samples, dtype=np.float32), np.full(n_samples, hit)
     folds = np.arange(n_samples) % 10
-    errors = []
-    for fold in range(10):
-        held = folds == fold
-        table = fit_bin_table(uncertainty[~held], hits[~held], n_bins=1)
-        errors.append(ece(table, uncertainty[held], hits[held]))
+    observed = mean_ece_of_folds(uncertainty, hits, folds, n_bins=1)
     table = fit_bin_table(uncertainty, hits, n_bins=1)
-    observed = float(np.mean(errors))
     assert cross_validated_band(table, uncertainty, folds, observed=observed, seed=0).consistent
 
 
@@ -138,3 +139,59 @@ def test_nothing_judged_has_no_band():
     assert confidence_band(np.empty(0), None, seed=0) is None
     folds = np.zeros(30, dtype=np.int64)
     assert cross_validated_band(table, uncertainty, folds, observed=None, seed=0) is None
+
+
+def sample_of(rng, n_samples, chance):
+    uncertainty = rng.random(n_samples).astype(np.float32)
+    return uncertainty, rng.random(n_samples) >= chance(uncertainty)
+
+
+def test_permutation_p_value_is_that_of_all_deals():
+    """Two bins of six, of which the fit held three each: every deal, by its probability."""
+    uncertainty = np.float32([1, 2, 3, 7, 8, 9])
+    table = fit_bin_table(uncertainty, np.array([1, 1, 1, 1, 0, 0], dtype=bool), n_bins=2)
+    judged = predict_with_table(table, uncertainty, np.array([1, 0, 0, 0, 0, 1], dtype=bool))
+    hits = np.array([4, 2])
+    observed, chance = SCORES["ece"].compute(judged), 0.0
+    for dealt in product(range(4), range(4)):
+        fitted = hits - np.array(dealt)
+        if ((fitted < 0) | (fitted > 3)).any():
+            continue
+        accuracy = fitted.sum() / 6 if 0 < fitted.sum() < 6 else (fitted.sum() + 0.5) / 7
+        error = np.abs(np.array(dealt) / 3 - (fitted + accuracy) / 4).mean()
+        ways = [
+            comb(h, d) * comb(6 - h, 3 - d) / comb(6, 3) for h, d in zip(hits, dealt, strict=True)
+        ]
+        chance += np.prod(ways) * (error >= observed - 1e-9)
+
+    found = ece_permutation_test(table, judged, rng=np.random.default_rng(0))
+    assert found == pytest.approx(chance, abs=4 * np.sqrt(chance * (1 - chance) / 2000))
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "chance", "lookup"),
+    [
+        (400, lambda u: u / 4, "step"),
+        (2000, lambda u: u / 500, "step"),  # two errors in all: where the band is too narrow
+        (400, lambda u: u / 4, "interpolated"),
+    ],
+)
+def test_permutation_test_rejects_like_sets_as_rarely_as_said(n_samples, chance, lookup):
+    rng = np.random.default_rng(1)
+    calls = 0
+    for _ in range(200):
+        table = fit_bin_table(*sample_of(rng, n_samples, chance), n_bins=5, lookup=lookup)
+        judged = predict_with_table(table, *sample_of(rng, n_samples, chance))
+        calls += ece_permutation_test(table, judged, rng=rng) < 0.05
+
+    assert calls / 200 <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 200)
+
+
+@pytest.mark.parametrize("lookup", ["step", "interpolated"])
+def test_hits_that_can_be_dealt_in_one_way_have_a_p_value_of_one(lookup):
+    """Also where an interpolated table serves something else than its bins' own probabilities."""
+    uncertainty, hits = np.arange(40, dtype=np.float32), np.arange(40) < 20
+    table = fit_bin_table(uncertainty, hits, n_bins=2, lookup=lookup)
+    judged = predict_with_table(table, uncertainty[15:25], hits[15:25])
+
+    assert ece_permutation_test(table, judged, rng=np.random.default_rng(0)) == 1.0

@@ -1,7 +1,7 @@
 import numpy as np
-from core_strategies import uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import uncertainties
 from scipy.stats import chi2
 
 from howsure.statistics.diagnostics.rank_grid import fit_rank_grid

@@ -1,22 +1,17 @@
 import numpy as np
 import pytest
+from sample_strategies import simulated_records
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.records.build import build_records
 
 N_CLASSES = 6
 
 
-def drawn(n_samples, *, seed, sharpened=1.0):
-    """Draw labels from the softmax of logits that the model, if sharpened, says too surely."""
-    rng = np.random.default_rng(seed)
-    logits = rng.normal(size=(n_samples, N_CLASSES)) * 2.0
-    chance = np.exp(logits - logits.max(axis=1, keepdims=True))
-    cumulated = np.cumsum(chance / chance.sum(axis=1, keepdims=True), axis=1)
-    labels = np.minimum((cumulated < rng.random((n_samples, 1))).sum(axis=1), N_CLASSES - 1)
-    tie_keys = np.arange(n_samples, dtype=np.uint32) * np.uint32(2654435761)
-    return build_records(logits * sharpened, labels, tie_keys=tie_keys, top_k=(1, 5))
+def drawn(n_samples, *, seed, sharpness=1.0):
+    return simulated_records(
+        n_samples, seed=seed, sharpness=sharpness, n_classes=N_CLASSES, spread=2.0
+    )
 
 
 def shown(records, *, evaluation=None, k=1, **options):
@@ -27,7 +22,7 @@ def shown(records, *, evaluation=None, k=1, **options):
 
 @pytest.fixture(scope="module")
 def overconfident():
-    return shown(drawn(2000, seed=0, sharpened=2.5), evaluation=drawn(3000, seed=1, sharpened=2.5))
+    return shown(drawn(2000, seed=0, sharpness=2.5), evaluation=drawn(3000, seed=1, sharpness=2.5))
 
 
 def excess(rows):
@@ -59,7 +54,7 @@ def test_classes_come_worst_first(overconfident):
 
 
 def test_a_half_that_fitted_nothing_judges_where_no_set_was_sent():
-    served = shown(drawn(2001, seed=2, sharpened=2.5), bins=10)
+    served = shown(drawn(2001, seed=2, sharpness=2.5), bins=10)
     found = served.reliability
     assert found.held_out == "half"
     assert found.n_samples in (1000, 1001)

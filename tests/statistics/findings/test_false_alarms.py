@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from finding_evidence import calibrated, evidence_of, found_in, records_of
+from sample_strategies import calibrated, evidence_of, found_in, records_of
 from scipy.special import softmax
 
 from howsure.statistics.findings.evidence import RescaledTrial

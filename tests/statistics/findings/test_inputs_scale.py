@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from finding_evidence import calibrated, found_in, records_of
+from sample_strategies import calibrated, found_in, records_of
 
 from howsure.statistics.findings.evidence import RescaledTrial
 from howsure.statistics.findings.inputs_scale import rescaling_factor

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from finding_evidence import calibrated, found_in
+from sample_strategies import calibrated, found_in
 from scipy.special import softmax
 
 SOFTMAX_TWICE = "softmax-twice"

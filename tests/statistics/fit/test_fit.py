@@ -1,50 +1,37 @@
-"""The fit as a whole."""
+"""The fit as a whole: what serves, and what is said beside scores, each by its own function."""
 
-from dataclasses import is_dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from score_strategies import all_columns, simulated_records
+from sample_strategies import records_with_ranks, simulated_records
 
+from howsure.statistics.bins.fit import fit_bin_table
+from howsure.statistics.bins.intervals import IntervalOptions
+from howsure.statistics.coarse import fit_coarse_table
+from howsure.statistics.fit.baselines import BASELINES, loss
 from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.cross_validation import predict_with_table
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.records.records import concatenate
-from howsure.statistics.scores import SCORES
-
-
-def numbers(value):
-    """Every number of a result, nested in plain containers, arrays as bytes."""
-    if is_dataclass(value):
-        return {name: numbers(getattr(value, name)) for name in value.__dataclass_fields__}
-    if isinstance(value, dict):
-        return {key: numbers(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [numbers(item) for item in value]
-    return value.tobytes() if isinstance(value, np.ndarray) else value
-
-
-class TestOrderOfSamples:
-    @settings(max_examples=5)
-    @given(seed=st.integers(0, 1000), lookup=st.sampled_from(["step", "interpolated"]))
-    def test_shows_in_no_number(self, seed, lookup):
-        """To the last bit, with samples that occur twice and keys shared by different samples."""
-        records = simulated_records(120, seed=seed)
-        records = concatenate([records, records.take(np.arange(30))])
-        records = replace(records, tie_key=records.tie_key % np.uint32(64))
-        order = np.random.default_rng(seed).permutation(150)
-        options = FitOptions(folds=3, lookup=lookup)
-        first = fit_calibration(records, options=options, evaluation=records)
-        second = fit_calibration(
-            records.take(order), options=options, evaluation=records.take(order[::-1])
-        )
-        assert numbers(first) == numbers(second)
+from howsure.statistics.ranking import ood_thresholds, ranking_of
+from howsure.statistics.scores import SCORES, compute_scores
+from howsure.statistics.selective import SelectiveTarget, fit_selective
 
 
 @pytest.fixture(scope="module")
-def fit():
-    return fit_calibration(simulated_records(600, seed=2), options=FitOptions())
+def records():
+    return simulated_records(600, seed=2)
+
+
+@pytest.fixture(scope="module")
+def fit(records):
+    options = FitOptions(
+        targets=(0.9, 0.8),
+        ood_level=0.97,
+        selective=(SelectiveTarget(0.2, 0.1),),
+        interval=IntervalOptions(level=0.9),
+    )
+    return fit_calibration(records, options=options, evaluation=records)
 
 
 class TestChoice:
@@ -92,8 +79,6 @@ class TestCalls:
         for k, event in fit.events.items():
             assert (event.k, event.n_samples) == (k, 60)
             assert list(event.measures) == ["margin", "entropy"]
-        columns = [m.column for e in fit.events.values() for m in e.measures.values()]
-        assert set(columns) <= set(all_columns((5, 1)))
 
     def test_an_empty_evaluation_set_defines_nothing(self):
         records = simulated_records(60, seed=0)
@@ -113,3 +98,86 @@ class TestCalls:
         both = simulated_records(30, seed=0)
         with pytest.raises(ValueError, match="evaluation must hold neg_log_topk_mass_5"):
             fit_calibration(both, options=FitOptions(), evaluation=records)
+
+
+def test_decisions_are_fitted_as_asked(records, fit):
+    for k, event in fit.events.items():
+        for measure in event.measures.values():
+            uncertainty, hits = records.uncertainty[measure.column], records.hits(k)
+            expected = fit_coarse_table(
+                ranking_of(uncertainty, hits), targets=(0.9, 0.8), level=0.9
+            )
+            assert measure.coarse == expected
+            (selective,) = measure.selective
+            assert selective == fit_selective(
+                ranking_of(uncertainty, hits), SelectiveTarget(0.2, 0.1)
+            )
+            assert measure.ood_thresholds == ood_thresholds(
+                ranking_of(uncertainty), (0.9, 0.95, 0.97, 0.99)
+            )
+            assert measure.rank_grid.n_cells == measure.table.requested_bins
+            assert measure.guarantee.alpha == pytest.approx(0.1)
+
+
+def test_the_lookup_that_is_not_served_has_the_bins_that_are_served(records, fit):
+    for k, event in fit.events.items():
+        served = event.measures[event.served]
+        expected = fit_bin_table(
+            records.uncertainty[served.column],
+            records.hits(k),
+            n_bins=served.table.requested_bins,
+            lookup="interpolated",
+        )
+        assert event.baselines["interpolated_bins"].parameters == {"bins": expected.n_bins}
+        values = compute_scores(
+            predict_with_table(expected, records.uncertainty[served.column], records.hits(k))
+        )
+        assert event.baselines["interpolated_bins"].evaluation == pytest.approx(values)
+
+
+def test_logarithms_of_baselines_stop_half_a_sample_short_of_certainty(fit):
+    for event in fit.events.values():
+        for name in BASELINES:
+            assert event.baselines[name].log_floor == 1 / (2 * 600)
+
+
+class TestGuarantee:
+    @staticmethod
+    def of(records, **options):
+        event = fit_calibration(records, options=FitOptions(top_k=(1,), **options)).events[1]
+        return event.measures["entropy"].guarantee
+
+    def test_counts_the_bins_compared(self, records):
+        """Auto tries 1, 2, 5, 10, 15, 20 bins of 600 samples: 53 bins, of each measure."""
+        assert self.of(records).n_compared == 53 * 4
+        assert self.of(records, serve={1: "entropy"}).n_compared == 53
+        assert self.of(records, bins=6).n_compared == 6 * 4
+        assert self.of(records, bins=6, measures=("entropy",)).n_compared == 6
+        assert self.of(records, bins=6, serve={1: "entropy"}).n_compared == 6
+
+    def test_values_that_a_device_may_flush_to_zero_are_ties(self, records):
+        tiny = np.arange(600, dtype=np.float32) * np.float32(1e-40)
+        values = np.where(np.arange(600) < 350, tiny, records.uncertainty["entropy"] + 1)
+        known = replace(records, uncertainty={**records.uncertainty, "entropy": values})
+        found = self.of(known, bins=2, serve={1: "entropy"})
+        assert found.width is None
+        assert "equal uncertainties" in found.sentence
+
+
+class TestOracle:
+    def test_knows_more_than_any_measure(self, fit):
+        for k, event in fit.events.items():
+            assert event.oracle.name == "loss"
+            assert event.oracle.scores["eor"].mean is not None
+            for name in ("auroc", "aurc", *(("brier", "nll") if k == 1 else ())):
+                others = [m.evaluation[name] for m in event.measures.values()]
+                best = max(others) if SCORES[name].larger_is_better else min(others)
+                mine = event.oracle.evaluation[name]
+                assert (mine > best) if SCORES[name].larger_is_better else (mine < best), name
+
+    def test_an_infinite_loss_ranks_last(self):
+        records = records_with_ranks([0, 1, 2])
+        records.label_log_probability[1] = -np.inf
+        found = loss(records)
+        assert np.isfinite(found).all()
+        assert found.argmax() == 1

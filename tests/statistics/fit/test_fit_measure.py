@@ -5,7 +5,7 @@ Folds are dealt by hand, tables fitted on unsorted samples, scores those of scik
 
 import numpy as np
 import pytest
-from score_strategies import simulated_records
+from sample_strategies import simulated_records
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.bins.fit import fit_bin_table

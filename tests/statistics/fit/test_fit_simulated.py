@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from score_strategies import simulated_records
+from sample_strategies import simulated_records
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
@@ -71,28 +71,3 @@ def test_cross_validation_foretells_the_evaluation(judged, evaluation):
                 score, error = measure.scores[name], loss.std() / np.sqrt(len(loss))
                 assert measure.evaluation[name] == pytest.approx(loss.mean(), rel=1e-12)
                 assert abs(score.mean - loss.mean()) < 4.0 * np.sqrt(2.0) * error
-
-
-def test_probability_falls_with_uncertainty(judged, lookup):
-    _, fit = judged
-    for k in (1, 5):
-        table = fit.events[k].measures["neg_log_topk_mass"].table
-        steps = np.diff(table.probability)
-        # Unpooled neighbours may be out of order by the noise of 600 samples, no more.
-        assert (steps <= (0.0 if lookup == "interpolated" else 0.03)).all()
-        assert ((table.lower <= table.probability) & (table.probability <= table.upper)).all()
-
-
-def test_the_verdict_names_what_mends_the_model(judged):
-    """Labels are drawn from a softmax: one temperature, 1 or 3, makes the truth of the logits."""
-    sharpness, fit = judged
-    event = fit.events[1]
-    temperature = event.baselines["temperature"]
-    assert temperature.parameters["temperature"] == pytest.approx(sharpness, rel=0.05)
-    verdict = event.verdict
-    assert verdict.best in {"temperature", "raw_softmax", "beta_calibration", "quadratic_logistic"}
-    assert verdict.cross_validation.rival == "bins"
-    assert (verdict.sentence in fit.warnings) == verdict.cross_validation.difference.clear
-    if sharpness > 1.0:
-        assert event.baselines["raw_softmax"].difference["nll"].mean > 0.1
-        assert event.baselines["raw_softmax"].evaluation_difference["nll"].clear

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from score_strategies import simulated_records
+from sample_strategies import simulated_records
 
 from howsure.statistics.comparison import PairedDifference
 from howsure.statistics.fit.calibration import fit_calibration

@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from score_strategies import records_with_ranks, simulated_records
+from sample_strategies import records_with_ranks, simulated_records
 
 from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions

@@ -71,36 +71,6 @@ def test_the_mean_of_squares_is_unbiased_and_the_root_low_as_a_chi_is():
     assert np.std(ratio) == pytest.approx(sd, rel=0.1)
 
 
-@pytest.mark.parametrize("lead", [20.0, 80.0])
-def test_next_to_certainty_it_keeps_its_digits(lead):
-    """There the norm differs from 1 by ``1 - p`` of ``exp(-lead)``, which float64 rounds away."""
-    model = SoftmaxRegression(4, 5, lead=lead)
-    x = np.random.default_rng(3).normal(size=(20, 4)) * 0.1
-    found = gradient_norm(
-        model.slopes(x, directions((4,), n_directions=4, seed=0, site=0)), exact=True
-    )
-    # To first order in exp(-lead), ||p||_2 = 1 - sum over others of exp(z_i - z_0).
-    odds = np.exp(model.logits(x)[:, 1:] - model.logits(x)[:, :1])
-    exact = odds @ (model.weights[0] - model.weights[1:])
-    if lead > 30:
-        np.testing.assert_allclose(found, np.linalg.norm(exact, axis=1), rtol=1e-4)
-    assert (found > 0).all()
-    assert len(np.unique(found)) == 20
-    if lead > 50:
-        ahead, back = (
-            np.linalg.norm(softmax(model.logits(x + s * STEP), axis=1), axis=1) for s in (1, -1)
-        )
-        assert (ahead == back).all()
-
-
-def test_slopes_change_sign_with_the_direction_and_halve_with_the_distance():
-    scores = np.random.default_rng(4).normal(size=(2, 30, 6)) * 5
-    found = slopes(scores[0], scores[1], distance=0.5)
-    np.testing.assert_array_equal(slopes(scores[1], scores[0], distance=0.5), -found)
-    np.testing.assert_allclose(slopes(scores[0], scores[1], distance=1.0), found / 2)
-    np.testing.assert_array_equal(slopes(scores[0], scores[0], distance=1.0), np.zeros(30))
-
-
 def test_slopes_are_those_of_the_norms_for_logits_and_for_log_probabilities():
     scores = np.random.default_rng(5).normal(size=(2, 200, 6)) * 3
     scores[0, 0, 2] = scores[1, 1, 0] = -np.inf

@@ -18,12 +18,6 @@ EACH = pytest.mark.parametrize("draw", KINDS.values(), ids=KINDS)
 
 
 @EACH
-def test_the_same_place_draws_the_same(draw):
-    np.testing.assert_array_equal(draw((4, 5), **PLACE), draw((4, 5), **PLACE))
-    assert draw((4, 5), **PLACE).dtype == np.float32
-
-
-@EACH
 def test_another_seed_pass_or_site_draws_another_that_does_not_follow_from_it(draw):
     places = [
         {"seed": seed, "number": number, "site": site}
@@ -61,16 +55,6 @@ def test_a_mask_keeps_as_many_as_it_is_to_and_scales_them(rate):
         1, abs=5 * np.sqrt(rate / (1 - rate) / size)
     )
     assert mask.var(dtype=np.float64) == pytest.approx(rate / (1 - rate), rel=0.05)
-
-
-def test_each_unit_is_kept_in_its_share_of_the_passes():
-    """Over passes, not only over units: generators there are of which some units never pass."""
-    masks = np.array(
-        [keep_mask((50,), rate=0.5, seed=1, number=number, site=0) > 0 for number in range(400)]
-    )
-    assert np.abs(masks.mean(axis=0) - 0.5).max() < 5 * 0.5 / np.sqrt(400)
-    flips = (masks[1:] != masks[:-1]).mean(axis=0)
-    assert np.abs(flips - 0.5).max() < 5 * 0.5 / np.sqrt(400)
 
 
 def test_normal_and_uniform_draws_are():

@@ -8,7 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
 
-from howsure.statistics.records.order import stratified_folds, tie_keys
+from howsure.statistics.records.build import build_records
+from howsure.statistics.records.order import (
+    in_canonical_order,
+    moved_to_canonical_order,
+    stratified_folds,
+    tie_keys,
+)
 
 ROWS = np.random.default_rng(3).normal(size=(200, 3, 2)).astype(np.float32)
 
@@ -79,13 +85,36 @@ def test_the_order_of_samples_does_not_matter(hits, data):
     np.testing.assert_array_equal(shuffled, stratified_folds(hits, keys, n_folds=4)[order])
 
 
-def test_other_keys_deal_other_folds():
-    hits = np.arange(100) % 3 > 0
-    first = stratified_folds(hits, distinct_keys(100, seed=0), n_folds=5)
-    second = stratified_folds(hits, distinct_keys(100, seed=1), n_folds=5)
-    assert (first != second).any()
+def crowded_records(seed, n_samples):
+    """Return records of which many share a tie key."""
+    rng = np.random.default_rng(seed)
+    return build_records(
+        rng.normal(0, 2, (n_samples, 4)),
+        rng.integers(0, 4, n_samples),
+        tie_keys=rng.integers(0, 5, n_samples).astype(np.uint32),
+        top_k=(1, 2),
+    )
 
 
-def test_no_samples_have_no_fold():
-    folds = stratified_folds(np.empty(0, np.bool_), np.empty(0, np.uint32), n_folds=3)
-    assert folds.shape == (0,)
+def copied(records):
+    return {name: array.copy() for name, array in records.to_arrays().items()}
+
+
+@given(seed=st.integers(0, 2**32 - 1), n_samples=st.integers(1, 40))
+def test_samples_move_to_canonical_order_and_back(seed, n_samples):
+    records = crowded_records(seed, n_samples)
+    before, ordered = copied(records), copied(in_canonical_order(records))
+    with moved_to_canonical_order(records):
+        np.testing.assert_equal(records.to_arrays(), ordered)
+        assert in_canonical_order(records) is records
+    np.testing.assert_equal(records.to_arrays(), before)
+
+
+def test_nothing_moves_where_one_array_is_read_only():
+    records = crowded_records(1, 20)
+    before = copied(records)
+    *_, last = records.to_arrays().values()
+    last.flags.writeable = False
+    with pytest.raises(ValueError, match="read-only"), moved_to_canonical_order(records):
+        raise AssertionError
+    np.testing.assert_equal(records.to_arrays(), before)

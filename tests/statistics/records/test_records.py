@@ -1,42 +1,98 @@
+"""Records as arrays: their layout, their selection and the columns that passes add."""
+
+import io
+from dataclasses import replace
+
 import numpy as np
 import pytest
+from sample_strategies import drawn_passes
 
+from howsure.statistics.measures.passes import averaged_columns, gradient_columns
 from howsure.statistics.records.build import build_records
 from howsure.statistics.records.records import Records, concatenate
 
-RNG = np.random.default_rng(9)
-LOGITS = RNG.normal(scale=3, size=(40, 7))
-LABELS = RNG.integers(0, 7, size=40)
-KEYS = np.arange(40, dtype=np.uint32)
+N_SAMPLES = 40
+LOG_P, LABELS = drawn_passes(N_SAMPLES, 12, 7)
+OF_DROPOUT = averaged_columns("dropout_variance", LOG_P, LABELS)
+OF_GRADIENT = gradient_columns(np.random.default_rng(0).normal(size=(N_SAMPLES, 4)), exact=False)
+COLUMNS = replace(OF_DROPOUT, uncertainty=OF_DROPOUT.uncertainty | OF_GRADIENT.uncertainty)
+
+
+def built(top_k=(1, 5)):
+    keys = np.arange(N_SAMPLES, dtype=np.uint32)
+    return build_records(LOG_P[:, 0], LABELS, tie_keys=keys, top_k=top_k)
 
 
 @pytest.fixture(scope="module")
-def records():
-    return build_records(LOGITS, LABELS, tie_keys=KEYS, top_k=(1, 5))
+def plain():
+    return built()
+
+
+@pytest.fixture(scope="module")
+def records(plain):
+    return plain.with_passes(COLUMNS)
 
 
 def same(one, other):
-    assert one.to_arrays().keys() == other.to_arrays().keys()
-    for name, array in one.to_arrays().items():
-        np.testing.assert_array_equal(array, other.to_arrays()[name])
-        assert array.dtype == other.to_arrays()[name].dtype
+    arrays, others = one.to_arrays(), other.to_arrays()
+    assert arrays.keys() == others.keys()
+    for name, array in arrays.items():
+        np.testing.assert_array_equal(array, others[name])
+        assert array.dtype == others[name].dtype
 
 
-def test_a_record_is_a_few_hundred_bytes(records):
-    size = sum(array.nbytes for array in records.to_arrays().values()) / records.n_samples
+def test_a_record_is_a_few_hundred_bytes(plain):
+    size = sum(array.nbytes for array in plain.to_arrays().values()) / N_SAMPLES
     assert size < 400
 
 
-def test_taking_by_mask_and_by_position_agree(records):
+def test_columns_of_passes_are_added_to_the_others(plain, records):
+    assert records.uncertainty.keys() == plain.uncertainty.keys() | COLUMNS.uncertainty.keys()
+    for family in ("uncertainty", "mean_log_probability", "mean_label_rank"):
+        for name, values in getattr(COLUMNS, family).items():
+            np.testing.assert_array_equal(getattr(records, family)[name], values)
+    assert plain.mean_label_rank == {}
+    assert "dropout_variance" not in plain.uncertainty
+
+
+def test_columns_of_passes_may_be_added_in_any_order(plain):
+    of_members = averaged_columns("ensemble_variance", LOG_P[:, ::-1], LABELS)
+    found = plain.with_passes(OF_DROPOUT).with_passes(of_members)
+    same(found, plain.with_passes(of_members).with_passes(OF_DROPOUT))
+
+
+def test_records_survive_a_file_of_plain_arrays(records):
+    buffer = io.BytesIO()
+    np.savez(buffer, **records.to_arrays())
+    buffer.seek(0)
+    with np.load(buffer, allow_pickle=False) as arrays:
+        same(Records.from_arrays(arrays), records)
+    assert {
+        "uncertainty_dropout_variance@5",
+        "mean_log_probability_dropout_variance@12",
+        "mean_label_rank_dropout_variance@1",
+    } <= records.to_arrays().keys()
+
+
+def test_records_without_passes_have_no_means(plain):
+    found = Records.from_arrays(plain.to_arrays())
+    assert found.mean_log_probability == found.mean_label_rank == {}
+
+
+def test_taking_joining_and_taking_back_gives_the_same_records(records):
+    order = np.random.default_rng(3).permutation(N_SAMPLES)
+    taken = records.take(order)
+    for name, array in records.to_arrays().items():
+        np.testing.assert_array_equal(taken.to_arrays()[name], array[order])
+    same(concatenate([taken.take(np.arange(9)), taken.take(np.arange(9, N_SAMPLES))]), taken)
+    same(taken.take(np.argsort(order)), records)
     mask = records.hits(1)
     same(records.take(mask), records.take(np.flatnonzero(mask)))
-    assert records.take(mask).hits(1).all()
 
 
-def test_parts_with_other_measures_do_not_join(records):
-    other = build_records(LOGITS, LABELS, tie_keys=KEYS, top_k=(1,))
+def test_parts_with_other_measures_do_not_join(plain):
     with pytest.raises(ValueError, match="same measures"):
-        concatenate([records, other])
+        concatenate([plain, built(top_k=(1,))])
     with pytest.raises(ValueError, match="at least one"):
         concatenate([])
 
@@ -50,6 +106,15 @@ def test_parts_with_other_measures_do_not_join(records):
         ("top_logits", lambda a: a[:, :3], r"top_logits must be float32 of shape \(40, 5\)"),
         ("uncertainty_entropy", lambda a: a * np.nan, "entropy must not hold NaN"),
         ("uncertainty_entropy", lambda a: a + np.float32(np.inf), "uncertainty must be finite"),
+        ("mean_log_probability_dropout_variance@5", lambda a: a * np.nan, "must not hold NaN"),
+        (
+            "mean_log_probability_dropout_variance@5",
+            lambda a: a.astype(np.float32),
+            "mean_log_probability_dropout_variance@5 must be float64",
+        ),
+        ("mean_label_rank_dropout_variance@5", lambda a: a[:-1], r"must be int32 of shape \(40,\)"),
+        ("mean_label_rank_dropout_variance@7", lambda _: np.zeros(40, np.int32), "@7'. lack one"),
+        ("mean_of_something", lambda _: np.zeros(40), "unknown .'mean_of_something'"),
     ],
 )
 def test_arrays_that_break_the_layout_are_refused(records, name, change, rule):

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import judged_uncertainties
 from scipy.stats import binomtest
 
 from howsure.statistics.bins.edges import UNDERFLOW
 from howsure.statistics.coarse import fit_coarse_table
-from howsure.statistics.plain import to_plain
 from howsure.statistics.ranking import ranking_of
 
 TARGETS = st.sampled_from([(0.99, 0.95), (0.9, 0.5), (0.8,), (0.75, 0.5, 0.25)])
@@ -78,19 +77,3 @@ def test_rate_of_exactly_a_target_that_rounds_up_meets_it():
     table = fit_coarse_table(ranking_of(np.ones(100, dtype=np.float32), hits), targets=(0.55,))
 
     assert table.edges == (1.0,)
-
-
-def test_first_target_unmet_and_the_second_met():
-    # The most certain sample is an error: no cell from the start is 99 % right before n = 100.
-    hits = np.arange(40) > 0
-    table = fit_coarse_table(ranking_of(np.arange(40, dtype=np.float32), hits))
-
-    assert table.edges == (None, 39.0)
-    assert [cell.count for cell in table.cells] == [0, 40, 0]
-    assert table.cells[1].lower is None
-
-
-def test_says_that_the_choice_saw_the_data():
-    table = fit_coarse_table(ranking_of(np.arange(5, dtype=np.float32), np.ones(5, dtype=bool)))
-
-    assert "chosen on the same labels" in to_plain(table)["note"]

@@ -1,10 +1,10 @@
-"""Selective prediction: the tests, and the smallest certifiable risk."""
+"""Selective prediction: the procedure, the smallest certifiable risk, and simulated samples."""
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import judged_uncertainties
 from scipy.stats import binom
 
 from howsure.statistics.bins.edges import UNDERFLOW
@@ -106,23 +106,11 @@ def test_no_number_of_labels_helps_where_all_is_wrong():
     assert found.labels_missing is None
 
 
-def test_block_of_equal_values_is_accepted_as_a_whole_or_not_at_all():
-    uncertainty = np.repeat(np.float32([1, 2]), [100, 100])
-    hits = np.arange(200) < 100
-
-    found = fit_selective(ranking_of(uncertainty, hits), SelectiveTarget(0.05, 0.05))
-
-    assert (found.threshold, found.n_accepted, found.n_errors) == (1.5, 100, 0)
-
-
-def test_wrong_label_among_the_most_certain_does_not_end_all():
+def test_a_wrong_label_among_the_most_certain_does_not_end_the_search():
     """The first start fails; a later one carries on."""
     hits = np.arange(2000) != 3
-    found = fit_selective(
-        ranking_of(np.arange(2000, dtype=np.float32), hits), SelectiveTarget(0.01, 0.05)
-    )
-
-    assert found.coverage == 1.0
+    ranked = ranking_of(np.arange(2000, dtype=np.float32), hits)
+    assert fit_selective(ranked, SelectiveTarget(0.01, 0.05)).coverage == 1.0
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, np.nan])
@@ -152,25 +140,57 @@ def test_it_accepts_as_much_and_a_hundredth_less_does_not(sample, delta, data):
     assert step == 1 or accepted(uncertainty, hits, step - 1, delta) < wanted
 
 
-def test_of_what_a_risk_accepts_it_is_no_larger_than_that_risk():
-    """Going from a rate to a share and back leads to where one was, or to less."""
-    rng = np.random.default_rng(3)
-    uncertainty = rng.random(2000, dtype=np.float32)
-    hits = rng.random(2000) > 0.3 * uncertainty
-    for max_risk in (0.09, 0.12, 0.16):
-        there = fit_selective(ranking_of(uncertainty, hits), SelectiveTarget(max_risk, 0.05))
-        back = certifiable_risk(ranking_of(uncertainty, hits), there.n_accepted, delta=0.05)
-        assert there.n_accepted > 0
-        assert 0.9 * max_risk < back <= max_risk
-
-
-def test_where_nothing_is_ever_right_no_rate_is_kept_to():
-    uncertainty = np.arange(50, dtype=np.float32)
-    assert (
-        certifiable_risk(ranking_of(uncertainty, np.zeros(50, dtype=bool)), 50, delta=0.05) is None
-    )
-
-
 def test_a_probability_is_one():
     with pytest.raises(ValueError, match="delta"):
         certifiable_risk(ranking_of(np.ones(3, np.float32), np.ones(3, bool)), 1, delta=1.5)
+
+
+# The true risk of simulated samples is known at every threshold: U is uniform on [0, 1] and an
+# answer is wrong with probability a + b U^3, so the risk of what is accepted up to t is
+# a + b t^3 / 4.
+RUNS = 2000
+DELTA = 0.05
+MOST_VIOLATIONS = DELTA + 3.0 * np.sqrt(DELTA * (1.0 - DELTA) / RUNS)
+
+
+def draw(rng, n_samples, floor, slope, *, decimals=None):
+    uncertainty = rng.random(n_samples)
+    if decimals is not None:  # ties; the truth below is that of the right end of each block
+        uncertainty = np.ceil(uncertainty * 10**decimals) / 10**decimals
+    hits = rng.random(n_samples) >= floor + slope * uncertainty**3
+    return uncertainty.astype(np.float32), hits
+
+
+@pytest.mark.parametrize(
+    ("n_samples", "floor", "slope", "max_risk"),
+    [
+        (1000, 0.0501, 0.0, 0.05),  # every threshold breaks the bound, hardly
+        (600, 0.0101, 0.0, 0.01),
+        (1000, 0.0, 0.32, 0.05),  # the risk crosses the bound inside
+        (1000, 0.04, 0.32, 0.05),
+    ],
+)
+def test_guarantee_is_violated_no_more_often_than_promised(n_samples, floor, slope, max_risk):
+    rng = np.random.default_rng(2024)
+    target = SelectiveTarget(max_risk, DELTA)
+    violations = 0
+    for _ in range(RUNS):
+        threshold = fit_selective(ranking_of(*draw(rng, n_samples, floor, slope)), target).threshold
+        if threshold is not None:
+            violations += floor + slope * min(threshold, 1.0) ** 3 / 4.0 > max_risk
+
+    assert violations / RUNS <= MOST_VIOLATIONS
+
+
+def test_guarantee_holds_with_ties():
+    rng = np.random.default_rng(7)
+    blocks = np.arange(1, 11) / 10.0
+    true_risk = np.cumsum(0.32 * blocks**3) / np.arange(1, 11)
+    violations = 0
+    for _ in range(RUNS):
+        sample = draw(rng, 600, 0.0, 0.32, decimals=1)
+        threshold = fit_selective(ranking_of(*sample), SelectiveTarget(0.05, DELTA)).threshold
+        if threshold is not None:
+            violations += true_risk[np.flatnonzero(blocks <= threshold + 1e-6)[-1]] > 0.05
+
+    assert violations / RUNS <= MOST_VIOLATIONS

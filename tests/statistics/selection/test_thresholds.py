@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from core_strategies import judged_uncertainties, uncertainties
 from hypothesis import given
 from hypothesis import strategies as st
+from sample_strategies import judged_uncertainties, uncertainties
 
 from howsure.statistics.bins.edges import UNDERFLOW, quantile_edges
 from howsure.statistics.ranking import ood_thresholds, ranking_of

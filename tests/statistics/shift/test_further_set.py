@@ -1,9 +1,8 @@
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from score_strategies import records_with_ranks, simulated_records
+from sample_strategies import records_with_ranks, simulated_records
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.cross_validation import predict_with_table
@@ -17,11 +16,13 @@ SERVED = {1: "neg_log_pmax", 5: "neg_log_topk_mass"}
 MEASURES = ("entropy", "neg_log_pmax", "neg_log_topk_mass")
 
 
-def tables_of(records, *, top_k=(1, 5), measures=MEASURES, n_bins=10, **options):
+def tables_of(records, *, top_k=(1, 5), measures=MEASURES, **options):
     return {
         k: {
             measure: fit_bin_table(
-                records.uncertainty[column(measure, k)], records.hits(k), n_bins=n_bins, **options
+                records.uncertainty[column(measure, k)],
+                records.hits(k),
+                **{"n_bins": 10, **options},
             )
             for measure in measures
         }
@@ -34,14 +35,16 @@ def calibration():
     return simulated_records(2000, seed=1)
 
 
-def found_of(calibration, further, *, labelled=True, seed=0, **options):
+def found_of(
+    calibration, further, *, labelled=True, seed=0, served=SERVED, n_classes=10, **options
+):
     return evaluate_set(
         tables_of(calibration, **options),
         calibration,
         further,
-        served=SERVED,
+        served=served,
         labelled=labelled,
-        n_classes=10,
+        n_classes=n_classes,
         seed=seed,
     )
 
@@ -68,7 +71,6 @@ def test_labelled_set_is_scored_by_the_tables_as_they_are(calibration):
     assert sum(found.confidence.counts) == sum(found.entropy.counts) == 1500
     assert sum(found.entropy.calibration_counts) == 2000
     assert found.above_confidence[0].count == 1500
-    json.dumps(to_plain(found), allow_nan=False)
 
 
 def test_labels_of_an_unlabelled_set_are_ignored(calibration):
@@ -82,17 +84,6 @@ def test_labels_of_an_unlabelled_set_are_ignored(calibration):
         assert event.accuracy is None
         for measure in event.measures.values():
             assert (measure.scores, measure.ece_band, measure.ece_p_value) == (None, None, None)
-    json.dumps(to_plain(found), allow_nan=False)
-
-
-@pytest.mark.parametrize("labelled", [True, False])
-def test_order_of_the_samples_does_not_show(calibration, labelled):
-    further = simulated_records(500, seed=4)
-    order = np.random.default_rng(0).permutation(500)
-
-    one = found_of(calibration, further, labelled=labelled)
-    other = found_of(calibration, further.take(order), labelled=labelled)
-    assert to_plain(one) == to_plain(other)
 
 
 @pytest.mark.parametrize("lookup", ["step", "interpolated"])
@@ -139,12 +130,12 @@ def test_probabilities_that_fail_are_seen_among_many_events():
     top_k = tuple(range(1, 26))
     known = simulated_records(1000, seed=1, n_classes=30, top_k=top_k)
     wrong = replace(known, label_rank=np.full(1000, 29, dtype=np.int32))
-    found = evaluate_set(
-        tables_of(known, top_k=top_k, measures=("entropy",)),
+    found = found_of(
         known,
         wrong,
+        top_k=top_k,
+        measures=("entropy",),
         served=dict.fromkeys(top_k, "entropy"),
-        labelled=True,
         n_classes=30,
     )
     assert all(event.shifted for event in found.events.values())
@@ -158,21 +149,14 @@ def test_like_sets_are_rarely_called_shifted(labelled, lookup):
     for seed in range(100):
         order = np.random.default_rng(seed).permutation(3000)
         half, other = pool.take(order[:1500]), pool.take(order[1500:])
-        found = evaluate_set(
-            {
-                k: {
-                    name: fit_bin_table(
-                        half.uncertainty[column(name, k)], half.hits(k), n_bins=10, lookup=lookup
-                    )
-                }
-                for k, name in SERVED.items()
-            },
+        found = found_of(
             half,
             other,
-            served=SERVED,
             labelled=labelled,
-            n_classes=10,
             seed=seed,
+            lookup=lookup,
+            measures=("entropy",),
+            served={1: "entropy", 5: "entropy"},
         )
         calls += found.shifted
 
@@ -183,33 +167,18 @@ def test_like_sets_are_rarely_called_shifted(labelled, lookup):
 @pytest.mark.parametrize("calibration_ranks", [[0], [3], [0] * 20, [3] * 20, [0, 1] * 10])
 @pytest.mark.parametrize("ranks", [[0], [3], [0] * 20, [3] * 20])
 def test_small_and_one_sided_sets_have_no_gap(calibration_ranks, ranks, labelled):
-    calibration = records_with_ranks(calibration_ranks)
-    found = evaluate_set(
-        tables_of(calibration, top_k=(1,)),
-        calibration,
+    found = found_of(
+        records_with_ranks(calibration_ranks),
         records_with_ranks(ranks, seed=1),
-        served=SERVED,
         labelled=labelled,
+        top_k=(1,),
         n_classes=6,
     )
 
-    json.dumps(to_plain(found), allow_nan=False)
     assert found.sentence.startswith("Top-1: ")
-
-
-def test_tied_uncertainties_have_no_gap():
-    tied = records_with_ranks([0, 1] * 20)
-    tied = replace(
-        tied, uncertainty={name: np.zeros_like(u) for name, u in tied.uncertainty.items()}
-    )
-    found = evaluate_set(
-        tables_of(tied, top_k=(1,)), tied, tied, served=SERVED, labelled=True, n_classes=6
-    )
-
-    assert not found.shifted
-    assert found.events[1].measures["entropy"].population.auroc == 0.5
-    assert found.events[1].measures["entropy"].discarded == {0.9: 0.0, 0.95: 0.0, 0.99: 0.0}
-    json.dumps(to_plain(found), allow_nan=False)
+    for measure in found.events[1].measures.values():
+        numbers = [measure.population.p_value, *(measure.scores or {}).values()]
+        assert all(number is None or np.isfinite(number) for number in numbers)
 
 
 def test_entropy_that_was_not_recorded_is_left_out(calibration):

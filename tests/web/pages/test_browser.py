@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from keyed_service import keyed_service
-from web_runtimes import ROOT, require_browser
+from web_files import ROOT, require_browser
 
 pytestmark = pytest.mark.slow
 
@@ -126,13 +126,13 @@ def test_three_sliders_move_together_and_the_numbers_follow(shown) -> None:
         "threshold",
     ]
     assert "Of 5,000 letters a day" in seen[4]["sentence"]
-    assert "more labelled samples" in shown["operating_point"]["lacking"]
+    assert "labelled samples" in shown["operating_point"]["lacking"]
 
 
 def test_an_operating_point_that_is_put_in_force_decides_what_answers_say(shown) -> None:
     seen = shown["operating_point"]
     (point,) = seen["history"]
-    assert "In force: automatic" in seen["inForce"]
+    assert "Active: automatic" in seen["inForce"]
     assert (point["author"], point["reason"]) == ("A. Reviewer", "to see")
     assert all("automatic" not in abstain for _, abstain in seen["before"])
     above = [uncertainty > point["threshold"] for uncertainty, _ in seen["after"]]
@@ -143,7 +143,7 @@ def test_an_operating_point_that_is_put_in_force_decides_what_answers_say(shown)
 def test_samples_are_looked_through_exported_and_tried(shown) -> None:
     seen = shown["samples"]
     assert seen["count"] == 24
-    for said in ("Row ", "Labelled", "answered", "Said to be right", "Bin", "inputs"):
+    for said in ("Row ", "Labelled", "predicted", "Said to be right", "Bin", "inputs"):
         assert said in seen["first"]
     assert seen["title"] == "Surest errors, Top-1"
     assert seen["file"] == "samples-surest_errors-1.csv"
@@ -154,18 +154,18 @@ def test_a_sample_is_tried_with_a_click_and_in_numbers(shown) -> None:
     seen = shown["try"]
     for sentence in (seen["drawn"], seen["written"]):
         assert re.fullmatch(
-            r"It says \d, and answers like this are right [\d.]+ % of the time \(.* to .*\)\.",
+            r"Answer: \d, and such answers are right [\d.]+ % of the time \(.* to .*\)\.",
             sentence,
         )
     label = seen["json"]["predictions"][0]["label"]
-    assert seen["drawn"].startswith(f"It says {label}")
+    assert seen["drawn"].startswith(f"Answer: {label}")
 
 
 def test_measures_are_sorted_within_their_groups(shown) -> None:
     seen = shown["measures"]
     assert " serves: " in seen["sentence"]
     assert seen["briers"] == sorted(seen["briers"])
-    assert [group[0] for group in seen["groups"]] == ["Measures,", "Baselines:", "Oracle:"]
+    assert [group[0] for group in seen["groups"]] == ["Measures,", "Baselines,", "Oracle:"]
     for came, rising, falling in zip(seen["groups"], seen["rising"], seen["falling"], strict=True):
         assert rising[0] == falling[0] == came[0]
         assert sorted(rising) == sorted(came)

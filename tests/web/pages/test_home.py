@@ -1,4 +1,4 @@
-"""The home page: a row for each name, jobs under way, and a form that does what the API does."""
+"""The home page: a row for each name, jobs under way, and the form for an upload."""
 
 import json
 from collections.abc import Iterator
@@ -6,12 +6,13 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from keyed_service import KeyedService, keyed_service, logits_of
-from page_visitor import Visitor, elements
+from page_visitor import Visitor, elements, numbers_of, pointed_to
+from running_service import calibrated
 
 from service.web import home
 
 SEE_OTHER = httpx.codes.SEE_OTHER
-WAIT = {"Prefer": "wait=60"}
+A_SET = ("calibration", ("c.csv", logits_of()))
 
 
 @pytest.fixture(scope="module")
@@ -20,20 +21,16 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
         yield found
 
 
-@pytest.fixture
-def visitor(service: KeyedService) -> Visitor:
-    return Visitor(service)
-
-
 def calibrate(service: KeyedService, name: str, **config: object) -> dict:
-    asked = json.dumps({"name": name, **config})
-    files = [("calibration", ("c.csv", logits_of())), ("config", (None, asked))]
-    answer = service.client().post("/calibrate", files=files, headers=WAIT)
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    return answer.json()
+    return calibrated(service.client(), {"name": name} | config, calibration=logits_of())
 
 
-def test_with_nothing_there_it_says_how_to_begin(tmp_path) -> None:
+def rows_of(visitor: Visitor) -> list[dict[str, str | None]]:
+    found = elements(visitor.open("/").text)
+    return [attributes for tag, attributes in found if tag == "tr" and "data-name" in attributes]
+
+
+def test_an_empty_service_shows_how_to_begin(tmp_path) -> None:
     with keyed_service(tmp_path, first=False) as service:
         url = "http://{}:{}".format(*service.address)
         text = Visitor(service).open("/").text
@@ -42,86 +39,68 @@ def test_with_nothing_there_it_says_how_to_begin(tmp_path) -> None:
     assert text.count("<pre>") == 3
 
 
-def test_a_row_says_what_a_name_means(service, visitor) -> None:
+def test_a_row_is_the_version_that_a_name_means(service, visitor) -> None:
+    """The promoted version, not the newest; the newest name is first."""
     first = calibrate(service, "shown")
     calibrate(service, "shown", measures=["entropy"])
     service.client().post(f"/calibrations/{first['id']}/promote")
     calibrate(service, "other")
-    found = elements(visitor.open("/").text)
-    rows = [attributes for tag, attributes in found if tag == "tr" and "data-name" in attributes]
+    rows = rows_of(visitor)
     assert [row["data-name"] for row in rows] == ["other", "shown"]
-    # The promoted version, not the newest.
     assert rows[1]["data-id"] == first["id"]
-    text = visitor.seen.text
-    assert "@1" in text.partition('data-name="shown"')[2]
+    assert "@1" in visitor.seen.text.partition('data-name="shown"')[2]
 
 
-def test_its_numbers_are_those_of_the_reports(service, visitor) -> None:
+def test_numbers_of_a_row_are_those_of_its_report(service, visitor) -> None:
     calibrate(service, "judged")
+    for row in visitor.open("/").text.split("<tr data-name=")[1:]:
+        name = row.split('"')[1]
+        report = service.client().get(f"/report?calibration={name}").json()
+        found = numbers_of(row.partition("</tr>")[0].partition(">")[2])
+        assert len(found) == 3
+        for _, path, value in found:
+            assert json.loads(value) == pointed_to(report, path)
+
+
+def test_names_can_be_chosen_for_a_comparison(service, visitor) -> None:
+    for name in ("one", "two"):
+        calibrate(service, name)
     found = elements(visitor.open("/").text)
-    name, compared = "", 0
-    reports = {}
-    for tag, attributes in found:
-        if tag == "tr" and "data-name" in attributes:
-            name = attributes["data-name"]
-            address = f"/report?calibration={name}"
-            reports[name] = service.client().get(address).json()
-        if "data-path" in attributes:
-            value = reports[name]
-            for part in attributes["data-path"].split("/")[1:]:
-                value = value[part]
-            assert json.loads(attributes["data-value"]) == value
-            compared += 1
-    assert compared == 3 * len(reports)
+    boxes = {
+        a["aria-label"]: a["value"]
+        for tag, a in found
+        if tag == "input" and a.get("name") == "calibration" and a["type"] == "checkbox"
+    }
+    chosen = [boxes[f"Compare {name}@1"] for name in ("two", "one")]
+    page = visitor.open("/report?" + "&".join(f"calibration={value}" for value in chosen))
+    assert "one@1</bdi> against <bdi>two@1" in page.text
 
 
 def test_the_form_does_what_the_api_does(service, visitor) -> None:
     """As browsers send it: with a part for each field, filled in or not."""
     visitor.open("/")
     empty = ("", b"", "application/octet-stream")
-    files = [
-        ("model", empty),
-        ("calibration", ("c.csv", logits_of())),
-        ("name", (None, "by-form")),
-        ("model_data", empty),
-        ("calibration_labels", empty),
-        ("evaluation", empty),
-        ("evaluation_labels", empty),
-        ("config", (None, '{"bins": 4}')),
-    ]
+    unfilled = ("model", "model_data", "calibration_labels", "evaluation", "evaluation_labels")
+    config = ("config", (None, '{"bins": 4}'))
+    # The set is longer than any other form may be.
+    a_set = ("calibration", ("c.csv", logits_of(n=12_000)))
+    files = [a_set, ("name", (None, "by-form")), config, *((name, empty) for name in unfilled)]
     answer = visitor.upload(files)
     assert answer.status_code == SEE_OTHER, answer.text
     made = answer.headers["location"].removeprefix("/?made=")
     resource = service.client().get(f"/calibrations/{made}").json()
     assert (resource["name"], resource["config"]["bins"]) == ("by-form", 4)
-    shown = visitor.open(answer.headers["location"])
-    assert "by-form</bdi>@1" in shown.text
-    [row] = service.client().get("/audit", params={"subject": made}).json()["entries"]
-    assert (row["action"], row["via"], row["result"]) == ("calibrate", "page", "accepted")
+    assert "by-form</bdi>@1" in visitor.open(answer.headers["location"]).text
 
 
-def test_files_may_be_as_long_as_those_of_the_api(service, visitor) -> None:
-    """Longer than any other form."""
-    visitor.open("/")
-    set_ = logits_of(n=12_000)
-    assert len(set_) > 64 * 1024
-    answer = visitor.upload([("calibration", ("c.csv", set_))])
-    assert answer.status_code == SEE_OTHER, answer.text
-
-
-def test_findings_are_told_in_words(service, visitor) -> None:
+def test_findings_of_an_upload_are_shown(service, visitor) -> None:
     lines = logits_of().decode().splitlines()
     shifted = [lines[0], *(f"{(int(line[0]) + 1) % 3}{line[1:]}" for line in lines[1:])]
-    visitor.open("/")
-    answer = visitor.upload([("calibration", ("c.csv", "\n".join(shifted).encode()))])
-    made = answer.headers["location"].removeprefix("/?made=")
-    client = service.client()
-    with client.stream("GET", f"/calibrations/{made}/events") as events:
-        events.read()
-    findings = client.get(f"/calibrations/{made}").json()["findings"]
-    assert findings
-    text = visitor.open(f"/?made={made}").text
-    for found in findings:
+    content = "\n".join(shifted).encode()
+    made = calibrated(service.client(), {"name": "shifted"}, calibration=content)
+    assert made["findings"]
+    text = visitor.open(f"/?made={made['id']}").text
+    for found in made["findings"]:
         assert found["code"] in text
 
 
@@ -129,19 +108,19 @@ def test_findings_are_told_in_words(service, visitor) -> None:
     ("files", "said"),
     [
         ([("calibration", ("c.csv", b"a,b\n1,2\n"))], "expected a column"),
-        ([("calibration", ("c.csv", logits_of())), ("name", (None, "<b>"))], "config.name"),
-        ([("calibration", ("c.csv", logits_of())), ("config", (None, "{"))], "config"),
+        ([A_SET, ("name", (None, "<b>"))], "config.name"),
+        ([A_SET, ("config", (None, "{"))], "config"),
         ([("calibration", ("", b"", "text/csv"))], "this part is required"),
         ([("calibration", ("", b"x", "text/csv"))], "expected a file with a name"),
         ([("other", (None, "x"))], "there is no such part"),
     ],
 )
-def test_what_is_wrong_is_said_beside_the_form(service, visitor, files, said) -> None:
+def test_errors_of_an_upload_are_shown_beside_the_form(visitor, files, said) -> None:
     visitor.open("/")
     answer = visitor.upload(files)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert said in answer.text
-    assert "nothing of it is kept" in answer.text
+    assert "Nothing was stored" in answer.text
     assert 'action="/pages/calibrate?csrf=' in answer.text
     assert "<b>" not in answer.text
 
@@ -152,7 +131,7 @@ def test_a_form_that_is_too_long_is_refused(visitor) -> None:
     assert answer.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
 
 
-def test_what_cannot_be_cancelled_is_said_on_a_page(service, visitor) -> None:
+def test_a_refused_cancellation_is_a_page(service, visitor) -> None:
     done = calibrate(service, "done")
     visitor.open("/")
     answer = visitor.send(f"/pages/calibrations/{done['id']}/cancel")
@@ -161,48 +140,43 @@ def test_what_cannot_be_cancelled_is_said_on_a_page(service, visitor) -> None:
     assert visitor.send("/pages/calibrations/no%2Fne/cancel").status_code == 404
 
 
-def test_who_may_only_read_sees_no_forms(tmp_path) -> None:
-    with keyed_service(tmp_path, first=False) as service:
-        key = service.make("lab", "read").text
-    with keyed_service(tmp_path, first=False) as service:
+def test_a_key_for_reading_sees_no_forms(tmp_path) -> None:
+    with keyed_service(tmp_path) as service:
         visitor = Visitor(service)
-        visitor.sign_in(key)
+        visitor.sign_in(service.make_known("lab", "read").text)
         text = visitor.open("/").text
     assert "/pages/calibrate" not in text
     assert "Sign out" in text
 
 
-def test_a_further_set_is_cancelled_by_its_button(tmp_path) -> None:
-    """Whatever its name holds."""
+def test_a_further_set_is_cancelled_by_its_button_whatever_its_name(tmp_path) -> None:
     name = "a month later? 50 % <b>"
     with keyed_service(tmp_path, first=False) as service:
         calibrate(service, "digits")
     with keyed_service(tmp_path, first=False, workers=0) as service:
         files = [("evaluation", ("e.csv", logits_of())), ("name", (None, name))]
         address = "/calibrations/digits/evaluations"
-        asked = service.client().post(address, files=files)
-        assert asked.json()["status"] == "queued", asked.text
+        assert service.client().post(address, files=files).json()["status"] == "queued"
         visitor = Visitor(service)
-        found = elements(visitor.open("/").text)
         (action,) = (
             attributes["action"]
-            for tag, attributes in found
+            for tag, attributes in elements(visitor.open("/").text)
             if tag == "form" and "/evaluations/" in attributes.get("action", "")
         )
         assert visitor.send(action).status_code == SEE_OTHER
         (left,) = service.client().get(address).json()["evaluations"]
         assert (left["name"], left["status"]) == (name, "cancelled")
-        assert "Under way" not in visitor.open("/").text
+        assert "Running jobs" not in visitor.open("/").text
 
 
-def test_a_failure_of_ours_is_a_page_too(tmp_path, monkeypatch) -> None:
+def test_a_failure_of_the_service_is_a_page_too(tmp_path, monkeypatch) -> None:
     def fails(*_: object) -> None:
         raise ZeroDivisionError("kept to ourselves")
 
     monkeypatch.setattr(home, "overview", fails)
     with keyed_service(tmp_path, first=False, workers=0) as service:
         visitor = Visitor(service)
-        for _ in range(2):  # who comes back on the same connection too
+        for _ in range(2):  # also on the same connection
             answer = visitor.open("/")
             assert answer.status_code == httpx.codes.INTERNAL_SERVER_ERROR
             assert answer.headers["content-type"].startswith("text/html")

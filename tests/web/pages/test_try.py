@@ -1,57 +1,28 @@
-"""One sample, sent or drawn: the answer of the API, in words."""
+"""Trying one sample, sent or drawn: the response of the API, in words."""
 
 import html
-import io
 import json
 import re
-import time
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
-from digit_pictures import calibrate_pictures, picture_set
-from keyed_service import KeyedService, keyed_service, logits_of
-from page_visitor import Visitor, elements
+from keyed_service import KeyedService, keyed_service
+from model_services import calibrate_pictures, picture_set
+from page_visitor import Visitor, numbers_of, pointed_to, text_of
 from picture_files import encoded
-from pointed_numbers import at
+from running_service import npy, npz
 
-WAIT = {"Prefer": "wait=60"}
 OK, SEE_OTHER, UNPROCESSABLE = httpx.codes.OK, httpx.codes.SEE_OTHER, 422
-HOSTILE = ["<script>alert(1)</script>", "=1+1", "\u202eabc &amp;"]
 SCOPES = {("read", "predict"): OK, ("read",): httpx.codes.FORBIDDEN}
 EMPTY = ("", b"", "application/octet-stream")
+ADDRESS = "/pages/calibrations/digits@1/try"
 
 
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KeyedService]:
-    with keyed_service(tmp_path_factory.mktemp("try"), first=False) as found:
-        calibrate_pictures(found.client(), name="digits", top_k=[1, 5])
-        preset = {"preset": "none", "colour": "grey", "resize": [8, 8], "scale": 16 / 255}
-        calibrate_pictures(found.client(), name="pictures", preprocessing=preset)
-        lines = logits_of(n=200).decode().splitlines()
-        own = [f"{line},{row % 9}.5" for row, line in enumerate(lines[1:])]
-        rows = "\n".join([f"{lines[0]},uncertainty_own", *own]).encode()
-        asked = {
-            "name": "hostile",
-            "classes": HOSTILE,
-            "top_k": [1, 2],
-            "measures": ["entropy", "supplied:own"],
-            "serve": {"1": "supplied:own"},
-        }
-        files = [("calibration", ("c.csv", rows)), ("config", (None, json.dumps(asked)))]
-        made = found.client().post("/calibrate", files=files, headers=WAIT)
-        assert made.json()["status"] == "succeeded", made.text
-        yield found
-
-
-@pytest.fixture
-def visitor(service: KeyedService) -> Visitor:
-    return Visitor(service)
-
-
-def sent(visitor: Visitor, name: str, *, file: Any = EMPTY, numbers: str = "") -> httpx.Response:
+def sent(
+    visitor: Visitor, name: str = "digits@1", *, file: Any = EMPTY, numbers: str = ""
+) -> httpx.Response:
     """Send the form as browsers do."""
     address = f"/pages/calibrations/{name}/try"
     visitor.open(address)
@@ -66,112 +37,90 @@ def answer_on(page: httpx.Response) -> dict[str, Any]:
     return json.loads(html.unescape(found[1]))
 
 
-def sentence_on(page: httpx.Response) -> str:
-    found = re.search(r'<p class="sentence">(.*?)</p>', page.text, re.DOTALL)
-    assert found, page.text
-    return html.unescape(re.sub(r"<[^>]+>", "", found[1]))
-
-
 def digit(row: int) -> np.ndarray:
     return picture_set()[0][row]
 
 
-def predicted(service: KeyedService, name: str, **body: Any) -> dict[str, Any]:
+def predicted(service: KeyedService, name: str = "digits@1", **body: Any) -> dict[str, Any]:
     answer = service.client().post("/predict", json={"calibration": name, **body})
     assert answer.status_code == OK, answer.text
     return answer.json()
 
 
-@pytest.mark.parametrize("way", ["numbers", "json", "npy", "npz", "whole"])
+ROW = digit(3)
+WAYS: dict[str, dict[str, Any]] = {
+    "numbers": {"numbers": json.dumps(ROW.tolist())},
+    "whole": {"numbers": json.dumps({"inputs": [ROW.tolist()]})},
+    "json": {"file": ("row.json", json.dumps(ROW.tolist()))},
+    "npy": {"file": ("row.npy", npy(ROW[np.newaxis]))},
+    "npz": {"file": ("row.npz", npz(image=ROW[np.newaxis]))},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_a_sample_is_answered_as_the_api_does(service, visitor, way: str) -> None:
-    row = digit(3)
-    text = json.dumps(row.tolist())
-    packed = io.BytesIO()
-    if way == "npy":
-        np.save(packed, row[np.newaxis])
-    else:
-        np.savez(packed, image=row[np.newaxis])
-    options: dict[str, Any] = {
-        "numbers": {"numbers": text},
-        "whole": {"numbers": json.dumps({"inputs": [row.tolist()]})},
-        "json": {"file": ("row.json", text)},
-        "npy": {"file": ("row.npy", packed.getvalue())},
-        "npz": {"file": ("row.npz", packed.getvalue())},
-    }[way]
-    page = sent(visitor, "digits", **options)
+    page = sent(visitor, **WAYS[way])
     assert page.status_code == OK, page.text
-    assert answer_on(page) == predicted(service, "digits", inputs=[row.tolist()])
+    assert answer_on(page) == predicted(service, inputs=[ROW.tolist()])
 
 
-def test_every_number_is_one_of_the_answer_or_of_the_report(service, visitor) -> None:
-    page = sent(visitor, "digits", numbers=json.dumps(digit(7).tolist()))
+def test_each_number_is_one_of_the_answer_or_of_the_report(service, visitor) -> None:
+    page = sent(visitor, numbers=json.dumps(digit(7).tolist()))
     documents = {
         "answer": answer_on(page),
-        "report": service.client().get("/report?calibration=digits").json(),
+        "report": service.client().get("/report?calibration=digits@1").json(),
     }
-    found = [a for _, a in elements(page.text) if "data-path" in a]
-    assert {a["data-path"].split("/")[1] for a in found} == documents.keys()
-    for attributes in found:
-        assert json.loads(attributes["data-value"]) == at(documents, attributes["data-path"])
+    found = {path: json.loads(value) for _, path, value in numbers_of(page.text)}
+    assert found == {path: pointed_to(documents, path) for path in found}
     [first] = documents["answer"]["predictions"]
     for k in ("1", "5"):
-        measure, index = first[f"top{k}"]["measure"], first[f"top{k}"]["bin"]
-        place = f"/report/events/{k}/measures/{measure}/bins/{index}/count"
-        assert place in {a["data-path"] for a in found}
-    for part in re.findall(r'<p class="sentence">(.*?)</p>', page.text, re.DOTALL):
-        plain = re.sub(r'<span class="number".*?</span>|<bdi>.*?</bdi>', "", part)
-        assert not re.search(r"\d", plain)
-
-
-def test_the_answer_is_a_sentence_with_its_interval(service, visitor) -> None:
-    row = digit(7)
-    page = sent(visitor, "digits", numbers=json.dumps(row.tolist()))
-    [first] = predicted(service, "digits", inputs=[row.tolist()])["predictions"]
+        measure = first[f"top{k}"]["measure"].replace("/", "~1")
+        place = f"/report/events/{k}/measures/{measure}/bins/{first[f'top{k}']['bin']}/count"
+        assert place in found
+    sentence = re.search(r'<p class="sentence">(.*?)</p>', page.text, re.DOTALL)[1]
+    assert not re.search(r"\d", re.sub(r'<span class="number".*?</span>|<bdi>.*?<', "", sentence))
     assert re.fullmatch(
-        rf"It says {first['label']}, and answers like this are right [\d.]+ % of the time "
+        rf"Answer: {re.escape(first['label'])}, and such answers are right [\d.]+ % of the time "
         r"\([\d.]+ % to [\d.]+ %\)\.",
-        sentence_on(page),
+        html.unescape(text_of(sentence)),
     )
 
 
-def test_a_kept_sample_is_drawn_and_its_label_told(service, visitor) -> None:
-    drawn = visitor.open("/pages/calibrations/digits/try?draw=1")
+def test_a_stored_sample_is_drawn_and_its_label_shown(service, visitor) -> None:
+    drawn = visitor.open(f"{ADDRESS}?draw=1")
     assert drawn.status_code == SEE_OTHER
     page = visitor.open(drawn.headers["location"])
     row = int(drawn.headers["location"].rpartition("=")[2])
-    assert (
-        answer_on(page)["predictions"]
-        == (predicted(service, "digits", inputs=[digit(row).tolist()])["predictions"])
-    )
+    answer = answer_on(page)
+    assert answer["predictions"] == predicted(service, inputs=[digit(row).tolist()])["predictions"]
     label = picture_set()[1][row]
-    assert f"Its label is <strong><bdi>{label}</bdi></strong>" in page.text
-    assert f'alt="Row {row}, labelled {label}"' in page.text
-    is_right = answer_on(page)["predictions"][0]["class"] == label
-    assert ("the answer is right" in page.text) == is_right
+    assert ("the answer is right" in page.text) == (answer["predictions"][0]["class"] == label)
+    assert f'alt="Row {row}, labelled ' in page.text
+    assert "Its label is <strong><bdi>" in page.text
 
 
-def test_the_request_that_is_shown_has_that_answer(service, visitor) -> None:
-    for name in ("digits", "hostile"):
-        page = visitor.open(
-            visitor.open(f"/pages/calibrations/{name}/try?draw=1").headers["location"]
-        )
-        shown = re.search(r'class="request"[^>]*><code>(.*?)</code>', page.text, re.DOTALL)
-        assert shown
-        body = json.loads(html.unescape(shown[1]))
-        again = service.client().post("/predict", json=body)
-        assert again.json() == answer_on(page)
+@pytest.mark.parametrize("name", ["digits@1", "scores"])
+def test_the_shown_request_has_the_shown_answer(service, visitor, name) -> None:
+    drawn = visitor.open(f"/pages/calibrations/{name}/try?draw=1")
+    page = visitor.open(drawn.headers["location"])
+    shown = re.search(r'class="request"[^>]*><code>(.*?)</code>', page.text, re.DOTALL)
+    assert shown
+    again = service.client().post("/predict", json=json.loads(html.unescape(shown[1])))
+    assert again.json() == answer_on(page)
 
 
 def test_errors_among_the_samples_can_be_tried(service, visitor) -> None:
-    [worst] = service.client().get("/calibrations/digits/samples?limit=1").json()["samples"]
-    page = visitor.open(f"/pages/calibrations/digits/try?row={worst['row']}")
+    [worst] = service.client().get("/calibrations/digits@1/samples?limit=1").json()["samples"]
+    page = visitor.open(f"{ADDRESS}?row={worst['row']}")
     assert "the answer is wrong, or the label is" in page.text
     [first] = answer_on(page)["predictions"]
     assert first["class"] == worst["predicted"]
     assert first["top1"]["probability"] == worst["probability"]
 
 
-def test_pictures_are_taken_where_the_calibration_takes_them(service, visitor) -> None:
+def test_pictures_are_accepted_where_the_calibration_accepts_them(service, visitor) -> None:
+    preset = {"preset": "none", "colour": "grey", "resize": [8, 8], "scale": 16 / 255}
+    calibrate_pictures(service.client(), name="pictures", preprocessing=preset)
     picture = encoded(np.repeat(digit(5)[0][..., None] * 16, 3, axis=2).astype(np.uint8), "PNG")
     page = sent(visitor, "pictures", file=("digit.png", picture))
     assert page.status_code == OK, page.text
@@ -179,37 +128,32 @@ def test_pictures_are_taken_where_the_calibration_takes_them(service, visitor) -
     again = service.client().post(address, content=picture, headers={"Content-Type": "image/png"})
     assert answer_on(page) == again.json()
     assert "image/png" in visitor.open("/pages/calibrations/pictures/try").text
-    assert "image/png" not in visitor.open("/pages/calibrations/digits/try").text
-    refused = sent(visitor, "digits", file=("digit.png", picture))
+    assert "image/png" not in visitor.open(ADDRESS).text
+    refused = sent(visitor, file=("digit.png", picture))
     assert refused.status_code == UNPROCESSABLE
-    assert "There is no answer" in refused.text
+    assert "No answer" in refused.text
 
 
-def test_uncertainties_of_ones_own_come_with_the_sample(service, visitor) -> None:
-    said = visitor.open("/pages/calibrations/hostile/try").text
-    assert "&#34;own&#34;" in said or '"own"' in said
-    whole = {"logits": [[3, 0, 0]], "supplied": {"own": [2.5]}}
-    page = sent(visitor, "hostile", numbers=json.dumps(whole))
-    assert answer_on(page) == predicted(service, "hostile", **whole)
-    refused = sent(visitor, "hostile", numbers="[3, 0, 0]")
+def test_a_supplied_uncertainty_comes_with_the_sample(service, visitor) -> None:
+    assert '"own"' in html.unescape(visitor.open("/pages/calibrations/scores/try").text)
+    whole = {"logits": [[3, 2, 0]], "supplied": {"own": [0.5]}}
+    page = sent(visitor, "scores", numbers=json.dumps(whole))
+    assert answer_on(page) == predicted(service, "scores", **whole)
+    # The name of the class is text.
+    assert "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>" in page.text
+    assert "<script>alert" not in page.text
+    refused = sent(visitor, "scores", numbers="[3, 0, 0]")
     assert refused.status_code == UNPROCESSABLE
     assert "supplied.own" in refused.text
 
 
-def test_names_of_strangers_are_text(visitor) -> None:
-    whole = {"logits": [[3, 2, 0]], "supplied": {"own": [2.5]}}
-    page = sent(visitor, "hostile", numbers=json.dumps(whole))
-    assert "<script>alert" not in page.text
-    assert "<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>" in page.text
-
-
-def test_an_operating_point_is_answered_too(service, visitor) -> None:
+def test_the_operating_point_is_part_of_the_answer(service, visitor) -> None:
     decision = {"name": "automatic", "coverage": 0.5, "author": "a", "reason": "to see"}
-    made = service.client().post("/calibrations/digits/operating-points", json=decision)
+    made = service.client().post("/calibrations/digits@1/operating-points", json=decision)
     assert made.status_code == httpx.codes.CREATED, made.text
-    page = sent(visitor, "digits", numbers=json.dumps(np.full((1, 8, 8), 7).tolist()))
+    page = sent(visitor, numbers=json.dumps(np.full((1, 8, 8), 7).tolist()))
     [first] = answer_on(page)["predictions"]
-    said = "<strong>leave it to somebody else</strong>"
+    said = "<strong>abstain: pass it to a person</strong>"
     left = f"Operating point <code>automatic</code>: {said}" in page.text
     assert left == first["abstain"]["automatic"]
     assert "<code>automatic</code>" in page.text
@@ -219,9 +163,8 @@ def test_an_operating_point_is_answered_too(service, visitor) -> None:
     ("options", "status", "said"),
     [
         ({}, 422, "expected a file, or numbers"),
-        ({"numbers": "[1, 2"}, 422, "expected JSON"),
+        ({"numbers": "[1, </textarea>"}, 422, "expected JSON"),
         ({"numbers": "[" * 100_000}, 422, "expected JSON"),
-        ({"numbers": "7"}, 422, "expected a list of numbers"),
         ({"numbers": '"<b>x</b>"'}, 422, "expected a list of numbers"),
         ({"numbers": "[1, 2]"}, 422, "inputs"),
         ({"numbers": '{"<b>": [1]}'}, 422, "no such input"),
@@ -231,66 +174,50 @@ def test_an_operating_point_is_answered_too(service, visitor) -> None:
         ({"numbers": "[" + "0," * 600_000 + "0]"}, 400, "a form of one file"),
     ],
 )
-def test_what_is_refused_is_said_beside_the_form(visitor, options, status, said) -> None:
-    page = sent(visitor, "digits", **options)
+def test_errors_are_shown_beside_the_form(visitor, options, status, said) -> None:
+    page = sent(visitor, **options)
     assert page.status_code == status, page.text
-    assert "There is no answer" in page.text
+    assert "No answer" in page.text
     assert said in html.unescape(page.text)
     assert 'name="numbers"' in page.text
     assert "<b>" not in page.text
+    if "</textarea>" in options.get("numbers", ""):
+        assert ">[1, &lt;/textarea&gt;</textarea>" in page.text
 
 
-def test_what_was_written_is_there_to_be_put_right(visitor) -> None:
-    page = sent(visitor, "digits", numbers="[1, </textarea>")
-    assert ">[1, &lt;/textarea&gt;</textarea>" in page.text
-
-
-@pytest.mark.parametrize(
-    ("address", "status"),
-    [("nothing/try", 404), ("digits/try?row=600", 404), ("digits/try?row=x", 422)],
-)
-def test_what_is_not_there_is_said(visitor, address: str, status: int) -> None:
-    page = visitor.open(f"/pages/calibrations/{address}")
+@pytest.mark.parametrize(("row", "status"), [("600", 404), ("x", 422)])
+def test_an_unknown_row_is_shown_beside_the_form(visitor, row, status) -> None:
+    page = visitor.open(f"{ADDRESS}?row={row}")
     assert page.status_code == status
-    assert page.headers["content-type"].startswith("text/html")
+    assert 'name="numbers"' in page.text
 
 
-def test_a_form_of_another_site_is_refused(service, visitor) -> None:
-    visitor.open("/pages/calibrations/digits/try")
+def test_a_form_without_the_token_of_a_page_is_refused(visitor) -> None:
+    visitor.open(ADDRESS)
     for token in ("", "x" * 43):
-        answer = visitor.client.post(
-            f"/pages/calibrations/digits/try?csrf={token}",
-            files={"numbers": (None, "[1]")},
-        )
+        form = {"numbers": (None, "[1]")}
+        answer = visitor.client.post(f"{ADDRESS}?csrf={token}", files=form)
         assert answer.status_code == httpx.codes.FORBIDDEN
 
 
-def test_forms_have_an_end(visitor) -> None:
-    page = sent(visitor, "digits", file=("x.npy", bytes(17 * 1024**2)))
+def test_a_file_that_is_too_large_is_refused(visitor) -> None:
+    page = sent(visitor, file=("x.npy", bytes(17 * 1024**2)))
     assert page.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
 
 
-def test_who_is_signed_in_may_ask_what_the_key_may(tmp_path) -> None:
+def test_a_signed_in_reader_may_do_what_the_key_may(tmp_path) -> None:
     with keyed_service(tmp_path) as service:
-        keys = {scopes: service.make("default", *scopes).text for scopes in SCOPES}
-        everything = service.client(service.make().text)
-        until = time.monotonic() + 5
-        while everything.get("/calibrations").status_code != OK:
-            assert time.monotonic() < until
-            time.sleep(0.02)
-        calibrate_pictures(everything, name="digits")
-        row = everything.get("/calibrations/digits/samples").json()["samples"][0]["row"]
+        calibrate_pictures(service.client(service.first.text), name="digits")
+        address = "/pages/calibrations/digits/try"
         for scopes, status in SCOPES.items():
             reader = Visitor(service)
-            reader.sign_in(keys[scopes])
-            shown = reader.open("/pages/calibrations/digits/try")
+            reader.sign_in(service.make_known("default", *scopes).text)
+            shown = reader.open(address)
             assert ('name="numbers"' in shown.text) == (status == OK)
-            tried = reader.open(f"/pages/calibrations/digits/try?row={row}")
+            tried = reader.open(f"{address}?row=0")
             assert tried.status_code == status
-            assert ("It says" in tried.text) == (status == OK)
+            assert ("Answer:" in tried.text) == (status == OK)
             reader.open("/")
-            posted = reader.client.post(
-                f"/pages/calibrations/digits/try?csrf={reader.token()}",
-                files={"numbers": (None, json.dumps(digit(1).tolist()))},
-            )
+            form = {"numbers": (None, json.dumps(digit(1).tolist()))}
+            posted = reader.client.post(f"{address}?csrf={reader.token()}", files=form)
             assert posted.status_code == status, posted.text

@@ -1,1 +1,1 @@
-"""Sets of pictures in archives: what lies in a zip or tar file, whose class it is, its pixels."""
+"""Sets of pictures in zip and tar archives: members, labels and pixels."""

@@ -1,9 +1,9 @@
-"""Archives of pictures: the plain files of a zip or tar archive. They are never extracted."""
+"""Archives of pictures: the plain files of a zip or tar archive, which is never extracted."""
 
 import tarfile
 import zipfile
 from collections.abc import Iterator
-from typing import Protocol
+from typing import TypeAlias
 
 import numpy as np
 
@@ -19,7 +19,7 @@ MAX_MEMBERS = 1_000_000
 MAX_NAME_BYTES = 1024
 # Of a zip archive; `zipfile` makes an object of each entry.
 MAX_DIRECTORY_BYTES = 128 * MEBIBYTE
-# Of what describes one member of a tar archive beside its header.
+# Bytes that describe one member of a tar archive besides its header.
 MAX_EXTENSION_BYTES = MEBIBYTE
 
 _BLOCK = 512
@@ -59,7 +59,7 @@ class MemberNames:
         self.folders: set[str] = set()
 
     def add(self, name: str, *, is_folder: bool) -> None:
-        """Add the next member; a leading ``./`` is no part of its name."""
+        """Add the next member; a leading ``./`` is not part of its name."""
         if len(self.files) + len(self.folders) >= MAX_MEMBERS:
             raise TooLarge.at(
                 self.location, f"expected at most {MAX_MEMBERS} files and folders; send fewer"
@@ -84,21 +84,12 @@ class MemberNames:
         self.files.append(plain)
 
     def check_length(self, position: int, size: int, most: int) -> None:
-        """Refuse a file by the bytes it claims, before any of them is read."""
+        """Refuse a file by its claimed size, before it is read."""
         if size > most:
             raise TooLarge.at(
                 member_place(self.location, self.files[position]),
                 f"expected a file of at most {most} bytes, got {size}",
             )
-
-
-class Archive(Protocol):
-    """The plain files of an archive, by their positions."""
-
-    names: MemberNames
-
-    def read(self, position: int, most: int = MAX_MEMBER_BYTES) -> bytes:
-        """Return a file of at most ``most`` bytes; several threads may read at once."""
 
 
 class ZipPictures:
@@ -129,7 +120,7 @@ class ZipPictures:
                 self._members.append(member)
 
     def read(self, position: int, most: int = MAX_MEMBER_BYTES) -> bytes:
-        """Return a file whose checksum holds."""
+        """Return a file after verifying its checksum; several threads may read at once."""
         member = self._members[position]
         self.names.check_length(position, member.file_size, most)
         content = np.empty(member.file_size, np.uint8)
@@ -153,10 +144,13 @@ class TarPictures:
                 self._places.append((member.size, member.offset_data))
 
     def read(self, position: int, most: int = MAX_MEMBER_BYTES) -> bytes:
-        """Return a file."""
+        """Return a file; several threads may read at once."""
         size, offset = self._places[position]
         self.names.check_length(position, size, most)
         return self._file.read_at(size, offset)
+
+
+Archive: TypeAlias = ZipPictures | TarPictures
 
 
 def is_tar(head: bytes) -> bool:
@@ -168,7 +162,7 @@ def is_tar(head: bytes) -> bool:
 
 
 def _tar_members(file: SetFile, ctx: SetContext) -> Iterator[tarfile.TarInfo]:
-    """Yield the members, each of them a file or a folder whose bytes are all there."""
+    """Yield the members; each is a complete file or a folder."""
     refusal = TooLarge.at(
         ctx.location, f"expected at most {MAX_EXTENSION_BYTES} bytes that describe a member"
     )
@@ -202,7 +196,7 @@ def _check_member(member: tarfile.TarInfo, file_size: int, ctx: SetContext) -> N
 
 
 def _check_end(file: SetFile, offset: int, last: str, ctx: SetContext) -> None:
-    """Refuse damaged headers, at which `tarfile` ends silently, and bytes behind the end."""
+    """Refuse damaged headers, at which `tarfile` stops silently, and bytes after the end."""
     block = file.read_at(_BLOCK, offset)
     if block != bytes(_BLOCK):
         found = "damaged bytes" if len(block) == _BLOCK else "one cut off"

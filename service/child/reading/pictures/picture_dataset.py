@@ -1,7 +1,6 @@
-"""A set of pictures, decoded by a few threads, in order and not far ahead."""
+"""A set of pictures, decoded in order by a few threads."""
 
 import math
-import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -13,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from howsure.statistics.arrays import Labels
-from service.child.pictures.decode import claimed_pixels, read_picture
-from service.child.reading.checks import check_batch_size, check_n_samples, check_sizes
+from service.child.pictures.decode import claimed_pixels, read_set_picture
+from service.child.reading.checks import check_n_samples, check_sizes
 from service.child.reading.class_indices import (
     ClassLabels,
     NamedBy,
@@ -51,12 +50,12 @@ _LARGE_BYTES = 64 * MEBIBYTE
 def in_order(
     items: Iterable[int], make: Callable[[int], Made], *, item_bytes: int, max_threads: int
 ) -> Generator[Made, None, None]:
-    """Yield ``make(item)`` for each item, in their order; threads work on the next ones meanwhile.
+    """Yield ``make(item)`` for each item in order, while threads work on the next items.
 
-    Results that wait stay within 64 MiB and four items per thread. An error is raised in its
-    item's turn, so the first item at fault is reported, whichever thread is done first.
+    Waiting results take at most 64 MiB and four items per thread. Errors are raised in the order
+    of the items, whichever thread finishes first.
     """
-    n_threads = min(max_threads, MOST_THREADS, _n_cpus())
+    n_threads = min(max_threads, MOST_THREADS)
     n_ahead = max(1, min(4 * n_threads, MOST_BYTES_AHEAD // max(item_bytes, 1)))
     ahead: deque[Future[Made]] = deque()
     pool = ThreadPoolExecutor(n_threads, thread_name_prefix="pictures")
@@ -71,11 +70,6 @@ def in_order(
         pool.shutdown(cancel_futures=True)
 
 
-def _n_cpus() -> int:
-    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return allowed or 1
-
-
 def open_zip(file: SetFile, ctx: SetContext) -> "PictureDataset":
     """Open a zip archive of pictures and read its directory and labels."""
     return PictureDataset(ZipPictures(file, ctx), ZIP_FORMAT, ctx)
@@ -87,7 +81,7 @@ def open_tar(file: SetFile, ctx: SetContext) -> "PictureDataset":
 
 
 class PictureDataset:
-    """An open set of pictures; every pass over it decodes them anew."""
+    """An open set of pictures; each iteration over its batches decodes them again."""
 
     def __init__(self, archive: Archive, file_format: str, ctx: SetContext) -> None:
         if ctx.reading.preprocessing is None:
@@ -129,12 +123,11 @@ class PictureDataset:
         check_sizes(self.info, ctx, fix=fix)
 
     def labels(self) -> Labels:
-        """Return the classes of all samples, zeros without a meaning if the set is unlabelled."""
+        """Return the labels of all samples; meaningless zeros if the set is unlabelled."""
         return self._labels.copy()
 
     def batches(self, size: int) -> Iterator[Batch]:
         """Yield all samples in the archive's order, ``size`` at a time."""
-        check_batch_size(size)
         decoded = in_order(
             self._pictures.positions,
             self._picture,
@@ -170,9 +163,7 @@ class PictureDataset:
         content = self._archive.read(position)
         is_large = claimed_pixels(content) * _BYTES_PER_PIXEL > _LARGE_BYTES
         with self._large if is_large else nullcontext():
-            return read_picture(
-                content, self._preprocessing, place=self._place(position), invalid=InvalidDataset
-            )
+            return read_set_picture(content, self._preprocessing, place=self._place(position))
 
     def _place(self, position: int) -> str:
         return self._pictures.place(self._archive.names.files[position])
@@ -217,7 +208,7 @@ def _labels(pictures: PictureFiles, ctx: SetContext) -> tuple[ClassLabels | None
 
 
 def fixed_size(preprocessing: Preprocessing) -> tuple[int, int] | None:
-    """Return height and width of every picture, or None where they are those of the picture."""
+    """Return height and width of every picture, or None if pictures keep their size."""
     if preprocessing.crop is not None:
         return preprocessing.crop
     return preprocessing.resize if isinstance(preprocessing.resize, tuple) else None

@@ -1,4 +1,4 @@
-"""Which members of an archive are pictures, by the ends of their names."""
+"""The pictures among the members of an archive, by the endings of their names."""
 
 import posixpath
 from array import array
@@ -49,7 +49,7 @@ class PictureFiles:
 
 
 def is_picture(name: str) -> bool:
-    """Tell whether a member has the name of a picture that is read."""
+    """Tell whether a member has the name of a supported picture."""
     return name.lower().endswith(ENDINGS) and not _is_of_mac(name)
 
 
@@ -82,9 +82,9 @@ def picture_files(archive: Archive) -> PictureFiles:
 
 
 def left_out(pictures: PictureFiles, n_used: int, used: str | None) -> str | None:
-    """Return a sentence on the files that are neither pictures nor labels, if there are any.
+    """Return a note about files that are neither pictures nor labels, if there are any.
 
-    ``n_used`` files have labels in them; their names end with ``used``.
+    ``n_used`` files hold labels; their names end with ``used``.
     """
     files = pictures.archive.names.files
     n_others = len(files) - len(pictures.positions) - n_used

@@ -33,10 +33,10 @@ _LABEL = msgspec.json.Decoder(int | str)
 def class_folders(
     pictures: PictureFiles, reading: Reading
 ) -> tuple[Iterator[str] | None, set[str]]:
-    """Return the class folder of each picture, below the folders common to all, None without any.
+    """Return the class folder of each picture, below the folders common to all; None without any.
 
-    The empty folders beside them, which are returned too, are classes without a picture. A single
-    folder is a class only if the caller names it: it could as well be that of the whole set.
+    Also return the empty folders beside them: they are classes without a picture. A single folder
+    is a class only if the caller names it; otherwise it may be the folder of the set.
 
     Raises
     ------
@@ -69,7 +69,7 @@ def class_folders(
 
 
 def _names_all(names: Iterable[str], reading: Reading) -> bool:
-    """Tell whether the caller named classes so."""
+    """Tell whether the caller named classes like this."""
     known = {*(reading.class_map or ()), *(reading.classes or ())}
     return known.issuperset(names)
 
@@ -98,7 +98,7 @@ def _empty_folders(pictures: PictureFiles, prefix: str) -> set[str]:
 def find_label_files(pictures: PictureFiles) -> str | None:
     """Return the ending of files with labels, if a picture has one: ``.cls``, else ``.json``.
 
-    JSON beside a picture may be about anything: the first of it decides.
+    JSON beside a picture may hold other data: the first file decides.
     """
     for ending in (CLASS_FILE, JSON_FILE):
         positions = (pictures.find(_stem(name) + ending) for name in pictures.names())

@@ -7,8 +7,8 @@ import tarfile
 from pathlib import Path
 
 import pytest
-from memory import peak_of
-from picture_sets import (
+from own_process import peak_of
+from picture_files import (
     class_folders,
     opened,
     plain_png,
@@ -69,13 +69,13 @@ def test_a_long_name_of_gigabytes_is_never_read(path: Path, kind: bytes, *, pres
 
 @pytest.mark.parametrize("kind", [tarfile.GNUTYPE_LONGNAME, tarfile.XHDTYPE, tarfile.XGLTYPE])
 @pytest.mark.parametrize("size", [-512, -1024, -(2**40)])
-def test_what_describes_a_member_has_no_negative_size(path: Path, kind: bytes, size: int) -> None:
+def test_extended_headers_of_negative_size_are_refused(path: Path, kind: bytes, size: int) -> None:
     picture = header("cat/1.png", len(PICTURE)) + PICTURE.ljust(512, b"\0")
     path.write_bytes(picture + header("x", size, kind) + picture + bytes(1024))
     assert refusal(path).violations[0].location == "calibration"
 
 
-def test_a_size_that_is_too_small_is_found_by_what_follows(path: Path) -> None:
+def test_a_size_that_is_too_small_is_found_by_the_next_header(path: Path) -> None:
     content = bytes([1]) * 1500
     path.write_bytes(header("cat/1.png", 512) + content.ljust(1536, b"\0") + bytes(1024))
     error = refusal(path)
@@ -96,7 +96,7 @@ def test_odd_pax_records_are_refused(path: Path, records: bytes) -> None:
     refusal(path)
 
 
-def test_a_pax_size_wins(path: Path) -> None:
+def test_the_size_in_a_pax_record_overrides_the_header(path: Path) -> None:
     record = b"%d size=%d\n" % (len(b"00 size=%d\n" % len(PICTURE)), len(PICTURE))
     blocks = []
     for name in ("cat/1.png", "dog/1.png"):

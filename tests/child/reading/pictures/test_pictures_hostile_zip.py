@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from hostile_archives import DEFLATED, Member, zip_file
-from memory import peak_of
-from picture_sets import (
+from own_process import peak_of
+from picture_files import (
     class_folders,
     opened,
     plain_png,

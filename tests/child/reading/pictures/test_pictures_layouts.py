@@ -5,12 +5,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from picture_files import jpeg
-from picture_sets import (
+from picture_files import (
     AS_THEY_ARE,
     CLASSES,
     WRITERS,
     class_folders,
+    jpeg,
     opened,
     plain_png,
     shades_and_labels,
@@ -44,7 +44,7 @@ def check(path: Path, expected: list[int], reading: Reading = AS_THEY_ARE) -> tu
 
 
 @pytest.mark.parametrize("prefix", ["", "pets/", "pets/train/", "./", "été/"])
-def test_a_folder_is_a_class_also_below_others(write, prefix: str) -> None:
+def test_a_folder_is_a_class_at_any_depth(write, prefix: str) -> None:
     members = class_folders(prefix)
     expected = [ORDER[name.split("/")[-2]] for name in members]
     (note,) = check(write(members), expected)
@@ -54,13 +54,13 @@ def test_a_folder_is_a_class_also_below_others(write, prefix: str) -> None:
     )
 
 
-def test_folders_within_that_of_a_class_say_nothing(write) -> None:
+def test_folders_below_a_class_folder_are_ignored(write) -> None:
     names = ["cat/a/1.png", "dog/2.png", "cat/b/c/3.png", "dog/a/4.png"]
     members = {name: plain_png(shade) for shade, name in enumerate(names)}
     check(write(members), [0, 1, 0, 1])
 
 
-def test_an_empty_folder_counts_as_it_did_in_training(write) -> None:
+def test_an_empty_folder_is_a_class(write) -> None:
     members = {
         "set/": b"",
         "set/bat/": b"",
@@ -105,7 +105,7 @@ def test_a_table_has_the_class_of_each_picture(
         ("json", lambda label: json.dumps({"class": label})),
     ],
 )
-def test_a_file_beside_a_picture_has_its_class(write, ending: str, content) -> None:
+def test_a_file_of_the_same_name_holds_the_class_of_a_picture(write, ending: str, content) -> None:
     members = {}
     for shade, label in enumerate([7, 0, 993]):
         members[f"{shade:06d}.png"] = plain_png(shade)
@@ -114,12 +114,7 @@ def test_a_file_beside_a_picture_has_its_class(write, ending: str, content) -> N
     assert note == "Classes have the numbers that their labels are."
 
 
-def test_names_in_files_are_classes_too(write) -> None:
-    members = {"1.png": plain_png(0), "1.cls": b"dog", "2.png": plain_png(1), "2.cls": b"cat\n"}
-    check(write(members), [1, 0])
-
-
-def test_json_about_anything_else_is_left_out(write) -> None:
+def test_other_json_files_are_left_out(write) -> None:
     members = class_folders()
     members |= {name.replace(".png", ".json"): b'[{"boxes": []}]' for name in members}
     notes = check(write(members), [ORDER[n.split("/")[0]] for n in members if n.endswith("png")])
@@ -129,7 +124,7 @@ def test_json_about_anything_else_is_left_out(write) -> None:
     )
 
 
-def test_what_lies_about_is_left_out_and_counted(write) -> None:
+def test_other_files_are_left_out_and_counted(write) -> None:
     members = {"pets/README.md": b"# Pets", "pets/.DS_Store": b"\0"} | class_folders("pets/")
     members |= {"__MACOSX/pets/cat/._1.png": b"\0", "pets/cat/Thumbs.db": b"", "pets/dog/": b""}
     notes = check(write(members), [ORDER[n.split("/")[1]] for n in class_folders("pets/")])
@@ -150,11 +145,6 @@ def test_the_caller_says_which_index_a_class_has(write, reading: Reading, cat: i
         assert dataset.info.class_map["cat"] == cat
         assert np.bincount(dataset.labels())[cat] == CLASSES["cat"]
         assert dataset.info.notes == ()
-
-
-def test_ten_comes_after_two(write) -> None:
-    members = {f"{k}/a.png": plain_png(k) for k in range(11)}
-    check(write(members), list(range(11)))
 
 
 def test_one_folder_is_a_class_if_the_caller_says_so(write) -> None:
@@ -210,10 +200,3 @@ def test_the_shape_is_known_at_once(write, preprocessing: Preprocessing, shape) 
     with opened(write(class_folders()), Reading(preprocessing)) as dataset:
         assert dataset.info.arrays["pixels"].shape == (9, *shape)
         assert next(dataset.batches(2)).arrays["pixels"].shape == (2, *shape)
-
-
-def test_a_set_is_read_again_and_two_times_at_once(write) -> None:
-    with opened(write(class_folders())) as dataset:
-        one, other = dataset.batches(2), dataset.batches(2)
-        for first, second in zip(one, other, strict=True):
-            np.testing.assert_array_equal(first.arrays["pixels"], second.arrays["pixels"])

@@ -1,57 +1,27 @@
 """Memory does not grow with the archive, with its index, or with what a picture claims."""
 
-import time
+import threading
 import zlib
 from pathlib import Path
 
 import large_pictures
 import pytest
-from own_process import run_apart
-from picture_sets import AS_THEY_ARE, opened, plain_png, write_tar
+from own_process import read_apart
+from picture_files import AS_THEY_ARE, opened, plain_png, write_tar
 
 from service.child.pictures.decode import claimed_pixels
 from service.child.reading.pictures.picture_dataset import in_order
 
 MIB = 2**20
-
-# Reads with few pixels left of each picture, so that batches are nothing beside what is read.
-READ = """
-import sys
-from pathlib import Path
-from service.runner.messages.limits import DatasetLimits
-from service.runner.messages.reading import Reading
-from service.child.reading.open_set import open_dataset
-from service.runner.messages.preprocessing import Preprocessing
-reading = Reading(preprocessing=Preprocessing(crop=(64, 64)))
-def peak():  # of this process alone: that of `resource` begins with its parent's
-    status = Path("/proc/self/status").read_text()
-    return int(status.split("VmHWM:")[1].split()[0])
-before = peak()
-n_pictures = 0
-with open_dataset(
-    Path(sys.argv[1]), location="x", limits=DatasetLimits(), reading=reading
-) as dataset:
-    for batch in dataset.batches(int(sys.argv[2])):
-        n_pictures += len(batch.labels)
-after = peak()
-print(n_pictures, (after - before) // 1024)
-"""
-
-
-# Prints what an open archive holds, and the most while it was opened.
-
-
-def read_apart(path: Path, size: int = 64) -> tuple[int, int]:
-    """Read a set in a process of its own; return its pictures, and by how many MiB that grew."""
-    found = run_apart(READ, path, size, folder=path.parent).split()
-    return int(found[0]), int(found[1])
+# Few pixels are left of each picture, so that batches are nothing beside what is read.
+CROP = (64, 64)
 
 
 @pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
 def test_an_archive_takes_less_memory_than_it_is_large(tmp_path: Path, write) -> None:
     path = tmp_path / "set"
     write(path, 60 * MIB)
-    n_pictures, grown = read_apart(path)
+    n_pictures, grown = read_apart(path, crop=CROP)
     assert n_pictures > 600
     assert grown < 40
 
@@ -70,13 +40,13 @@ def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path: Path) -> N
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
     )
     path = write_tar(tmp_path / "set", {f"{k % 2}/{k}.png": black for k in range(4)})
-    n_pictures, grown = read_apart(path, 4)
+    n_pictures, grown = read_apart(path, 4, CROP)
     assert n_pictures == 4
     # One of them takes 120 MB, and may take twice that: no second one has room beside it.
     assert grown < 190
 
 
-def test_batches_that_are_not_taken_are_not_read(tmp_path: Path) -> None:
+def test_later_batches_are_not_read_in_advance(tmp_path: Path) -> None:
     members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
     members["1/299.png"] = b"broken"
     with opened(write_tar(tmp_path / "set", members), AS_THEY_ARE) as dataset:
@@ -95,12 +65,12 @@ def test_batches_that_are_not_taken_are_not_read(tmp_path: Path) -> None:
         (b"", 64_000_000),
     ],
 )
-def test_what_a_picture_claims_is_read_from_its_head(content: bytes, pixels: int) -> None:
+def test_the_claimed_size_is_read_from_the_head_of_a_picture(content: bytes, pixels: int) -> None:
     assert claimed_pixels(content) == pixels
 
 
 @pytest.mark.parametrize(("kept_bytes", "most"), [(1, 16), (16 * MIB, 4), (1024 * MIB, 1)])
-def test_no_more_is_made_ahead_than_there_is_room_for(kept_bytes: int, most: int) -> None:
+def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes: int, most: int) -> None:
     begun: list[int] = []
 
     def make(item: int) -> int:
@@ -113,10 +83,14 @@ def test_no_more_is_made_ahead_than_there_is_room_for(kept_bytes: int, most: int
     assert sorted(begun) == list(range(100))
 
 
-def test_the_first_item_at_fault_is_told_whichever_is_done_first() -> None:
+def test_the_first_item_that_fails_is_reported() -> None:
+    later_failed = threading.Event()
+
     def make(item: int) -> int:
         if item == 3:
-            time.sleep(0.1)
+            assert later_failed.wait(60)
+        if item == 4:
+            later_failed.set()
         if item in (3, 4):
             raise LookupError(item)
         return item

@@ -32,7 +32,7 @@ def sent(named: dict[str, np.ndarray], *, binary: dict[str, bool]) -> dict[str, 
 
 
 @given(st.data())
-def test_what_the_client_sends_is_what_is_read(data) -> None:
+def test_tensors_are_read_as_the_client_sends_them(data) -> None:
     named, binary = {}, {}
     for name in data.draw(st.lists(st.text(min_size=1), min_size=1, max_size=3, unique=True)):
         dtype = data.draw(st.sampled_from(DTYPES))
@@ -82,7 +82,7 @@ def test_brain_floats(halves) -> None:
         ("FP32", 1),
     ],
 )
-def test_json_that_is_not_of_its_type(datatype: str, data: object) -> None:
+def test_json_of_another_datatype_is_refused(datatype: str, data: object) -> None:
     text = json.dumps(data).encode()
     tensor = InputTensor("x", [text.count(b",") + 1, 1], datatype, data=msgspec.Raw(text))
 

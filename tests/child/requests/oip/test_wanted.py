@@ -8,30 +8,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from service.errors import InvalidInput
-from service.runner.messages.open_inference import Wanted, parse_infer_request, wanted_of
+from service.runner.messages.open_inference import (
+    RequestedOutputs,
+    parse_infer_request,
+    requested_outputs,
+)
 
 INPUT = {"name": "x", "shape": [1, 1], "datatype": "FP32", "data": [0.5]}
 
 
 def wanted(**fields):
-    return wanted_of(parse_infer_request(json.dumps({"inputs": [INPUT], **fields})))
+    return requested_outputs(parse_infer_request(json.dumps({"inputs": [INPUT], **fields})))
 
 
 @pytest.mark.parametrize("outputs", [{}, {"outputs": []}, {"outputs": None}])
 @pytest.mark.parametrize("binary", [True, False])
-def test_where_no_output_is_named_all_are_wanted(outputs, binary):
+def test_all_outputs_are_wanted_if_none_is_named(outputs, binary):
     parameters = {"binary_data_output": binary}
-    assert wanted(**outputs, parameters=parameters) == Wanted(None, binary, None)
+    assert wanted(**outputs, parameters=parameters) == RequestedOutputs(None, binary, None)
 
 
-def test_an_output_is_raw_where_it_says_so_or_where_all_are():
+def test_an_output_is_binary_if_it_or_the_request_says_so():
     outputs = [
         {"name": "class"},
         {"name": "abstain", "parameters": {"binary_data": True}},
         {"name": "top1_bin", "parameters": {"binary_data": False, "other": 3}},
     ]
     found = wanted(id="seven", outputs=outputs)
-    assert found == Wanted(
+    assert found == RequestedOutputs(
         "seven", False, [("class", False), ("abstain", True), ("top1_bin", False)]
     )
     found = wanted(outputs=outputs, parameters={"binary_data_output": True})
@@ -39,7 +43,7 @@ def test_an_output_is_raw_where_it_says_so_or_where_all_are():
 
 
 @pytest.mark.parametrize("value", [0, 1, "true", 1.0])
-def test_a_flag_that_is_neither_true_nor_false_is_refused(value):
+def test_a_flag_must_be_a_boolean(value):
     with pytest.raises(InvalidInput) as caught:
         wanted(parameters={"binary_data_output": value})
     assert caught.value.violations[0].location == "parameters.binary_data_output"
@@ -50,11 +54,11 @@ def test_a_flag_that_is_neither_true_nor_false_is_refused(value):
 
 @given(
     st.builds(
-        Wanted,
+        RequestedOutputs,
         st.none() | st.text(),
         st.booleans(),
         st.none() | st.lists(st.tuples(st.text(), st.booleans())),
     )
 )
-def test_it_travels(sent):
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=Wanted) == sent
+def test_wanted_outputs_arrive_as_they_were_sent(sent):
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=RequestedOutputs) == sent

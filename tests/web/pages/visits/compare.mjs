@@ -19,7 +19,7 @@ export async function use(page, { address, id, key }) {
 
   await page.goto(address);
   for (const chosen of ["moved@1", "digits@2"]) await page.getByLabel(`Compare ${chosen}`).check();
-  await page.getByRole("button", { name: "Compare those chosen" }).click();
+  await page.getByRole("button", { name: "Compare selected" }).click();
   await page.waitForURL(/calibration=.*calibration=/);
   shown.names = await page.locator("section.card h2").allInnerTexts();
   return shown;

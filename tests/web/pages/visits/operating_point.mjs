@@ -49,13 +49,13 @@ export async function use(page, { address, key, id, look, picture }) {
     );
 
   await page.goto(`${address}pages/calibrations/${id}/operating-point`);
-  await page.getByRole("slider", { name: "share that is accepted" }).waitFor();
+  await page.getByRole("slider", { name: "share to accept" }).waitFor();
   await see();
-  await page.getByRole("slider", { name: "share that is accepted" }).fill("97");
+  await page.getByRole("slider", { name: "share to accept" }).fill("97");
   await settled("coverage", "0.97");
   await see();
   // As with the keyboard.
-  await page.getByRole("slider", { name: "share that is accepted" }).focus();
+  await page.getByRole("slider", { name: "share to accept" }).focus();
   for (let step = 0; step < 3; step += 1) await page.keyboard.press("ArrowLeft");
   await settled("coverage", "0.967");
   await see();
@@ -79,7 +79,7 @@ export async function use(page, { address, key, id, look, picture }) {
   await see();
   await page.fill("#save-author", "A. Reviewer");
   await page.fill("#save-reason", "to see");
-  await page.getByRole("button", { name: "Put in force" }).click();
+  await page.getByRole("button", { name: "Activate" }).click();
   await page.locator("#in-force h2").waitFor();
   shown.inForce = await page.locator("#in-force").innerText();
   shown.history = (await (await page.request.get(`${address}${path}`)).json()).operating_points;

@@ -12,7 +12,7 @@ export async function use(page, { address, id }) {
   await page.getByText("Request and answer, as JSON").click();
   shown.json = JSON.parse(await page.locator("#answer-json").innerText());
   await page.fill("#numbers", JSON.stringify(new Array(64).fill(0)));
-  await page.getByRole("button", { name: "Ask" }).click();
+  await page.getByRole("button", { name: "Predict" }).click();
   shown.written = await page.locator(".sentence").innerText();
   return shown;
 }

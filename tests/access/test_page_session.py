@@ -1,0 +1,63 @@
+"""Which cookies are sessions of pages."""
+
+from dataclasses import replace
+
+import pytest
+
+from service.access.page_session import (
+    ABSOLUTE_SECONDS,
+    IDLE_SECONDS,
+    RENEWED_SECONDS,
+    PageSession,
+    new_session,
+    read_session,
+    session_cookie,
+)
+
+SECRET = b"secret"
+
+
+@pytest.fixture
+def now() -> PageSession:
+    return new_session("0" * 12)
+
+
+def read(value: str, *, secure: bool = False) -> PageSession | None:
+    return read_session({session_cookie(secure=secure): value}, SECRET, secure=secure)
+
+
+@pytest.mark.parametrize("secure", [False, True])
+def test_a_session_is_read_as_it_was_written(now, secure) -> None:
+    written = now.written(SECRET)
+    assert read(written, secure=secure) == now
+    # A cookie of plain HTTP is none over TLS.
+    assert read_session({session_cookie(secure=secure): written}, SECRET, secure=not secure) is None
+
+
+@pytest.mark.parametrize(
+    ("since", "seen", "ends"),
+    [
+        (ABSOLUTE_SECONDS - 60, 0, False),
+        (0, IDLE_SECONDS - 60, False),
+        (ABSOLUTE_SECONDS, 0, True),
+        (0, IDLE_SECONDS, True),
+    ],
+)
+def test_a_session_ends_when_it_is_old_or_idle(now, since, seen, ends) -> None:
+    session = replace(now, since=now.since - since, seen=now.seen - seen)
+    assert (read(session.written(SECRET)) is None) == ends
+
+
+def test_a_session_is_renewed_once_it_was_idle_for_a_while(now) -> None:
+    assert now.renewed() is None
+    idle = replace(now, seen=now.seen - RENEWED_SECONDS)
+    assert idle.renewed().seen >= now.seen
+
+
+def test_a_cookie_that_was_not_signed_here_is_none(now) -> None:
+    written = now.written(SECRET)
+    assert read(now.written(b"another secret")) is None
+    assert read("") is read(written + "x") is None
+    for place, letter in enumerate(written):
+        changed = written[:place] + ("1" if letter != "1" else "2") + written[place + 1 :]
+        assert read(changed) is None

@@ -1,0 +1,61 @@
+"""Files for deployments keep to the schemas of those who read them."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = Path(__file__).parent / "schemas"
+KUBERNETES = {
+    ("apps/v1", "Deployment"): "io.k8s.api.apps.v1.Deployment",
+    ("policy/v1", "PodDisruptionBudget"): "io.k8s.api.policy.v1.PodDisruptionBudget",
+    ("v1", "ConfigMap"): "io.k8s.api.core.v1.ConfigMap",
+    ("v1", "Secret"): "io.k8s.api.core.v1.Secret",
+    ("v1", "Service"): "io.k8s.api.core.v1.Service",
+}
+
+
+def documents() -> dict[str, Any]:
+    """Return the Compose file and all manifests, by names for the tests."""
+    compose = ROOT / "docker-compose.yml"
+    found = {compose.name: yaml.safe_load(compose.read_text(encoding="utf-8"))}
+    for path in sorted((ROOT / "examples" / "kubernetes").glob("*.yaml")):
+        if path.name != "kustomization.yaml":
+            for document in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+                found[f"{path.name}:{document['kind']}:{document['metadata']['name']}"] = document
+    return found
+
+
+DOCUMENTS = documents()
+
+
+def violations(document: Any) -> list[str]:
+    """Return what Compose or Kubernetes would refuse; what they do not know included."""
+    schema = json.loads((SCHEMAS / "compose-spec.json").read_text(encoding="utf-8"))
+    if "kind" in document:
+        definition = KUBERNETES[document["apiVersion"], document["kind"]]
+        schema = json.loads((SCHEMAS / "kubernetes-1.36.json").read_text(encoding="utf-8"))
+        schema = {"$ref": f"#/$defs/{definition}", "$defs": schema["$defs"]}
+    found = Draft202012Validator(schema).iter_errors(document)
+    return [f"{error.json_path}: {error.message[:300]}" for error in found]
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_each_is_valid(name: str) -> None:
+    assert violations(DOCUMENTS[name]) == []
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"services": {"api": {"command": "howsure serve", "restarts": "always"}}}, "restarts"),
+        ({"apiVersion": "v1", "kind": "Service", "spec": {"selectors": {}}}, "selectors"),
+    ],
+)
+def test_the_schemas_tell(wrong: dict[str, Any], said: str) -> None:
+    (violation,) = violations(wrong)
+    assert said in violation

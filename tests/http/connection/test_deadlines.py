@@ -1,0 +1,158 @@
+"""Deadlines of connections, with a clock that the test moves."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+
+import pytest
+from fed_connections import FedServer
+from hot_fronts import post, request
+
+TARGETS = pytest.mark.parametrize("target", ["/predict", "/ordinary/a"])
+
+
+@pytest.fixture
+def serve() -> Iterator[Callable[..., FedServer]]:
+    """Return what makes a server with these limits."""
+    with ExitStack() as stack:
+        yield lambda **limits: stack.enter_context(closing(FedServer(**limits)))
+
+
+def unfinished(target: str, n_bytes: int) -> bytes:
+    """Return the head of a request with so long a body."""
+    return post(target, b"x" * n_bytes)[:-n_bytes]
+
+
+@pytest.mark.parametrize("sent", [b"", b"\r\n"])
+def test_a_connection_without_a_request_is_closed(serve, sent) -> None:
+    server = serve(header_seconds=2)
+    connection = server.connect()
+    connection.send(sent)
+    server.advance(1.9)
+    assert not connection.is_ended()
+    server.advance(0.3)
+    assert connection.is_ended()
+    assert connection.transport.written == b""
+
+
+@TARGETS
+@pytest.mark.parametrize("n_before", [0, 1])
+def test_unfinished_headers_are_408(serve, target, n_before) -> None:
+    server = serve(header_seconds=2)
+    connection = server.connect()
+    for _ in range(n_before):
+        connection.send(post("/predict"))
+        assert connection.answer().status == 200
+    connection.send(post(target)[:-2])
+    for _ in range(3):
+        server.advance(0.6)
+        connection.send(b"x: y\r\n")
+    assert not connection.is_ended()
+    server.advance(0.4)
+    answer = connection.answer()
+    assert (answer.status, answer.headers["connection"]) == (408, "close")
+    assert answer.json()["detail"] == "headers: expected within 2 seconds"
+    assert connection.is_ended()
+
+
+@pytest.mark.parametrize(
+    ("target", "bytes_per_second", "status"),
+    [
+        ("/predict", 1000, 200),
+        ("/predict", 900, 408),
+        ("/ordinary/a", 100, 200),
+        ("/ordinary/a", 90, 408),
+    ],
+)
+def test_a_body_below_the_minimum_rate_is_408(serve, target, bytes_per_second, status) -> None:
+    server = serve(window_seconds=2, min_bytes_per_second=1000, upload_bytes_per_second=100)
+    connection = server.connect()
+    n_bytes = 10 * bytes_per_second
+    connection.send(unfinished(target, n_bytes))
+    connection.trickle(n_bytes, seconds=10)
+    answer = connection.answer()
+    assert answer.status == status
+    assert connection.is_ended() == (status == 408)
+    assert server.context.budget.taken == 0
+
+
+def test_the_body_of_a_prediction_has_a_deadline(serve) -> None:
+    server = serve(min_bytes_per_second=10, hot_body_seconds=5)
+    connection = server.connect()
+    connection.send(unfinished("/predict", 90_000))
+    connection.trickle(40_000, seconds=4)
+    assert connection.transport.written == b""
+    connection.trickle(20_000, seconds=2)
+    assert connection.answer().json()["refused"] == "request-timeout"
+    assert server.context.budget.taken == 0
+
+
+def test_an_answered_client_has_limited_time_to_end_its_body(serve) -> None:
+    server = serve(header_seconds=2)
+    connection = server.connect()
+    connection.send(unfinished("/unread", 1000))
+    assert connection.answer().status == 200
+    server.advance(1.5)
+    connection.send(b"x" * 1000 + post("/predict"))
+    assert connection.answer().status == 200
+    connection.send(request("POST", "/unread", Transfer_Encoding="chunked"))
+    assert connection.answer().status == 200
+    for _ in range(30):
+        connection.send(b"a\r\n0123456789\r\n" * 1000)
+        server.advance(0.1)
+    assert connection.is_ended()
+
+
+def test_a_client_that_reads_nothing_is_disconnected(serve) -> None:
+    server = serve(stall_seconds=2)
+    connection = server.connect(is_read=False)
+    connection.send(post("/predict"))
+    server.advance(1.9)
+    assert not connection.is_ended()
+    server.advance(0.4)
+    assert connection.is_ended()
+
+
+@pytest.mark.parametrize("keep_alive_seconds", [0.1, 75])
+def test_waiting_for_an_answer_has_no_deadline(serve, keep_alive_seconds) -> None:
+    every = {"header_seconds": 1, "window_seconds": 1, "stall_seconds": 1}
+    server = serve(keep_alive_seconds=keep_alive_seconds, **every)
+    connection = server.connect()
+    connection.send(post("/predict?never"))
+    server.advance(100)
+    assert not connection.is_ended()
+
+
+@TARGETS
+def test_an_idle_connection_is_closed_and_a_used_one_is_not(serve, target) -> None:
+    server = serve(keep_alive_seconds=2)
+    connection = server.connect()
+    for _ in range(5):
+        connection.send(post(target, b"[1]"))
+        assert connection.answer().status == 200
+        server.advance(1.9)
+        assert not connection.is_ended()
+    server.advance(0.3)
+    assert connection.is_ended()
+
+
+def test_the_longest_idle_connection_is_closed_for_a_new_one(serve) -> None:
+    """Sooner one that has asked nothing; never one that is owed an answer."""
+    server = serve(max_connections=4)
+    waiting, asked, late, silent = (server.connect() for _ in range(4))
+    waiting.send(post("/predict?never"))
+    for connection in (asked, late):
+        server.advance(0.1)
+        connection.send(post("/predict"))
+        assert connection.answer().status == 200
+    server.advance(0.1)
+    for gone in (silent, asked, late):
+        newer = server.connect()
+        newer.send(post("/predict?never"))
+        assert gone.is_ended()
+    fifth = server.connect()
+    answer = fifth.answer()
+    assert (answer.status, answer.headers["retry-after"]) == (503, "1")
+    assert answer.json()["type"] == "urn:howsure:problem:too-many-connections"
+    assert fifth.is_ended()
+    assert not waiting.is_ended()
+    assert not newer.is_ended()

@@ -1,0 +1,116 @@
+"""`Idempotency-Key` over HTTP: a repeated request makes nothing twice."""
+
+import json
+
+import httpx
+import pytest
+from job_workspaces import logits_set
+from running_service import calibrate, kept_files
+
+CREATED, REFUSED = httpx.codes.CREATED, httpx.codes.UNPROCESSABLE_ENTITY
+REPLAYED = "idempotency-replayed"
+LOGITS = logits_set(40)
+QUICK = {"measures": ["margin"], "top_k": [1], "folds": 2, "bins": 2}
+
+
+def post_set(client, *, key: str, label: str = "set.npz", **config: object) -> httpx.Response:
+    options = QUICK | {"name": "once"} | config
+    parts = [("calibration", (label, LOGITS)), ("config", (None, json.dumps(options)))]
+    headers = {"Idempotency-Key": key, "Prefer": "wait=60"}
+    return client.post("/calibrate", files=parts, headers=headers)
+
+
+def versions_of(client, name: str) -> int:
+    return len(client.get("/calibrations", params={"name": name}).json()["calibrations"])
+
+
+def same(first: httpx.Response, again: httpx.Response) -> None:
+    """Both are the answer of one calibration, and the second says so."""
+    assert (first.status_code, again.status_code) == (CREATED, CREATED), again.text
+    assert REPLAYED not in first.headers
+    assert again.headers[REPLAYED] == "true"
+    assert again.headers["location"] == first.headers["location"]
+    assert again.json() == first.json()
+
+
+def test_a_repeat_returns_the_first_calibration(service) -> None:
+    client = service.client
+    first = post_set(client, key='"8e03978e-40d5-43e8-bc93-6894a57f9324"')
+    files = kept_files(service.folder)
+    same(first, post_set(client, key='"8e03978e-40d5-43e8-bc93-6894a57f9324"'))
+    same(first, post_set(client, key="8e03978e-40d5-43e8-bc93-6894a57f9324"))
+    assert kept_files(service.folder) == files
+    assert versions_of(client, "once") == 1
+
+
+def test_the_same_key_with_another_file_name_is_refused(service) -> None:
+    client = service.client
+    post_set(client, key="reused")
+    files, known = kept_files(service.folder), versions_of(client, "once")
+    answer = post_set(client, key="reused", label="other.npz")
+    assert answer.status_code == REFUSED
+    assert [found["location"] for found in answer.json()["errors"]] == ["Idempotency-Key"]
+    assert (kept_files(service.folder), versions_of(client, "once")) == (files, known)
+
+
+def test_a_refused_request_stores_no_key(client) -> None:
+    assert post_set(client, key="corrected", bins=-1).status_code == REFUSED
+    assert post_set(client, key="corrected").status_code == CREATED
+
+
+def test_refits_and_imports_are_made_once(client) -> None:
+    made = calibrate(
+        client, calibration=LOGITS, config=json.dumps(QUICK | {"name": "source"})
+    ).json()
+    headers = {"Idempotency-Key": "again", "Prefer": "wait=60"}
+
+    def refit(bins: int) -> httpx.Response:
+        # By its name, which the refit comes to mean.
+        return client.post("/calibrations/source/refit", json={"bins": bins}, headers=headers)
+
+    first = refit(7)
+    same(first, refit(7))
+    assert refit(8).status_code == REFUSED
+
+    document = client.get(f"/calibrations/{made['id']}/bins").json()
+
+    def take(key: str, **asked: str) -> httpx.Response:
+        sent = {"Idempotency-Key": key, "Content-Type": "application/json"}
+        body = json.dumps(document)
+        return client.post("/calibrations/import", content=body, params=asked, headers=sent)
+
+    assert take("again").status_code == REFUSED
+    same(take("import"), take("import"))
+    assert take("import", name="elsewhere").status_code == REFUSED
+    assert versions_of(client, "source") == 3
+
+
+@pytest.mark.parametrize(
+    "keys",
+    [
+        [""],
+        ['""'],
+        ['"open'],
+        ['"a"b"'],
+        ['"a\\b"'],
+        ["k" * 256],
+        [f'"{"k" * 256}"'],
+        ["tab\tbed"],
+        ["gr\xfc\xdf"],
+        ["a", "a"],
+    ],
+)
+def test_an_invalid_key_is_refused(client, keys: list[str]) -> None:
+    headers = [("Idempotency-Key", key.encode("latin-1")) for key in keys]
+    answer = client.post("/calibrations/none/refit", headers=headers)
+    assert answer.status_code == REFUSED, answer.text
+    problem = answer.json()
+    assert [found["location"] for found in problem["errors"]] == ["Idempotency-Key"]
+    assert "1 to 255 printable ASCII characters" in problem["detail"]
+
+
+@pytest.mark.parametrize("key", ["k" * 255, f'"{"k" * 255}"', 'a key, "so" to say', r'"\"\\"'])
+def test_a_valid_key_is_accepted(client, key: str) -> None:
+    headers = {"Idempotency-Key": key}
+    answer = client.post("/calibrations/none/refit", json={"bins": 5}, headers=headers)
+    assert answer.status_code == httpx.codes.NOT_FOUND

@@ -1,0 +1,144 @@
+"""Repeats with the same key make one calibration, also at once from two services."""
+
+import uuid
+from collections import Counter
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from job_workspaces import logits_set, uploaded, workspace_on
+from sqlalchemy import func, select
+from stored_rows import add_tenant, at_once, finished_calibration, tenant_of
+
+import models
+from service.calibrations.manage import delete_calibration
+from service.calibrations.start import start_calibration
+from service.calibrations.uploaded_files import CalibrationUpload
+from service.errors import InvalidInput
+from service.http.idempotency import Started, run_idempotent
+from service.jobs.acceptance import CallContext
+from service.storage.calibrations import CalibrationRepository
+from service.storage.database import open_database
+from service.storage.idempotency_keys import KeyedRequest, KeyTaken, keep_key, made_before
+
+REQUEST = KeyedRequest("a key", "0" * 64)
+ROUNDS = 100
+# The others leave out what takes long and is not what they race for.
+ROUNDS_A_WHOLE_UPLOAD = 20
+
+
+@pytest.fixture
+def workspace(database, tmp_path):
+    with workspace_on(database, tmp_path) as made:
+        yield made
+
+
+def never() -> uuid.UUID:
+    raise AssertionError("it was made before")
+
+
+def test_a_repeat_starts_nothing(database, workspace) -> None:
+    tenant_id = tenant_of(database)
+    first = run_idempotent(
+        workspace, tenant_id, REQUEST, lambda: make(database, tenant_id, REQUEST)
+    )
+    assert not first.replayed
+    again = run_idempotent(workspace, tenant_id, REQUEST, never)
+    assert again == Started(first.calibration_id, replayed=True)
+
+
+def test_another_request_with_the_same_key_is_refused(database, workspace) -> None:
+    tenant_id = tenant_of(database)
+    make(database, tenant_id, REQUEST)
+    other = replace(REQUEST, digest="1" * 64)
+    with pytest.raises(InvalidInput, match=r"^Idempotency-Key: .*another request") as refused:
+        run_idempotent(workspace, tenant_id, other, never)
+    assert refused.value.violations[0].location == "Idempotency-Key"
+
+
+def test_tenants_may_use_the_same_key(database) -> None:
+    tenant_id, other = tenant_of(database), add_tenant(database, "other")
+    make(database, tenant_id, REQUEST)
+    with database.reading() as session:
+        assert made_before(session, other, REQUEST) is None
+    assert make(database, other, REQUEST)
+
+
+def test_a_key_lives_as_long_as_its_calibration(database, workspace) -> None:
+    tenant_id = tenant_of(database)
+    row = finished_calibration(database)
+    with database.session() as session:
+        keep_key(session, tenant_id, REQUEST, row.id)
+    delete_calibration(CallContext(workspace, tenant_id), str(row.id))
+    with database.reading() as session:
+        assert made_before(session, tenant_id, REQUEST) is None
+        assert session.scalar(select(func.count()).select_from(models.IdempotencyKey)) == 0
+
+
+def make(database, tenant_id: uuid.UUID, request: KeyedRequest) -> uuid.UUID:
+    """Make a calibration and keep the key, in one transaction."""
+    calibration_id = uuid.uuid4()
+    with database.session() as session:
+        CalibrationRepository(session, tenant_id).add(
+            models.Calibration(
+                id=calibration_id,
+                name="calibration",
+                config={},
+                data={},
+                onnx_model=None,
+                versions={},
+                warnings=[],
+            ),
+            [],
+        )
+        keep_key(session, tenant_id, request, calibration_id)
+    return calibration_id
+
+
+def test_the_second_of_two_transactions_is_rolled_back(database) -> None:
+    tenant_id = tenant_of(database)
+    first = make(database, tenant_id, REQUEST)
+    with pytest.raises(KeyTaken):
+        make(database, tenant_id, REQUEST)
+    with database.reading() as session:
+        assert made_before(session, tenant_id, REQUEST) == first
+        assert session.scalars(select(models.Calibration.id)).all() == [first]
+
+
+@pytest.mark.parametrize("dialect", ["postgresql"])
+def test_concurrent_repeats_on_two_services_make_one(database, database_url, tmp_path) -> None:
+    """Two to ten at a time, on two connections to the database and one store of artifacts."""
+    tenant_id, content = tenant_of(database), logits_set(20)
+    with ExitStack() as stack:
+        second = open_database(database_url)
+        stack.callback(second.dispose)
+        services = [
+            stack.enter_context(workspace_on(opened, tmp_path)) for opened in (database, second)
+        ]
+        file = uploaded(services[0].spool.path, content, "set.npz")
+        upload = CalibrationUpload({"calibration": (file, None)})
+
+        def repeat(number: int, request: KeyedRequest) -> Started:
+            workspace = services[number % 2]
+            start = partial(make, workspace.database, tenant_id, request)
+            if int(request.key) % ROUNDS_A_WHOLE_UPLOAD == 0:
+                ctx = CallContext(workspace, tenant_id, request=request)
+                start = partial(start_calibration, ctx, upload)
+            return run_idempotent(workspace, tenant_id, request, start)
+
+        for turn in range(ROUNDS):
+            request = KeyedRequest(str(turn), "0" * 64)
+            repeats = [partial(repeat, number, request) for number in range(2 + turn % 9)]
+            found = at_once(repeats)
+            assert len({started.calibration_id for started in found}) == 1
+            assert Counter(started.replayed for started in found)[False] == 1
+
+    with database.reading() as session:
+        versions = session.scalars(
+            select(models.Calibration.version).order_by(models.Calibration.version)
+        ).all()
+        keys = session.scalars(select(models.Artifact.key)).all()
+    assert versions == list(range(1, ROUNDS + 1))
+    stored = [path for path in (tmp_path / "artifacts").rglob("*") if path.is_file()]
+    assert sorted(str(path.relative_to(tmp_path / "artifacts")) for path in stored) == sorted(keys)

@@ -1,0 +1,211 @@
+"""The OpenAPI document says what the service does."""
+
+import json
+from typing import Any
+
+import httpx
+import pytest
+from request_formats import faults
+from running_service import calibrated, digits, evaluate
+
+JSON = "application/json"
+PREDICT_DIGITS = {"json": json.loads(digits("request.json"))}
+INFER = "/v2/models/{model_name}/infer"
+INFER_VERSION = "/v2/models/{model_name}/versions/{model_version}/infer"
+
+
+@pytest.fixture(scope="module")
+def document(client) -> dict[str, Any]:
+    return client.get("/openapi.json").json()
+
+
+@pytest.fixture(scope="module")
+def plain_digits(client) -> dict[str, Any]:
+    """Return the calibration that the examples are about: the README's, with no option set."""
+    parts = {name: digits(f"{name}.npz") for name in ("calibration", "evaluation")}
+    return calibrated(client, {"name": "digits"}, model=digits("model.onnx"), **parts)
+
+
+def answer_of(document: dict, method: str, path: str, status: int = 200) -> dict[str, Any]:
+    return document["paths"][path][method]["responses"][str(status)]["content"][JSON]
+
+
+def same_layout(ours: Any, theirs: Any, at: str = "$") -> list[str]:
+    """Return where two answers differ in more than numbers, texts and lengths."""
+    if isinstance(ours, dict) and isinstance(theirs, dict):
+        missing = [f"{at}.{key}" for key in ours if key not in theirs]
+        both = [key for key in ours if key in theirs]
+        return missing + [f for k in both for f in same_layout(ours[k], theirs[k], f"{at}.{k}")]
+    if isinstance(ours, list) and isinstance(theirs, list) and ours and theirs:
+        return same_layout(ours[0], theirs[0], f"{at}[0]")
+    alike = isinstance(theirs, type(ours)) or {type(ours), type(theirs)} <= {int, float}
+    return [] if alike else [f"{at}: {ours!r}, {theirs!r}"]
+
+
+def test_predict_example_is_what_the_service_answers(client, document, plain_digits) -> None:
+    body = document["paths"]["/predict"]["post"]["requestBody"]["content"][JSON]
+    found = answer_of(document, "post", "/predict")
+    assert faults(body["example"], body["schema"], document) == []
+
+    answer = client.post("/predict", json=body["example"]).json()
+
+    assert faults(answer, found["schema"], document) == []
+    for ours, theirs in zip(found["example"]["predictions"], answer["predictions"], strict=True):
+        assert (ours["class"], ours["abstain"]) == (theirs["class"], theirs["abstain"])
+        for event in ("top1", "top5"):
+            expected = pytest.approx(ours[event]["probability"], abs=1e-6)
+            assert theirs[event]["probability"] == expected
+
+
+@pytest.mark.parametrize(
+    ("path", "asked"),
+    [
+        ("/calibrations/{calibration_id}", "/calibrations/digits"),
+        ("/calibrations/{calibration_id}/bins", "/calibrations/digits/bins"),
+        ("/calibrations", "/calibrations"),
+        ("/report", "/report?calibration=digits"),
+        ("/models", "/models"),
+        ("/readyz", "/readyz"),
+        ("/healthz", "/healthz"),
+    ],
+)
+def test_answers_keep_to_schemas_and_examples(
+    client, document, plain_digits, path: str, asked: str
+) -> None:
+    found = answer_of(document, "get", path)
+    client.post("/predict", **PREDICT_DIGITS)  # which loads the model
+    answer = client.get(asked).json()
+    assert faults(answer, found["schema"], document) == []
+    if "example" in found:
+        assert faults(found["example"], found["schema"], document) == []
+        if path == "/report":
+            answer["evaluations"] = found["example"]["evaluations"]
+        assert same_layout(found["example"], answer) == []
+
+
+def test_evaluation_example_is_like_the_answer(client, document, plain_digits) -> None:
+    found = answer_of(document, "post", "/calibrations/{calibration_id}/evaluations", 201)
+    answer = evaluate(client, "digits", "again", digits("evaluation.npz"))
+    assert answer.status_code == httpx.codes.CREATED
+    assert faults(answer.json(), found["schema"], document) == []
+    example = found["example"]
+    example["result"]["confidence"] = example["result"]["entropy"] = {}
+    assert same_layout(example, answer.json()) == []
+
+
+def test_an_event_of_other_k_is_documented(client, document) -> None:
+    calibrated(client, {"top_k": [2]}, calibration=digits("calibration_logits.csv"))
+    body = {"calibration": "calibration", "logits": [[0.0] * 9 + [1.0]]}
+    answer = client.post("/predict", json=body).json()
+    assert "top1" not in answer["predictions"][0]
+    schema = answer_of(document, "post", "/predict")["schema"]
+    assert faults(answer, schema, document) == []
+    answer["predictions"][0]["top2"]["probability"] = "high"
+    assert faults(answer, schema, document) != []
+
+
+def test_every_field_and_parameter_is_described(document) -> None:
+    schemas = document["components"]["schemas"]
+    silent = [name for name, schema in schemas.items() if not schema.get("description")]
+    silent += [
+        f"{name}.{key}"
+        for name, schema in schemas.items()
+        for key, found in schema.get("properties", {}).items()
+        if not found.get("description") and "$ref" not in found
+    ]
+    silent += [
+        f"{method} {path} {parameter['name']}"
+        for path, operations in document["paths"].items()
+        for method, operation in operations.items()
+        for parameter in operation.get("parameters", [])
+        if not parameter.get("description")
+    ]
+    assert silent == []
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "send", "status"),
+    [
+        ("get", "/report", {"headers": {"Accept": "image/png"}}, 406),
+        ("get", "/report", {"params": {"format": "pdf"}}, 422),
+        ("get", "/calibrations/{calibration_id}/bins", {"headers": {"Accept": "image/png"}}, 406),
+        ("get", "/calibrations", {"params": {"limit": 0}}, 422),
+        ("get", "/calibrations/{calibration_id}", {"missing": True}, 404),
+        ("get", "/calibrations/{calibration_id}/events", {"missing": True}, 404),
+        ("post", "/calibrations/{calibration_id}/cancel", {}, 409),
+        ("post", "/calibrations/{calibration_id}/refit", {"content": b"{"}, 422),
+        ("post", "/calibrations/{calibration_id}/refit", {"content": b" " * 2**21}, 413),
+        ("post", "/calibrations/{calibration_id}/evaluations", {"content": b"x"}, 415),
+        ("post", "/calibrate", {"content": b"x"}, 415),
+        ("post", "/predict", {"content": b"{"}, 400),
+        ("post", "/predict", {"headers": {"Accept": "image/png"}}, 406),
+        ("post", "/predict", {"headers": {"Timeout": "soon"}}, 422),
+        ("post", "/predict", {"headers": {"Timeout": "1e-9"}, **PREDICT_DIGITS}, 504),
+    ],
+)
+def test_failures_are_declared(
+    client, document, plain_digits, method: str, path: str, send: dict, status: int
+) -> None:
+    options = dict(send)
+    name = "nobody" if options.pop("missing", False) else "digits"
+    if path == "/report":
+        options["params"] = options.get("params", {}) | {"calibration": "digits"}
+    answer = client.request(method, path.replace("{calibration_id}", name), **options)
+    assert answer.status_code == status, answer.text
+    declared = document["paths"][path][method]["responses"]
+    assert "application/problem+json" in declared[str(status)]["content"]
+    assert faults(answer.json(), {"$ref": "#/components/schemas/Problem"}, document) == []
+    assert "406" not in document["paths"]["/calibrate"]["post"]["responses"]
+
+
+@pytest.mark.parametrize("job", ["", "/evaluations/{evaluation_name}"])
+def test_streams_of_events_are_declared(document, job: str) -> None:
+    path = f"/calibrations/{{calibration_id}}{job}/events"
+    responses = document["paths"][path]["get"]["responses"]
+    assert list(responses["200"]["content"]) == ["text/event-stream"]
+    assert "event: end" in responses["200"]["content"]["text/event-stream"]["example"]
+    assert "503" in responses
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        ("/calibrate", "Idempotency-Key"),
+        ("/calibrations/{calibration_id}/refit", "Idempotency-Key"),
+        ("/calibrations/import", "Idempotency-Key"),
+        ("/predict", "Timeout"),
+        (INFER, "Timeout"),
+        (INFER_VERSION, "Timeout"),
+    ],
+)
+def test_headers_of_requests_are_declared(document, path: str, name: str) -> None:
+    operation = document["paths"][path]["post"]
+    (found,) = [one for one in operation["parameters"] if one["name"] == name]
+    assert (found["in"], found["required"]) == ("header", False)
+    if name == "Timeout":
+        assert {"408", "413", "429", "503", "504"} <= operation["responses"].keys()
+
+
+def test_the_documentation_needs_no_other_server(client) -> None:
+    page = client.get("/docs")
+    assert page.status_code == httpx.codes.OK
+    assert "https://" not in page.text
+    for asset in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"):
+        assert f"/static/{asset}" in page.text
+        assert client.get(f"/static/{asset}").status_code == httpx.codes.OK
+    assert client.get("/static/../../settings.py").status_code == httpx.codes.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "allowed"),
+    [
+        ("PUT", "/predict", "POST"),
+        ("TRACE", "/calibrations/digits", "DELETE, GET"),
+        ("PATCH", "/calibrations/digits/evaluations/a/b/cancel", "POST"),
+        ("POST", "/v2/models/digits", "GET"),
+    ],
+)
+def test_other_methods_are_refused_with_allow(client, method: str, path: str, allowed: str) -> None:
+    answer = client.request(method, path)
+    assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
+    assert answer.headers["Allow"] == allowed

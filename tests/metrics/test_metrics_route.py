@@ -1,0 +1,155 @@
+"""`GET /metrics` counts what clients saw."""
+
+import re
+import time
+from pathlib import Path
+
+import httpx
+import numpy as np
+import pytest
+from busy_service import QUICK_ROWS, busy_service_on
+from job_workspaces import logits_set
+from runner_children import wait_until
+from running_service import DIGITS, calibrate, scrape, service_on
+
+N_ROWS = 300
+DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
+PREDICT = {"method": "POST", "route": "/predict"}
+
+
+@pytest.fixture
+def digits_rows() -> list:
+    return np.load(DIGITS / "evaluation.npz")["inputs"][:N_ROWS].astype(float).tolist()
+
+
+@pytest.fixture
+def ask(client, digits_calibration, digits_rows):
+    def post(**changes) -> httpx.Response:
+        return client.post(
+            "/predict", json={"calibration": "digits", "inputs": digits_rows} | changes
+        )
+
+    return post
+
+
+def test_predictions_are_counted_by_bin_and_flag(client, ask) -> None:
+    before = scrape(client)
+    predictions = ask().json()["predictions"]
+    after = scrape(client)
+
+    def grown(name: str, **labels: str) -> float:
+        return after(name, **labels) - before(name, **labels)
+
+    of = {"calibration": "digits", "version": "1"}
+    for event in ("top1", "top5"):
+        bins = np.bincount([found[event]["bin"] for found in predictions], minlength=10)
+        counted = [grown("answers_total", **of, event=event, bin=str(i)) for i in range(len(bins))]
+        assert counted == bins.tolist()
+    unlike = sum(found["out_of_distribution"] for found in predictions)
+    assert grown("out_of_distribution_total", **of) == unlike > 0
+    for risk in predictions[0]["abstain"]:
+        left = sum(found["abstain"][risk] for found in predictions)
+        assert grown("abstain_total", **of, max_risk=risk) == left > 0
+    assert grown("predict_rows_total") == grown("calibration_rows_total", **of) == N_ROWS
+
+
+def test_every_row_is_in_one_batch_that_took_its_time(client, ask) -> None:
+    before = scrape(client)
+    ask()
+    after = scrape(client)
+    of = {"operation": "predict"}
+    names = ("batch_rows_sum", "batch_rows_count", "compute_seconds_count", "compute_seconds_sum")
+    in_batches, batches, runs, seconds = (after(n, **of) - before(n, **of) for n in names)
+    assert in_batches == N_ROWS
+    assert batches == runs > 1
+    whole = after("request_seconds_sum", **PREDICT) - before("request_seconds_sum", **PREDICT)
+    assert 0 < seconds < whole
+    waits = {"lane": "predict"}
+    name = "queue_wait_seconds_count"
+    assert after(name, **waits) - before(name, **waits) == 1
+
+
+def routes(client) -> set[str]:
+    return {labels["route"] for labels in scrape(client).labels("requests_total")}
+
+
+def test_requests_are_counted_by_declared_route(client, digits_calibration) -> None:
+    client.get("/calibrations/digits")
+    client.get(f"/calibrations/{digits_calibration['id']}/bins")
+    client.post("/calibrate")
+    expected = {
+        "/calibrate",
+        "/calibrations/{calibration_id}",
+        "/calibrations/{calibration_id}/bins",
+    }
+    # A request is counted after its response was sent.
+    assert wait_until(lambda: routes(client) >= expected)
+    before = routes(client) | {"other"}
+    for i in range(20):
+        assert client.get(f"/nothing-{i}").status_code == httpx.codes.NOT_FOUND
+        client.get(f"/calibrations/nobody-{i}")
+    assert wait_until(lambda: "other" in routes(client))
+    assert routes(client) == before
+
+
+def test_jobs_are_counted_by_status(client, ask) -> None:
+    ask()
+    found = scrape(client)
+    for status in ("queued", "running", "succeeded", "failed", "cancelled"):
+        listed = client.get("/calibrations", params={"status": status, "limit": 200}).json()
+        counted = found("jobs", kind="calibration", status=status)
+        assert counted == len(listed["calibrations"])
+    assert found("database_up") == 1
+    assert found("models_loaded") >= 1
+
+
+def test_each_service_counts_its_own_requests_and_jobs(client, tmp_path) -> None:
+    with service_on(tmp_path, workers=0) as other:
+        calibrate(other, calibration=logits_set(), wait=0)
+        assert scrape(other)("jobs", kind="calibration", status="queued") == 1
+        assert scrape(other)("predict_rows_total") == 0
+        assert {labels["route"] for labels in scrape(other).labels("requests_total")} == {
+            "/calibrate",
+            "/metrics",
+        }
+    calibrated = {"method": "POST", "route": "/calibrate", "status": "202"}
+    assert scrape(client)("requests_total", **calibrated) == 0
+
+
+def test_requests_that_wait_for_a_model_are_pending(tmp_path) -> None:
+    with busy_service_on(tmp_path) as service:
+        with service.occupied():
+            waiting = [service.begin(QUICK_ROWS) for _ in range(2)]
+            service.wait_for(running=1, pending=2)
+            time.sleep(0.2)
+        assert all(future.result().status_code == httpx.codes.OK for future in waiting)
+        service.wait_for(running=0, pending=0)
+        found = scrape(service.client)
+        assert found("queue_wait_seconds_count", lane="predict") >= 3
+        assert found("queue_wait_seconds_sum", lane="predict") >= 2 * 0.2
+
+
+def test_every_metric_is_documented_with_its_labels(client, ask) -> None:
+    ask()
+    ask(calibration="nobody")
+    found = scrape(client)
+    families = {
+        f"{family.name}_total" if family.type == "counter" else family.name: family
+        for family in found.families
+        if family.name.startswith("howsure_")
+    }
+    table = re.findall(
+        r"^\| `(howsure_\w+)` \|([^|]*)\|", DOCUMENT.read_text(encoding="utf-8"), re.MULTILINE
+    )
+    assert sorted(name for name, _ in table) == sorted(families)
+    for name, labels in table:
+        for sample in families[name].samples:
+            documented = set(re.findall(r"`(\w+)`", labels))
+            assert sample.labels.keys() - {"le"} == documented, name
+        assert families[name].documentation
+
+
+def test_it_is_prometheus_text(client) -> None:
+    answer = client.get("/metrics")
+    assert answer.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
+    assert "_created" not in answer.text

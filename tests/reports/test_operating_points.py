@@ -1,0 +1,224 @@
+"""Somebody decides on a threshold; answers are held against it, and the decision can be read."""
+
+import io
+
+import httpx
+import numpy as np
+import pytest
+from running_service import NPY, QUICK, calibrated, digits, npy, refit, service_on
+
+CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
+UNPROCESSABLE, NOT_FOUND = httpx.codes.UNPROCESSABLE_ENTITY, httpx.codes.NOT_FOUND
+PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"]
+SIGNED = {"author": "A. Reviewer", "reason": "agreed with the clinic"}
+
+
+@pytest.fixture
+def address(client: httpx.Client, digits_calibration: dict):
+    """Yield where the operating points of a version without any are."""
+    made = refit(client, "digits@1", bins=11).json()
+    assert made["status"] == "succeeded", made
+    yield f"/calibrations/{made['id']}/operating-points"
+    assert client.delete(f"/calibrations/{made['id']}").is_success
+
+
+def save(client: httpx.Client, address: str, **asked) -> dict:
+    answer = client.post(address, json=SIGNED | {"name": "automatic"} | asked)
+    assert answer.status_code == CREATED, answer.text
+    return answer.json()
+
+
+def predictions(client: httpx.Client, address: str, rows=PIXELS) -> list[dict]:
+    body = {"calibration": address.split("/")[2], "inputs": rows.tolist()}
+    answer = client.post("/predict", json=body)
+    assert answer.status_code == OK, answer.text
+    return answer.json()["predictions"]
+
+
+def test_answers_are_held_against_the_threshold_in_every_form(client, address) -> None:
+    before = predictions(client, address)
+    threshold = save(client, address, coverage=0.8)["threshold"]
+    found = predictions(client, address)
+    above = [p["top1"]["uncertainty"] > threshold for p in found]
+    assert 0 < sum(above) < len(above)
+    for now, then, flag in zip(found, before, above, strict=True):
+        assert now == then | {"abstain": {"automatic": flag} | then["abstain"]}
+    calibration = address.split("/")[2]
+    for rows in (PIXELS, PIXELS[:2]):  # with arrays, and without
+        answer = client.post(
+            "/predict",
+            params={"calibration": calibration},
+            content=npy(rows),
+            headers=NPY | {"Accept": "application/x-npz"},
+        )
+        with np.load(io.BytesIO(answer.content)) as arrays:
+            for name in ("abstain", "abstain_automatic"):
+                assert arrays[name].tolist() == above[: len(rows)]
+    version = client.get(f"/calibrations/{calibration}").json()["version"]
+    at = f"/v2/models/digits/versions/{version}"
+    model = client.get(at).json()
+    assert "abstain_automatic" in [output["name"] for output in model["outputs"]]
+    given = {key: model["inputs"][0][key] for key in ("name", "datatype")}
+    tensor = given | {"shape": [2, *PIXELS.shape[1:]], "data": PIXELS[:2].tolist()}
+    asked = {"inputs": [tensor], "outputs": [{"name": "abstain_automatic"}]}
+    answer = client.post(f"{at}/infer", json=asked)
+    assert answer.json()["outputs"][0]["data"] == above[:2]
+
+
+def test_a_preview_is_what_is_then_saved(client, address) -> None:
+    for choice in ({"coverage": 0.7}, {"threshold": 0.25}, {"max_risk": 0.1, "delta": 0.1}):
+        seen = client.get(f"{address}/preview", params=choice).json()
+        made = save(client, address, **choice)
+        assert (made["threshold"], made["consequences"]) == (
+            float(np.float32(seen["threshold"])),
+            seen["consequences"],
+        )
+        assert made["chosen_by"] == choice
+        assert seen["certified"] == ("max_risk" in choice)
+        assert seen["labels_missing"] is None
+        of = seen["consequences"]
+        assert of["n_errors"] <= of["n_accepted"] <= of["n_samples"]
+        assert of["risk_interval"][0] <= of["risk"] <= of["risk_interval"][1]
+    assert of["risk"] <= 0.1
+
+
+def test_a_preview_tells_what_follows_for_so_many_answers(client, address) -> None:
+    asked = {"coverage": 0.97}
+    assert client.get(f"{address}/preview", params=asked).json()["expected"] is None
+    seen = client.get(f"{address}/preview", params=asked | {"volume": 10_000}).json()
+    of, expected = seen["consequences"], seen["expected"]
+    assert expected["volume"] == 10_000
+    assert expected["accepted"] == pytest.approx(10_000 * of["coverage"])
+    assert expected["errors"] == pytest.approx(expected["accepted"] * of["risk"])
+    assert expected["reviewed"] == pytest.approx(10_000 - expected["accepted"])
+    for name in ("accepted", "errors"):
+        lower, upper = expected[f"{name}_interval"]
+        assert lower < expected[name] < upper
+    for volume in (0, -1, 1.5, 10**13):
+        answer = client.get(f"{address}/preview", params=asked | {"volume": volume})
+        assert answer.status_code == UNPROCESSABLE
+
+
+def test_the_risk_that_a_preview_names_accepts_as_much(client, address) -> None:
+    for asked in ({"coverage": 0.8}, {"coverage": 1.0}, {"coverage": 0.8, "delta": 0.01}):
+        seen = client.get(f"{address}/preview", params=asked).json()
+        assert seen["delta"] == asked.get("delta", 0.05)
+        risk = {"max_risk": seen["max_risk"], "delta": seen["delta"]}
+        certified = client.get(f"{address}/preview", params=risk).json()
+        assert certified["certified"]
+        assert certified["max_risk"] == seen["max_risk"]
+        assert certified["consequences"]["coverage"] >= seen["consequences"]["coverage"]
+    nothing = client.get(f"{address}/preview", params={"threshold": -1}).json()
+    assert (nothing["max_risk"], nothing["consequences"]["risk"]) == (None, None)
+
+
+def test_a_threshold_of_the_config_is_found_again(client, address) -> None:
+    """The same risk, asked for in the config and here, means the same threshold."""
+    calibration = address.split("/")[2]
+    served = client.get(f"/calibrations/{calibration}").json()["serve"]["1"]
+    report = client.get("/report", params={"calibration": calibration}).json()
+    selective = report["events"]["1"]["measures"][served]["selective"]
+    assert selective
+    for found in selective:
+        seen = client.get(f"{address}/preview", params=found["target"]).json()
+        assert seen["threshold"] == found["threshold"]
+        if found["threshold"] is not None:
+            assert seen["consequences"]["coverage"] == found["coverage"]
+
+
+def test_the_history_says_who_decided_what_and_why(client, address) -> None:
+    assert client.get(address).json() == {"operating_points": []}
+    first = save(client, address, coverage=0.5)
+    second = save(client, address, name="fast-lane", coverage=0.9, reason="<b>more</b>")
+    history = client.get(address).json()["operating_points"]
+    assert [p["number"] for p in history] == [2, 1]
+    assert [p["in_force"] for p in history] == [True, False]
+    assert history[0] == second
+    assert history[1] == first | {"in_force": False}
+    assert predictions(client, address, PIXELS[:1])[0]["abstain"].keys() >= {"fast-lane"}
+    assert "automatic" not in predictions(client, address, PIXELS[:1])[0]["abstain"]
+
+    withdrawn = client.post(f"{address}/withdraw", json=SIGNED | {"reason": "drift"})
+    assert withdrawn.status_code == OK, withdrawn.text
+    assert withdrawn.json()["threshold"] is None
+    assert predictions(client, address, PIXELS[:1])[0]["abstain"].keys().isdisjoint({"fast-lane"})
+    assert [p["in_force"] for p in client.get(address).json()["operating_points"]] == [False] * 3
+    again = client.post(f"{address}/withdraw", json=SIGNED)
+    assert again.status_code == CONFLICT
+
+
+def test_a_risk_that_cannot_be_kept_says_how_many_labels_are_missing(client, address) -> None:
+    seen = client.get(f"{address}/preview", params={"max_risk": 0.0005}).json()
+    assert seen["threshold"] is None
+    assert seen["consequences"] is None
+    answer = client.post(address, json=SIGNED | {"name": "strict", "max_risk": 0.0005})
+    assert answer.status_code == UNPROCESSABLE
+    (error,) = answer.json()["errors"]
+    assert error["location"] == "max_risk"
+    if seen["labels_missing"] is not None:
+        assert f"Add about {seen['labels_missing']} labelled samples" in error["message"]
+    assert client.get(address).json() == {"operating_points": []}
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {},
+        {"coverage": 0.5, "threshold": 1.0},
+        {"coverage": 0},
+        {"coverage": 1.5},
+        {"coverage": "NaN"},
+        {"threshold": 1e39},
+        {"max_risk": 1.0},
+        {"max_risk": 0.1, "delta": 0},
+        {"coverage": 0.5, "name": "0.05"},
+        {"coverage": 0.5, "name": "Automatic"},
+        {"coverage": 0.5, "name": ""},
+        {"coverage": 0.5, "author": " "},
+        {"coverage": 0.5, "reason": "two\nlines"},
+        {"coverage": 0.5, "colour": "red"},
+    ],
+)
+def test_what_breaks_a_rule_is_refused_and_not_kept(client, digits_calibration, asked) -> None:
+    address = "/calibrations/digits@1/operating-points"
+    answer = client.post(address, json=SIGNED | {"name": "automatic"} | asked)
+    assert answer.status_code == UNPROCESSABLE, answer.text
+    assert answer.json()["errors"]
+    assert client.get(address).json() == {"operating_points": []}
+
+
+def test_without_a_top_1_table_nothing_can_be_previewed(client) -> None:
+    config = {"name": "top-five", "top_k": [5], "measures": ["entropy"]}
+    calibrated(client, config, calibration=digits("calibration_logits.csv"))
+    answer = client.get("/calibrations/top-five/operating-points/preview?coverage=0.5")
+    assert answer.status_code == CONFLICT
+    assert "Top-1" in answer.json()["detail"]
+
+
+def test_without_records_only_a_threshold_can_be_chosen(client, digits_calibration) -> None:
+    document = client.get("/calibrations/digits@1/bins", params={"format": "json"}).json()
+    imported = client.post("/calibrations/import?name=imported", json=document)
+    assert imported.status_code == CREATED, imported.text
+    address = "/calibrations/imported/operating-points"
+    answer = client.get(f"{address}/preview?coverage=0.5")
+    assert answer.status_code == CONFLICT
+    assert "records" in answer.json()["detail"]
+    made = save(client, address, threshold=0.5)
+    assert (made["threshold"], made["consequences"]) == (0.5, None)
+
+
+def test_decisions_outlive_the_process_and_go_with_the_calibration(database_url, tmp_path) -> None:
+    parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+    with service_on(tmp_path, database_url=database_url) as client:
+        made = f"/calibrations/{calibrated(client, QUICK, **parts)['id']}"
+        address = f"{made}/operating-points"
+        saved = save(client, address, coverage=0.5)
+    with service_on(tmp_path, database_url=database_url) as client:
+        assert client.get(address).json() == {"operating_points": [saved]}
+        found = predictions(client, address)
+        above = [p["top1"]["uncertainty"] > saved["threshold"] for p in found]
+        assert [p["abstain"]["automatic"] for p in found] == above
+        assert client.delete(made).is_success
+        assert client.get(address).status_code == NOT_FOUND
+        again = client.post(address, json=SIGNED | {"name": "a", "coverage": 0.5})
+        assert again.status_code == NOT_FOUND

@@ -1,0 +1,133 @@
+"""The report in its formats: the same numbers in each."""
+
+import csv
+import io
+
+import httpx
+import pytest
+
+
+@pytest.fixture(scope="module")
+def report(client, digits_calibration) -> dict:
+    return client.get("/report", params={"calibration": "digits"}).json()
+
+
+@pytest.fixture(scope="module")
+def markdown(client, digits_calibration) -> str:
+    return client.get("/report", params={"calibration": "digits", "format": "markdown"}).text
+
+
+def rows_of(answer: httpx.Response) -> list[dict[str, str]]:
+    assert answer.headers["content-type"].startswith("text/csv")
+    return list(csv.DictReader(io.StringIO(answer.text)))
+
+
+def test_all_that_was_fitted_is_in_it(report, digits_calibration) -> None:
+    assert set(report["events"]) == {"1", "5"}
+    for k, event in report["events"].items():
+        assert event["served"] == digits_calibration["serve"][k]
+        assert event["measures"].keys() == {
+            "entropy",
+            "neg_log_pmax",
+            "neg_log_topk_mass",
+            "margin",
+        }
+        assert "raw_softmax" in event["baselines"]
+        nll = {name: found["scores"]["nll"]["mean"] for name, found in event["measures"].items()}
+        assert nll[event["served"]] == min(nll.values())
+        for found in event["measures"].values():
+            assert sum(row["count"] for row in found["bins"]) == 600
+            assert found["evaluation"] is not None
+            assert {"ece", "brier", "nll", "auroc", "aurc", "eor"} <= found["scores"].keys()
+    provenance = report["provenance"]
+    assert provenance["data"]["sha256"] == digits_calibration["data"]["sha256"]
+    assert provenance["model"]["sha256"] == digits_calibration["model"]["sha256"]
+    assert provenance["versions"] == digits_calibration["versions"]
+
+
+def test_figures_are_scores_with_interval_or_spread_and_n(report) -> None:
+    event = report["events"]["1"]
+    figures, served = event["figures"], event["measures"][event["served"]]["scores"]
+    accuracy = figures["accuracy"]
+    assert (accuracy["value"], accuracy["n_samples"]) == (event["accuracy"], 600)
+    assert accuracy["interval"][0] < accuracy["value"] < accuracy["interval"][1]
+    error = figures["calibration_error"]
+    assert error["raw"]["mean"] == event["baselines"]["raw_softmax"]["scores"]["ece_15"]["mean"]
+    assert error["served"]["mean"] == served["ece_15"]["mean"]
+    assert figures["error_detection"]["served"]["mean"] == served["auroc"]["mean"]
+
+
+def test_calibration_mends_the_overconfident_digits(report) -> None:
+    """The committed, smaller equivalent of the tests on Fashion-MNIST."""
+    event = report["events"]["1"]
+    served = event["measures"][event["served"]]["evaluation"]
+    raw = event["baselines"]["raw_softmax"]["evaluation"]
+    assert raw["ece_15"] == pytest.approx(0.0357, abs=0.0002)
+    assert served["ece"] < raw["ece_15"]
+    assert served["nll"] < raw["nll"]
+
+
+def test_csv_has_the_same_numbers(client, report) -> None:
+    asked = {"calibration": "digits", "format": "csv"}
+    rows = rows_of(client.get("/report", params=asked))
+    for row in rows:
+        found = report["events"][row["event"]][f"{row['subject_kind']}s"][row["subject"]]
+        if row["phase"] == "evaluation":
+            expected = found["evaluation"][row["score"]]
+        else:
+            expected = found["scores"][row["score"]]["mean"]
+        assert (float(row["mean"]) if row["mean"] else None) == expected
+    assert {row["phase"] for row in rows} == {"cross_validation", "evaluation"}
+
+
+def test_bins_csv_has_the_same_numbers(client, report) -> None:
+    rows = rows_of(client.get("/calibrations/digits/bins", params={"format": "csv"}))
+    found = {
+        (row["event"], row["measure"], int(row["bin"])): (float(row["probability"]), row["hits"])
+        for row in rows
+    }
+    assert found == {
+        (k, measure, index): (row["probability"], str(row["hits"]))
+        for k, event in report["events"].items()
+        for measure, judged in event["measures"].items()
+        for index, row in enumerate(judged["bins"])
+    }
+    assert len(rows) == len(found)
+
+
+def test_markdown_has_the_verdict_and_the_decisions(markdown, report) -> None:
+    served = report["events"]["1"]["served"]
+    assert f"**{served}** (served)" in markdown
+    assert f"{report['events']['1']['measures'][served]['evaluation']['ece']:.4f}" in markdown
+    for event in report["events"].values():
+        found = event["measures"][event["served"]]
+        assert event["verdict"]["sentence"] in markdown
+        assert found["guarantee"]["sentence"] in markdown
+        assert found["coarse"]["note"] in markdown
+        for threshold in found["ood_thresholds"].values():
+            assert f"| {threshold:.6g} |" in markdown
+        for target in found["selective"]:
+            if target["threshold"] is not None:
+                assert f"| {target['threshold']:.6g} | {target['coverage']:.4f} |" in markdown
+        difference = event["baselines"]["temperature"]["difference"]["evaluation"]["nll"]
+        assert f"{difference['mean']:+.5f} ± {difference['standard_error']:.5f}" in markdown
+        for row in event["mislabelled"][:10]:
+            assert f"| {row['index']} | {row['label']} | {row['predicted']} |" in markdown
+    model = report["model_scores"]["evaluation"]
+    assert f"{model['nll']:.4f} | {model['brier_multiclass']:.4f}" in markdown
+
+
+@pytest.mark.parametrize(
+    ("accept", "media_type"),
+    [
+        ("*/*", "application/json"),
+        ("text/markdown;q=0.5, application/json;q=0.9", "application/json"),
+        ("text/markdown, application/json;q=0.9", "text/markdown"),
+        ("text/*", "text/csv"),
+        ("application/json;q=0, text/csv;q=0.1", "text/csv"),
+    ],
+)
+def test_accept(client, digits_calibration, accept: str, media_type: str) -> None:
+    answer = client.get("/report", params={"calibration": "digits"}, headers={"Accept": accept})
+    assert answer.status_code == httpx.codes.OK
+    assert answer.headers["content-type"].startswith(media_type)

@@ -1,0 +1,211 @@
+"""Answers and records of models, through the child process and back, against numpy."""
+
+import json
+
+import numpy as np
+import pytest
+from graph_models import constant, make_model, node, value
+from runner_models import (
+    N_FEATURES,
+    check_head,
+    check_uncertainty,
+    from_integers,
+    linear,
+    rows,
+    save,
+    softmax_of_two,
+    undefined_below_zero,
+    weights,
+)
+from scipy.special import log_softmax
+
+from howsure.statistics.measures import column
+from howsure.statistics.records.order import tie_keys
+from service.errors import InvalidConfig, InvalidDataset, InvalidInput, InvalidOnnxModel
+
+TOP_K = (1, 5)
+
+
+def load(pool, files, trial, **options):
+    return files, pool.inspect(files, top_k=TOP_K, trial=trial, **options).resolved
+
+
+def logits_of(x, matrix=None):
+    return x.astype(float) @ (weights() if matrix is None else matrix)
+
+
+def test_answers_and_records_are_those_of_numpy(pool, tmp_path):
+    x, labels = rows(700), np.random.default_rng(3).integers(0, 10, 700)
+    logits = logits_of(x)
+    model = load(pool, save(tmp_path, linear()), {"x": x})
+    check_head(pool.predict(*model, {"x": x}), logits, TOP_K)
+    records = pool.record(*model, {"x": x}, labels, seed=7)
+    check_uncertainty(records.uncertainty, logits, TOP_K)
+    np.testing.assert_array_equal(records.label, labels)
+    ranks = (logits > np.take_along_axis(logits, labels[:, None], axis=1)).sum(axis=1)
+    np.testing.assert_array_equal(records.label_rank, ranks)
+    expected = log_softmax(logits, axis=1)[np.arange(700), labels]
+    np.testing.assert_allclose(records.label_log_probability, expected, rtol=1e-4)
+    np.testing.assert_array_equal(records.tie_key, tie_keys(x, 7))
+
+
+def test_records_do_not_depend_on_how_the_rows_are_divided(pool, tmp_path):
+    x, labels = rows(600), np.arange(600) % 10
+    model = load(pool, save(tmp_path, linear()), {"x": x})
+    whole = pool.record(*model, {"x": x}, labels, seed=0).to_arrays()
+    for step in (256, 100, 7):
+        parts = [
+            pool.record(*model, {"x": x[i : i + step]}, labels[i : i + step], seed=0, start=i)
+            for i in range(0, 600, step)
+        ]
+        for name, array in whole.items():
+            joined = np.concatenate([part.to_arrays()[name] for part in parts])
+            np.testing.assert_array_equal(joined, array, err_msg=f"{name} by {step}")
+
+
+@pytest.mark.parametrize(("batch", "n_rows"), [(8, 1), (8, 8), (8, 9), (8, 300), (300, 310)])
+def test_a_model_of_a_fixed_batch_answers_any_number_of_rows(pool, tmp_path, batch, n_rows):
+    x = rows(n_rows)
+    files = save(tmp_path, linear(batch=batch))
+    loaded = pool.inspect(files, top_k=TOP_K, trial={"x": x})
+    assert loaded.description.fixed_batch == batch
+    check_head(pool.predict(files, loaded.resolved, {"x": x}), logits_of(x), TOP_K)
+    labels = np.zeros(n_rows, dtype=np.int64)
+    records = pool.record(files, loaded.resolved, {"x": x}, labels, seed=0)
+    check_uncertainty(records.uncertainty, logits_of(x), TOP_K)
+
+
+@pytest.mark.parametrize("make", [from_integers, linear])
+@pytest.mark.parametrize("dtype", [np.uint8, np.int64, np.float64])
+def test_whole_numbers_feed_integers_and_floats_alike(pool, tmp_path, make, dtype):
+    pixels = np.random.default_rng(0).integers(0, 256, (40, N_FEATURES), dtype=np.uint8)
+    matrix = weights() / 255
+    model = load(pool, save(tmp_path, make(matrix)), {"x": pixels})
+    outputs = pool.predict(*model, {"x": pixels.astype(dtype)})
+    check_head(outputs, logits_of(pixels, matrix), TOP_K)
+
+
+def test_several_inputs_come_by_name(pool, tmp_path):
+    left, right = rows(60), rows(60, seed=5)
+    model = load(pool, save(tmp_path, softmax_of_two(weights())), {"right": right, "left": left})
+    outputs = pool.predict(*model, {"right": right, "left": left})
+    check_head(outputs, logits_of(left + right), TOP_K)
+    labels = np.zeros(60, dtype=np.int64)
+    records = pool.record(*model, {"right": right, "left": left}, labels, seed=0)
+    again = pool.record(*model, {"left": left, "right": right}, labels, seed=0)
+    np.testing.assert_array_equal(records.tie_key, again.tie_key)
+    assert len(np.unique(records.tie_key)) == 60
+
+
+def check_named(pool, model, x, bad):
+    """Check that the only bad row is named, in predictions and in records."""
+    with pytest.raises(InvalidInput) as caught:
+        pool.predict(*model, {"x": x}, start=1000)
+    assert caught.value.violations[0].location == f"inputs[{1000 + bad}]"
+    assert type(caught.value) is InvalidInput
+    with pytest.raises(InvalidDataset) as caught:
+        pool.record(*model, {"x": x}, np.zeros(len(x), dtype=int), seed=0, start=1000)
+    assert caught.value.violations[0].location == f"calibration[{1000 + bad}]"
+
+
+@pytest.mark.parametrize("bad", [0, 37, 299])
+def test_a_row_without_a_finite_output_is_named(pool, tmp_path, bad):
+    x = np.abs(rows(300))
+    model = load(pool, save(tmp_path, undefined_below_zero(weights())), {"x": x})
+    pool.predict(*model, {"x": x})
+    x[bad, 0] = -1
+    check_named(pool, model, x, bad)
+
+
+def test_rows_that_an_operator_refuses_are_the_caller_s_error(pool, tmp_path):
+    # Its declared width is free, so that only the MatMul itself can tell.
+    model = linear()
+    model.graph.input[0].type.tensor_type.shape.dim[1].ClearField("dim_value")
+    loaded = load(pool, save(tmp_path, model), {"x": rows(4)})
+    with pytest.raises(InvalidInput, match="MatMul") as caught:
+        pool.predict(*loaded, {"x": np.zeros((4, 9), dtype=np.float32)}, start=20)
+    assert caught.value.violations[0].location == "inputs[20:24]"
+    check_head(pool.predict(*loaded, {"x": rows(4)}), logits_of(rows(4)), TOP_K)
+
+
+class TestScalarOutputs:
+    """Outputs of the graph with one number a sample, which are measures."""
+
+    NAMES = ("own", "spread/of.it")
+    OWN, SPREAD = (column(f"output:{name}", 1) for name in NAMES)
+    X = np.abs(rows(300))
+
+    def model(self, *, batch="N"):
+        """Return a model of logits, the first feature's logarithm and the rows' spread."""
+        own, spread = self.NAMES
+        model = linear(batch=batch)
+        model.graph.node.extend(
+            [
+                node("Gather", ["x", "first"], ["column"], axis=1),
+                node("Log", ["column"], [own]),
+                node("ReduceL2", ["x"], [spread], axes=[1], keepdims=0),
+            ]
+        )
+        model.graph.initializer.append(constant("first", [0], np.int64))
+        model.graph.output.extend([value(own, (batch, 1)), value(spread, (batch,))])
+        return model
+
+    def load(self, pool, folder, *, model=None, names=NAMES):
+        files = save(folder, model or self.model())
+        return load(pool, files, {"x": self.X}, scalar_outputs=names)
+
+    def check(self, uncertainty, x):
+        np.testing.assert_allclose(uncertainty[self.OWN], np.log(x[:, 0]), rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(uncertainty[self.SPREAD], np.linalg.norm(x, axis=1), rtol=1e-5)
+        check_uncertainty(uncertainty, logits_of(x), TOP_K)
+
+    @pytest.mark.parametrize("batch", ["N", 8])
+    def test_they_come_back_in_answers_and_records(self, pool, tmp_path, batch):
+        files, resolved = self.load(pool, tmp_path, model=self.model(batch=batch))
+        assert resolved["output"]["name"] == "y"
+        assert resolved["scalar_outputs"] == list(self.NAMES)
+        stored = json.loads(json.dumps(resolved))
+        for x in (self.X, self.X[:1], self.X[:9]):
+            self.check(pool.predict(files, stored, {"x": x}).uncertainty, x)
+            labels = np.arange(len(x)) % 10
+            self.check(pool.record(files, stored, {"x": x}, labels, seed=0).uncertainty, x)
+
+    def test_only_requested_outputs_are_computed(self, pool, tmp_path):
+        model = self.load(pool, tmp_path, names=self.NAMES[1:])
+        x = self.X.copy()
+        x[2, 0] = -1  # the other output would be NaN
+        uncertainty = pool.predict(*model, {"x": x}).uncertainty
+        assert self.OWN not in uncertainty
+        assert self.SPREAD in uncertainty
+
+    def test_descriptions_of_earlier_releases_have_none(self, pool, tmp_path):
+        files, resolved = self.load(pool, tmp_path, names=())
+        del resolved["scalar_outputs"]
+        uncertainty = pool.predict(files, resolved, {"x": self.X}).uncertainty
+        assert {self.OWN, self.SPREAD}.isdisjoint(uncertainty)
+
+    @pytest.mark.parametrize("bad", [0.0, -1.0])  # minus infinity, and NaN
+    def test_a_row_where_one_is_not_finite_is_named(self, pool, tmp_path, bad):
+        x = self.X.copy()
+        x[37, 0] = bad
+        check_named(pool, self.load(pool, tmp_path), x, 37)
+
+    @pytest.mark.parametrize("name", ["y", "absent"])
+    def test_other_outputs_are_refused(self, pool, tmp_path, name):
+        with pytest.raises(InvalidConfig) as caught:
+            self.load(pool, tmp_path, names=[name])
+        assert caught.value.violations[0].location == "config.measures"
+
+    def test_a_random_output_is_refused(self, pool, tmp_path):
+        model = make_model(
+            [
+                node("MatMul", ["x", "w"], ["y"]),
+                node("RandomNormalLike", ["y"], ["noise"]),
+                node("ReduceMax", ["noise"], ["own"], axes=[1]),
+            ],
+            inputs=[value("x", ("N", N_FEATURES))],
+            outputs=[value("y", ("N", 10)), value("own", ("N", 1))],
+            initializers=[constant("w", weights())],
+        )
+        with pytest.raises(InvalidOnnxModel, match="other uncertainties when it was run a second"):
+            self.load(pool, tmp_path, model=model, names=["own"])

@@ -1,0 +1,290 @@
+"""What a child answers is checked before it is used: descriptions, plans, rows and failures."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from scripted_child import loaded_model
+
+from howsure.statistics.records.build import build_records
+from service.errors import (
+    DeadlineExceeded,
+    InferenceFailed,
+    InvalidDataset,
+    ModelRule,
+    ServiceError,
+    Violation,
+)
+from service.runner.child_requests import check_loaded_model
+from service.runner.messages.convert import FieldError, convert, to_fields
+from service.runner.messages.failures import raise_failure
+from service.runner.messages.frames import HEADER, Frame, Kind, Status, encode, parse_header
+from service.runner.messages.onnx_models import LoadedOnnxModel
+from service.runner.messages.passes import PassPlan
+from service.runner.model_output import output_spec
+
+LOADED = loaded_model(n_classes=4, top_k=(1, 2), class_labels=("a", "b", "c", "d"))
+EXPECTED = output_spec(LOADED.resolved)
+LABELS = np.array([0, 1, 3])
+N_ROWS = len(LABELS)
+
+
+def head(n_rows=N_ROWS):
+    words = np.full((n_rows, EXPECTED.n_words), 0.25, np.float32)
+    words[:, : EXPECTED.n_top] = np.arange(4)
+    return words
+
+
+def records(scores=None, labels=LABELS):
+    return build_records(
+        np.eye(N_ROWS, 4) if scores is None else scores,
+        labels,
+        tie_keys=np.zeros(len(labels), dtype=np.uint32),
+        top_k=(1, 2),
+        logits=True,
+    ).to_arrays()
+
+
+def test_valid_answers_are_taken():
+    assert EXPECTED.read_rows({"rows": head()}, N_ROWS).outputs.top_classes.shape == (N_ROWS, 4)
+    assert EXPECTED.records(records(), LABELS).n_samples == N_ROWS
+    assert convert(to_fields(LOADED), LoadedOnnxModel) == LOADED
+    assert convert(LOADED.output.as_dict(), type(LOADED.output)) == LOADED.output
+
+
+@pytest.mark.parametrize(
+    "tensors",
+    [
+        {},
+        {"rows": head()[:2]},
+        {"rows": head()[:, :-1]},
+        {"rows": head().astype(np.float64)},
+        {"rows": head().ravel()},
+    ],
+)
+def test_a_matrix_of_another_shape_or_type_is_refused(tensors):
+    with pytest.raises(FieldError):
+        EXPECTED.read_rows(tensors, N_ROWS)
+
+
+@pytest.mark.parametrize("n_rows", [1, 1000])
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [(0, 4), (0, -1), (0, 0.5), (0, np.nan), (4, 1.1), (4, -0.1), (4, np.nan), (-1, np.inf)],
+)
+def test_a_value_out_of_range_is_refused(n_rows, place, number):
+    words = head(n_rows)
+    words[-1, place] = number
+    with pytest.raises(FieldError):
+        EXPECTED.read_words(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "change"),
+    [
+        ("label", lambda a: a[::-1].copy()),
+        ("label", lambda a: a.astype(np.int64)),
+        ("label_rank", lambda a: a + 4),
+        ("label_rank", lambda a: a - 4),
+        ("top_classes", lambda a: a + 4),
+        ("top_logits", lambda a: a * np.float32(np.nan)),
+        ("uncertainty_entropy", None),
+        ("uncertainty_more", lambda _: np.zeros(3, dtype=np.float32)),
+        ("sum_squares", None),
+    ],
+)
+def test_invalid_records_are_refused(name, change):
+    arrays = records()
+    arrays[name] = change and change(arrays.get(name))
+    present = {name: array for name, array in arrays.items() if array is not None}
+    with pytest.raises(FieldError):
+        EXPECTED.records(present, LABELS)
+
+
+def test_records_of_another_number_of_rows_are_refused():
+    with pytest.raises(FieldError):
+        EXPECTED.records(records(), LABELS[:2])
+
+
+@pytest.mark.parametrize("n_rows", [1, 5000])
+def test_the_limit_of_records_holds_valid_ones_and_not_much_more(n_rows):
+    scores = np.random.default_rng(0).normal(size=(n_rows, 4))
+    arrays = records(scores, np.zeros(n_rows, dtype=int))
+    data = b"".join(encode(Frame(Kind.RECORD, 1, {}, arrays)))
+    sent = parse_header(data[: HEADER.size]).tensor_bytes
+    assert sent <= EXPECTED.most_record_bytes(n_rows) <= 2 * sent + 1000
+
+
+FAILURE = {"code": "invalid-input", "message": "m", "violations": []}
+
+
+def report(**changes):
+    failed = Frame(Kind.LOAD, 1, FAILURE | changes, status=Status.FAILED)
+    raise_failure(failed, invalid=InvalidDataset)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        ("invalid-input", InvalidDataset),
+        ("inference-failed", InferenceFailed),
+        ("deadline-exceeded", DeadlineExceeded),
+    ],
+)
+def test_reported_failures_are_raised(code, kind):
+    with pytest.raises(ServiceError) as caught:
+        report(code=code, violations=[["where", "what", "not-onnx"]])
+    assert type(caught.value) is kind
+    assert caught.value.violations == (Violation("where", "what", ModelRule.NOT_ONNX),)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"code": "storage-full"},
+        {"message": "m" * 10_000},
+        {"message": "\ud800"},
+        {"violations": [["where", "what"]]},
+        {"violations": [[1, 2, ""]]},
+        {"violations": [["where", "what", "an unknown rule"]]},
+    ],
+)
+def test_impossible_failures_are_refused(change):
+    with pytest.raises(FieldError):
+        report(**change)
+
+
+def replaced(model, path, value):
+    """Return the fields of a description with one value replaced, or removed."""
+    fields = json.loads(json.dumps(to_fields(model)))
+    place = fields
+    for step in path[:-1]:
+        place = place[step]
+    if value is KeyError:
+        del place[path[-1]]
+    else:
+        place[path[-1]] = value
+    return fields
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["provider"], 3),
+        (["provider"], KeyError),
+        (["top_k"], [0]),
+        (["top_k"], [True]),
+        (["output", "n_classes"], 1),
+        (["output", "kind"], "odds"),
+        (["output", "raw"], 1),
+        (["output", "positive_column"], -1),
+        (["description", "fixed_batch"], 0),
+        (["description", "class_labels"], [1.5]),
+        (["description", "inputs"], [{"name": "\udcff", "dtype": "float32", "shape": None}]),
+        (["description", "inputs"], [{"name": "x", "dtype": "float32", "shape": ["N"]}]),
+    ],
+)
+def test_impossible_descriptions_are_refused(path, value):
+    with pytest.raises(FieldError):
+        convert(replaced(LOADED, path, value), LoadedOnnxModel)
+
+
+@pytest.mark.parametrize("damaged", [{}, {"output": None}, {**LOADED.resolved, "top_k": [1.0]}])
+def test_a_damaged_stored_description_is_refused(damaged):
+    with pytest.raises(FieldError):
+        output_spec(damaged)
+
+
+ASKED = (
+    PassPlan("dropout_variance", 20, seed=1),
+    PassPlan("last_layer_dropout_variance", 20, seed=1),
+    PassPlan("gradient_norm", 16, seed=1, step=1e-3),
+)
+FOUND = (
+    ASKED[0],
+    replace(ASKED[1], rate=0.1, feature_shape=(8,)),
+    replace(ASKED[2], passes=3, scales={"x": (1.0, 0.5, 2.0)}, divisible=False),
+)
+ENSEMBLE = PassPlan("ensemble_variance", 20, seed=1)
+
+
+def planned(*passes, members=0, more_costs=(), **changes):
+    costs = dict.fromkeys(["plain", *(plan.measure for plan in passes), *more_costs], 1.0)
+    choices = (LOADED.output,) * members
+    return loaded_model(*passes, members=choices, costs=costs, **changes)
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "n_models"),
+    [
+        (planned(*FOUND), ASKED, 1),
+        (planned(), (), 1),
+        (planned(ENSEMBLE, averaged=True), (ENSEMBLE,), 1),
+        (planned(replace(ENSEMBLE, passes=3), averaged=True, members=2), (ENSEMBLE,), 3),
+        (planned(averaged=True, members=2), (), 3),
+    ],
+)
+def test_plans_that_fit_the_request_are_taken(found, asked, n_models):
+    check_loaded_model(found, asked, n_models=n_models)
+
+
+@pytest.mark.parametrize(
+    ("position", "change"),
+    [
+        (0, {"passes": 2**62}),
+        (0, {"seed": 2}),
+        (0, {"rate": 0.5}),
+        (0, {"measure": "ensemble_variance"}),
+        (0, {"divisible": False}),
+        (0, {"feature_shape": (2**62,)}),
+        (0, {"scales": {"x": (1.0,)}}),
+        (1, {"passes": 21}),
+        (1, {"rate": None}),
+        (1, {"rate": 1.0}),
+        (1, {"feature_shape": None}),
+        (2, {"passes": 4}),
+        (2, {"step": 1e-2}),
+        (2, {"scales": None}),
+        (2, {"scales": {"z": (1.0, 0.5, 2.0)}}),
+        (2, {"scales": {"x": (1.0, 0.0, 2.0)}}),
+        (2, {"scales": {"x": (1.0,) * 17}, "passes": 17}),
+    ],
+)
+def test_another_plan_than_requested_is_refused(position, change):
+    plans = list(FOUND)
+    plans[position] = replace(plans[position], **change)
+    with pytest.raises(FieldError):
+        check_loaded_model(planned(*plans), ASKED, n_models=1)
+
+
+@pytest.mark.parametrize(
+    ("found", "asked", "n_models"),
+    [
+        (planned(), ASKED, 1),
+        (planned(*FOUND, *FOUND), ASKED, 1),
+        (planned(averaged=True), (), 1),
+        (planned(averaged=True, members=1), (), 3),
+        (planned(ENSEMBLE, averaged=True, members=2), (ENSEMBLE,), 3),
+        (planned(ENSEMBLE), (ENSEMBLE,), 1),
+        (planned(more_costs=["more"]), (), 1),
+    ],
+)
+def test_another_model_than_requested_is_refused(found, asked, n_models):
+    with pytest.raises(FieldError):
+        check_loaded_model(found, asked, n_models=n_models)
+
+
+@pytest.mark.parametrize("value", ["1", "nan", 10**400, -1, True, float("inf")])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("costs", "plain"),
+        ("passes", 0, "rate"),
+        ("passes", 2, "step"),
+        ("passes", 2, "scales", "x", 0),
+    ],
+)
+def test_impossible_numbers_in_plans_are_refused(path, value):
+    with pytest.raises(FieldError):
+        convert(replaced(planned(*FOUND), path, value), LoadedOnnxModel)

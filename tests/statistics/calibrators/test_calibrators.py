@@ -1,0 +1,123 @@
+"""Isotonic regression, the raw softmax, and temperature scaling from the stored grid."""
+
+import numpy as np
+import pytest
+from sample_strategies import calibrated, records_of, records_with_ranks, simulated_records
+from scipy.optimize import minimize_scalar
+from scipy.special import log_softmax, logsumexp, softmax
+from sklearn.isotonic import IsotonicRegression
+
+from howsure.statistics.calibrators.isotonic import fit_isotonic
+from howsure.statistics.calibrators.temperature import fit_temperature, scaled_neg_log_mass
+from howsure.statistics.fit.baselines import BASELINES
+from howsure.statistics.fit.event_samples import ALL, EventSamples
+from howsure.statistics.records.records import TEMPERATURES
+
+
+@pytest.mark.parametrize("tied", [False, True])
+def test_isotonic_regression_is_that_of_scikit_learn(tied):
+    """Both give tied points their mean first."""
+    records = simulated_records(800, seed=6, sharpness=2.0)
+    if tied:
+        column = records.uncertainty["neg_log_topk_mass_1"]
+        column[:] = np.round(column, 1)
+    rows = np.arange(0, 800, 2)
+    samples = EventSamples(records, 1)
+    x, hits = samples.log_odds, samples.hits
+    expected = IsotonicRegression(out_of_bounds="clip").fit(x[rows], hits[rows])
+    fitted = fit_isotonic(x[rows], hits[rows])
+    np.testing.assert_allclose(fitted.probability(x), expected.predict(x), atol=1e-9)
+
+
+def test_raw_softmax_is_the_mass_of_the_top_classes_and_learns_nothing():
+    logits = np.random.default_rng(3).normal(size=(50, 8)) * 4.0
+    records = records_of(logits, np.zeros(50, np.int64), top_k=(1, 3))
+    descending = np.sort(softmax(logits, axis=1), axis=1)[:, ::-1]
+    raw = BASELINES["raw_softmax"]
+    for k in (1, 3):
+        samples = EventSamples(records, k)
+        said = raw.fit(samples, np.arange(0))(samples)
+        np.testing.assert_allclose(said.probability, descending[:, :k].sum(axis=1), rtol=1e-6)
+        order = np.argsort(said.uncertainty)
+        assert (np.diff(said.probability[order]) <= 0.0).all()
+    assert not raw.learns
+
+
+def raw_softmax(records):
+    samples = EventSamples(records, 1)
+    return BASELINES["raw_softmax"].fit(samples, ALL)(samples)
+
+
+def test_raw_softmax_ranks_confident_samples_where_the_probability_is_one():
+    logits = np.zeros((3, 6))
+    logits[:, 0] = [50.0, 60.0, 70.0]
+    said = raw_softmax(records_of(logits, np.zeros(3, np.int64)))
+    assert (said.probability == 1.0).all()
+    assert (np.diff(said.uncertainty) < 0.0).all()
+
+
+def test_raw_softmax_ranks_what_a_device_may_flush_to_zero_as_equal():
+    records = records_with_ranks([0, 0, 0])
+    records.uncertainty["neg_log_topk_mass_1"][:] = np.float32([0.0, 1e-40, 2e-37])
+    said = raw_softmax(records).uncertainty
+    assert said[0] == said[1] < said[2]
+
+
+def best_temperature(records, rows=ALL):
+    return fit_temperature(records.log_sum_exp[rows], records.label_logit[rows])
+
+
+def neg_log_mass(records, k, temperature):
+    return scaled_neg_log_mass(records.log_sum_exp, records.top_logits[:, :k], temperature)
+
+
+def drawn(temperature, *, n_samples=3000):
+    """Return logits whose softmax at this temperature is the truth."""
+    logits, labels = calibrated(n_samples, spread=3.0 / temperature)
+    return logits * temperature, labels
+
+
+def loss(logits, labels, temperature):
+    log_p = log_softmax(logits / temperature, axis=1)
+    return -log_p[np.arange(len(labels)), labels].mean()
+
+
+@pytest.mark.parametrize("temperature", [0.5, 1.0, 4.0])
+def test_temperature_is_that_of_least_loss(temperature):
+    logits, labels = drawn(temperature)
+    exact = minimize_scalar(
+        lambda u: loss(logits, labels, np.exp(u)), bounds=np.log([0.25, 8.0]), method="bounded"
+    )
+    found = best_temperature(records_of(logits, labels), np.arange(len(labels)))
+    assert found == pytest.approx(np.exp(exact.x), rel=2e-3)
+    assert loss(logits, labels, found) == pytest.approx(exact.fun, abs=2e-6)
+
+
+@pytest.mark.parametrize("temperature", [0.26, 1.31, 7.9, *TEMPERATURES[[0, 7]]])
+@pytest.mark.parametrize("k", [1, 3])
+def test_the_mass_after_scaling_is_that_of_the_logits(temperature, k):
+    logits, labels = drawn(1.0, n_samples=500)
+    descending = np.sort(logits / temperature, axis=1)[:, ::-1]
+    rest = logsumexp(descending[:, k:], axis=1) - logsumexp(descending[:, :k], axis=1)
+    found = neg_log_mass(records_of(logits, labels, top_k=(1, 3)), k, temperature)
+    np.testing.assert_allclose(found, np.log1p(np.exp(rest)), rtol=2e-3, atol=1e-6)
+
+
+def test_labels_that_are_always_right_get_the_least_temperature_and_never_the_most():
+    logits, _ = drawn(1.0, n_samples=50)
+    rows = np.arange(50)
+    right = best_temperature(records_of(logits, logits.argmax(axis=1)), rows)
+    wrong = best_temperature(records_of(logits, logits.argmin(axis=1)), rows)
+    assert right == pytest.approx(0.25, rel=1e-3)
+    assert wrong == pytest.approx(8.0, rel=1e-3)
+
+
+def test_labels_of_classes_that_are_ruled_out_teach_nothing():
+    logits, labels = drawn(2.0)
+    ruled_out = logits.copy()
+    ruled_out[:100, 0] = -np.inf
+    labels[:100] = 0
+    records = records_of(ruled_out, labels)
+    all_rows = best_temperature(records, np.arange(3000))
+    assert all_rows == pytest.approx(best_temperature(records, np.arange(100, 3000)), rel=1e-6)
+    assert best_temperature(records, np.arange(100)) == 1.0

@@ -1,0 +1,179 @@
+"""Columns of several passes: the covariance's 2-norm, the mean probability, and prefixes."""
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from own_process import peak_of
+from sample_strategies import drawn_passes, pass_blocks
+
+from howsure.statistics.measures.passes import (
+    averaged_columns,
+    column_names,
+    covariance_norm,
+    gradient_columns,
+    mean_log_probability,
+    prefixes,
+)
+
+
+def numpy_norm(log_p):
+    """What the definition says, K x K."""
+    return np.array([np.linalg.norm(np.cov(np.exp(row).T), 2) for row in log_p])
+
+
+@given(log_p=pass_blocks())
+def test_norm_is_finite_never_negative_nor_minus_zero_and_near_numpy(log_p):
+    found = covariance_norm(log_p)
+    assert np.isfinite(found).all()
+    assert not np.signbit(found).any()
+    np.testing.assert_allclose(found, numpy_norm(log_p), rtol=1e-6, atol=1e-25)
+
+
+@given(log_p=pass_blocks(), data=st.data())
+def test_norm_does_not_depend_on_the_order_of_classes_or_passes(log_p, data):
+    classes = data.draw(st.permutations(range(log_p.shape[2])))
+    passes = data.draw(st.permutations(range(log_p.shape[1])))
+    found = covariance_norm(log_p)
+    np.testing.assert_allclose(covariance_norm(log_p[:, :, classes]), found, rtol=1e-9)
+    np.testing.assert_allclose(covariance_norm(log_p[:, passes]), found, rtol=1e-9)
+
+
+@given(log_p=pass_blocks(), n_passes=st.integers(2, 9))
+def test_norm_of_equal_passes_is_zero(log_p, n_passes):
+    same = np.repeat(log_p[:, :1], n_passes, axis=1)
+    np.testing.assert_array_equal(covariance_norm(same), np.zeros(len(log_p)))
+    np.testing.assert_array_equal(covariance_norm(same.astype(np.float32)), np.zeros(len(log_p)))
+
+
+def test_norm_takes_single_precision_as_it_is():
+    log_p, _ = drawn_passes(20, 7, 10)
+    single = log_p.astype(np.float32)
+    expected = covariance_norm(single.astype(np.float64))
+    np.testing.assert_array_equal(covariance_norm(single), expected)
+    np.testing.assert_allclose(expected, numpy_norm(log_p), rtol=1e-4)
+
+
+def test_one_pass_has_no_covariance():
+    with pytest.raises(ValueError, match="at least 2 passes, not 1"):
+        covariance_norm(np.log(np.full((2, 1, 2), 0.5)))
+
+
+@pytest.mark.parametrize("bad", [np.nan, 3.0])
+def test_norm_refuses_what_is_no_log_probability(bad):
+    log_p, _ = drawn_passes(4, 3, 5)
+    log_p[2, 1, 0] = bad
+    with pytest.raises(ValueError, match="pass 1 of row 2"):
+        covariance_norm(log_p)
+
+
+@pytest.mark.parametrize("shape", [(3, 4), (3, 4, 1), (3, 0, 4)])
+def test_norm_refuses_other_shapes_and_integers(shape):
+    with pytest.raises(ValueError, match="log_probabilities must have shape"):
+        covariance_norm(np.zeros(shape))
+    with pytest.raises(ValueError, match="must be floating, not int64"):
+        covariance_norm(np.zeros((2, 2, 2), dtype=np.int64))
+
+
+def test_memory_of_the_norm_does_not_grow_with_the_samples():
+    """Beyond what is given: tens of megabytes for blocks, and eight bytes a sample."""
+    log_p, _ = drawn_passes(500, 20, 500)
+    assert log_p.nbytes == 40_000_000
+    covariance_norm(log_p[:1])
+    peaks = [peak_of(partial(covariance_norm, log_p[:n_samples])) for n_samples in (250, 500)]
+    assert peaks[1] < 1.1 * peaks[0] + 100_000
+
+
+@pytest.mark.parametrize("n_classes", [2, 1000])
+def test_mean_is_the_logarithm_of_the_mean_probability(n_classes):
+    log_p, _ = drawn_passes(30, 7, n_classes)
+    found = mean_log_probability(log_p)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, np.log(np.exp(log_p).mean(axis=1)), rtol=1e-12, atol=1e-14)
+    np.testing.assert_allclose(np.exp(found).sum(axis=1), 1, rtol=1e-12)
+
+
+def test_mean_keeps_what_float64_could_not_hold():
+    log_p = np.full((1, 4, 2), -1e-300)
+    log_p[0, :, 1] = [-2000.0, -2001.0, -3000.0, -np.inf]
+    expected = -2000 + np.log((1 + np.exp(-1.0)) / 4)
+    assert mean_log_probability(log_p)[0, 1] == pytest.approx(expected, rel=1e-15)
+
+
+def test_a_class_ruled_out_by_one_pass_is_not_by_the_mean_and_by_all_it_is():
+    with np.errstate(divide="ignore"):
+        log_p = np.log([[[1.0, 0.0, 0.0], [0.5, 0.5, 0.0]]])
+    np.testing.assert_allclose(np.exp(mean_log_probability(log_p)), [[0.75, 0.25, 0.0]])
+    assert mean_log_probability(log_p)[0, 2] == -np.inf
+
+
+@given(log_p=pass_blocks(), n_passes=st.integers(1, 9))
+def test_mean_of_equal_passes_is_each_of_them(log_p, n_passes):
+    same = np.repeat(log_p[:, :1], n_passes, axis=1)
+    np.testing.assert_array_equal(mean_log_probability(same), log_p[:, 0])
+
+
+@pytest.fixture(scope="module")
+def passes():
+    return drawn_passes(25, 12, 6)
+
+
+def test_columns_hold_what_they_say(passes):
+    log_p, labels = passes
+    found = averaged_columns("ensemble_variance", log_p, labels)
+    np.testing.assert_allclose(found.uncertainty["ensemble_variance"], covariance_norm(log_p), 1e-6)
+    np.testing.assert_allclose(
+        found.uncertainty["ensemble_variance@3"], covariance_norm(log_p[:, :3]), 1e-6
+    )
+    for n in (1, 5, 12):
+        mean = np.exp(log_p[:, :n]).mean(axis=1)
+        name = f"ensemble_variance@{n}"
+        of_label = mean[np.arange(25), labels]
+        np.testing.assert_allclose(np.exp(found.mean_log_probability[name]), of_label, rtol=1e-12)
+        ranks = (mean > of_label[:, np.newaxis]).sum(axis=1)
+        np.testing.assert_array_equal(found.mean_label_rank[name], ranks)
+        assert found.mean_log_probability[name].dtype == np.float64
+        assert found.mean_label_rank[name].dtype == np.int32
+    assert found.uncertainty["ensemble_variance"].dtype == np.float32
+
+
+def test_ties_rank_by_the_lower_class():
+    log_p = np.log(np.full((3, 2, 4), 0.25))
+    found = averaged_columns("ensemble_variance", log_p, np.array([0, 1, 3]))
+    np.testing.assert_array_equal(found.mean_label_rank["ensemble_variance@2"], [0, 1, 3])
+
+
+def test_a_label_that_every_pass_rules_out_has_an_infinite_loss():
+    with np.errstate(divide="ignore"):
+        log_p = np.log(np.tile([0.5, 0.5, 0.0], (2, 3, 1)))
+    found = averaged_columns("dropout_variance", log_p, np.array([2, 0]))
+    assert found.mean_log_probability["dropout_variance@3"][0] == -np.inf
+    np.testing.assert_array_equal(found.uncertainty["dropout_variance"], [0, 0])
+
+
+def test_slopes_along_coordinates_have_none():
+    slopes = np.random.default_rng(0).normal(size=(30, 7))
+    found = gradient_columns(slopes, exact=True)
+    assert column_names("gradient_norm", 7, exact=True) == ((), ())
+    assert list(found.uncertainty) == ["gradient_norm"]
+    np.testing.assert_allclose(
+        found.uncertainty["gradient_norm"], np.linalg.norm(slopes, axis=1), rtol=1e-6
+    )
+    assert found.mean_log_probability == found.mean_label_rank == {}
+
+
+@pytest.mark.parametrize(
+    ("passes", "expected"),
+    [
+        (1, (1,)),
+        (2, (1, 2)),
+        (4, (1, 2, 3, 4)),
+        (20, (1, 2, 3, 5, 10, 20)),
+        (21, (1, 2, 3, 5, 10, 20, 21)),
+        (1000, (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 500, 1000)),
+    ],
+)
+def test_usual_numbers_and_then_all(passes, expected):
+    assert prefixes(passes) == expected

@@ -1,0 +1,74 @@
+"""Distributions of two sets, and the verdict on a further set."""
+
+import numpy as np
+import pytest
+
+from howsure.statistics.diagnostics.consistency import ConsistencyBand
+from howsure.statistics.shift.population import PopulationShift, fit_histogram, population_shift
+from howsure.statistics.shift.result import MeasureEvaluation
+from howsure.statistics.shift.verdict import shift_verdict
+
+
+def test_cells_are_closed_on_the_right():
+    found = fit_histogram(
+        np.array([0.0, 0.05, 0.0501, 0.1, 1.0]), np.array([0.5, 0.999]), largest=1.0
+    )
+
+    assert found.edges == pytest.approx(np.linspace(0, 1, 21))
+    assert np.flatnonzero(found.counts).tolist() == [0, 1, 19]
+    assert found.counts[:2] == (2, 2)
+    assert np.flatnonzero(found.calibration_counts).tolist() == [9, 19]
+
+
+def test_values_that_rounding_put_outside_are_in_the_outer_cells():
+    found = fit_histogram(np.float32([-1e-9, np.log(10) + 1e-6]), np.zeros(0), largest=np.log(10))
+
+    assert (found.counts[0], found.counts[-1]) == (1, 1)
+    assert sum(found.calibration_counts) == 0
+
+
+def test_calls_of_like_sets_are_as_rare_as_said():
+    rng = np.random.default_rng(0)
+    calls = [
+        population_shift(*rng.random((2, 300)).astype(np.float32)).p_value < 0.05
+        for _ in range(1000)
+    ]
+    assert 0.02 < np.mean(calls) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 1000)
+
+
+def measure_with(population_p, *, observed=None, ece_p=None):
+    band = None
+    if observed is not None:
+        band = ConsistencyBand("ece", observed=observed, median=0.01, upper=0.02, resamples=1000)
+    return MeasureEvaluation(
+        measure="entropy",
+        column="entropy",
+        scores=None,
+        ece_band=band,
+        ece_p_value=ece_p,
+        discarded={},
+        population=PopulationShift(distance=0.1, p_value=population_p, auroc=0.6),
+        occupancy=(),
+    )
+
+
+@pytest.mark.parametrize(("p_value", "n_events", "shifted"), [
+    (0.009, 1, True), (0.011, 1, False), (0.009, 2, False), (0.004, 2, True),
+])  # fmt: skip
+def test_events_share_the_level(p_value, n_events, shifted):
+    by_population = shift_verdict(1, measure_with(p_value), n_events=n_events)
+    by_calibration = shift_verdict(
+        1, measure_with(1.0, observed=0.05, ece_p=p_value), n_events=n_events
+    )
+    assert (by_population[0], by_calibration[0]) == (shifted, shifted)
+    for found, text in (by_population, by_calibration):
+        assert ("the set is shifted" in text) == found
+
+
+@pytest.mark.parametrize(("observed", "p_value", "shifted"), [
+    (0.03, 0.001, True), (0.03, 0.5, False), (0.015, 0.001, False),
+])  # fmt: skip
+def test_calibration_fails_above_the_band_and_beyond_chance(observed, p_value, shifted):
+    found, text = shift_verdict(1, measure_with(1.0, observed=observed, ece_p=p_value), n_events=1)
+    assert found == shifted
+    assert ("miscalibrated" in text) == shifted

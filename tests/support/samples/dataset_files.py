@@ -1,0 +1,178 @@
+"""Sets of samples as files: well-formed, and broken in every way a test asks for."""
+
+import csv
+import io
+import struct
+import zipfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pa_parquet
+import pytest
+
+from service.child.reading.open_set import open_dataset
+from service.errors import InvalidInput
+from service.runner.messages.limits import DatasetLimits
+from service.runner.messages.reading import AS_IT_IS, Reading
+
+LIMITS = DatasetLimits()
+
+
+def write_npz(path: Path, *, compressed: bool = False, **arrays: np.ndarray) -> Path:
+    """Write arrays as numpy does, objects included."""
+    (np.savez_compressed if compressed else np.savez)(path, **arrays)
+    return path
+
+
+def npy_bytes(array: np.ndarray) -> bytes:
+    """Return an array as an .npy file."""
+    buffer = io.BytesIO()
+    np.lib.format.write_array(buffer, np.asarray(array))
+    return buffer.getvalue()
+
+
+def npy_claim(descr: object, shape: object, *, values: bytes = b"") -> bytes:
+    """Return an .npy file whose header claims whatever is asked."""
+    header = repr({"descr": descr, "fortran_order": False, "shape": shape})
+    return npy_header(header.encode("latin-1")) + values
+
+
+def npy_header(text: bytes) -> bytes:
+    """Return the start of an .npy file with any header text."""
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text
+
+
+def write_members(
+    path: Path,
+    members: Sequence[tuple[str, bytes]] | Mapping[str, bytes],
+    compression: int = zipfile.ZIP_STORED,
+) -> Path:
+    """Write a zip archive of any members, the same name twice if asked."""
+    pairs = members.items() if isinstance(members, Mapping) else members
+    with zipfile.ZipFile(path, "w", compression) as archive:
+        for name, data in pairs:
+            archive.writestr(zipfile.ZipInfo(name), data, compression)
+    return path
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write UTF-8 text."""
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def write_parquet(path: Path, columns: Mapping[str, object], **options: object) -> Path:
+    """Write columns as a Parquet file."""
+    pa_parquet.write_table(pa.table(dict(columns)), path, **options)
+    return path
+
+
+TABLE_FORMATS = ("csv", "parquet")
+COLUMN_FORMATS = ("npz", *TABLE_FORMATS)
+
+
+def write_columns(path: Path, file_format: str, columns: Mapping[str, object]) -> Path:
+    """Write a table as CSV or Parquet."""
+    if file_format == "parquet":
+        return write_parquet(path, columns, row_group_size=11)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        values = (np.asarray(column).tolist() for column in columns.values())
+        writer.writerows(zip(*values, strict=True))
+    return path
+
+
+def write_logits(
+    path: Path, file_format: str, logits: np.ndarray, labels: np.ndarray | None, **more: np.ndarray
+) -> Path:
+    """Write outputs; the columns ``more`` stand before, between and behind those of a table."""
+    named = {} if labels is None else {"labels": labels}
+    if file_format == "npz":
+        return write_npz(path, logits=logits, **named, **more)
+    names = list(more)
+    table = {name: more[name] for name in names[::2]}
+    table |= {} if labels is None else {"label": labels}
+    table |= {f"logit_{k}": logits[:, k] for k in range(logits.shape[1])}
+    return write_columns(path, file_format, table | more)
+
+
+def output_columns(
+    outputs: np.ndarray, labels: np.ndarray, prefix: str = "logit_"
+) -> dict[str, np.ndarray]:
+    """Return the columns of a table of outputs."""
+    return {"label": labels} | {f"{prefix}{k}": outputs[:, k] for k in range(outputs.shape[1])}
+
+
+def read_all(
+    path: Path,
+    *,
+    batch_size: int = 7,
+    limits: DatasetLimits = LIMITS,
+    location: str = "calibration",
+    labels_required: bool = True,
+    reading: Reading = AS_IT_IS,
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """Read a whole set in batches and return its arrays and labels."""
+    with open_dataset(
+        path, location=location, limits=limits, labels_required=labels_required, reading=reading
+    ) as dataset:
+        batches = list(dataset.batches(batch_size))
+        whole = dataset.labels()
+    assert all(array.dtype.isnative for batch in batches for array in batch.arrays.values())
+    labels = np.concatenate([batch.labels for batch in batches])
+    np.testing.assert_array_equal(labels, whole)
+    starts = np.cumsum([0, *(len(batch.labels) for batch in batches)])[:-1]
+    assert [batch.start for batch in batches] == starts.tolist()
+    names = dataset.info.arrays
+    return {n: np.concatenate([batch.arrays[n] for batch in batches]) for n in names}, labels
+
+
+def read_supplied(path: Path, *, batch_size: int = 7) -> dict[str, np.ndarray]:
+    """Read a whole set in batches and return its supplied columns."""
+    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+        batches = list(dataset.batches(batch_size))
+    assert all(
+        values.shape == batch.labels.shape
+        for batch in batches
+        for values in batch.supplied.values()
+    )
+    assert all(tuple(batch.supplied) == dataset.info.supplied for batch in batches)
+    names = dataset.info.supplied
+    return {name: np.concatenate([batch.supplied[name] for batch in batches]) for name in names}
+
+
+def refusal(path: Path, **options: object) -> InvalidInput:
+    """Read a whole set and return the error that refused it, which must be one about the input."""
+    with pytest.raises(InvalidInput) as refused:
+        read_all(path, **options)
+    assert refused.value.violations
+    assert str(path.parent) not in refused.value.message
+    return refused.value
+
+
+def check_mutations(path: Path, *, step: int, times: int) -> None:
+    """Cut a file off and change single bytes of it: each time it is read or refused."""
+    whole = path.read_bytes()
+    for size in range(5, len(whole), step):
+        path.write_bytes(whole[:size])
+        refusal(path)
+    rng = np.random.default_rng(0)
+    for _ in range(times):
+        data = bytearray(whole)
+        data[rng.integers(4, len(data))] = rng.integers(256)
+        path.write_bytes(data)
+        try:
+            read_all(path)
+        except InvalidInput as error:
+            assert error.violations  # noqa: PT017 - either outcome is right, any other exception wrong
+
+
+def read_to_its_end(path: Path, reading: Reading = AS_IT_IS) -> None:
+    """Read a set within limits like those of a small service."""
+    limits = DatasetLimits(max_samples=1_000_000, max_classes=10_000, max_inflated_bytes=2**28)
+    with open_dataset(path, location="calibration", limits=limits, reading=reading) as dataset:
+        for _ in dataset.batches(64):
+            pass

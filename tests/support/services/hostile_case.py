@@ -1,0 +1,233 @@
+"""Hostile requests, and what must hold after each."""
+
+import select
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import httpx
+from hot_fronts import Answer, Connection
+
+from service.runner.messages.preprocessing import PRESETS
+from service.runner.messages.reading import Reading
+
+MEBIBYTE = 1024**2
+GATEWAY_TIMEOUT = httpx.codes.GATEWAY_TIMEOUT
+# Longer than every deadline that the hostile service is given.
+JOB_SECONDS = 30
+
+
+class Attacker:
+    """A tenant with a key of its own for everything that a tenant may do.
+
+    Attributes
+    ----------
+    client : httpx.Client
+        Sends the key.
+    address : tuple
+        Where the service listens, for raw connections.
+    key : str
+        What stands behind ``Authorization: Bearer``.
+    calibration : str
+        The id of a calibration of the digits model, to predict with: its rows are of 64 numbers
+        (input ``inputs``).
+    outputs : str
+        The id of one of logits, of three classes, without a model.
+    """
+
+    def __init__(self, address: tuple[str, int], key: str) -> None:
+        self.address, self.key = address, key
+        self.client = httpx.Client(
+            base_url="http://{}:{}".format(*address),
+            headers={"Authorization": f"Bearer {key}"},
+            timeout=60,
+        )
+        self.calibration = self.outputs = ""
+
+    def predict(self, body: bytes, kind: str = "application/json", **query: str) -> httpx.Response:
+        """POST bytes to /predict; of arrays, ``query`` names the calibration."""
+        headers = {"Content-Type": kind}
+        return self.client.post("/predict", content=body, params=query, headers=headers)
+
+    def infer(self, body: bytes, **headers: str) -> httpx.Response:
+        """POST bytes to the Open Inference Protocol's route of the digits calibration."""
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        return self.client.post("/v2/models/digits/infer", content=body, headers=named)
+
+    def calibrate(
+        self,
+        calibration: bytes | None = None,
+        *,
+        model: bytes | None = None,
+        config: str | bytes = "{}",
+        parts: Sequence[tuple[str, str, bytes]] = (),
+        query: dict[str, str] | None = None,
+    ) -> httpx.Response:
+        """POST /calibrate and wait for the end; ``parts`` are names, file names and contents."""
+        files: list[tuple[str, Any]] = [("config", (None, config))]
+        if model is not None:
+            files.append(("model", ("model.onnx", model)))
+        if calibration is not None:
+            files.append(("calibration", ("calibration", calibration)))
+        files += [(name, (label, content)) for name, label, content in parts]
+        headers = {"Prefer": f"wait={JOB_SECONDS}"}
+        return self.client.post("/calibrate", files=files, headers=headers, params=query)
+
+    def connect(self) -> Connection:
+        """Open a raw connection; whoever opens it closes it."""
+        return Connection(self.address)
+
+    def say(self, data: bytes) -> httpx.Response:
+        """Send bytes on a connection of their own and return the first answer to them."""
+        with self.connect() as connection:
+            connection.send(data)
+            found = connection.answer()
+        return httpx.Response(found.status, headers=found.headers, content=found.body)
+
+
+# Given an `Attacker`, and where a case has ``build`` what that returned.
+Send = Callable[..., httpx.Response]
+
+
+@dataclass(frozen=True)
+class HostileCase:
+    """A hostile request and the one outcome that is right.
+
+    Attributes
+    ----------
+    name : str
+        In the test's id.
+    send : callable
+        Takes an `Attacker`, returns the answer. Build what it sends in there, or in ``build``, so
+        that a case that is not run costs nothing.
+    status : int
+        Of the answer. A 5xx cannot be expected, but for 504 `deadline-exceeded`: how /predict
+        answers where a model was stopped at its deadline.
+    code : str
+        The last word of the problem's ``type``. Where the status is 201, a calibration was begun
+        and has to end as ``failed`` with this code; "" is a request that succeeds. The Open
+        Inference Protocol's errors have no code: "" as well.
+    says : str
+        What the detail has to hold: the part, the row, the column, the limit.
+    seconds : float
+        Processor time that the service and its children may take.
+    memory : int
+        By how many bytes the service may grow meanwhile.
+    build : callable, optional
+        Makes what is sent, before anything is timed: ``send`` is given it behind the `Attacker`.
+    """
+
+    name: str
+    send: Send
+    status: int
+    code: str = ""
+    says: str = ""
+    seconds: float = 10.0
+    memory: int = 192 * MEBIBYTE
+    build: Callable[[], bytes] | None = None
+
+    def __post_init__(self) -> None:
+        planned = (GATEWAY_TIMEOUT, "deadline-exceeded")
+        if self.status >= httpx.codes.INTERNAL_SERVER_ERROR:
+            assert (self.status, self.code) == planned, "bad input is never a fault of the service"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+INVALID, TOO_LARGE, UNREAD = (
+    (422, "invalid-dataset"),
+    (413, "too-large"),
+    (415, "unsupported-format"),
+)
+
+
+@dataclass(frozen=True)
+class SetCase:
+    """A calibration set that is refused; ``says`` is part of the place and the message."""
+
+    name: str
+    build: Callable[[], bytes]
+    expected: tuple[int, str] = INVALID
+    says: str = "calibration"
+    preset: str = ""
+    seconds: float = 10.0
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def code(self) -> str:
+        return self.expected[1]
+
+    @property
+    def reading(self) -> Reading:
+        return Reading(preprocessing=PRESETS[self.preset] if self.preset else None)
+
+    def sent(self) -> HostileCase:
+        config = f'{{"preprocessing": "{self.preset}"}}' if self.preset else "{}"
+        return HostileCase(
+            self.name,
+            lambda attacker, built: attacker.calibrate(built, model=b"none", config=config),
+            *self.expected,
+            says=self.says,
+            seconds=self.seconds,
+            build=self.build,
+        )
+
+
+CRLF = b"\r\n"
+BETWEEN_SECONDS = 0.05
+
+
+def raw(
+    attacker: Attacker,
+    *headers: bytes,
+    target: bytes = b"/predict",
+    method: bytes = b"POST",
+    version: bytes = b"HTTP/1.1",
+    body: bytes = b"",
+) -> bytes:
+    """Return a request with the attacker's key and exactly these headers beside `Host`."""
+    key = b"Authorization: Bearer " + attacker.key.encode()
+    first = b" ".join([method, target, version])
+    return CRLF.join([first, b"Host: howsure.example", key, *headers, b"", b""]) + body
+
+
+def sized(size: int) -> bytes:
+    """Return a header Content-Length."""
+    return b"Content-Length: %d" % size
+
+
+def said(attacker: Attacker, pieces: Iterable[bytes], *, skip: int = 0) -> httpx.Response:
+    """Send pieces, as far as they are taken; return the answer behind ``skip`` others."""
+    with attacker.connect() as connection:
+        for piece in pieces:
+            try:
+                connection.send(piece)
+            except OSError:
+                break
+        for _ in range(skip):
+            connection.answer()
+        return as_response(connection.answer())
+
+
+def dripped(attacker: Attacker, begun: bytes, drop: bytes) -> httpx.Response:
+    """Send the beginning, and then a drop again and again until there is an answer."""
+    with attacker.connect() as connection:
+        connection.send(begun)
+        while not _is_answered(connection):
+            try:
+                connection.send(drop)
+            except OSError:
+                break
+        return as_response(connection.answer())
+
+
+def as_response(answer: Answer) -> httpx.Response:
+    return httpx.Response(answer.status, headers=answer.headers, content=answer.body)
+
+
+def _is_answered(connection: Connection) -> bool:
+    readable, _, _ = select.select([connection.socket], [], [], BETWEEN_SECONDS)
+    return bool(readable)

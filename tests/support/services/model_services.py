@@ -1,0 +1,168 @@
+"""Services with models of their own: passes, ensembles, pictures."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+from numpy.typing import NDArray
+from onnx import helper
+from running_service import DIGITS, calibrate, calibrated, npz
+
+PASSES = Path(__file__).parents[2] / "data" / "passes"
+MEMBERS = ("member_0.onnx", "member_1.onnx", "member_2.onnx")
+BASE = {"top_k": [1], "bins": 5, "folds": 2}
+
+
+def model_file(name: str) -> bytes:
+    """Return one of the models."""
+    return (PASSES / name).read_bytes()
+
+
+def labelled_sets(name: str = "digits_passes.npz") -> dict[str, NDArray[Any]]:
+    """Return the inputs and labels of both halves."""
+    with np.load(PASSES / name) as arrays:
+        return dict(arrays)
+
+
+def as_file(sets: dict[str, NDArray[Any]], half: str = "calibration", n: int = 600) -> bytes:
+    """Return the first samples of a half as the bytes of a data file."""
+    return npz(inputs=sets[f"{half}_inputs"][:n], labels=sets[f"{half}_labels"][:n])
+
+
+def calibrate_models(
+    client: httpx.Client, models: list[bytes], config: dict[str, Any], **sets: bytes
+) -> httpx.Response:
+    """POST /calibrate with any number of models and a configuration that takes little time."""
+    return calibrate(client, model=models, config=json.dumps(BASE | config), **sets)
+
+
+def predictions(client: httpx.Client, calibration: str, rows: NDArray[Any]) -> list[dict[str, Any]]:
+    """Return what /predict answers."""
+    answer = client.post("/predict", json={"calibration": calibration, "inputs": rows.tolist()})
+    assert answer.status_code == httpx.codes.OK, answer.text
+    found: list[dict[str, Any]] = answer.json()["predictions"]
+    return found
+
+
+def uncertainties(found: list[dict[str, Any]]) -> NDArray[np.float64]:
+    """Return the uncertainty of the Top-1 event, row by row."""
+    return np.array([prediction["top1"]["uncertainty"] for prediction in found])
+
+
+def probabilities(model: bytes | onnx.ModelProto, rows: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the softmax of a model's logits, in float64."""
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(["logits"], {"inputs": rows})
+    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
+    return weights / weights.sum(axis=1, keepdims=True)
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is sent, and how often the model then runs for a row."""
+
+    measure: str
+    models: tuple[str, ...]
+    config: dict[str, Any]
+    runs: int
+
+
+CASES = {
+    "dropout": Case(
+        "dropout_variance", ("hidden_dropout_cnn.onnx",), {"dropout": {"passes": 6}}, 7
+    ),
+    "dropout, opset 23": Case(
+        "dropout_variance", ("hidden_dropout_cnn_dynamo.onnx",), {"dropout": {"passes": 6}}, 7
+    ),
+    "last layer": Case(
+        "last_layer_dropout_variance", ("small_cnn.onnx",), {"dropout": {"passes": 6}}, 1
+    ),
+    "1x1 Conv": Case(
+        "last_layer_dropout_variance", ("squeezenet_like.onnx",), {"dropout": {"passes": 6}}, 1
+    ),
+    "ensemble": Case("ensemble_variance", MEMBERS, {}, 3),
+    "variational": Case(
+        "ensemble_variance", ("variational_mlp.onnx",), {"ensemble": {"passes": 6}}, 6
+    ),
+    "variational, opset 23": Case(
+        "ensemble_variance", ("variational_mlp_dynamo.onnx",), {"ensemble": {"passes": 6}}, 6
+    ),
+    "gradient": Case("gradient_norm", ("small_cnn.onnx",), {"gradient": {"directions": 6}}, 13),
+}
+
+
+def started(client: httpx.Client, case: Case, **config: Any) -> dict[str, Any]:
+    """Calibrate so that the case's measure serves, and return the resource."""
+    sets = labelled_sets()
+    asked = {"measures": ["entropy", case.measure], "serve": {"1": case.measure}}
+    return calibrated(
+        client,
+        BASE | asked | case.config | config,
+        model=[model_file(name) for name in case.models],
+        calibration=as_file(sets),
+        evaluation=as_file(sets, "evaluation", 200),
+    )
+
+
+SIDE = 8
+# A name of an output that is markup to pages that do not escape it.
+HOSTILE = "<b>it's</b> $(id) אבג"
+
+
+def picture_model() -> bytes:
+    """Return the example's model behind an input ``image``, uint8 of shape [N, 1, 8, 8].
+
+    One more output is the largest logit with its sign changed.
+    """
+    model = onnx.load(DIGITS / "model.onnx")
+    (flat,) = model.graph.input
+    kind = flat.type.tensor_type.elem_type
+    image = helper.make_tensor_value_info("image", kind, ["N", 1, SIDE, SIDE])
+    model.graph.node.insert(0, helper.make_node("Flatten", ["image"], [flat.name]))
+    model.graph.node.extend(
+        [
+            helper.make_node("ReduceMax", ["logits"], ["largest"], axes=[1], keepdims=0),
+            helper.make_node("Neg", ["largest"], [HOSTILE]),
+        ]
+    )
+    model.graph.output.append(helper.make_tensor_value_info(HOSTILE, 1, ("N",)))
+    del model.graph.input[:]
+    model.graph.input.append(image)
+    return model.SerializeToString()
+
+
+def picture_set(part: str = "calibration") -> tuple[np.ndarray, np.ndarray]:
+    """Return the example's pictures, [600, 1, 8, 8], and their labels."""
+    with np.load(DIGITS / f"{part}.npz") as found:
+        return found["inputs"].reshape(-1, 1, SIDE, SIDE), found["labels"]
+
+
+def packed_set(part: str = "calibration") -> bytes:
+    pictures, labels = picture_set(part)
+    return npz(image=pictures, labels=labels)
+
+
+def calibrate_pictures(
+    client: httpx.Client, *, evaluation: bytes | None = None, **config: Any
+) -> dict[str, Any]:
+    """Calibrate them; return the calibration."""
+    sets = {"calibration": packed_set(), "evaluation": evaluation}
+    return calibrated(client, config, model=picture_model(), **sets)
+
+
+def quick(cases: Mapping[str, Any], *names: str) -> list[Any]:
+    """Return parameters of a test: the cases by name, all but the named ones marked as slow."""
+    missing = set(names) - set(cases)
+    assert not missing, missing
+    return [
+        pytest.param(case, id=name, marks=[] if name in names else [pytest.mark.slow])
+        for name, case in cases.items()
+    ]

@@ -1,0 +1,121 @@
+"""A reader of pages without scripts: follows links, sends forms, and reads the numbers."""
+
+import re
+from dataclasses import dataclass, field
+from html.parser import HTMLParser
+from typing import Any
+
+import httpx
+from keyed_service import KeyedService
+
+HTML = {"Accept": "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8"}
+_TOKEN = re.compile(r'(?:name="csrf" value="|\?csrf=)([\w-]+)"')
+_VOID = frozenset({"br", "img", "input", "link", "meta"})
+Attributes = dict[str, str | None]
+
+
+@dataclass
+class _Page(HTMLParser):
+    default: str = ""
+    sources: list[str] = field(default_factory=list)
+    elements: list[tuple[str, Attributes]] = field(default_factory=list)
+    numbers: list[tuple[str, str, str]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, attributes := dict(attrs))
+        if tag not in _VOID:
+            self.sources.append(self._source(attributes))
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self._note(tag, dict(attrs))
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in _VOID:
+            self.sources.pop()
+
+    def _note(self, tag: str, attributes: Attributes) -> None:
+        self.elements.append((tag, attributes))
+        if "data-path" in attributes:
+            found = (attributes["data-path"] or "", attributes["data-value"] or "")
+            self.numbers.append((self._source(attributes), *found))
+
+    def _source(self, attributes: Attributes) -> str:
+        outside = self.sources[-1] if self.sources else self.default
+        return attributes.get("data-source") or outside
+
+
+def elements(text: str) -> list[tuple[str, Attributes]]:
+    """Return the elements of a page with their attributes."""
+    parser = _Page()
+    parser.feed(text)
+    return parser.elements
+
+
+def numbers_of(text: str, default: str = "") -> list[tuple[str, str, str]]:
+    """Return source, JSON pointer and value of each number; ``data-source`` holds within."""
+    parser = _Page(default)
+    parser.feed(text)
+    return parser.numbers
+
+
+def pointed_to(document: Any, path: str) -> Any:
+    """Return what a JSON pointer (RFC 6901) leads to."""
+    for part in path.split("/")[1:]:
+        name = part.replace("~1", "/").replace("~0", "~")
+        document = document[int(name)] if isinstance(document, list) else document[name]
+    return document
+
+
+def text_of(markup: str) -> str:
+    """Return markup without its tags."""
+    return re.sub(r"<[^>]+>", "", markup)
+
+
+class Visitor:
+    """A browser of a service, as far as cookies and forms go; it ends with the service."""
+
+    def __init__(self, service: KeyedService, **headers: str) -> None:
+        self.client = service.client()
+        self.client.headers.update(HTML | headers)
+        self.seen: httpx.Response | None = None
+
+    def open(self, path: str) -> httpx.Response:
+        self.seen = self.client.get(path)
+        return self.seen
+
+    def token(self) -> str:
+        """Return the token of the page that was opened last."""
+        assert self.seen is not None
+        found = _TOKEN.search(self.seen.text)
+        assert found, self.seen.text
+        return found[1]
+
+    def sign_in(self, key: str, **fields: str) -> httpx.Response:
+        self.open("/sign-in")
+        return self.send("/sign-in", key=key, **fields)
+
+    def send(self, path: str, **fields: str) -> httpx.Response:
+        """Send a form of the page that was opened last."""
+        return self.client.post(path, data={"csrf": self.token(), **fields})
+
+    def upload(self, files: list[tuple[str, Any]]) -> httpx.Response:
+        """Send the form as browsers do: a field without a file has a file without a name."""
+        boundary = "----of-a-form"
+        parts = [_part(name, *value) for name, value in files]
+        body = b"".join(b"--%b\r\n%b\r\n" % (boundary.encode(), part) for part in parts)
+        return self.client.post(
+            f"/pages/calibrate?csrf={self.token()}",
+            content=body + b"--%b--\r\n" % boundary.encode(),
+            headers={"Content-Type": f"multipart/form-data; boundary={boundary}"},
+        )
+
+
+def _part(name: str, filename: str | None, value: str | bytes, *_: str) -> bytes:
+    said = f'Content-Disposition: form-data; name="{name}"'
+    if filename is not None:
+        said += f'; filename="{filename}"\r\nContent-Type: application/octet-stream'
+    content = value.encode() if isinstance(value, str) else value
+    return said.encode() + b"\r\n\r\n" + content

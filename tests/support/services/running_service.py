@@ -1,0 +1,262 @@
+"""The service in this process: uploads, calibrated digits, metrics."""
+
+import base64
+import io
+import json
+import logging
+import shutil
+import socket
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from databases import put_sqlite_file
+from forked_children import SERVER
+from prometheus_client.parser import text_string_to_metric_families
+
+from service.cli.connection import running
+from service.runner.spawner import StartChild
+from service.settings import Settings
+from service.startup import configure_logging
+
+DIGITS = Path(__file__).parents[3] / "examples" / "digits"
+
+
+@contextmanager
+def service_on(
+    folder: Path,
+    *,
+    start_child: StartChild = SERVER.start_child,
+    on_port: bool = False,
+    **settings: Any,
+) -> Iterator[httpx.Client]:
+    """Run the service on ``folder`` in this process and yield a client of it.
+
+    It listens on a socket file, or with ``on_port`` on a free port of this machine.
+    """
+    options = Settings(**{"data_dir": folder, "device": "cpu", "_env_file": None, **settings})
+    put_sqlite_file(options.resolved_database_url())
+    configure_logging(options.log_format, level=logging.WARNING)
+    with ExitStack() as stack:
+        base_url, uds, sockets = "http://howsure", None, None
+        if on_port:
+            listening = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
+            base_url = "http://127.0.0.1:{1}".format(*listening.getsockname())
+            sockets = [listening]
+        else:
+            socket_folder = tempfile.TemporaryDirectory(prefix="howsure-")
+            uds = f"{stack.enter_context(socket_folder)}/http.sock"
+        stack.enter_context(running(options, uds=uds, sockets=sockets, start_child=start_child))
+        transport = httpx.HTTPTransport(uds=uds)
+        with httpx.Client(transport=transport, base_url=base_url, timeout=60) as client:
+            yield client
+
+
+def calibrate(
+    client: httpx.Client,
+    *,
+    model: bytes | Sequence[bytes] | None = None,
+    calibration: bytes | None = None,
+    evaluation: bytes | None = None,
+    config: str = "{}",
+    wait: int = 120,
+    **companions: bytes,
+) -> httpx.Response:
+    """POST /calibrate with these parts, several models being an ensemble.
+
+    File names of companions are given as keywords.
+    """
+    models = [model] if isinstance(model, bytes) else model or []
+    parts: list[tuple[str, Any]] = [("model", ("model.onnx", content)) for content in models]
+    parts += [("model_data", (name, data)) for name, data in companions.items()]
+    if calibration is not None:
+        parts.append(("calibration", ("calibration.npz", calibration)))
+    if evaluation is not None:
+        parts.append(("evaluation", ("evaluation.npz", evaluation)))
+    parts.append(("config", (None, config)))
+    return client.post("/calibrate", files=parts, headers={"Prefer": f"wait={wait}"})
+
+
+def digits(name: str) -> bytes:
+    """Return a file of the digits example."""
+    return (DIGITS / name).read_bytes()
+
+
+def kept_files(folder: Path) -> list[str]:
+    """Return every file below the artifacts and the spool."""
+    roots = [folder / "artifacts", folder / "spool"]
+    return sorted(
+        str(path.relative_to(folder))
+        for root in roots
+        for path in root.rglob("*")
+        if path.is_file() and path.name != ".lock"
+    )
+
+
+JSON = {"Content-Type": "application/json"}
+NPY = {"Content-Type": "application/x-npy"}
+NPZ = {"Content-Type": "application/x-npz"}
+
+
+def npy(array: np.ndarray) -> bytes:
+    """Return what numpy.save writes."""
+    packed = io.BytesIO()
+    np.save(packed, array)
+    return packed.getvalue()
+
+
+def npz(*, compressed: bool = False, **arrays: np.ndarray) -> bytes:
+    """Return what numpy.savez writes."""
+    packed = io.BytesIO()
+    (np.savez_compressed if compressed else np.savez)(packed, **arrays)
+    return packed.getvalue()
+
+
+def encoded(array: np.ndarray) -> dict[str, Any]:
+    """Return an array as an object of JSON that holds its bytes."""
+    little = np.ascontiguousarray(array).astype(array.dtype.newbyteorder("<"))
+    return {
+        "b64": base64.b64encode(little.tobytes()).decode("ascii"),
+        "dtype": array.dtype.name,
+        "shape": list(array.shape),
+    }
+
+
+def send(
+    client: httpx.Client,
+    calibration: str,
+    body: bytes | dict[str, Any],
+    headers: dict[str, str],
+) -> httpx.Response:
+    """POST a body to /predict; JSON names its calibration itself."""
+    params = {} if headers["Content-Type"] == JSON["Content-Type"] else {"calibration": calibration}
+    content = json.dumps(body).encode() if isinstance(body, dict) else body
+    return client.post("/predict", params=params, content=content, headers=headers)
+
+
+__all__ = ["QUICK", "calibrated", "evaluate", "npz", "quick_config", "refit"]
+
+WAIT = {"Prefer": "wait=60"}
+QUICK: dict[str, Any] = {"top_k": [1], "measures": ["margin"], "folds": 2, "bins": 5}
+
+
+def quick_config(**config: Any) -> str:
+    """Return a configuration that takes little time, with these changes."""
+    return json.dumps(QUICK | config)
+
+
+def calibrated(
+    client: httpx.Client, config: Mapping[str, Any] | str = "{}", **parts: Any
+) -> dict[str, Any]:
+    """Calibrate and return the resource, which has succeeded."""
+    text = config if isinstance(config, str) else json.dumps(dict(config))
+    answer = calibrate(client, config=text, **parts)
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    found: dict[str, Any] = answer.json()
+    assert found["status"] == "succeeded", found["error"]
+    return found
+
+
+def refit(client: httpx.Client, reference: str, **changes: Any) -> httpx.Response:
+    """Refit a calibration and wait."""
+    return client.post(f"/calibrations/{reference}/refit", json=changes, headers=WAIT)
+
+
+def evaluate(
+    client: httpx.Client, reference: str, name: str | None, data: bytes | None, **parts: bytes
+) -> httpx.Response:
+    """Send a further set and wait."""
+    files: list[tuple[str, Any]] = [(part, (part, content)) for part, content in parts.items()]
+    if data is not None:
+        files.append(("evaluation", ("evaluation.npz", data)))
+    if name is not None:
+        files.append(("name", (None, name)))
+    return client.post(f"/calibrations/{reference}/evaluations", files=files, headers=WAIT)
+
+
+@dataclass(frozen=True)
+class Service:
+    client: httpx.Client
+    folder: Path
+
+
+@dataclass(frozen=True)
+class Calibrated:
+    """The data folder of a service that ended, and what it said of its calibration."""
+
+    folder: Path
+    resource: dict[str, Any]
+
+
+@pytest.fixture(scope="session")
+def calibrated_digits(tmp_path_factory: pytest.TempPathFactory) -> Calibrated:
+    folder = tmp_path_factory.mktemp("digits")
+    with service_on(folder) as client:
+        answer = calibrate(
+            client,
+            model=digits("model.onnx"),
+            calibration=digits("calibration.npz"),
+            evaluation=digits("evaluation.npz"),
+            config='{"name": "digits", "bins": 10}',
+        )
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    resource = answer.json()
+    assert resource["status"] == "succeeded", resource["error"]
+    return Calibrated(folder, resource)
+
+
+@pytest.fixture(scope="module")
+def service(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Service]:
+    """A service of a module's own; where its tests use `digits_calibration`, it has that."""
+    folder = tmp_path_factory.mktemp("service")
+    of_module = [item for item in request.session.items if item.path == request.path]
+    if any("digits_calibration" in item.fixturenames for item in of_module):
+        shutil.copytree(
+            request.getfixturevalue("calibrated_digits").folder, folder, dirs_exist_ok=True
+        )
+    with service_on(folder) as client:
+        yield Service(client, folder)
+
+
+@pytest.fixture(scope="module")
+def client(service: Service) -> httpx.Client:
+    return service.client
+
+
+@pytest.fixture(scope="module")
+def digits_calibration(service: Service, calibrated_digits: Calibrated) -> dict[str, Any]:
+    return calibrated_digits.resource
+
+
+class Scraped:
+    """One scrape; samples are found by name and labels."""
+
+    def __init__(self, text: str) -> None:
+        self.families = list(text_string_to_metric_families(text))
+        self._samples = {
+            (sample.name, frozenset(sample.labels.items())): sample.value
+            for family in self.families
+            for sample in family.samples
+        }
+
+    def __call__(self, name: str, **labels: str) -> float:
+        """Return one sample, 0 if there is none."""
+        return self._samples.get((f"howsure_{name}", frozenset(labels.items())), 0.0)
+
+    def labels(self, name: str) -> list[dict[str, str]]:
+        """Return the labels of every sample of this name."""
+        return [dict(labels) for found, labels in self._samples if found == f"howsure_{name}"]
+
+
+def scrape(client: httpx.Client) -> Scraped:
+    answer = client.get("/metrics")
+    assert answer.status_code == httpx.codes.OK
+    return Scraped(answer.text)

@@ -1,0 +1,382 @@
+"""Rows in a database: calibrations, jobs, and threads that write them."""
+
+import hashlib
+import threading
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, TypeVar
+
+import sqlalchemy as sa
+from runner_children import wait_until
+from schema_rows import HEAD_ROWS, fill, in_order
+from sqlalchemy import Engine, event, text
+from sqlalchemy.orm import Session
+
+import models
+from service.backups.back_up import back_up
+from service.backups.format import Manifest
+from service.errors import Conflict, NotFound
+from service.jobs.queue import ClaimedJob, JobQueue, LeaseLost
+from service.storage.artifact_rows import NewArtifact
+from service.storage.artifact_store import ArtifactStore, open_artifact_store
+from service.storage.calibrations import CalibrationRepository
+from service.storage.database import Database, open_database
+from service.storage.evaluations import EvaluationRepository
+from service.storage.tenants import default_tenant_id
+
+
+class InTransactions:
+    """A repository whose calls are a transaction each."""
+
+    def __init__(
+        self,
+        database: Database,
+        repository: type[CalibrationRepository | EvaluationRepository],
+        tenant_id: uuid.UUID | None = None,
+    ) -> None:
+        self._database, self._repository = database, repository
+        self._tenant_id = tenant_id or tenant_of(database)
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        def call(*arguments: Any, **options: Any) -> Any:
+            with self._database.session() as session:
+                repository = self._repository(session, self._tenant_id)
+                return getattr(repository, name)(*arguments, **options)
+
+        return call
+
+
+def tenant_of(database: Database) -> uuid.UUID:
+    with database.reading() as session:
+        return default_tenant_id(session)
+
+
+def add_tenant(database: Database, name: str) -> uuid.UUID:
+    tenant_id = uuid.uuid4()
+    with database.session() as session:
+        session.add(models.Tenant(id=tenant_id, name=name))
+    return tenant_id
+
+
+def new_artifact(
+    calibration_id: uuid.UUID,
+    role: models.ArtifactRole = "calibration",
+    *,
+    position: int = 0,
+    key: str | None = None,
+) -> NewArtifact:
+    key = key or f"calibrations/{calibration_id}/{role}-{position}"
+    sha256 = hashlib.sha256(key.encode()).hexdigest()
+    return NewArtifact(role, position, f"{role}.npz", key, sha256, 7)
+
+
+def queue_calibration(
+    database: Database,
+    name: str = "digits",
+    *,
+    tenant_id: uuid.UUID | None = None,
+    artifacts: Sequence[NewArtifact] = (),
+    calibration_id: uuid.UUID | None = None,
+) -> models.Calibration:
+    with database.session() as session:
+        tenant_id = tenant_id or default_tenant_id(session)
+        return CalibrationRepository(session, tenant_id).add(
+            models.Calibration(
+                id=calibration_id or uuid.uuid4(),
+                name=name,
+                config={"name": name, "bins": 10},
+                data={"samples": 100},
+                onnx_model=None,
+                versions={"numpy": "2"},
+                warnings=[],
+            ),
+            artifacts,
+        )
+
+
+def queue_evaluation(
+    database: Database,
+    calibration: models.Calibration,
+    name: str = "rotated",
+    *,
+    artifacts: Sequence[NewArtifact] = (),
+    evaluation_id: uuid.UUID | None = None,
+) -> models.Evaluation:
+    with database.session() as session:
+        return EvaluationRepository(session, calibration.tenant_id).create(
+            evaluation_id or uuid.uuid4(),
+            calibration_id=calibration.id,
+            name=name,
+            labelled=True,
+            data={"samples": 50},
+            artifacts=artifacts,
+        )
+
+
+def queue_of(database: Database, owner: str = "owner", lease_seconds: float = 60.0) -> JobQueue:
+    return JobQueue(database, owner, lease_seconds)
+
+
+def evaluation_queue_of(
+    database: Database, owner: str = "owner", lease_seconds: float = 60.0
+) -> JobQueue:
+    return JobQueue(database, owner, lease_seconds, table=models.Evaluation)
+
+
+def finish(database: Database, calibration: models.Calibration, status: models.JobStatus) -> None:
+    """Bring the only job of the queue to an end."""
+    values = {"accuracy": {"1": 0.9}, "serve": {"1": "margin"}}
+    _finish(queue_of(database), calibration.id, status, values)
+
+
+def _finish(
+    queue: JobQueue, job_id: uuid.UUID, status: models.JobStatus, values: dict[str, object]
+) -> None:
+    """End a claimed job; of one that succeeds the sets are kept, for whoever counts its files."""
+    job = claimed(queue)
+    assert job.id == job_id
+    if status == "succeeded":
+        queue.publish(job, rows=[], artifacts=[], keep_sets=True, **values)
+    elif status == "failed":
+        assert queue.fail(job, {"title": "Test"})
+    else:
+        assert queue.cancel(job)
+
+
+def finished_calibration(
+    database: Database,
+    name: str = "digits",
+    *,
+    status: models.JobStatus = "succeeded",
+    tenant_id: uuid.UUID | None = None,
+    artifacts: Sequence[NewArtifact] = (),
+) -> models.Calibration:
+    row = queue_calibration(database, name, tenant_id=tenant_id, artifacts=artifacts)
+    finish(database, row, status)
+    return stored(database, row.id)
+
+
+def finished_evaluation(
+    database: Database,
+    calibration: models.Calibration,
+    name: str = "rotated",
+    *,
+    status: models.JobStatus = "succeeded",
+    artifacts: Sequence[NewArtifact] = (),
+) -> models.Evaluation:
+    row = queue_evaluation(database, calibration, name, artifacts=artifacts)
+    _finish(evaluation_queue_of(database), row.id, status, {"result": {"shifted": False}})
+    return stored_evaluation(database, row.id)
+
+
+def stored(database: Database, calibration_id: uuid.UUID) -> models.Calibration:
+    with database.reading() as session:
+        return session.get_one(models.Calibration, calibration_id)
+
+
+def stored_evaluation(database: Database, evaluation_id: uuid.UUID) -> models.Evaluation:
+    with database.reading() as session:
+        return session.get_one(models.Evaluation, evaluation_id)
+
+
+def claimed(queue: JobQueue) -> ClaimedJob:
+    job = queue.claim()
+    assert job is not None
+    return job
+
+
+class Jobs:
+    table: type[models.Calibration | models.Evaluation]
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+
+    def queue_of(self, owner: str = "owner", lease_seconds: float = 60.0) -> JobQueue:
+        return JobQueue(self.database, owner, lease_seconds, self.table)
+
+    def stored(self, row_id: uuid.UUID) -> models.Calibration | models.Evaluation:
+        with self.database.reading() as session:
+            return session.get_one(self.table, row_id)
+
+
+class CalibrationJobs(Jobs):
+    kind = "calibration"
+    table = models.Calibration
+    result = {"accuracy": {"1": 0.9}}  # noqa: RUF012  (never written to)
+
+    def put(self, *, tenant_id: uuid.UUID | None = None) -> models.Calibration:
+        return queue_calibration(self.database, tenant_id=tenant_id)
+
+    def request_cancel(self, row: models.Calibration) -> None:
+        InTransactions(self.database, CalibrationRepository).request_cancel(row.id)
+
+    def first_claim(self, row: models.Calibration) -> ClaimedJob:
+        return ClaimedJob(row.id, row.tenant_id, attempt=1)
+
+    def calibration_id(self, row: models.Calibration) -> uuid.UUID:
+        return row.id
+
+
+class EvaluationJobs(Jobs):
+    kind = "evaluation"
+    table = models.Evaluation
+    result = {"result": {"shifted": True}}  # noqa: RUF012  (never written to)
+
+    @cached_property
+    def calibration(self) -> models.Calibration:
+        return finished_calibration(self.database)
+
+    def put(self, *, tenant_id: uuid.UUID | None = None) -> models.Evaluation:
+        calibration = self.calibration
+        if tenant_id is not None:
+            calibration = finished_calibration(self.database, tenant_id=tenant_id)
+        return queue_evaluation(self.database, calibration, f"set {uuid.uuid4()}")
+
+    def request_cancel(self, row: models.Evaluation) -> None:
+        repository = InTransactions(self.database, EvaluationRepository)
+        repository.request_cancel(row.calibration_id, row.name)
+
+    def first_claim(self, row: models.Evaluation) -> ClaimedJob:
+        return ClaimedJob(row.calibration_id, row.tenant_id, attempt=1, evaluation_id=row.id)
+
+    def calibration_id(self, row: models.Evaluation) -> uuid.UUID:
+        return row.calibration_id
+
+
+JOB_KINDS = (CalibrationJobs, EvaluationJobs)
+
+
+BLOCKED = """
+    SELECT EXISTS (
+        SELECT FROM pg_locks WHERE NOT granted AND pg_backend_pid() = ANY(pg_blocking_pids(pid))
+    )
+"""
+Result = TypeVar("Result")
+
+
+def at_once(works: Sequence[Callable[[], object]]) -> list[object]:
+    """Run each in a thread of its own, all from the same moment; raise what any of them raised."""
+    barrier = threading.Barrier(len(works))
+
+    def start(work: Callable[[], object]) -> object:
+        barrier.wait(60)
+        return work()
+
+    with ThreadPoolExecutor(len(works)) as pool:
+        return list(pool.map(start, works))
+
+
+def attempt(work: Callable[..., Result], *arguments: object) -> Result | Exception:
+    """Return what a work that races returns, or how it was refused."""
+    try:
+        return work(*arguments)
+    except (Conflict, NotFound, LeaseLost) as refused:
+        return refused
+
+
+def held_up(
+    transaction: AbstractContextManager[Session],
+    first: Callable[[Session], object],
+    second: Callable[[], Result],
+    then: Callable[[Session], object] = lambda _: None,
+) -> Result:
+    """Run ``second`` in a thread that must wait for what ``first`` locks; return its result.
+
+    ``then`` belongs to the transaction of ``first`` too, and runs while the other one waits.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        with transaction as session:
+            first(session)
+            with waiting_for(session) as somebody_waits:
+                future = pool.submit(second)
+                assert wait_until(lambda: future.done() or somebody_waits())
+            assert not future.done(), "nothing held it up"
+            then(session)
+        return future.result()
+
+
+@contextmanager
+def waiting_for(session: Session) -> Iterator[Callable[[], bool]]:
+    """Yield what tells whether another transaction waits for that of this session."""
+    if session.get_bind().dialect.name == "postgresql":
+        yield lambda: bool(session.scalar(text(BLOCKED)))
+        return
+    begun = threading.Event()
+
+    def begins(_connection: object, _cursor: object, statement: str, *_: object) -> None:
+        if statement == "BEGIN IMMEDIATE":  # SQLite has one writer, which is this session
+            begun.set()
+
+    event.listen(Engine, "before_cursor_execute", begins)
+    try:
+        yield begun.is_set
+    finally:
+        event.remove(Engine, "before_cursor_execute", begins)
+
+
+@dataclass(frozen=True)
+class StoredPlace:
+    """A database and the place of its artifacts."""
+
+    url: str
+    folder: Path
+
+    @property
+    def artifacts(self) -> ArtifactStore:
+        return open_artifact_store(str(self.folder))
+
+    @contextmanager
+    def opened(self) -> Iterator[Database]:
+        database = open_database(self.url)
+        try:
+            yield database
+        finally:
+            database.dispose()
+
+    def rows(self) -> dict[str, list[dict[str, object]]]:
+        with self.opened() as database:
+            return rows_of(database)
+
+    def back_up(self, target: Path, **options: Any) -> Manifest:
+        with self.opened() as database:
+            return back_up(database, self.artifacts, target, **options)
+
+
+def fill_with_files(place: StoredPlace) -> None:
+    """Put rows into each table of a database that is up to date, and their files into the store.
+
+    Two keys have the same content, and two rows the same key.
+    """
+    fill(place.url)
+    with place.opened() as database, database.session() as session:
+        for row in HEAD_ROWS["artifact"]:
+            content = b"the same" if row["position"] == 1 else row["key"].encode() * 50
+            stored = place.artifacts.put_bytes(row["key"], content)
+            changed = sa.update(models.Artifact).where(models.Artifact.key == row["key"])
+            session.execute(changed.values(sha256=stored.sha256, size=stored.size))
+
+
+def rows_of(database: Database) -> dict[str, list[dict[str, object]]]:
+    """Return all rows as the models have them: alike on every database."""
+    with database.reading() as session:
+        return {
+            table.name: in_order(
+                [dict(row) for row in session.execute(sa.select(table)).mappings()]
+            )
+            for table in models.Base.metadata.sorted_tables
+        }
+
+
+def assert_files_are_those_of_the_rows(place: StoredPlace) -> None:
+    """Each row has its file, unharmed, and each file its row."""
+    found = place.rows()["artifact"]
+    assert set(place.artifacts.keys()) == {row["key"] for row in found}
+    for row in found:
+        content = place.artifacts.get_bytes(row["key"], row["sha256"])
+        assert len(content) == row["size"]
+        assert hashlib.sha256(content).hexdigest() == row["sha256"]
