@@ -152,6 +152,22 @@ LAST_ARRIVALS_SECONDS = 0.1
 POLL_SECONDS = 0.02
 
 
+def new_event_loop() -> asyncio.AbstractEventLoop:
+    """Return an event loop that measures time in nanoseconds.
+
+    uvloop's own clock advances in milliseconds, which is as long as many predictions take.
+    """
+    try:
+        import uvloop
+    except ImportError:  # There is none for Windows.
+        return asyncio.new_event_loop()
+
+    class PreciseLoop(uvloop.Loop):
+        time = staticmethod(time.monotonic)
+
+    return PreciseLoop()
+
+
 class Server(uvicorn.Server):
     """A server that stops without failed requests.
 
@@ -187,6 +203,7 @@ class Server(uvicorn.Server):
             uvicorn.Config(
                 app,
                 http=protocol,
+                loop=f"{__name__}:new_event_loop",
                 uds=uds,
                 log_config=None,
                 access_log=False,

@@ -1,5 +1,6 @@
 """What a process has left behind: children, descriptors, folders."""
 
+import gc
 import os
 import tempfile
 import time
@@ -56,6 +57,8 @@ def is_gone(pid):
 
 
 def descriptors():
+    """Return the number of open files of this process, without those of earlier tests' garbage."""
+    gc.collect()
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
