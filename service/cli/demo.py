@@ -5,7 +5,6 @@ import logging
 import sys
 import threading
 import time
-from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
@@ -21,6 +20,7 @@ from service.cli.local import load_settings, prepare
 from service.cli.report import print_scores
 from service.cli.serve import require_api_key
 from service.cli.server import address_of, bind
+from service.cli.stopping import until_stopped
 
 PACKAGED = "demo_files"
 IN_CHECKOUT = Path("examples") / "digits"
@@ -36,9 +36,16 @@ def demo(
     ] = None,
 ) -> None:
     """Calibrate a digit classifier, predict with it, and print its scores and the address."""
+    console = Console(highlight=False, soft_wrap=True)
+    with until_stopped():
+        _run_demo(console, stay=sys.stdout.isatty() if stay is None else stay)
+        return
+    console.print("\nThe demo has stopped.")
+
+
+def _run_demo(console: Console, *, stay: bool) -> None:
     from service.startup import configure_logging
 
-    stay = sys.stdout.isatty() if stay is None else stay
     folder = demo_folder()
     settings = load_settings()
     prepare(settings)
@@ -49,7 +56,6 @@ def demo(
     except CommandFailed:
         listener = bind(settings.host, 0)
     address = address_of(listener, settings.host)
-    console = Console(highlight=False, soft_wrap=True)
     started = time.monotonic()
     with running(settings, sockets=[listener]), ServiceClient(address) as client:
         with job_progress() as show:
@@ -81,8 +87,7 @@ def demo(
         console.print(f"\nThe service answers on {address}; its documentation: {address}/docs")
         if stay:
             console.print("Press Ctrl-C to stop it.")
-            with suppress(KeyboardInterrupt):
-                threading.Event().wait()
+            threading.Event().wait()
 
 
 def demo_folder() -> Path:

@@ -14,6 +14,7 @@ from service.cli.failure import CommandFailed
 from service.cli.local import load_settings, opened_stores, pepper_of, prepare
 from service.cli.processes.supervisor import Supervisor
 from service.cli.server import Server, address_of, bind, listen
+from service.cli.stopping import until_stopped
 from service.settings import Settings
 
 
@@ -80,6 +81,16 @@ def serve(
         processes=processes,
         workers=0 if no_worker else None,
     )
+    with until_stopped():
+        _serve(settings)
+    _announce_stop(settings, "howsure")
+
+
+# typer shows the docstring as the command's help; the settings come from their one definition.
+serve.__doc__ = f"{serve.__doc__}\n\n{settings_help()}"
+
+
+def _serve(settings: Settings) -> None:
     listener = _prepared_listener(settings, settings.port)
     require_api_key(settings)
     address, data = address_of(listener, settings.host), str(settings.data_dir.resolve())
@@ -102,10 +113,6 @@ def serve(
 
     app = create_app(settings, on_ready=ready)
     Server(app, drain_seconds=settings.drain_seconds).run(sockets=[listener])
-
-
-# typer shows the docstring as the command's help; the settings come from their one definition.
-serve.__doc__ = f"{serve.__doc__}\n\n{settings_help()}"
 
 
 def _prepared_listener(settings: Settings, port: int) -> socket.socket:
@@ -134,6 +141,13 @@ def _announce(
     Console(stderr=True).print("\n".join(lines), highlight=False)
 
 
+def _announce_stop(settings: Settings, name: str) -> None:
+    if settings.log_format == "json":
+        log.info("stopped")
+    else:
+        Console(stderr=True).print(f"{name} has stopped", highlight=False)
+
+
 def worker(
     workers: Annotated[
         int | None, typer.Option(min=1, max=64, help="Jobs that this process runs at a time.")
@@ -150,6 +164,12 @@ def worker(
     n = settings.workers
     if not n:
         raise CommandFailed("HOWSURE_WORKERS: a worker runs 1 job or more at a time; see --workers")
+    with until_stopped():
+        _work(settings, n)
+    _announce_stop(settings, "howsure worker")
+
+
+def _work(settings: Settings, n: int) -> None:
     listener = _prepared_listener(settings, settings.worker_port)
     address = address_of(listener, settings.host)
 

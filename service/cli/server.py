@@ -229,10 +229,12 @@ class Server(uvicorn.Server):
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         """Report the stop, drain, finish running requests, and stop."""
         self._stopping.set()
-        await self._drain(self._drain_seconds)
-        await self._take_last_connections()
-        await self._drain(LAST_ARRIVALS_SECONDS)
-        await super().shutdown(sockets)
+        try:
+            await self._drain(self._drain_seconds)
+            await self._take_last_connections()
+            await self._drain(LAST_ARRIVALS_SECONDS)
+        finally:
+            await super().shutdown(sockets)
 
     def new_protocol(self) -> asyncio.Protocol:
         """Return the protocol of a connection that the event loop did not accept."""

@@ -1,24 +1,59 @@
 """The service ends when it is told to, whatever the kernel allows its user."""
 
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
+from itertools import product
 
-import httpx
 import pytest
 import without_socket_filters
 
 from service.cli.server import accept_last
 
-# Click turns Ctrl-C into exit status 130.
-ENDINGS = {signal.SIGINT: 130, signal.SIGTERM: -signal.SIGTERM}
 COMMANDS = {
     "as this user": ["-m", "service"],
     "without socket filters": [without_socket_filters.__file__],
 }
+
+# What a command prints when it serves, and the commands.
+LAST_LINE = {"serve": "  data ", "worker": "  data ", "demo": "Press Ctrl-C"}
+WORDS = (("serve",), ("serve", "--processes", "2"), ("worker",), ("demo", "--stay"))
+SHORT = {
+    "serve, as this user, SIGINT x 2",
+    "serve, as this user, SIGTERM x 1",
+    "serve, without socket filters, SIGINT x 1",
+    "serve, without socket filters, SIGTERM x 2",
+    "serve --processes 2, as this user, SIGINT x 2",
+    "worker, as this user, SIGTERM x 2",
+    "demo --stay, as this user, SIGINT x 1",
+}
+
+
+@contextmanager
+def started(command, folder, line):
+    """Start a command and wait until it prints the line; yield it with its output so far."""
+    settings = {"HOWSURE_DEVICE": "cpu", "HOWSURE_PORT": "0", "HOWSURE_WORKER_PORT": "0"}
+    settings |= {"HOWSURE_DATA_DIR": str(folder), "PYTHONUNBUFFERED": "1"}
+    with subprocess.Popen(
+        [sys.executable, *command],
+        env=os.environ | settings,
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    ) as process:
+        try:
+            log = ""
+            while line not in log:
+                found = process.stdout.readline()
+                assert found, f"it did not start: {log}"
+                log += found
+            yield process, log
+        finally:
+            process.kill()
 
 
 @pytest.fixture(autouse=True)
@@ -29,31 +64,25 @@ def interrupts():
     signal.signal(signal.SIGINT, before)
 
 
-@pytest.mark.parametrize("number", ENDINGS, ids=lambda number: number.name)
-@pytest.mark.parametrize("command", COMMANDS)
-def test_a_signal_ends_the_service_without_a_traceback(tmp_path, command, number) -> None:
-    settings = {"HOWSURE_DATA_DIR": str(tmp_path), "HOWSURE_DEVICE": "cpu", "HOWSURE_PORT": "0"}
-    log = ""
-    with subprocess.Popen(
-        [sys.executable, *COMMANDS[command], "serve"],
-        env=os.environ | settings,
-        cwd=tmp_path,
-        stderr=subprocess.PIPE,
-        text=True,
-    ) as process:
-        try:
-            while not (address := re.search(r"http://[\d.]+:\d+", log)):
-                line = process.stderr.readline()
-                assert line, f"the service did not start: {log}"
-                log += line
-            with httpx.Client(base_url=address[0], timeout=60) as client:
-                assert client.get("/healthz").status_code == httpx.codes.OK
-                process.send_signal(number)
-                log += process.stderr.read()
-        finally:
-            process.kill()
-    assert "Traceback" not in log
-    assert process.returncode == ENDINGS[number], log
+def stops():
+    """Yield words, command, signal and number of signals; all that are not in `SHORT` are slow."""
+    for words in WORDS:
+        for command in COMMANDS:
+            for number, times in product((signal.SIGINT, signal.SIGTERM), (1, 2)):
+                name = f"{' '.join(words)}, {command}, {number.name} x {times}"
+                marks = () if name in SHORT else pytest.mark.slow
+                yield pytest.param(words, command, number, times, id=name, marks=marks)
+
+
+@pytest.mark.parametrize(("words", "command", "number", "times"), list(stops()))
+def test_a_signal_ends_a_command_with_status_0(tmp_path, words, command, number, times) -> None:
+    with started([*COMMANDS[command], *words], tmp_path, LAST_LINE[words[0]]) as (process, log):
+        for _ in range(times):
+            process.send_signal(number)
+        rest = process.communicate()[0]
+    assert "Traceback" not in log + rest
+    assert rest.splitlines()[-1].rstrip(".").endswith("has stopped"), log + rest
+    assert process.returncode == 0
 
 
 @pytest.mark.parametrize("n_waiting", [0, 3])

@@ -5,25 +5,27 @@ settings are environment variables.
 """
 
 import asyncio
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 from service.app import create_app
 from service.child.exit_with_parent import die_with_parent
 from service.cli.local import load_settings
 from service.cli.server import Server, bind, listen
+from service.cli.stopping import until_stopped
 from service.metrics.shared import SharedMetrics
 from service.startup import configure_logging
 
 
 def main(parent: int, host: str, port: int, file: Path) -> None:
-    """Serve until a signal, then write the metrics a last time."""
+    """Serve until a signal, or until the parent ends."""
     die_with_parent(parent)
-    # The server handles both while it runs, and raises them again when it has ended.
-    signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGINT, _leave)
+    with until_stopped():
+        serve(host, port, file)
+
+
+def serve(host: str, port: int, file: Path) -> None:
+    """Serve; write the metrics each second, and a last time at the end."""
     settings = load_settings()
     configure_logging(settings.log_format)
     listener = bind(host, port, shared=True)
@@ -41,10 +43,6 @@ def main(parent: int, host: str, port: int, file: Path) -> None:
     finally:
         if tasks:
             shared.write()
-
-
-def _leave(_number: int, _frame: FrameType | None) -> None:
-    sys.exit(0)
 
 
 if __name__ == "__main__":

@@ -25,7 +25,7 @@ LONGEST_PAUSE_SECONDS = 30.0
 # If a process ran this long, its start was not the cause of its end.
 STEADY_SECONDS = 60.0
 HUNG_SECONDS = 30.0
-# A process that gets SIGTERM while it starts is ended by the signal itself.
+# A signal that comes before a process handles it ends the process.
 AS_ASKED = (0, -signal.SIGTERM, -signal.SIGINT)
 
 log = structlog.get_logger(__name__)
