@@ -61,7 +61,6 @@ class Attacker:
         model: bytes | None = None,
         config: str | bytes = "{}",
         parts: Sequence[tuple[str, str, bytes]] = (),
-        query: dict[str, str] | None = None,
     ) -> httpx.Response:
         """POST /calibrate and wait for the end; ``parts`` are names, file names and contents."""
         files: list[tuple[str, Any]] = [("config", (None, config))]
@@ -71,18 +70,11 @@ class Attacker:
             files.append(("calibration", ("calibration", calibration)))
         files += [(name, (label, content)) for name, label, content in parts]
         headers = {"Prefer": f"wait={JOB_SECONDS}"}
-        return self.client.post("/calibrate", files=files, headers=headers, params=query)
+        return self.client.post("/calibrate", files=files, headers=headers)
 
     def connect(self) -> Connection:
         """Open a raw connection; whoever opens it closes it."""
         return Connection(self.address)
-
-    def say(self, data: bytes) -> httpx.Response:
-        """Send bytes on a connection of their own and return the first answer to them."""
-        with self.connect() as connection:
-            connection.send(data)
-            found = connection.answer()
-        return httpx.Response(found.status, headers=found.headers, content=found.body)
 
 
 # Given an `Attacker`, and where a case has ``build`` what that returned.
