@@ -127,6 +127,29 @@ class HostileCase:
         return self.name
 
 
+def body_case(
+    name: str,
+    build: Callable[[], bytes],
+    status: int = 422,
+    code: str = "invalid-input",
+    *,
+    kind: str = "npz",
+    says: str = "body",
+) -> HostileCase:
+    """Return the case of arrays as the body of POST /predict."""
+    media_type = f"application/x-{kind}"
+    return HostileCase(
+        name,
+        lambda attacker, built: attacker.predict(
+            built, media_type, calibration=attacker.calibration
+        ),
+        status,
+        code,
+        says,
+        build=build,
+    )
+
+
 INVALID, TOO_LARGE, UNREAD = (
     (422, "invalid-dataset"),
     (413, "too-large"),
