@@ -79,10 +79,9 @@ def upload(
     inputs: Mapping[str, np.ndarray] | None = None,
 ) -> httpx.Response:
     """Calibrate a model on a few rows."""
-    parts = [("model_data", name, content) for name, content in (companions or {}).items()]
     arrays = inputs or {"x": rows(N_SAMPLES)}
     labels = np.arange(len(next(iter(arrays.values())))) % N_CLASSES
-    return attacker.calibrate(npz(labels=labels, **arrays), model=model, parts=parts)
+    return attacker.calibrate(npz(labels=labels, **arrays), model=model, **(companions or {}))
 
 
 def as_bytes(model: ModelProto | bytes) -> bytes:

@@ -1,12 +1,13 @@
 """Hostile requests, and what must hold after each."""
 
 import select
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from hot_fronts import Answer, Connection
+from running_service import calibrate
 
 from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
@@ -55,22 +56,11 @@ class Attacker:
         return self.client.post("/v2/models/digits/infer", content=body, headers=named)
 
     def calibrate(
-        self,
-        calibration: bytes | None = None,
-        *,
-        model: bytes | None = None,
-        config: str | bytes = "{}",
-        parts: Sequence[tuple[str, str, bytes]] = (),
+        self, calibration: bytes | None = None, *, config: str | bytes = "{}", **parts: Any
     ) -> httpx.Response:
-        """POST /calibrate and wait for the end; ``parts`` are names, file names and contents."""
-        files: list[tuple[str, Any]] = [("config", (None, config))]
-        if model is not None:
-            files.append(("model", ("model.onnx", model)))
-        if calibration is not None:
-            files.append(("calibration", ("calibration", calibration)))
-        files += [(name, (label, content)) for name, label, content in parts]
-        headers = {"Prefer": f"wait={JOB_SECONDS}"}
-        return self.client.post("/calibrate", files=files, headers=headers)
+        """POST /calibrate and wait for the end; parts as `running_service.calibrate` has them."""
+        sets = {"calibration": calibration, "config": config}
+        return calibrate(self.client, wait=JOB_SECONDS, **sets, **parts)
 
     def connect(self) -> Connection:
         """Open a raw connection; whoever opens it closes it."""
