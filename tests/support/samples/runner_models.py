@@ -136,25 +136,20 @@ def endless_above(limit, matrix=None, *, turns=ENDLESS):
 
 def function_bomb(depth=30):
     """Each function calls the one before it twice: loading inlines 2**depth nodes."""
-    opset = helper.make_opsetid("", 17)
-    own = helper.make_opsetid("bomb", 1)
-    functions = [
-        helper.make_function("bomb", "f0", ["a"], ["b"], [node("Identity", ["a"], ["b"])], [opset])
-    ]
-    for level in range(1, depth):
-        calls = [
-            node(f"f{level - 1}", ["a"], ["m"], domain="bomb"),
-            node(f"f{level - 1}", ["m"], ["b"], domain="bomb"),
-        ]
-        functions.append(
-            helper.make_function("bomb", f"f{level}", ["a"], ["b"], calls, [opset, own])
-        )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("bomb", 1)]
+    bodies = [[node("Identity", ["a"], ["b"])]]
+    for level in range(depth - 1):
+        ends = (("a", "m"), ("m", "b"))
+        bodies.append([node(f"f{level}", [a], [b], domain="bomb") for a, b in ends])
     return make_model(
         [node(f"f{depth - 1}", ["x"], ["y"], domain="bomb")],
         inputs=[value("x", ("N", N_FEATURES))],
         outputs=[value("y", ("N", N_FEATURES))],
-        functions=functions,
-        opset_imports=[own],
+        functions=[
+            helper.make_function("bomb", f"f{level}", ["a"], ["b"], body, imports)
+            for level, body in enumerate(bodies)
+        ],
+        opset_imports=imports[1:],
     )
 
 
