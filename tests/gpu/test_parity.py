@@ -1,20 +1,18 @@
 """A model answers on a GPU as on the CPU."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from classifier_files import FILES
+from model_services import labelled_sets
 from onnx import TensorProto
-from runner_models import assert_same_classes, linear, rows, save, weights
+from runner_models import assert_same_classes, digits_model, linear, rows, save, weights
 
-from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
+from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.messages.passes import PassPlan
 
 pytestmark = [pytest.mark.gpu, pytest.mark.slow]
 
 TOP_K = (1, 5)
-PASSES = Path(__file__).parents[1] / "data" / "passes"
 PLANS = {
     "hidden_dropout_cnn": PassPlan("dropout_variance", passes=20, seed=0),
     "last_layer_dropout_cnn": PassPlan("last_layer_dropout_variance", passes=20, seed=0),
@@ -32,13 +30,10 @@ def answers(pool, files, feeds, said=None, passes=()):
 
 def stored(found, folder):
     """Write a file and those that lie beside it."""
-    companions = {}
-    for number, (name, data) in enumerate(found.companions.items()):
-        companions[name] = folder / f"companion_{number}"
-        companions[name].write_bytes(data)
-    path = folder / "model.onnx"
-    path.write_bytes(found.data)
-    return OnnxModelFiles(path, companions=companions)
+    companions = {name: folder / f"companion_{n}" for n, name in enumerate(found.companions)}
+    for name, path in companions.items():
+        path.write_bytes(found.companions[name])
+    return OnnxModelFiles(save(folder, found.data).path, companions=companions)
 
 
 @pytest.mark.parametrize("name", list(FILES))
@@ -48,17 +43,13 @@ def test_classifiers_as_libraries_write_them(pool, cpu_pool, tmp_path, name):
     expected_resolved, expected = answers(cpu_pool, files, feeds, found.said)
     resolved, got = answers(pool, files, feeds, found.said)
     assert resolved == expected_resolved
-    half = name.startswith("float16")
-    relative = 3e-2 if half else 1e-3
-    np.testing.assert_allclose(got.top_scores, expected.top_scores, rtol=relative, atol=1e-6)
-    assert_same_classes(
-        got.top_classes, expected.top_classes, expected.top_scores, gap=2 * relative
-    )
+    relative = 3e-2 if name.startswith("float16") else 1e-3
+    scores = expected.top_scores
+    assert_same_classes(got.top_classes, expected.top_classes, scores, gap=2 * relative)
     assert got.uncertainty.keys() == expected.uncertainty.keys()
-    for column, values in expected.uncertainty.items():
-        np.testing.assert_allclose(
-            got.uncertainty[column], values, rtol=relative, atol=1e-6, err_msg=column
-        )
+    pairs = {column: (got.uncertainty[column], v) for column, v in expected.uncertainty.items()}
+    for column, (values, of_cpu) in {"scores": (got.top_scores, scores), **pairs}.items():
+        np.testing.assert_allclose(values, of_cpu, rtol=relative, atol=1e-6, err_msg=column)
 
 
 def test_half_precision_is_as_near_to_float64_as_its_digits_allow(pool, tmp_path):
@@ -78,13 +69,8 @@ def test_half_precision_is_as_near_to_float64_as_its_digits_allow(pool, tmp_path
 def test_measures_of_several_runs(pool, cpu_pool, name):
     plan = PLANS[name]
     of_several = plan.measure == "ensemble_variance"
-    members = ("member_1", "member_2") if of_several else ()
-    files = OnnxModelFiles(
-        PASSES / f"{name}.onnx",
-        members=tuple(OnnxMember(PASSES / f"{member}.onnx") for member in members),
-    )
-    with np.load(PASSES / "digits_passes.npz") as arrays:
-        feeds = {"inputs": arrays["evaluation_inputs"][:300]}
+    files = digits_model(name, *(("member_1", "member_2") if of_several else ()))
+    feeds = {"inputs": labelled_sets()["evaluation_inputs"][:300]}
     expected = answers(cpu_pool, files, feeds, passes=(plan,))[1].uncertainty[plan.measure]
     got = answers(pool, files, feeds, passes=(plan,))[1].uncertainty[plan.measure]
     assert (expected > 0).any()

@@ -27,7 +27,7 @@ from service.child.onnx.session import (
     providers,
     session_options,
 )
-from service.errors import DeadlineExceeded, InferenceFailed, InvalidInput, InvalidOnnxModel
+from service.errors import DeadlineExceeded, InferenceFailed, InvalidDataset, InvalidInput
 from service.runner.pool import RunnerPool
 from service.runner.process import GRACE_SECONDS
 
@@ -106,7 +106,7 @@ def test_what_the_graph_does_not_take_is_told_as_such(device):
     reason="this machine promises memory that it does not have",
 )
 def test_a_model_that_wants_all_memory_is_told_so(pool, tmp_path):
-    with pytest.raises((InvalidOnnxModel, InferenceFailed), match="memory"):
+    with pytest.raises((InvalidDataset, InferenceFailed), match="memory"):
         pool.inspect(save(tmp_path, memory_hungry()), top_k=TOP_K, trial={"x": rows(20)})
 
 

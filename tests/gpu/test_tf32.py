@@ -20,52 +20,48 @@ def numbers(*shape):
     return (1 + odd * 2.0**-12).astype(np.float32)
 
 
-def through_a_product():
-    """Return a model that multiplies by one, and what it takes."""
-    model = make_model(
-        [node("MatMul", ["x", "one"], ["y"])],
-        inputs=[value("x", ("N", SIZE))],
-        outputs=[value("y", ("N", SIZE))],
-        initializers=[constant("one", np.eye(SIZE))],
-    )
-    return model, numbers(SIZE, SIZE)
-
-
-def through_a_gemm():
-    model = make_model(
-        [node("Gemm", ["x", "one", "nothing"], ["y"], transB=1)],
-        inputs=[value("x", ("N", SIZE))],
-        outputs=[value("y", ("N", SIZE))],
-        initializers=[constant("one", np.eye(SIZE)), constant("nothing", np.zeros(SIZE))],
-    )
-    return model, numbers(SIZE, SIZE)
-
-
-def through_a_convolution():
-    """Return a model of a convolution whose kernel passes on each channel's middle."""
+def convolution_kernel():
+    """Return a kernel that passes on each channel's middle."""
     kernel = np.zeros((SIZE, SIZE, 3, 3))
     kernel[range(SIZE), range(SIZE), 1, 1] = 1
+    return kernel
+
+
+ONE, NOTHING = constant("one", np.eye(SIZE)), constant("nothing", np.zeros(SIZE))
+CONVOLUTION = [node("Conv", ["x", "one"], ["z"], pads=[1] * 4), node("Flatten", ["z"], ["y"])]
+# Nodes that multiply by one, their constants, and the shape of what they take.
+THROUGH = {
+    "product": ([node("MatMul", ["x", "one"], ["y"])], [ONE], (SIZE, SIZE)),
+    "gemm": (
+        [node("Gemm", ["x", "one", "nothing"], ["y"], transB=1)],
+        [ONE, NOTHING],
+        (SIZE, SIZE),
+    ),
+    "convolution": (CONVOLUTION, [constant("one", convolution_kernel())], (16, SIZE, 8, 8)),
+}
+
+
+def through(name):
+    """Return a model that multiplies by one, and what it takes."""
+    nodes, initializers, (n_rows, *shape) = THROUGH[name]
     model = make_model(
-        [
-            node("Conv", ["x", "kernel"], ["z"], pads=[1] * 4),
-            node("Flatten", ["z"], ["y"]),
-        ],
-        inputs=[value("x", ("N", SIZE, 8, 8))],
-        outputs=[value("y", ("N", SIZE * 64))],
-        initializers=[constant("kernel", kernel)],
+        nodes,
+        inputs=[value("x", ("N", *shape))],
+        outputs=[value("y", ("N", int(np.prod(shape))))],
+        initializers=initializers,
     )
-    return model, numbers(16, SIZE, 8, 8)
+    return model, numbers(n_rows, *shape)
 
 
-@pytest.mark.parametrize("through", [through_a_product, through_a_gemm, through_a_convolution])
-def test_a_model_computes_in_float32(device, through):
-    model, x = through()
+@pytest.mark.parametrize("name", THROUGH)
+def test_a_model_computes_in_float32(device, name):
+    model, x = through(name)
     got = head_on(device, model, {"x": x}, kind="logits")["scores"]
     np.testing.assert_allclose(got, x.reshape(len(x), -1), rtol=LOST_BY_TF32 / 10)
 
 
 def test_tf32_would_show(gpu):
-    model, x = through_a_product()
+    model, x = through("product")
     preload_cuda()
     settings = {"device_id": gpu.removeprefix("cuda:"), "use_tf32": "1"}
     session = onnxruntime.InferenceSession(

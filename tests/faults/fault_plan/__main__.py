@@ -7,6 +7,9 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
+
+from databases import PostgresServer
 
 from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
@@ -19,13 +22,24 @@ from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
 
+
+def on_postgresql(fault: Callable[..., Figures]) -> Callable[..., Figures]:
+    """Return the fault on a server of its own."""
+
+    def inflict(folder: Path, **options: Any) -> Figures:
+        with PostgresServer() as server:
+            return fault(folder, database_url=server.url, **options)
+
+    return inflict
+
+
 FAULTS: dict[str, Callable[..., Figures]] = {
     "kill-server": kill_server,
-    "kill-worker": kill_worker,
+    "kill-worker": on_postgresql(kill_worker),
     "kill-dask-worker": kill_dask_worker,
     "database-away": database_away,
     "disk-full": disk_full,
-    "name-race": name_race,
+    "name-race": on_postgresql(name_race),
     "delete-race": delete_race,
     "idle-connections": idle_connections,
     "noisy-neighbour": noisy_neighbour,

@@ -2,33 +2,23 @@
 
 import time
 from collections import Counter
+from collections.abc import Iterable
 from datetime import timedelta
 
 import httpx
 
 from fault_plan.figures import Figures
-from fault_plan.ledger import Entry, Ledger
-from fault_plan.published import Undisturbed, report_digest, tables_digest
+from fault_plan.published import UNDISTURBED, Undisturbed, report_digest, tables_digest
 from fault_plan.site import Site
 from fault_plan.stored_jobs import StoredJob, artifact_keys, half_visible, stored_jobs
 from fault_plan.traffic import count_unfinished
+from fault_plan.uploads import Entry, Ledger
 from service.storage.artifact_store import open_artifact_store
 from service.storage.database import open_database
 from service.storage.orphans import remove_orphans
 
 QUIET_SECONDS = 600.0
 WORKER_DIED = "urn:howsure:problem:worker-died"
-UNDISTURBED = "undisturbed"
-
-
-def wait_until_quiet(client: httpx.Client, seconds: float = QUIET_SECONDS) -> float:
-    """Wait until every job has ended; return how long that took."""
-    began = time.monotonic()
-    while time.monotonic() < began + seconds:
-        if count_unfinished(client) == 0:
-            break
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 class Checker:
@@ -40,29 +30,28 @@ class Checker:
     def __init__(
         self,
         site: Site,
+        ledger: Ledger,
         undisturbed: Undisturbed,
         figures: Figures,
         *,
         reasons: tuple[str, ...] = (WORKER_DIED,),
     ) -> None:
-        self._site = site
-        self._undisturbed = undisturbed
-        self._figures = figures
-        self._reasons = reasons
+        self._site, self._ledger, self._undisturbed = site, ledger, undisturbed
+        self._figures, self._reasons = figures, reasons
 
     def check(self, client: httpx.Client) -> None:
         """Check everything except the files, which `check_files` checks after the service ended."""
-        entries = Ledger(self._site.ledger_path).entries()
-        jobs = {job.id: job for job in stored_jobs(self._site.database_url) if _is_of_ledger(job)}
+        wait_until_quiet(client, self._figures)
+        jobs = {job.id: job for job in of_ledger(stored_jobs(self._site.database_url))}
         self._figures.violations += half_visible(list(jobs.values()), self._undisturbed.rows)
-        self._count(entries, jobs)
-        self._check_acknowledged(entries, jobs)
-        self._check_unasked(entries, jobs)
+        self._count(self._ledger.entries, jobs)
+        self._check_acknowledged(self._ledger.entries, jobs)
+        self._check_unasked(self._ledger.entries, jobs)
         for job in jobs.values():
             self._check_end(client, job)
 
     def _count(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
-        accepted = {entry.calibration for entry in entries if entry.is_accepted}
+        accepted = {entry.found["id"] for entry in entries if entry.is_accepted}
         self._figures.jobs = Counter(job.status for job in jobs.values()) + Counter(
             accepted=len(accepted),
             refused=sum(entry.status is not None and not entry.is_accepted for entry in entries),
@@ -74,10 +63,10 @@ class Checker:
 
     def _check_acknowledged(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
         for entry in entries:
-            if entry.is_accepted and entry.calibration not in jobs:
+            if entry.is_accepted and entry.found["id"] not in jobs:
                 self._violate([f"{entry.name} was accepted and is lost"])
             if entry.status is not None and entry.status >= 500 and entry.status not in (503, 507):
-                self._violate([f"{entry.name} was answered {entry.status}: {entry.detail}"])
+                self._violate([f"{entry.name} was answered {entry.status}: {entry.found}"])
 
     def _check_unasked(self, entries: list[Entry], jobs: dict[str, StoredJob]) -> None:
         """Check that each calibration was requested, and exists once."""
@@ -122,5 +111,14 @@ def check_files(site: Site, figures: Figures) -> None:
     figures.violations += [f"left behind: {path}" for path in site.left_behind()]
 
 
-def _is_of_ledger(job: StoredJob) -> bool:
-    return not job.name.endswith(UNDISTURBED)
+def of_ledger(jobs: Iterable[StoredJob]) -> list[StoredJob]:
+    """Return the jobs without those of undisturbed runs."""
+    return [job for job in jobs if not job.name.endswith(UNDISTURBED)]
+
+
+def wait_until_quiet(client: httpx.Client, figures: Figures) -> None:
+    """Wait until every job has ended, and note how long that took."""
+    began = time.monotonic()
+    while count_unfinished(client) and time.monotonic() < began + QUIET_SECONDS:
+        time.sleep(0.1)
+    figures.more["drained_s"] = round(time.monotonic() - began, 1)

@@ -1,9 +1,7 @@
 """PostgreSQL is stopped, crashes or freezes under load."""
 
 import itertools
-import os
 import random
-import signal
 import time
 import uuid
 from collections import Counter
@@ -13,14 +11,14 @@ from pathlib import Path
 
 import httpx
 from databases import PostgresServer
+from server_processes import stopped
 
-from fault_plan.checker import Checker, check_files, wait_until_quiet
+from fault_plan.checker import Checker, check_files
 from fault_plan.figures import Figures
-from fault_plan.ledger import Ledger
 from fault_plan.published import run_undisturbed
 from fault_plan.site import Site, end
 from fault_plan.traffic import KnownAnswers, Reader, Traffic, Uploader
-from fault_plan.uploads import mixed_uploads
+from fault_plan.uploads import Ledger, mixed_uploads
 
 PREDICTORS = 2
 UNFINISHED = 4
@@ -45,28 +43,26 @@ def database_away(
     """
     figures, generator = Figures("database-away", seed), random.Random(seed)
     with PostgresServer() as server:
-        site = Site(folder, server.url)
-        ledger, traffic = Ledger(site.ledger_path), Traffic()
+        site, ledger = Site(folder, server.url), Ledger()
         worker = site.start("worker")
         try:
             with site.serving("--no-worker") as client:
                 undisturbed = run_undisturbed(client, server.url, mixed_uploads(copies))
-                answers = KnownAnswers(client, "inputs-undisturbed")
-                strangers, reader = _Strangers(patience), Reader(undisturbed)
+                answers, strangers = (
+                    KnownAnswers(client, "inputs-undisturbed"),
+                    _Strangers(patience),
+                )
                 uploader = Uploader(ledger, mixed_uploads(copies), unfinished=UNFINISHED)
-                for step in [answers.ask] * PREDICTORS + [strangers.ask, uploader, reader]:
-                    traffic.add(site, step)
-                with traffic:
+                steps = [answers] * PREDICTORS + [strangers, uploader, Reader(undisturbed)]
+                with Traffic(site, figures, steps):
                     for way in itertools.islice(itertools.cycle(ways), times):
                         time.sleep(generator.uniform(1, between))
                         with _away(server, way), strangers.told(way):
                             time.sleep(seconds)
-                        figures.struck[way] += 1
-                        figures.fired += 1
+                        figures.strike([way])
                         figures.recovery_seconds.append(_seconds_until_back(client))
                     time.sleep(1)
-                figures.more["drained_s"] = round(wait_until_quiet(client), 1)
-                Checker(site, undisturbed, figures).check(client)
+                Checker(site, ledger, undisturbed, figures).check(client)
         finally:
             end(worker)
         check_files(site, figures)
@@ -76,31 +72,20 @@ def database_away(
         "not_loaded": {way: dict(found) for way, found in strangers.statuses.items()},
         "slowest_not_loaded_s": {way: round(s, 2) for way, s in strangers.slowest.items()},
     }
-    figures.violations += [*answers.violations, *strangers.violations]
-    figures.violations += [*reader.violations, *traffic.failures]
     return figures
 
 
 @contextmanager
 def _away(server: PostgresServer, way: str) -> Iterator[None]:
     if way == "freeze":
-        pids = server.processes()
-        _signal(pids, signal.SIGSTOP)
-        try:
+        with stopped(*server.processes()):
             yield
-        finally:
-            _signal(pids, signal.SIGCONT)
         return
     server.stop(way)
     try:
         yield
     finally:
         server.start()
-
-
-def _signal(pids: list[int], number: int) -> None:
-    for pid in pids:
-        os.kill(pid, number)
 
 
 def _seconds_until_back(client: httpx.Client) -> float:
@@ -134,7 +119,7 @@ class _Strangers:
         finally:
             self._way = "there"
 
-    def ask(self, client: httpx.Client) -> None:
+    def __call__(self, client: httpx.Client) -> None:
         way, began = self._way, time.monotonic()
         body = {"calibration": str(uuid.uuid4()), "inputs": [[0.0]]}
         status = client.post("/predict", json=body, timeout=90).status_code
@@ -143,8 +128,7 @@ class _Strangers:
             way = "between"
         self.statuses.setdefault(way, Counter())[str(status)] += 1
         self.slowest[way] = max(took, self.slowest.get(way, 0.0))
-        if way in ("immediate", "fast") and (status != 503 or took > self._patience):
+        too_late = way in ("immediate", "fast") and (status != 503 or took > self._patience)
+        if too_late or status not in (404, 503):
             self.violations.append(f"not loaded, database {way}: {status} after {took:.2f} s")
-        if status not in (404, 503):
-            self.violations.append(f"not loaded, database {way}: {status}")
         time.sleep(0.02)

@@ -5,8 +5,8 @@ import random
 import threading
 import time
 from collections import Counter
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -31,34 +31,26 @@ CONFIG = {"bins": 2, "folds": 2, "measures": ["neg_log_pmax"], "top_k": [1]}
 def delete_race(folder: Path, *, times: int = 2000, seed: int = 0) -> Figures:
     """Delete ``times`` calibrations, of two kinds in turn, each as soon as it is used."""
     figures, generator = Figures("delete-race", seed), random.Random(seed)
-    site, traffic = Site(folder), Traffic()
+    site = Site(folder)
     with site.serving() as client:
         race = _Race([_upload("left", 0), _upload("right", 1)], client)
-        for _ in range(PREDICTORS):
-            traffic.add(site, race.predict)
         for _ in range(STOCK):
             race.create(client)
-        with traffic:
+        with Traffic(site, figures, [race] * PREDICTORS):
             for _ in range(times):
                 race.wait_until_asked()
                 time.sleep(generator.uniform(0, 0.01))
                 race.delete_one(client, generator)
                 race.create(client)
                 figures.fired += 1
-        race.judge_given()
-        figures.struck = race.answers
-        figures.jobs = race.made
-        figures.violations += [*race.violations, *traffic.failures]
+        figures.struck, figures.jobs = race.answers, race.made
+        figures.violations += race.wrong_answers()
     check_files(site, figures)
     return figures
 
 
-@dataclass(frozen=True)
-class _Live:
-    """A calibration that is not known to be deleted."""
-
-    id: str
-    version: int
+# What the service says of a calibration that is not known to be deleted.
+Live = dict[str, Any]
 
 
 class _Race:
@@ -71,7 +63,7 @@ class _Race:
     def __init__(self, uploads: list[Upload], client: httpx.Client) -> None:
         self._uploads = {upload.kind: upload for upload in uploads}
         self._kinds: dict[str, str] = {}
-        self._live: list[_Live] = []
+        self._live: list[Live] = []
         self._deleted: set[str] = set()
         self._last_deleted = ""
         self._given: list[tuple[str, list[dict]]] = []
@@ -96,7 +88,7 @@ class _Race:
         if number % UPLOADED_EVERY == 0:
             answer = self._uploads[kind].send(client, NAME, wait=60)
         else:
-            path = f"/calibrations/{self._stay[kind].id}/refit"
+            path = f"/calibrations/{self._stay[kind]['id']}/refit"
             answer = client.post(path, json={"bins": 2}, headers={"Prefer": "wait=60"})
         made = self._made(answer, kind)
         with self._lock:
@@ -107,21 +99,23 @@ class _Race:
         with self._lock:
             place = generator.choice([len(self._live) - 1, generator.randrange(len(self._live))])
             gone = self._live.pop(place)
-        answer = client.delete(f"/calibrations/{gone.id}")
+        answer = client.delete(f"/calibrations/{gone['id']}")
         if answer.status_code != httpx.codes.NO_CONTENT:
             self.violations.append(f"DELETE was answered {answer.status_code}: {answer.text}")
         with self._lock:
-            self._deleted.add(gone.id)
-            self._last_deleted = gone.id
+            self._deleted.add(gone["id"])
+            self._last_deleted = gone["id"]
 
-    def judge_given(self) -> None:
+    def wrong_answers(self) -> list[str]:
         """Compare the received answers with those of the calibration's kind.
 
         Not sooner: a new calibration may answer before its client knows that it exists.
         """
-        for of, predictions in self._given:
-            if predictions != self._expected[self._kinds[of]]:
-                self.violations.append(f"{of} answered what is not its own")
+        return [
+            f"{of} answered what is not its own"
+            for of, predictions in self._given
+            if predictions != self._expected[self._kinds[of]]
+        ]
 
     def wait_until_asked(self) -> None:
         """Wait for a few more answers."""
@@ -130,14 +124,14 @@ class _Race:
         for _ in range(PREDICTORS):
             self._asked.acquire(timeout=30)
 
-    def predict(self, client: httpx.Client) -> None:
+    def __call__(self, client: httpx.Client) -> None:
         """Request by name, version or id, in turn; by id also after the deletion."""
         with self._lock:
             turn = next(self._turn)
             live = self._live[turn % len(self._live)]
             gone = set(self._deleted)
-            of_deleted = self._last_deleted or live.id
-        reference = [NAME, f"{NAME}@{live.version}", live.id, of_deleted][turn % 4]
+            of_deleted = self._last_deleted or live["id"]
+        reference = [NAME, f"{NAME}@{live['version']}", live["id"], of_deleted][turn % 4]
         self._judge(reference, gone, _ask(client, reference))
         self._asked.release()
 
@@ -157,16 +151,16 @@ class _Race:
         with self._lock:
             self._given.append((of, found["predictions"]))
 
-    def _made(self, answer: httpx.Response, kind: str) -> _Live:
+    def _made(self, answer: httpx.Response, kind: str) -> Live:
         made = answer.json()
         self.made[made.get("status", answer.text)] += 1
         with self._lock:
             self._kinds[made["id"]] = kind
-        return _Live(made["id"], made["version"])
+        return made
 
 
-def _predictions(client: httpx.Client, of: _Live) -> list[dict]:
-    return _ask(client, of.id).json()["predictions"]
+def _predictions(client: httpx.Client, of: Live) -> list[dict]:
+    return _ask(client, of["id"]).json()["predictions"]
 
 
 def _ask(client: httpx.Client, reference: str) -> httpx.Response:

@@ -6,20 +6,20 @@ import resource
 import sqlite3
 import subprocess
 import time
-from collections.abc import Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 
-from fault_plan.checker import Checker, check_files, wait_until_quiet
+from fault_plan.checker import Checker, check_files
 from fault_plan.figures import Figures
-from fault_plan.ledger import Ledger
 from fault_plan.published import run_undisturbed
 from fault_plan.site import Site, end
 from fault_plan.traffic import KnownAnswers, Traffic
-from fault_plan.uploads import Upload, mixed_uploads
+from fault_plan.uploads import Ledger, Upload, mixed_uploads
 
 SIZE_BYTES = 32 * 1024**2
 BALLAST = ".ballast"
@@ -33,88 +33,63 @@ RECOVERY_SECONDS = 60.0
 LATE_SHARE = 0.5
 
 
-class Disk(Protocol):
-    """What takes no more, until it is freed."""
-
-    def fill(self) -> None:
-        """Leave room for nothing."""
-
-    def free(self) -> None:
-        """Leave room as before."""
-
-
-class SmallDisk:
-    """A file system of its own in memory, filled by a file."""
-
-    def __init__(self, folder: Path) -> None:
-        self._ballast = folder / BALLAST
-
-    def fill(self) -> None:
-        with self._ballast.open("ab", buffering=0) as file:
-            for size in (2**20, 2**12, 1):
-                try:
-                    while file.write(bytes(size)):
-                        pass
-                except OSError:
-                    continue
-
-    def free(self) -> None:
-        self._ballast.unlink()
-
-
-class DatabaseDisk(SmallDisk):
-    """The one of a SQLite file, whose log has room for many a write unless it is cut first."""
-
-    def __init__(self, file: Path) -> None:
-        super().__init__(file.parent)
-        self._file = file
-
-    def fill(self) -> None:
-        with closing(sqlite3.connect(self._file, timeout=15)) as connection:
-            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-        super().fill()
-
-
-class FileSizeLimit:
-    """A limit of the kernel on how far a process may write into a file: none at all."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
-
-    def fill(self) -> None:
-        _, hard = self._before
-        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, (0, hard))
-
-    def free(self) -> None:
-        resource.prlimit(self._pid, resource.RLIMIT_FSIZE, self._before)
-
-
-class SeveralDisks:
-    """All of them at once."""
-
-    def __init__(self, *disks: Disk) -> None:
-        self._disks = disks
-
-    def fill(self) -> None:
-        for disk in self._disks:
-            disk.fill()
-
-    def free(self) -> None:
-        for disk in self._disks:
-            disk.free()
+# Fills a disk until the block ends.
+Filled = Callable[[], AbstractContextManager[None]]
 
 
 @contextmanager
-def small_disks(*folders: Path) -> Iterator[dict[str, Disk]]:
+def filled(folder: Path) -> Iterator[None]:
+    """Fill a small file system with a file."""
+    ballast = folder / BALLAST
+    with ballast.open("ab", buffering=0) as file:
+        for size in (2**20, 2**12, 1):
+            with suppress(OSError):
+                while file.write(bytes(size)):
+                    pass
+    try:
+        yield
+    finally:
+        ballast.unlink()
+
+
+@contextmanager
+def filled_around(database: Path) -> Iterator[None]:
+    """Fill the disk of a SQLite file, whose log has room for many a write unless it is cut."""
+    with closing(sqlite3.connect(database, timeout=15)) as connection:
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    with filled(database.parent):
+        yield
+
+
+@contextmanager
+def without_file_size(pid: int) -> Iterator[None]:
+    """Let a process write nothing into any file."""
+    soft, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (soft, hard))
+
+
+@contextmanager
+def all_filled(disks: Sequence[Filled]) -> Iterator[None]:
+    with ExitStack() as stack:
+        for disk in disks:
+            stack.enter_context(disk())
+        yield
+
+
+@contextmanager
+def small_disks(*folders: Path) -> Iterator[list[Path]]:
     """Mount a small file system on each folder; none where that is not allowed."""
     with ExitStack() as mounted:
-        disks: dict[str, Disk] = {}
+        disks = []
         for folder in folders:
             if not _mount(folder):
                 break
             mounted.callback(subprocess.run, ["umount", "-l", str(folder)], check=True)
-            disks[folder.name] = SmallDisk(folder)
+            disks.append(folder)
         yield disks
 
 
@@ -131,47 +106,32 @@ def disk_full(folder: Path, *, times: int = 20, seed: int, copies: int = 8) -> F
     figures, generator = Figures("disk-full", seed), random.Random(seed)
     data = folder / "data"
     database = data / "database" / "howsure.sqlite3"
-    with small_disks(data / "spool", data / "artifacts", database.parent) as disks:
+    with small_disks(data / "spool", data / "artifacts", database.parent) as mounted:
         site = Site(folder, f"sqlite:///{database}")
         process = site.serve()
+        disks: dict[str, Filled] = {path.name: partial(filled, path) for path in mounted}
+        if disks:
+            disks["database"] = partial(filled_around, database)
+            disks["every disk"] = partial(all_filled, list(disks.values()))
+        disks["file size limit"] = partial(without_file_size, process.pid)
         try:
-            if disks:
-                disks["database"] = DatabaseDisk(database)
-                disks["every disk"] = SeveralDisks(*disks.values())
-            disks["file size limit"] = FileSizeLimit(process.pid)
             with site.client() as client:
-                _fill_them(site, client, disks, figures, generator, times=times, copies=copies)
+                uploads = mixed_uploads(copies)
+                undisturbed = run_undisturbed(client, site.database_url, uploads)
+                answers = KnownAnswers(client, "inputs-undisturbed")
+                struck = _Struck(site, client, figures, generator, undisturbed.job_seconds)
+                with Traffic(site, figures, [answers]):
+                    for name, disk in [*disks.items()] * times:
+                        upload = generator.choice(uploads)
+                        struck.before_upload(name, disk, upload)
+                        struck.during_job(name, disk, upload)
+                figures.more["predictions"] = dict(answers.statuses)
+                reasons = (STORAGE_FULL,)
+                Checker(site, struck.ledger, undisturbed, figures, reasons=reasons).check(client)
         finally:
             end(process)
         check_files(site, figures)
     return figures
-
-
-def _fill_them(
-    site: Site,
-    client: httpx.Client,
-    disks: dict[str, Disk],
-    figures: Figures,
-    generator: random.Random,
-    *,
-    times: int,
-    copies: int,
-) -> None:
-    uploads = mixed_uploads(copies)
-    undisturbed = run_undisturbed(client, site.database_url, uploads)
-    answers, traffic = KnownAnswers(client, "inputs-undisturbed"), Traffic()
-    traffic.add(site, answers.ask)
-    struck = _Struck(site, client, figures, generator, undisturbed.job_seconds)
-    with traffic:
-        for _ in range(times):
-            for name, disk in disks.items():
-                upload = generator.choice(uploads)
-                struck.before_upload(name, disk, upload)
-                struck.during_job(name, disk, upload)
-    figures.more["drained_s"] = round(wait_until_quiet(client), 1)
-    Checker(site, undisturbed, figures, reasons=(STORAGE_FULL,)).check(client)
-    figures.more["predictions"] = dict(answers.statuses)
-    figures.violations += [*answers.violations, *traffic.failures]
 
 
 class _Struck:
@@ -185,23 +145,16 @@ class _Struck:
         generator: random.Random,
         job_seconds: float,
     ) -> None:
-        self._site = site
-        self._client = client
-        self._ledger = Ledger(site.ledger_path)
-        self._figures = figures
-        self._generator = generator
-        self._job_seconds = job_seconds
+        self.ledger = Ledger()
+        self._site, self._client, self._figures = site, client, figures
+        self._generator, self._job_seconds = generator, job_seconds
 
-    def before_upload(self, name: str, disk: Disk, upload: Upload) -> None:
+    def before_upload(self, name: str, disk: Filled, upload: Upload) -> None:
         """Check that an upload without room is refused and leaves nothing; the next succeeds."""
         kept = self._kept()
-        disk.fill()
-        try:
-            _, answer = upload.send_noted(self._client, self._ledger)
-        finally:
-            disk.free()
-        self._figures.fired += 1
-        self._figures.struck[f"upload, {name}"] += 1
+        with disk():
+            answer = self.ledger.note(upload).send(self._client)
+        self._figures.strike([f"upload, {name}"])
         if answer is None or answer.status_code != FULL:
             self._violate(f"{name} full: {answer and answer.text}")
         elif answer.headers["content-type"] != PROBLEM or "retry-after" not in answer.headers:
@@ -209,9 +162,10 @@ class _Struck:
         if left := self._kept() - kept:
             self._violate(f"{name} full: left behind {sorted(left)}")
 
-    def during_job(self, name: str, disk: Disk, upload: Upload) -> None:
+    def during_job(self, name: str, disk: Filled, upload: Upload) -> None:
         """Check that a job fails for lack of room, or succeeds once there is room."""
-        entry, answer = upload.send_noted(self._client, self._ledger)
+        entry = self.ledger.note(upload)
+        answer = entry.send(self._client)
         if answer is None or answer.status_code != httpx.codes.ACCEPTED:
             self._violate(f"{entry.name} was not taken after {name} was freed: {answer}")
             return
@@ -221,12 +175,10 @@ class _Struck:
         else:
             time.sleep(self._generator.uniform(0, self._job_seconds))
             found = self._client.get(path).json()
-        disk.fill()
-        self._figures.fired += 1
-        stage = (found["progress"] or {}).get("stage", found["status"])
-        self._figures.struck[f"job at {stage}, {name}"] += 1
-        time.sleep(FULL_SECONDS)
-        disk.free()
+        with disk():
+            stage = (found["progress"] or {}).get("stage", found["status"])
+            self._figures.strike([f"job at {stage}, {name}"])
+            time.sleep(FULL_SECONDS)
         freed_at = time.monotonic()
         while self._client.get(path).json()["status"] in ("queued", "running"):
             if time.monotonic() > freed_at + RECOVERY_SECONDS:

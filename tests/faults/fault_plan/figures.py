@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 MOST_SHOWN = 20
@@ -20,6 +20,11 @@ class Figures:
     recovery_seconds: list[float] = field(default_factory=list)
     more: dict[str, object] = field(default_factory=dict)
     violations: list[str] = field(default_factory=list)
+
+    def strike(self, places: Iterable[str]) -> None:
+        """Count a fault that struck these jobs, or none."""
+        self.fired += 1
+        self.struck.update(list(places) or ["no job"])
 
     @property
     def longest_recovery(self) -> float:

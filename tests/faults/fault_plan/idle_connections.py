@@ -11,6 +11,7 @@ import httpx
 from hot_fronts import Connection, post
 from howsure_command import Command
 from keyed_service import logits_of
+from running_service import calibrated
 
 from fault_plan.figures import Figures
 from fault_plan.idle_holder import Holder
@@ -44,7 +45,7 @@ def idle_connections(
     try:
         address = ("127.0.0.1", site.port)
         with site.client() as client:
-            _calibrate(client)
+            calibrated(client, {"name": NAME, "bins": 2, "folds": 2}, calibration=logits_of())
         good = _GoodClient(address)
         alone = good.ask_for(min(seconds, 5.0))
         before = _open_files(process)
@@ -127,13 +128,6 @@ def _judge(
         figures.violations.append(f"{files} files were open")
     if figures.fired > most and not figures.struck:
         figures.violations.append("no connection had to make place")
-
-
-def _calibrate(client: httpx.Client) -> None:
-    config = json.dumps({"name": NAME, "bins": 2, "folds": 2})
-    files = [("calibration", ("c.csv", logits_of())), ("config", (None, config))]
-    made = client.post("/calibrate", files=files, headers={"Prefer": "wait=60"})
-    assert made.json()["status"] == "succeeded", made.text
 
 
 def _seconds_until(process: Command, files: int) -> float:

@@ -7,13 +7,12 @@ from pathlib import Path
 import httpx
 from dask_cluster import DaskCluster
 
-from fault_plan.checker import WORKER_DIED, Checker, check_files, wait_until_quiet
+from fault_plan.checker import WORKER_DIED, Checker, check_files
 from fault_plan.figures import Figures
-from fault_plan.ledger import Ledger
 from fault_plan.published import run_undisturbed
 from fault_plan.site import Site
 from fault_plan.traffic import Reader, Traffic, Uploader
-from fault_plan.uploads import mixed_uploads
+from fault_plan.uploads import Ledger, mixed_uploads
 
 WORKERS = 2
 UNFINISHED = 3
@@ -32,14 +31,12 @@ def kill_dask_worker(folder: Path, *, times: int = 100, seed: int, copies: int =
     with DaskCluster(folder, **shared) as cluster:
         workers = [cluster.add_worker() for _ in range(WORKERS)]
         site = Site(folder, scheduler=cluster.address, shard_resources="CORE=1")
-        uploads, traffic = mixed_uploads(copies), Traffic()
+        ledger, uploads = Ledger(), mixed_uploads(copies)
         with site.serving() as client:
             undisturbed = run_undisturbed(client, site.database_url, uploads)
             reader = Reader(undisturbed)
-            uploader = Uploader(Ledger(site.ledger_path), uploads, unfinished=UNFINISHED)
-            traffic.add(site, uploader)
-            traffic.add(site, reader)
-            with traffic:
+            uploader = Uploader(ledger, uploads, unfinished=UNFINISHED)
+            with Traffic(site, figures, [uploader, reader]):
                 for _ in range(times):
                     _wait_for_shards(cluster)
                     time.sleep(generator.uniform(0, STRIKE_SECONDS))
@@ -47,17 +44,14 @@ def kill_dask_worker(folder: Path, *, times: int = 100, seed: int, copies: int =
                     place = generator.randrange(WORKERS)
                     cluster.kill(workers[place])
                     killed_at = time.monotonic()
-                    figures.fired += 1
-                    figures.struck["shards" if is_busy else "no shard"] += 1
+                    figures.strike(["shards" if is_busy else "no shard"])
                     workers[place] = cluster.add_worker()
                     _wait_until_ended(client, running)
                     figures.recovery_seconds.append(time.monotonic() - killed_at)
-            figures.more["drained_s"] = round(wait_until_quiet(client), 1)
             reasons = (WORKER_DIED, MODEL_CRASHED)
-            Checker(site, undisturbed, figures, reasons=reasons).check(client)
+            Checker(site, ledger, undisturbed, figures, reasons=reasons).check(client)
         check_files(site, figures)
     figures.more |= {"job_s": round(undisturbed.job_seconds, 2), "looked": reader.looked}
-    figures.violations += [*reader.violations, *traffic.failures]
     return figures
 
 
@@ -78,7 +72,5 @@ def _running(client: httpx.Client) -> list[str]:
 
 def _wait_until_ended(client: httpx.Client, calibrations: list[str]) -> None:
     until = time.monotonic() + SHARD_SECONDS
-    while set(calibrations) & set(_running(client)):
-        if time.monotonic() > until:
-            return
+    while set(calibrations) & set(_running(client)) and time.monotonic() < until:
         time.sleep(0.05)

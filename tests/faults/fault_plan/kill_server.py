@@ -4,14 +4,13 @@ import random
 import time
 from pathlib import Path
 
-from fault_plan.checker import Checker, check_files, wait_until_quiet
+from fault_plan.checker import Checker, check_files
 from fault_plan.figures import Figures
-from fault_plan.ledger import Ledger
 from fault_plan.published import run_undisturbed
 from fault_plan.site import Site, kill
 from fault_plan.stored_jobs import half_visible, stored_jobs
 from fault_plan.traffic import Reader, Traffic, Uploader
-from fault_plan.uploads import mixed_uploads
+from fault_plan.uploads import Ledger, mixed_uploads
 
 UPLOADERS = 2
 WORKERS = 2
@@ -23,35 +22,32 @@ JOB_SECONDS = 60.0
 def kill_server(folder: Path, *, times: int = 200, seed: int, copies: int = 20) -> Figures:
     """Kill it ``times`` times while clients upload, and start it again each time."""
     figures, generator = Figures("kill-server", seed), random.Random(seed)
-    site = Site(folder, workers=str(WORKERS))
-    uploads = mixed_uploads(copies)
+    site, ledger, uploads = Site(folder, workers=str(WORKERS)), Ledger(), mixed_uploads(copies)
     with site.serving() as client:
         undisturbed = run_undisturbed(client, site.database_url, uploads)
-    ledger, reader, traffic = Ledger(site.ledger_path), Reader(undisturbed), Traffic()
+    reader = Reader(undisturbed)
     uploader = Uploader(ledger, uploads, unfinished=UPLOADERS + WORKERS)
-    for step in [uploader] * UPLOADERS + [reader]:
-        traffic.add(site, step)
 
     process = site.serve()
-    with traffic:
+    with Traffic(site, figures, [uploader] * UPLOADERS + [reader]):
         for _ in range(times):
             if generator.random() < AT_JOBS:
                 _wait_for_a_job(site)
             time.sleep(generator.uniform(0, undisturbed.job_seconds))
             killed_at = time.monotonic()
             kill(process)
-            figures.fired += 1
-            _look_at_death(site, figures, undisturbed.rows)
+            jobs = stored_jobs(site.database_url)
+            running = [job for job in jobs if job.status == "running"]
+            figures.strike(job.stage or "claimed" for job in running)
+            figures.violations += half_visible(jobs, undisturbed.rows)
             process = site.serve()
             figures.recovery_seconds.append(time.monotonic() - killed_at)
     kill(process)
 
     with site.serving() as client:
-        figures.more["drained_s"] = round(wait_until_quiet(client), 1)
-        Checker(site, undisturbed, figures).check(client)
+        Checker(site, ledger, undisturbed, figures).check(client)
     check_files(site, figures)
     figures.more |= {"job_s": round(undisturbed.job_seconds, 2), "looked": reader.looked}
-    figures.violations += [*reader.violations, *traffic.failures]
     return figures
 
 
@@ -61,13 +57,3 @@ def _wait_for_a_job(site: Site) -> None:
         while not client.get("/calibrations", params={"status": "running"}).json()["calibrations"]:
             assert time.monotonic() < until, "no job began"
             time.sleep(0.02)
-
-
-def _look_at_death(site: Site, figures: Figures, rows: dict[str, tuple[int, ...]]) -> None:
-    """Record what the server was doing, and check that nothing is partly visible."""
-    jobs = stored_jobs(site.database_url)
-    running = [job for job in jobs if job.status == "running"]
-    figures.struck.update(job.stage or "claimed" for job in running)
-    if not running:
-        figures.struck["no job"] += 1
-    figures.violations += half_visible(jobs, rows)

@@ -7,15 +7,13 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
-from databases import PostgresServer
 
 from fault_plan.checker import check_files, wait_until_quiet
 from fault_plan.figures import Figures
-from fault_plan.ledger import Entry, Ledger
 from fault_plan.published import Undisturbed, run_undisturbed, tables_digest
 from fault_plan.site import Site, end, free_port
 from fault_plan.stored_jobs import stored_jobs
-from fault_plan.uploads import Upload, outputs_set
+from fault_plan.uploads import Entry, Ledger, Upload, outputs_set
 
 NAME = "raced"
 CLIENTS_OF_EACH = 4
@@ -27,24 +25,19 @@ UPLOADS = [
 ]
 
 
-def name_race(folder: Path, *, times: int = 1000, seed: int = 0, database_url: str = "") -> Figures:
+def name_race(folder: Path, *, times: int = 1000, seed: int = 0, database_url: str) -> Figures:
     """Upload ``times`` sets under one name; every other client sends the other set."""
-    if not database_url:
-        with PostgresServer() as server:
-            return name_race(folder, times=times, seed=seed, database_url=server.url)
-    figures = Figures("name-race", seed)
+    figures, ledger = Figures("name-race", seed), Ledger()
     site, second = Site(folder, database_url), free_port()
-    ledger = Ledger(site.ledger_path)
     with site.serving() as client:
         other = site.serve(port=second)
         try:
             undisturbed = run_undisturbed(client, database_url, UPLOADS)
             _race(site, ledger, [site.port, second], times)
             figures.fired = times
-            figures.more["drained_s"] = round(wait_until_quiet(client), 1)
-            entries = ledger.entries()
-            _check_versions(figures, entries, times)
-            _check_tables(figures, entries, undisturbed, client)
+            wait_until_quiet(client, figures)
+            _check_versions(figures, ledger.entries, times)
+            _check_tables(figures, ledger.entries, undisturbed, client)
         finally:
             end(other)
         rows = Counter(job.version for job in stored_jobs(database_url) if job.name == NAME)
@@ -66,7 +59,7 @@ def _race(site: Site, ledger: Ledger, ports: list[int], times: int) -> None:
                 with lock:
                     if next(left) >= times:
                         return
-                upload.send_noted(client, ledger, NAME)
+                ledger.note(upload, NAME).send(client)
 
     with ThreadPoolExecutor(gate.parties) as threads:
         for done in [threads.submit(upload_on, place) for place in range(gate.parties)]:
@@ -75,7 +68,7 @@ def _race(site: Site, ledger: Ledger, ports: list[int], times: int) -> None:
 
 def _check_versions(figures: Figures, entries: list[Entry], times: int) -> None:
     figures.jobs = Counter(f"answered {entry.status}" for entry in entries)
-    versions = Counter(entry.version for entry in entries if entry.is_accepted)
+    versions = Counter(entry.found["version"] for entry in entries if entry.is_accepted)
     if versions != Counter(range(1, times + 1)):
         twice = [version for version, count in versions.items() if count > 1]
         lacking = set(range(1, times + 1)) - versions.keys()
@@ -87,9 +80,10 @@ def _check_tables(
 ) -> None:
     """Check that each version has the tables of its own set."""
     for entry in entries:
-        found = client.get(f"/calibrations/{NAME}@{entry.version}").json()
+        version, made = entry.found.get("version"), entry.found.get("id")
+        found = client.get(f"/calibrations/{NAME}@{version}").json()
         figures.jobs[str(found.get("status"))] += 1
-        if found.get("id") != entry.calibration:
-            figures.violations.append(f"version {entry.version} is not what was answered")
-        if tables_digest(client, entry.calibration) != undisturbed.tables[entry.kind]:
-            figures.violations.append(f"version {entry.version} has not the tables of its set")
+        if found.get("id") != made:
+            figures.violations.append(f"version {version} is not what was answered")
+        if tables_digest(client, made) != undisturbed.tables[entry.upload.kind]:
+            figures.violations.append(f"version {version} has not the tables of its set")

@@ -3,20 +3,19 @@
 import asyncio
 import multiprocessing
 import time
-from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
 from pathlib import Path
 
 import httpx
 import numpy as np
-from running_service import calibrate, digits
+from keyed_service import KeyedService
+from running_service import calibrated, digits
 from serve.load import Load, open_loop
 
 from fault_plan.figures import Figures
 from fault_plan.site import Site
-from service.access.api_keys import SCOPES, create_key, limit_tenant, make_pepper
-from service.storage.database import Database, open_database
+from service.access.api_keys import limit_tenant
+from service.settings import Settings
 from service.storage.schema import upgrade
 
 QUOTA = 40
@@ -38,9 +37,12 @@ def noisy_neighbour(
     """
     figures = Figures("noisy-neighbour", seed)
     site = Site(folder)
+    keyed = KeyedService(
+        Settings(_env_file=None, data_dir=site.data, database_url=site.database_url)
+    )
     upgrade(site.database_url)
-    with _database(site) as database:
-        flooding, quiet = (_key(site, database, name) for name in ("flooding", "quiet"))
+    flooding, quiet = (keyed.make(tenant).text for tenant in ("flooding", "quiet"))
+    with keyed.database() as database:
         limit_tenant(database, "flooding", {"requests_per_second": QUOTA})
         limit_tenant(database, "quiet", {"requests_per_second": 0})
     flood = (site.port, flooding, QUOTA * TIMES_ITS_QUOTA)
@@ -113,23 +115,7 @@ def _calibrate(client: httpx.Client, key: str) -> None:
         assert time.monotonic() < until, "the service does not know the key"
         time.sleep(0.1)
     parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
-    made = calibrate(client, config='{"name": "digits"}', **parts)
-    assert made.json()["status"] == "succeeded", made.text
+    calibrated(client, {"name": "digits"}, **parts)
     # The model is loaded, and the head of requests known, before anything is timed.
     rows = {"calibration": "digits", "inputs": [[1.5] * 64]}
     assert client.post("/predict", json=rows).status_code == OK
-
-
-def _key(site: Site, database: Database, tenant: str) -> str:
-    pepper = make_pepper("", site.data)
-    made = create_key(database, pepper, name="test", tenant=tenant, scopes=tuple(SCOPES), days=1)
-    return made.text
-
-
-@contextmanager
-def _database(site: Site) -> Iterator[Database]:
-    opened = open_database(site.database_url)
-    try:
-        yield opened
-    finally:
-        opened.dispose()

@@ -2,9 +2,10 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Any
 
 import httpx
 
@@ -13,6 +14,10 @@ from fault_plan.uploads import Upload
 
 # Fields of a report that differ from run to run: names, times, cost of a row.
 RUNS_OWN = ("calibration", "provenance", "comparison", "costs", "created_at", "finished_at", "id")
+
+
+# The end of the names of undisturbed runs.
+UNDISTURBED = "undisturbed"
 
 
 @dataclass(frozen=True)
@@ -39,7 +44,7 @@ def run_undisturbed(
     """Run each upload alone."""
     found = Undisturbed()
     for upload in uploads:
-        answer = upload.send(client, f"{upload.kind}-undisturbed", wait=120)
+        answer = upload.send(client, f"{upload.kind}-{UNDISTURBED}", wait=120)
         made = answer.json()
         assert made.get("status") == "succeeded", answer.text
         found.seconds[upload.kind] = _seconds(made)
@@ -52,18 +57,12 @@ def run_undisturbed(
 
 def tables_digest(client: httpx.Client, calibration: str) -> str:
     """Return the digest of all bins of all tables, or of the status if there are none."""
-    answer = client.get(f"/calibrations/{calibration}/bins")
-    if answer.status_code != httpx.codes.OK:
-        return str(answer.status_code)
-    return _digest(answer.json()["tables"])
+    return _digest(client.get(f"/calibrations/{calibration}/bins"), lambda found: found["tables"])
 
 
 def report_digest(client: httpx.Client, calibration: str) -> str:
     """Return the digest of the report: tables of all measures, scores, baselines."""
-    answer = client.get("/report", params={"calibration": calibration})
-    if answer.status_code != httpx.codes.OK:
-        return str(answer.status_code)
-    return _digest(_without(answer.json()))
+    return _digest(client.get("/report", params={"calibration": calibration}), _without)
 
 
 def _without(value: object) -> object:
@@ -72,7 +71,10 @@ def _without(value: object) -> object:
     return [_without(part) for part in value] if isinstance(value, list) else value
 
 
-def _digest(value: object) -> str:
+def _digest(answer: httpx.Response, part: Callable[[Any], object]) -> str:
+    if answer.status_code != httpx.codes.OK:
+        return str(answer.status_code)
+    value = part(answer.json())
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 

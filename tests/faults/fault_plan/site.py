@@ -22,7 +22,7 @@ class Site:
     Parameters
     ----------
     folder : Path
-        The service's data folder is ``data`` below it, beside its log and the ledger.
+        The service's data folder is ``data`` below it, beside its log.
     database_url : str
         Empty: SQLite in the data folder.
     settings : str
@@ -33,7 +33,6 @@ class Site:
         self.folder = folder
         self.data = folder / "data"
         self.temporary = folder / "tmp"
-        self.ledger_path = folder / "ledger.jsonl"
         self.log = folder / "service.log"
         for path in (self.data, self.temporary):
             path.mkdir(parents=True, exist_ok=True)
@@ -48,7 +47,7 @@ class Site:
             "HOWSURE_LEASE_SECONDS": str(LEASE_SECONDS),
             "OPENBLAS_NUM_THREADS": "1",
             "TMPDIR": str(self.temporary),
-        } | _variables(settings)
+        } | {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}
 
     @property
     def artifacts(self) -> Path:
@@ -58,33 +57,26 @@ class Site:
     def spool(self) -> Path:
         return self.data / "spool"
 
-    def client(self, port: int | None = None, timeout: float = 30.0) -> httpx.Client:
-        return httpx.Client(base_url=f"http://127.0.0.1:{port or self.port}", timeout=timeout)
+    def client(self, port: int | None = None) -> httpx.Client:
+        return httpx.Client(base_url=f"http://127.0.0.1:{port or self.port}", timeout=30)
 
-    def start(
-        self, *words: str, port: int | None = None, log: Path | None = None, **settings: str
-    ) -> Command:
+    def start(self, *words: str, port: int | None = None) -> Command:
         """Start a process of the service without waiting until it is ready."""
-        variables = self._variables | {"HOWSURE_PORT": str(port or self.port)}
-        return Command(
-            list(words),
-            folder=self.folder,
-            settings=variables | _variables(settings),
-            out=Path(os.devnull),
-            err=log or self.log,
-        )
+        settings = self._variables | {"HOWSURE_PORT": str(port or self.port)}
+        out = Path(os.devnull)
+        return Command(list(words), folder=self.folder, settings=settings, out=out, err=self.log)
 
-    def serve(self, *words: str, port: int | None = None, **options: object) -> Command:
+    def serve(self, *words: str, port: int | None = None) -> Command:
         """Start ``howsure serve`` and return once it is ready."""
-        process = self.start("serve", *words, port=port, **options)
+        process = self.start("serve", *words, port=port)
         with self.client(port) as client:
             wait_until_ready(client, process)
         return process
 
     @contextmanager
-    def serving(self, *words: str, **options: object) -> Iterator[httpx.Client]:
+    def serving(self, *words: str) -> Iterator[httpx.Client]:
         """Serve while the block runs; then end the process and wait for it."""
-        process = self.serve(*words, **options)
+        process = self.serve(*words)
         try:
             with self.client() as client:
                 yield client
@@ -130,7 +122,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-def _variables(settings: dict[str, str]) -> dict[str, str]:
-    return {f"HOWSURE_{name.upper()}": value for name, value in settings.items()}

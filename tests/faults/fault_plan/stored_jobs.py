@@ -6,8 +6,9 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
-from sqlalchemy import Engine, Row, Select, func, make_url, select
+from sqlalchemy import Row, Select, func, make_url, select
 
 from models import Artifact, Bin, BinTable, Calibration, Score
 from service.storage.database import make_engine, sqlite_path
@@ -37,33 +38,31 @@ class StoredJob:
     attempt: int
     owner: str | None
     stage: str | None
-    error: dict | None
+    error: dict[str, Any] | None
     results: tuple[int, ...]
 
     @property
     def kind(self) -> str:
         return self.name.rsplit("-", 1)[0]
 
+    def is_of(self, pid: int) -> bool:
+        """Return whether the owner of the job is the process."""
+        return self.owner is not None and self.owner.split("/")[1] == str(pid)
+
 
 def stored_jobs(database_url: str) -> list[StoredJob]:
-    """Return all calibrations, in one state of the database."""
-    return [_job(row) for row in _rows(database_url, _jobs())]
-
-
-def running_jobs(database_url: str) -> dict[str, str]:
-    """Return the owner of each running job, by id."""
-    running = select(Calibration.id, Calibration.lease_owner).where(Calibration.status == "running")
-    return {str(row.id): row.lease_owner for row in _rows(database_url, running)}
+    """Return all calibrations with their numbers of results, in one state of the database."""
+    tables = select(func.count()).where(BinTable.calibration_id == Calibration.id)
+    bins = tables.join_from(BinTable, Bin, Bin.bin_table_id == BinTable.id)
+    scores = select(func.count()).where(Score.calibration_id == Calibration.id)
+    counts = [query.scalar_subquery() for query in (tables, bins, scores)]
+    rows = _rows(database_url, select(*COLUMNS, *counts))
+    return [StoredJob(str(row.id), *row[1:-3], results=tuple(row[-3:])) for row in rows]
 
 
 def artifact_keys(database_url: str) -> set[str]:
     """Return the artifact keys in rows."""
     return {row.key for row in _rows(database_url, select(Artifact.key))}
-
-
-def is_of(pid: int, owner: str | None) -> bool:
-    """Return whether an owner of jobs is the process."""
-    return owner is not None and owner.split("/")[1] == str(pid)
 
 
 def half_visible(jobs: Sequence[StoredJob], whole: dict[str, tuple[int, ...]]) -> list[str]:
@@ -75,42 +74,19 @@ def half_visible(jobs: Sequence[StoredJob], whole: dict[str, tuple[int, ...]]) -
     ]
 
 
-def _job(row: Row) -> StoredJob:
-    return StoredJob(str(row.id), *row[1 : len(COLUMNS)], results=tuple(row[len(COLUMNS) :]))
-
-
-def _jobs() -> Select:
-    """Return the query of all jobs; each table is counted once, not once for each job."""
-    id_ = BinTable.calibration_id
-    counts = [
-        select(id_, func.count()).group_by(id_),
-        select(id_, func.count()).join(Bin, Bin.bin_table_id == BinTable.id).group_by(id_),
-        select(Score.calibration_id, func.count()).group_by(Score.calibration_id),
-    ]
-    found = [query.subquery(f"counted_{place}") for place, query in enumerate(counts)]
-    query = select(*COLUMNS, *(func.coalesce(counted.c.count, 0) for counted in found))
-    for counted in found:
-        query = query.outerjoin(counted, counted.c.calibration_id == Calibration.id)
-    return query
-
-
-def _rows(database_url: str, query: Select) -> Sequence[Row]:
+def _rows(database_url: str, query: Select[Any]) -> Sequence[Row[Any]]:
     """Query the database.
 
     Of a SQLite file a copy with its log is read: opening the file itself would do the recovery that
     the service must do.
     """
-    with _untouched(database_url) as url, _engine(url) as engine, engine.begin() as asked:
-        return asked.execute(query).all()
-
-
-@contextmanager
-def _engine(url: str) -> Iterator[Engine]:
-    engine = make_engine(url)
-    try:
-        yield engine
-    finally:
-        engine.dispose()
+    with _untouched(database_url) as url:
+        engine = make_engine(url)
+        try:
+            with engine.begin() as asked:
+                return asked.execute(query).all()
+        finally:
+            engine.dispose()
 
 
 @contextmanager

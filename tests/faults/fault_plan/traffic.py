@@ -5,17 +5,17 @@ import itertools
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Callable, Sequence
+from typing import Any, Self
 
 import httpx
 import numpy as np
 from running_service import digits
 
-from fault_plan.ledger import Entry, Ledger
+from fault_plan.figures import Figures
 from fault_plan.published import Undisturbed, tables_digest
 from fault_plan.site import Site
-from fault_plan.uploads import Upload
+from fault_plan.uploads import Entry, Ledger, Upload
 
 AGAIN_SECONDS = 0.05
 ANSWER_PAUSE_SECONDS = 0.01
@@ -26,29 +26,27 @@ PAGE = 200
 class Traffic:
     """Threads that continue through every fault until the block ends.
 
-    Each step is called repeatedly with a client, and again later if the service is unreachable.
+    Each step is called repeatedly with a client, and again later if the service is unreachable. At
+    the end the figures have the ``violations`` of all steps.
     """
 
-    def __init__(self) -> None:
+    def __init__(
+        self, site: Site, figures: Figures, steps: Sequence[Callable[[httpx.Client], None]]
+    ) -> None:
+        self._site, self._figures, self._steps = site, figures, steps
         self._stopping = threading.Event()
-        self._threads: list[threading.Thread] = []
-        self.failures: list[str] = []
+        self._threads = [threading.Thread(target=self._repeat, args=(step,)) for step in steps]
 
-    def add(self, site: Site, step) -> None:
-        """Call ``step(client)`` repeatedly in its own thread."""
-
-        def work() -> None:
-            with site.client() as client:
-                while not self._stopping.is_set():
-                    try:
-                        step(client)
-                    except httpx.TransportError:
-                        self._stopping.wait(AGAIN_SECONDS)
-                    except Exception as error:  # noqa: BLE001 - told at the end, whatever it was
-                        self.failures.append(f"{getattr(step, '__name__', step)}: {error!r}")
-                        return
-
-        self._threads.append(threading.Thread(target=work))
+    def _repeat(self, step: Callable[[httpx.Client], None]) -> None:
+        with self._site.client() as client:
+            while not self._stopping.is_set():
+                try:
+                    step(client)
+                except httpx.TransportError:
+                    self._stopping.wait(AGAIN_SECONDS)
+                except Exception as error:  # noqa: BLE001 - told at the end, whatever it was
+                    self._figures.violations.append(f"{type(step).__name__}: {error!r}")
+                    return
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -59,6 +57,8 @@ class Traffic:
         self._stopping.set()
         for thread in self._threads:
             thread.join()
+        for step in dict.fromkeys(self._steps):
+            self._figures.violations += getattr(step, "violations", [])
 
 
 class Uploader:
@@ -72,26 +72,19 @@ class Uploader:
         self._lock = threading.Lock()
         self._uploads = itertools.cycle(uploads)
         self._most = unfinished
-        self._again: list[tuple[Upload, Entry]] = []
-        self._pause = threading.Event()
+        self._again: list[Entry] = []
 
     def __call__(self, client: httpx.Client) -> None:
         if count_unfinished(client) >= self._most:
-            self._pause.wait(AGAIN_SECONDS)
+            time.sleep(AGAIN_SECONDS)
             return
-        upload, entry = self._next()
-        answer = upload.send_as(entry, client, self._ledger)
+        with self._lock:
+            entry = self._again.pop(0) if self._again else self._ledger.note(next(self._uploads))
+        answer = entry.send(client)
         if answer is None or answer.status_code == httpx.codes.SERVICE_UNAVAILABLE:
             with self._lock:
-                self._again.append((upload, entry))
-            self._pause.wait(AGAIN_SECONDS)
-
-    def _next(self) -> tuple[Upload, Entry]:
-        with self._lock:
-            if self._again:
-                return self._again.pop(0)
-            upload = next(self._uploads)
-            return upload, self._ledger.sent(upload.kind)
+                self._again.append(entry)
+            time.sleep(AGAIN_SECONDS)
 
 
 class Reader:
@@ -100,21 +93,18 @@ class Reader:
     def __init__(self, undisturbed: Undisturbed) -> None:
         self._expected = undisturbed.tables
         self._seen: set[str] = set()
-        self._pause = threading.Event()
         self.violations: list[str] = []
         self.looked = 0
 
     def __call__(self, client: httpx.Client) -> None:
         answer = client.get("/calibrations", params={"limit": 50})
-        if answer.status_code != httpx.codes.OK:
-            self._pause.wait(AGAIN_SECONDS)
-            return
-        for found in answer.json()["calibrations"]:
-            if found["id"] not in self._seen and found["status"] not in ("failed", "cancelled"):
-                self._look(client, found)
-        self._pause.wait(AGAIN_SECONDS)
+        if answer.status_code == httpx.codes.OK:
+            for found in answer.json()["calibrations"]:
+                if found["id"] not in self._seen and found["status"] not in ("failed", "cancelled"):
+                    self._look(client, found)
+        time.sleep(AGAIN_SECONDS)
 
-    def _look(self, client: httpx.Client, found: dict) -> None:
+    def _look(self, client: httpx.Client, found: dict[str, Any]) -> None:
         digest = tables_digest(client, found["id"])
         self.looked += 1
         is_ready = found["status"] == "succeeded"
@@ -133,31 +123,25 @@ class KnownAnswers:
 
     def __init__(self, client: httpx.Client, reference: str) -> None:
         with np.load(io.BytesIO(digits("calibration.npz"))) as found:
-            self._rows = found["inputs"][:4].tolist()
-        self._reference = reference
-        self._expected = self._post(client).json()["predictions"]
+            rows = found["inputs"][:4].tolist()
+        self._body = {"calibration": reference, "inputs": rows}
+        self._expected = client.post("/predict", json=self._body).json()["predictions"]
         self._lock = threading.Lock()
         self.statuses: Counter[str] = Counter()
         self.slowest = 0.0
         self.violations: list[str] = []
 
-    def ask(self, client: httpx.Client) -> None:
+    def __call__(self, client: httpx.Client) -> None:
         """Ask once, and note whatever is not the right answer."""
         began = time.monotonic()
-        answer = self._post(client)
+        answer = client.post("/predict", json=self._body)
         took = time.monotonic() - began
         with self._lock:
             self.statuses[str(answer.status_code)] += 1
             self.slowest = max(self.slowest, took)
-        if answer.status_code != httpx.codes.OK:
+        if answer.status_code != httpx.codes.OK or answer.json()["predictions"] != self._expected:
             self.violations.append(f"/predict was answered {answer.status_code}: {answer.text}")
-        elif answer.json()["predictions"] != self._expected:
-            self.violations.append(f"/predict answered otherwise than before: {answer.text}")
         time.sleep(ANSWER_PAUSE_SECONDS)
-
-    def _post(self, client: httpx.Client) -> httpx.Response:
-        body = {"calibration": self._reference, "inputs": self._rows}
-        return client.post("/predict", json=body)
 
 
 def count_unfinished(client: httpx.Client) -> int:

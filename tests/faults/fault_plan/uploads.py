@@ -1,15 +1,15 @@
-"""Small models and sets to upload, whose jobs differ and end within a second or two."""
+"""Small models and sets to upload, and the ledger of what was sent and answered."""
 
 import io
 import json
+import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import numpy as np
-from running_service import digits, npz
-
-from fault_plan.ledger import Entry, Ledger
+from running_service import calibrate, digits, npz
 
 # Few measures and folds, so that a job spends as long on its rows as on its tables.
 CONFIG = {"bins": 10, "folds": 2, "measures": ["neg_log_pmax", "entropy"]}
@@ -23,56 +23,77 @@ class Upload:
     calibration: bytes
     model: bytes | None = None
     evaluation: bytes | None = None
-    config: dict[str, Any] = field(default_factory=dict)
+    config: dict[str, Any] = field(default_factory=lambda: CONFIG)
 
     def send(
-        self, client: httpx.Client, name: str, *, wait: int = 0, key: str | None = None
+        self, client: httpx.Client, name: str, *, wait: int = 0, key: str = ""
     ) -> httpx.Response:
         """Send it under a name; with a key it may be sent again."""
-        parts: list[tuple[str, Any]] = [("calibration", ("calibration.npz", self.calibration))]
-        if self.model is not None:
-            parts.append(("model", ("model.onnx", self.model)))
-        if self.evaluation is not None:
-            parts.append(("evaluation", ("evaluation.npz", self.evaluation)))
-        parts.append(("config", (None, json.dumps({"name": name, **self.config}))))
-        headers = {"Prefer": f"wait={wait}"} if wait else {}
-        headers |= {"Idempotency-Key": key} if key else {}
-        return client.post("/calibrate", files=parts, headers=headers)
-
-    def send_noted(
-        self, client: httpx.Client, ledger: Ledger, name: str | None = None
-    ) -> tuple[Entry, httpx.Response | None]:
-        """Send it and record the outcome in the ledger, including no response."""
-        entry = ledger.sent(self.kind, name)
-        return entry, self.send_as(entry, client, ledger)
-
-    def send_as(self, entry: Entry, client: httpx.Client, ledger: Ledger) -> httpx.Response | None:
-        """Send the upload of an entry, for the first time or again."""
-        try:
-            answer = self.send(client, entry.name, key=entry.key)
-        except httpx.TransportError as error:
-            ledger.answered(entry, None, detail=repr(error))
-            return None
-        found = answer.json()
-        ledger.answered(
-            entry,
-            answer.status_code,
-            calibration=found.get("id"),
-            version=found.get("version"),
-            detail=found.get("detail"),
-            replayed="idempotency-replayed" in answer.headers,
+        return calibrate(
+            client,
+            model=self.model,
+            calibration=self.calibration,
+            evaluation=self.evaluation,
+            config=json.dumps({"name": name, **self.config}),
+            wait=wait,
+            headers={"Idempotency-Key": key} if key else {},
         )
+
+
+@dataclass
+class Entry:
+    """One upload, sent once or again with the same key, and its last response.
+
+    ``status`` is None without a response; ``replayed`` says that the service returned an earlier
+    calibration.
+    """
+
+    upload: Upload
+    name: str
+    key: str
+    status: int | None = None
+    found: dict[str, Any] = field(default_factory=dict)
+    replayed: bool = False
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.status in (201, 202)
+
+    def send(self, client: httpx.Client) -> httpx.Response | None:
+        """Send the upload, for the first time or again, and note the outcome."""
+        try:
+            answer = self.upload.send(client, self.name, key=self.key)
+        except httpx.TransportError:
+            self.status = None
+            return None
+        self.status, self.found = answer.status_code, answer.json()
+        self.replayed = "idempotency-replayed" in answer.headers
         return answer
 
 
-def mixed_uploads(copies: int = 20) -> list[Upload]:
+class Ledger:
+    """All requests, each of them noted before it is sent, outside the service."""
+
+    def __init__(self) -> None:
+        self.entries: list[Entry] = []
+        self._lock = threading.Lock()
+
+    def note(self, upload: Upload, name: str = "") -> Entry:
+        """Note an upload; without a name it gets its own."""
+        with self._lock:
+            number = len(self.entries)
+            entry = Entry(upload, name or f"{upload.kind}-{number}", f"upload-{number}")
+            self.entries.append(entry)
+        return entry
+
+
+def mixed_uploads(copies: int = 20) -> Sequence[Upload]:
     """Return uploads with a model, with a second set, and of outputs alone."""
-    model, config = digits("model.onnx"), CONFIG
-    large = _tiled("calibration.npz", copies)
+    model = digits("model.onnx")
     return [
-        Upload("inputs", large, model, config=config),
-        Upload("evaluated", _tiled("calibration.npz", 4), model, digits("evaluation.npz"), config),
-        Upload("logits", outputs_set(3000), config=config),
+        Upload("inputs", _tiled(copies), model),
+        Upload("evaluated", _tiled(4), model, digits("evaluation.npz")),
+        Upload("logits", outputs_set(3000)),
     ]
 
 
@@ -85,8 +106,8 @@ def outputs_set(n_samples: int, *, n_classes: int = 10, seed: int = 0) -> bytes:
     return npz(logits=logits, labels=labels)
 
 
-def _tiled(name: str, copies: int) -> bytes:
-    found = np.load(io.BytesIO(digits(name)))
-    return npz(
-        inputs=np.tile(found["inputs"], (copies, 1)), labels=np.tile(found["labels"], copies)
-    )
+def _tiled(copies: int) -> bytes:
+    """Return the calibration set of the digits, several times over."""
+    with np.load(io.BytesIO(digits("calibration.npz"))) as found:
+        inputs, labels = found["inputs"], found["labels"]
+    return npz(inputs=np.tile(inputs, (copies, 1)), labels=np.tile(labels, copies))

@@ -1,6 +1,5 @@
 """Arrays that are programs, and headers of arrays that claim what is not there."""
 
-import io
 import pickle
 import tempfile
 from collections.abc import Callable
@@ -8,13 +7,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import npy_bytes, npy_claim, npy_header, refusal
-from hostile_archives import Member, zip_file
-from hostile_case import UNREAD, HostileCase, SetCase
+from dataset_files import npy_claim, npy_header, refusal
+from hostile_archives import N_ROWS as ROWS
+from hostile_archives import Member, array_archive, zip_file
+from hostile_case import TOO_LARGE, UNREAD, HostileCase, SetCase, body_case
 from own_process import peak_of
+from running_service import npy
 
-ROWS = 30
-LABELS = np.arange(ROWS) % 10
 WRITTEN = Path(tempfile.gettempdir(), "howsure-hostile-pickle")
 
 
@@ -23,12 +22,6 @@ class Command:
 
     def __reduce__(self) -> tuple:
         return (open, (str(WRITTEN), "w"))
-
-
-def pickled(array: np.ndarray) -> bytes:
-    packed = io.BytesIO()
-    np.save(packed, array, allow_pickle=True)
-    return packed.getvalue()
 
 
 def objects() -> np.ndarray:
@@ -47,35 +40,18 @@ def torch_file() -> bytes:
 
 def set_with(name: str, build: Callable[[], bytes]) -> Callable[[], bytes]:
     """Return an .npz archive of labels and of inputs, one of which is these bytes."""
-    plain = {"inputs": npy_bytes(np.zeros((ROWS, 64), "<f4")), "labels": npy_bytes(LABELS)}
-    return lambda: zip_file(
-        [Member(f"{key}.npy", value) for key, value in (plain | {name: build()}).items()]
-    )
+    return lambda: array_archive(Member(f"{name}.npy", build()))
 
 
-def as_body(name: str, build: Callable[[], bytes], **expected) -> HostileCase:
-    """The array as the body of POST /predict."""
-    return HostileCase(
-        f"body_{name}",
-        lambda attacker, built: attacker.predict(
-            built, "application/x-npy", calibration=attacker.calibration
-        ),
-        build=build,
-        **{"status": 422, "code": "invalid-input", "says": "body"} | expected,
-    )
+def as_body(name: str, *expected, **more) -> HostileCase:
+    """Return the case of a lie that is the body of POST /predict."""
+    return body_case(f"body_{name}", LIES[name], *expected, kind="npy", **more)
 
 
-def as_member(name: str, build: Callable[[], bytes], **expected) -> HostileCase:
-    """The array in an archive that is the body of POST /predict."""
-    return HostileCase(
-        f"member_{name}",
-        lambda attacker, built: attacker.predict(
-            zip_file([Member("image.npy", built)]),
-            "application/x-npz",
-            calibration=attacker.calibration,
-        ),
-        build=build,
-        **{"status": 422, "code": "invalid-input", "says": "body.image"} | expected,
+def as_member(name: str, build: Callable[[], bytes]) -> HostileCase:
+    """Return the case of the array in an archive."""
+    return body_case(
+        f"member_{name}", lambda: zip_file([Member("image.npy", build())]), says="body.image"
     )
 
 
@@ -84,12 +60,12 @@ PROGRAMS = [
     # Text, as far as anybody can tell.
     SetCase("pickle_protocol_0", lambda: pickle.dumps(Command(), protocol=0)),
     SetCase("torch", torch_file, UNREAD, "PyTorch"),
-    SetCase("npy_of_objects", lambda: pickled(objects())),
-    SetCase("objects", set_with("inputs", lambda: pickled(objects())), says="never unpickled"),
-    SetCase("records", set_with("inputs", lambda: pickled(records())), says="calibration.inputs"),
+    SetCase("npy_of_objects", lambda: npy(objects())),
+    SetCase("objects", set_with("inputs", lambda: npy(objects())), says="never unpickled"),
+    SetCase("records", set_with("inputs", lambda: npy(records())), says="calibration.inputs"),
     SetCase("bare_pickle", set_with("inputs", lambda: pickle.dumps(Command()))),
-    as_body("of_objects", lambda: pickled(objects())),
-    as_member("of_records", lambda: pickled(records())),
+    body_case("body_of_objects", lambda: npy(objects()), kind="npy"),
+    as_member("of_records", lambda: npy(records())),
 ]
 
 LIES = {
@@ -132,9 +108,9 @@ CLAIMS = [
     for name, build in LIES.items()
 ]
 BODIES = [
-    as_body("of_2_to_the_50", LIES["of_2_to_the_50"], status=413, code="too-large"),
-    as_body("that_overflow", LIES["that_overflow"], status=413, code="too-large"),
-    *(as_body(n, LIES[n]) for n in ("negative", "of_code", "of_9000_signs", "of_4_gigabytes")),
+    as_body("of_2_to_the_50", *TOO_LARGE),
+    as_body("that_overflow", *TOO_LARGE),
+    *map(as_body, ("negative", "of_code", "of_9000_signs", "of_4_gigabytes")),
     as_member("of_rows_of_2_to_the_50", LIES["of_rows_of_2_to_the_50"]),
 ]
 
@@ -147,7 +123,7 @@ def test_it_is_refused(hostile, case: HostileCase | SetCase) -> None:
 def test_pickles_are_not_loaded(hostile) -> None:
     """Whoever loads a pickle of `Command` leaves a file."""
     WRITTEN.unlink(missing_ok=True)
-    hostile(SetCase("objects", set_with("inputs", lambda: pickled(objects()))))
+    hostile(SetCase("objects", set_with("inputs", lambda: npy(objects()))))
     assert not WRITTEN.exists()
     pickle.loads(pickle.dumps(Command())).close()  # noqa: S301 - our own; it does what it says
     assert WRITTEN.exists()

@@ -3,6 +3,7 @@
 import struct
 from collections.abc import Callable
 
+import httpx
 import pytest
 from hostile_archives import (
     deflated_zeros,
@@ -11,7 +12,7 @@ from hostile_archives import (
     tar_file,
     tar_member,
 )
-from hostile_case import TOO_LARGE, UNREAD, HostileCase, SetCase
+from hostile_case import TOO_LARGE, UNREAD, Attacker, HostileCase, SetCase
 from picture_files import plain_png
 
 ROWS = 30
@@ -28,11 +29,6 @@ def after_pictures(*members: bytes) -> Callable[[], bytes]:
     return lambda: tar_file(*honest, *members)
 
 
-def sparse() -> bytes:
-    """Return a file of 8 GiB of holes."""
-    return tar_member("cat/x.png", kind=b"S", size=b"%011o\0" % 0)
-
-
 def as_pictures(name: str, build: Callable[[], bytes], *expected, **more) -> SetCase:
     return SetCase(f"tar_{name}", build, *expected, preset="imagenet", **more)
 
@@ -41,21 +37,22 @@ def link(kind: bytes, to: str) -> Callable[[], bytes]:
     return after_pictures(tar_member("cat/x.png", kind=kind, to=to))
 
 
+def inferred(encoding: str, bomb: bytes) -> HostileCase:
+    def send(attacker: Attacker) -> httpx.Response:
+        return attacker.infer(bomb, Content_Encoding=encoding)
+
+    return HostileCase(f"{encoding}_bomb_at_infer", send, 413)
+
+
+PICTURE, HOLES = tar_member("cat/x.png", plain_png(1)), tar_member("cat/x.png", kind=b"S")
+SPARSE = {"GNU.sparse.major": "1", "GNU.sparse.realsize": str(2**40)}
 CASES = [
     as_pictures("symbolic_link", link(b"2", "/etc/passwd"), says="a symbolic link"),
     as_pictures("character_device", link(b"3", ""), says="a device"),
-    as_pictures("sparse", after_pictures(sparse()), says="holes"),
+    as_pictures("sparse", after_pictures(HOLES), says="holes"),
+    as_pictures("sparse_by_pax", after_pictures(pax_records(**SPARSE), PICTURE), says="holes"),
     as_pictures(
-        "sparse_by_pax",
-        after_pictures(
-            pax_records(**{"GNU.sparse.major": "1", "GNU.sparse.realsize": str(2**40)}),
-            tar_member("cat/x.png", plain_png(1)),
-        ),
-        says="holes",
-    ),
-    as_pictures(
-        "name_of_a_parent_by_pax",
-        after_pictures(pax_records(path="../../x.png"), tar_member("cat/x.png", plain_png(1))),
+        "name_of_a_parent_by_pax", after_pictures(pax_records(path="../../x.png"), PICTURE)
     ),
     as_pictures(
         "size_of_2_to_the_60",
@@ -63,24 +60,12 @@ CASES = [
         says="more than the archive has left",
     ),
     as_pictures(
-        "name_of_2_mib",
-        after_pictures(tar_member("long", b"n" * 2**21, kind=b"L")),
-        TOO_LARGE,
+        "name_of_2_mib", after_pictures(tar_member("long", b"n" * 2**21, kind=b"L")), TOO_LARGE
     ),
     as_pictures("two_archives", lambda: after_pictures()() * 2, says="behind its end"),
     SetCase("gzip_bomb", lambda: gzip_of_zeros(1024), UNREAD, "gzip"),
-    HostileCase(
-        "gzip_bomb_at_infer",
-        lambda attacker: attacker.infer(gzip_of_zeros(64), Content_Encoding="gzip"),
-        413,
-    ),
-    HostileCase(
-        "deflate_bomb_at_infer",
-        lambda attacker: attacker.infer(
-            b"\x78\x9c" + deflated_zeros(64), Content_Encoding="deflate"
-        ),
-        413,
-    ),
+    inferred("gzip", gzip_of_zeros(64)),
+    inferred("deflate", b"\x78\x9c" + deflated_zeros(64)),
 ]
 
 

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hostile_case import CRLF, raw, sized
+from hostile_case import CRLF, raw, said, sized
 from hostile_service import HostileService, hostile_service
 from runner_children import wait_until
 
@@ -40,9 +40,9 @@ def test_the_log_holds_no_secrets_and_no_forged_lines(hostile_process) -> None:
         client.post("/predict", content=attacker.key + name),
         attacker.calibrate(b"label\n" + name.encode(), config=json.dumps({"name": name})),
         client.get("/healthz", headers={"X-Request-Id": FORGED}),
-        attacker.say(raw(attacker, b"X: " + attacker.key.encode() + b"\x00", sized(0))),
-        attacker.say(raw(attacker, target=b"/%0a%1b" + attacker.key.encode(), method=b"GET")),
-        attacker.say(CRLF.join([b"GET /calibrations/a%0ab HTTP/1.1", b"Host: h", b"", b""])),
+        said(attacker, [raw(attacker, b"X: " + attacker.key.encode() + b"\x00", sized(0))]),
+        said(attacker, [raw(attacker, target=b"/%0a%1b" + attacker.key.encode(), method=b"GET")]),
+        said(attacker, [CRLF.join([b"GET /calibrations/a%0ab HTTP/1.1", b"Host: h", b"", b""])]),
     ]
     assert {answer.status_code for answer in answers} <= {200, 400, 401, 404, 415, 422}
 

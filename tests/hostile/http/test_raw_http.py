@@ -6,33 +6,52 @@ import zlib
 from collections.abc import Callable
 
 import pytest
-from hostile_case import MEBIBYTE, Attacker, HostileCase, dripped, raw, said, sized
+from hostile_case import CRLF, MEBIBYTE, Attacker, HostileCase, dripped, raw, said, sized
 
 CHUNKED = b"Transfer-Encoding: chunked"
 ENDED = b"2\r\n{}\r\n0\r\n\r\n"
 JSON = b"Content-Type: application/json"
 FORM = b"Content-Type: multipart/form-data; boundary=b"
-PROMOTE = b"/calibrations/none/promote"
+GET = b"GET /calibrations HTTP/1.1\r\nHost: h\r\n"
+POST = b"POST /predict HTTP/1.1\r\nHost: h\r\n"
+BEARER, LONG_KEY = b"Authorization: Bearer ", b"x" * 60_000
+# A route that takes no body, and one that is read.
+PROMOTE = {"target": b"/calibrations/none/promote"}
+REPORT = {"target": b"/report", "method": b"GET"}
 MALFORMED, TOO_LONG, TOO_LARGE = "malformed-request", "headers-too-large", "too-large"
 SLOW, PACKED, ABSENT = "request-timeout", "unsupported-format", "not-found"
-STATUS = {MALFORMED: 400, TOO_LONG: 431, TOO_LARGE: 413, SLOW: 408, PACKED: 415, ABSENT: 404}
-OTHER_METHOD = "method-not-allowed"
-STATUS |= {OTHER_METHOD: 405, "unauthenticated": 401, "invalid-input": 422}
+STATUS = {
+    "": 200,
+    MALFORMED: 400,
+    TOO_LONG: 431,
+    TOO_LARGE: 413,
+    SLOW: 408,
+    PACKED: 415,
+    ABSENT: 404,
+}
+OTHER_METHOD, KEYLESS, INVALID = "method-not-allowed", "unauthenticated", "invalid-input"
+STATUS |= {OTHER_METHOD: 405, KEYLESS: 401, INVALID: 422, "invalid-dataset": 422}
 
 
-def refused(name: str, code: str, write: Callable[[Attacker], bytes], **more) -> HostileCase:
+def refused(name: str, code: str, write: Callable[[Attacker], bytes]) -> HostileCase:
     """Return a case of one piece; the status follows from the code."""
-    return HostileCase(
-        name, lambda attacker: said(attacker, [write(attacker)]), STATUS[code], code, **more
-    )
+    return HostileCase(name, lambda attacker: said(attacker, [write(attacker)]), STATUS[code], code)
 
 
 def with_headers(name: str, code: str, *headers: bytes, **options) -> HostileCase:
     return refused(name, code, lambda attacker: raw(attacker, *headers, **options))
 
 
-def by_itself(name: str, code: str, sent: bytes, **more) -> HostileCase:
-    return refused(name, code, lambda _: sent, **more)
+def get(name: str, code: str, target: bytes) -> HostileCase:
+    return with_headers(name, code, target=target, method=b"GET")
+
+
+def by_itself(name: str, code: str, sent: bytes) -> HostileCase:
+    return refused(name, code, lambda _: sent)
+
+
+def chunked(name: str, code: str, body: bytes, **options) -> HostileCase:
+    return with_headers(name, code, CHUNKED, body=body, **options)
 
 
 SMUGGLED = [
@@ -81,86 +100,45 @@ WRITTEN = [
     with_headers("blank_in_target", MALFORMED, target=b"/calibrations/a b", method=b"GET"),
 ]
 CHUNKS = [
-    with_headers("negative_chunk", MALFORMED, CHUNKED, body=b"-2\r\n{}\r\n0\r\n\r\n"),
-    with_headers("chunk_beyond_64_bits", MALFORMED, CHUNKED, body=b"F" * 17 + b"\r\n{}"),
-    with_headers("chunk_with_0x", MALFORMED, CHUNKED, body=b"0x2\r\n{}\r\n0\r\n\r\n"),
-    with_headers("chunk_behind_lf", MALFORMED, CHUNKED, body=b"2\n{}\r\n0\r\n\r\n"),
-    with_headers("chunk_with_blank", MALFORMED, CHUNKED, body=b"2 \r\n{}\r\n0\r\n\r\n"),
-    with_headers("extension_of_20_mb", TOO_LONG, CHUNKED, body=b"2;" + b"x" * 20_000_000),
-    with_headers(
-        "extensions_of_many_chunks",
-        TOO_LONG,
-        CHUNKED,
-        body=(b"1;" + b"x" * 10_000 + b"\r\n \r\n") * 100,
-    ),
-    with_headers("flood_of_trailers", TOO_LONG, CHUNKED, body=ENDED[:-2] + b"x: y\r\n" * 300_000),
-    by_itself(
-        "key_in_a_trailer",
-        "unauthenticated",
-        b"POST /predict HTTP/1.1\r\nHost: h\r\n" + CHUNKED + b"\r\n\r\n" + ENDED[:-2],
-    ),
-    with_headers(
-        "chunks_beyond_the_limit",
-        TOO_LARGE,
-        CHUNKED,
-        body=(b"100000\r\n" + bytes(MEBIBYTE) + b"\r\n") * 33,
-    ),
-    with_headers(
-        "chunks_to_a_route_that_takes_none",
-        TOO_LARGE,
-        CHUNKED,
-        target=PROMOTE,
-        body=(b"ffff\r\n" + bytes(0xFFFF) + b"\r\n") * 20,
-    ),
-    with_headers("length_to_a_route_that_takes_none", TOO_LARGE, sized(10**10), target=PROMOTE),
-    with_headers(
-        "length_to_a_route_that_reads", TOO_LARGE, sized(10**7), target=b"/report", method=b"GET"
-    ),
+    chunked("negative_chunk", MALFORMED, b"-2\r\n{}\r\n0\r\n\r\n"),
+    chunked("chunk_beyond_64_bits", MALFORMED, b"F" * 17 + b"\r\n{}"),
+    chunked("chunk_with_0x", MALFORMED, b"0x2\r\n{}\r\n0\r\n\r\n"),
+    chunked("chunk_behind_lf", MALFORMED, b"2\n{}\r\n0\r\n\r\n"),
+    chunked("chunk_with_blank", MALFORMED, b"2 \r\n{}\r\n0\r\n\r\n"),
+    chunked("extension_of_20_mb", TOO_LONG, b"2;" + b"x" * 20_000_000),
+    chunked("many_extensions", TOO_LONG, (b"1;" + b"x" * 10_000 + b"\r\n \r\n") * 100),
+    chunked("flood_of_trailers", TOO_LONG, ENDED[:-2] + b"x: y\r\n" * 300_000),
+    by_itself("key_in_a_trailer", KEYLESS, POST + CHUNKED + b"\r\n\r\n" + ENDED[:-2]),
+    chunked("beyond_the_limit", TOO_LARGE, (b"100000\r\n" + bytes(MEBIBYTE) + b"\r\n") * 33),
+    chunked("unread_chunks", TOO_LARGE, (b"ffff\r\n" + bytes(2**16 - 1) + b"\r\n") * 20, **PROMOTE),
+    with_headers("length_to_a_route_that_takes_none", TOO_LARGE, sized(10**10), **PROMOTE),
+    with_headers("length_to_a_route_that_reads", TOO_LARGE, sized(10**7), **REPORT),
 ]
 PATHS = [
     with_headers("asterisk", ABSENT, target=b"*", method=b"OPTIONS"),
-    with_headers("line_breaks", ABSENT, target=b"/healthz%0d%0aX-Evil:%20yes", method=b"GET"),
-    with_headers("traversal", ABSENT, target=b"/static/%2e%2e/%2e%2e/settings.py", method=b"GET"),
-    with_headers("traversal_at_once", ABSENT, target=b"/static/..%2f..%2fapp.py", method=b"GET"),
-    with_headers("nul", ABSENT, target=b"/static/swagger-ui.css%00.png", method=b"GET"),
-    with_headers("long_name_of_a_file", ABSENT, target=b"/static/" + b"x" * 5000, method=b"GET"),
-    with_headers("no_utf_8", ABSENT, target=b"/calibrations/%ff%fe", method=b"GET"),
-    with_headers("wrong_method", OTHER_METHOD, method=b"GET"),
+    get("line_breaks", ABSENT, b"/healthz%0d%0aX-Evil:%20yes"),
+    get("traversal", ABSENT, b"/static/%2e%2e/%2e%2e/settings.py"),
+    get("traversal_at_once", ABSENT, b"/static/..%2f..%2fapp.py"),
+    get("nul", ABSENT, b"/static/swagger-ui.css%00.png"),
+    get("long_name_of_a_file", ABSENT, b"/static/" + b"x" * 5000),
+    get("no_utf_8", ABSENT, b"/calibrations/%ff%fe"),
+    get("wrong_method", OTHER_METHOD, b"/predict"),
     with_headers("trace", OTHER_METHOD, method=b"TRACE"),
     with_headers("preflight", OTHER_METHOD, b"Origin: https://evil.example", method=b"OPTIONS"),
-    with_headers("parameter_of_nul", ABSENT, target=b"/report?calibration=%00", method=b"GET"),
-    with_headers(
-        "4_000_parameters",
-        "invalid-input",
-        target=b"/report?" + b"calibration=a&" * 4000,
-        method=b"GET",
-    ),
+    get("parameter_of_nul", ABSENT, b"/report?calibration=%00"),
+    get("4_000_parameters", INVALID, b"/report?" + b"calibration=a&" * 4000),
 ]
 KEYS = [
-    by_itself(
-        "key_of_other_bytes",
-        "unauthenticated",
-        b"GET /calibrations HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer \xff\xfe\r\n\r\n",
-    ),
-    by_itself(
-        "key_of_1_mb",
-        TOO_LONG,
-        b"GET /calibrations HTTP/1.1\r\nHost: h\r\nAuthorization: Bearer " + b"x" * MEBIBYTE,
-    ),
-    by_itself(
-        "key_of_60_kb",
-        "unauthenticated",
-        b"POST /predict HTTP/1.1\r\nHost: h\r\nContent-Length: 9\r\nAuthorization: "
-        + b"x" * 60_000
-        + b"\r\n\r\n",
-    ),
+    by_itself("key_of_other_bytes", KEYLESS, GET + BEARER + b"\xff\xfe\r\n\r\n"),
+    by_itself("key_of_1_mb", TOO_LONG, GET + BEARER + b"x" * MEBIBYTE),
+    by_itself("key_of_60_kb", KEYLESS, POST + sized(9) + CRLF + BEARER + LONG_KEY + CRLF * 2),
 ]
 
 
-def packed(name: str, encoding: bytes, body: bytes, target: bytes = b"/predict") -> HostileCase:
+def packed(name: str, encoding: bytes, body: bytes, **route: bytes) -> HostileCase:
     """Nothing of the body is waited for: less is sent than its length says."""
     headers = (b"Content-Encoding: " + encoding, JSON, sized(len(body) + 1))
-    return with_headers(name, PACKED, *headers, target=target, body=body)
+    return with_headers(name, PACKED, *headers, body=body, **route)
 
 
 ENCODED = [
@@ -168,8 +146,8 @@ ENCODED = [
     packed("deflate", b"deflate", zlib.compress(bytes(10_000_000))),
     packed("brotli", b"br", b"\x0b\x02\x80{}\x03"),
     packed("gzip_of_gzip", b"gzip, gzip", b"x"),
-    packed("gzip_to_calibrate", b"gzip", b"x", b"/calibrate"),
-    packed("gzip_to_a_route_that_takes_none", b"gzip", b"x", PROMOTE),
+    packed("gzip_to_calibrate", b"gzip", b"x", target=b"/calibrate"),
+    packed("gzip_to_a_route_that_takes_none", b"gzip", b"x", **PROMOTE),
 ]
 
 
@@ -182,46 +160,25 @@ def part(name: bytes, content: bytes = b"", header: bytes = b"") -> bytes:
     return said + header + b"\r\n" + content
 
 
-def sent_form(name: str, status: int, code: str, body: Callable[[], bytes]) -> HostileCase:
-    def send(attacker: Attacker):
-        content = body()
-        return said(
-            attacker, [raw(attacker, FORM, sized(len(content)), target=b"/calibrate"), content]
-        )
+def sent_form(name: str, code: str, body: Callable[[], bytes]) -> HostileCase:
+    def send(attacker: Attacker, built: bytes):
+        return said(attacker, [raw(attacker, FORM, sized(len(built)), target=b"/calibrate"), built])
 
-    return HostileCase(name, send, status, code)
+    return HostileCase(name, send, STATUS[code], code, build=body)
 
 
-NESTED = b"Content-Type: multipart/mixed; boundary=c\r\n"
+FIELD = b'Content-Disposition: form-data; name="x"\r\n\r\n'
+NESTED = part(
+    b"calibration", b"--c\r\n\r\nx\r\n--c--", b"Content-Type: multipart/mixed; boundary=c\r\n"
+)
+LONG_HEADER, MANY_HEADERS = b"X: " + b"x" * MEBIBYTE + b"\r\n", b"x: y\r\n" * 10_000
 FORMS = [
-    sent_form("100_000_parts", 413, TOO_LARGE, lambda: form(*[part(b"model")] * 100_000)),
-    sent_form(
-        "100_000_fields",
-        422,
-        "invalid-input",
-        lambda: form(*[b'Content-Disposition: form-data; name="x"\r\n\r\n'] * 100_000),
-    ),
-    sent_form(
-        "form_within_a_part",
-        422,
-        "invalid-dataset",
-        lambda: form(part(b"calibration", b"--c\r\n\r\nx\r\n--c--", NESTED)),
-    ),
-    sent_form(
-        "headers_of_a_part_of_1_mb",
-        413,
-        TOO_LARGE,
-        lambda: form(part(b"calibration", header=b"X: " + b"x" * MEBIBYTE + b"\r\n")),
-    ),
-    sent_form(
-        "many_headers_of_a_part",
-        400,
-        MALFORMED,
-        lambda: form(part(b"calibration", header=b"x: y\r\n" * 10_000)),
-    ),
-    sent_form(
-        "part_that_never_ends", 400, MALFORMED, lambda: b"--b\r\n" + part(b"calibration", b"x" * 99)
-    ),
+    sent_form("100_000_parts", TOO_LARGE, lambda: form(*[part(b"model")] * 100_000)),
+    sent_form("100_000_fields", INVALID, lambda: form(*[FIELD] * 100_000)),
+    sent_form("form_within_a_part", "invalid-dataset", lambda: form(NESTED)),
+    sent_form("long_header_of_a_part", TOO_LARGE, lambda: form(part(b"model", b"", LONG_HEADER))),
+    sent_form("many_headers_of_a_part", MALFORMED, lambda: form(part(b"model", b"", MANY_HEADERS))),
+    sent_form("endless_part", MALFORMED, lambda: b"--b\r\n" + part(b"calibration", b"x" * 99)),
 ]
 
 
@@ -246,6 +203,7 @@ def upload(attacker: Attacker, *headers: bytes) -> bytes:
     return raw(attacker, FORM, sized(10**6), *headers, target=b"/calibrate")
 
 
+EXPECT = b"Expect: 100-continue"
 SLOWLY = [
     slow("head_that_stands_still", lambda a: raw(a)[:-2], None),
     slow("head_that_drips", lambda a: raw(a)[:-2], b"x: y\r\n"),
@@ -254,19 +212,9 @@ SLOWLY = [
     slow("chunks_that_drip", lambda a: raw(a, CHUNKED), b"1\r\n \r\n"),
     slow("upload_that_stands_still", lambda a: upload(a) + b"--b\r\n", None),
     slow("upload_that_drips", upload, b"x"),
-    slow("small_body_that_drips", lambda a: raw(a, sized(9999), target=PROMOTE), b"x"),
-    slow(
-        "expected_and_never_sent",
-        lambda a: raw(a, sized(99), b"Expect: 100-continue"),
-        None,
-        skip=1,
-    ),
-    slow(
-        "upload_expected_and_never_sent",
-        lambda a: upload(a, b"Expect: 100-continue"),
-        None,
-        skip=1,
-    ),
+    slow("small_body_that_drips", lambda a: raw(a, sized(9999), **PROMOTE), b"x"),
+    slow("expected_and_never_sent", lambda a: raw(a, sized(99), EXPECT), None, skip=1),
+    slow("upload_expected_and_never_sent", lambda a: upload(a, EXPECT), None, skip=1),
 ]
 CASES = [*SMUGGLED, *WRITTEN, *CHUNKS, *PATHS, *KEYS, *ENCODED, *FORMS, *SLOWLY]
 
@@ -286,21 +234,19 @@ def pipelined(attacker: Attacker):
     return said(attacker, [one * 200], skip=199)
 
 
-def absolute(attacker: Attacker):
-    """As to a proxy; what stands before the path is nobody's."""
-    return said(attacker, [raw(attacker, target=b"http://evil.example/healthz", method=b"GET")])
-
-
-def upgraded(attacker: Attacker):
-    """There is no other protocol: the request is one like others."""
-    asked = (b"Connection: Upgrade", b"Upgrade: websocket", b"Sec-WebSocket-Version: 13")
-    return said(attacker, [raw(attacker, *asked, target=b"/healthz", method=b"GET")])
-
-
 HARMLESS = [
     HostileCase("pipelined", pipelined, 200),
-    HostileCase("absolute_target", absolute, 200),
-    HostileCase("websocket", upgraded, 200),
+    # As to a proxy; what stands before the path is nobody's.
+    get("absolute_target", "", b"http://evil.example/healthz"),
+    # There is no other protocol: the request is one like others.
+    with_headers(
+        "websocket",
+        "",
+        b"Connection: Upgrade",
+        b"Upgrade: websocket",
+        target=b"/healthz",
+        method=b"GET",
+    ),
 ]
 
 

@@ -1,19 +1,16 @@
 """Hostile JSON at POST /predict: numbers that are none, and lists without measure."""
 
-import base64
 import json
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+import running_service
 from hostile_case import Attacker, HostileCase
 
-MALFORMED, INVALID, TOO_LARGE = (
-    (400, "malformed-request"),
-    (422, "invalid-input"),
-    (413, "too-large"),
-)
+MALFORMED, ABSENT = (400, "malformed-request"), (404, "not-found")
+INVALID, TOO_LARGE = (422, "invalid-input"), (413, "too-large")
 OK = (200, "")
 # In its place stands the id of a calibration, which is not known before it is sent.
 MINE, OUTPUTS = "@mine", "@outputs"
@@ -53,9 +50,13 @@ def value(
 
 def encoded(says: str = "inputs", **changed: Any) -> Callable[[], str]:
     """Return an array as its own bytes, with some of what is said of it changed."""
-    array = base64.b64encode(np.ones((1, 64), "<f4").tobytes()).decode()
-    tensor = {"b64": array, "dtype": "float32", "shape": [1, 64]} | changed
+    tensor = running_service.encoded(np.ones((1, 64), np.float32)) | changed
     return lambda: json.dumps({"calibration": MINE, "inputs": tensor})
+
+
+def named(text: str) -> Callable[[], str]:
+    """Return a body whose calibration is this text of JSON."""
+    return lambda: f'{{"calibration":{text},"inputs":[[1]]}}'
 
 
 def inputs(text: str) -> Callable[[], str]:
@@ -128,21 +129,9 @@ BODIES = [
     case("both_kinds", lambda: with_value("1")[:-1] + ',"logits":[[1]]}'),
     case("no_rows_at_all", lambda: f'{{"calibration":"{MINE}"}}'),
     case("no_calibration", lambda: f'{{"inputs":[[{ROW},1]]}}'),
-    case(
-        "calibration_of_a_megabyte",
-        lambda: f'{{"calibration":"{"c" * 10**6}","inputs":[[1]]}}',
-        (404, "not-found"),
-    ),
-    case(
-        "calibration_with_a_nul",
-        lambda: r'{"calibration":"a\u0000b","inputs":[[1]]}',
-        (404, "not-found"),
-    ),
-    case(
-        "calibration_of_a_lone_surrogate",
-        lambda: r'{"calibration":"\ud800","inputs":[[1]]}',
-        MALFORMED,
-    ),
+    case("calibration_of_a_megabyte", named('"' + "c" * 10**6 + '"'), ABSENT),
+    case("calibration_with_a_nul", named(r'"a\u0000b"'), ABSENT),
+    case("calibration_of_a_lone_surrogate", named(r'"\ud800"'), MALFORMED),
     case(
         "calibration_named_twice",
         lambda: f'{{"calibration":"{MINE}","inputs":[[{ROW},1]],"calibration":"{OUTPUTS}"}}',
@@ -160,7 +149,7 @@ BODIES = [
     case("base64_of_1000_axes", encoded(shape=[1] * 1000)),
     case(
         "base64_of_nan",
-        encoded(b64=base64.b64encode(np.full((1, 64), np.nan, "<f4").tobytes()).decode()),
+        encoded(**running_service.encoded(np.full((1, 64), np.nan, np.float32))),
         says="inputs[0][0]",
     ),
     case("base64_with_a_path", encoded(path="/etc/passwd")),

@@ -1,47 +1,33 @@
 """Weights that are said to lie in files: of this machine, of others, or beyond the end of one."""
 
 import pytest
-from graph_models import external, make_model, node, value
-from hostile_models import (
-    CREATED,
-    N_CLASSES,
-    ModelCase,
-    assert_told,
-    calling,
-    function,
-)
+from graph_models import external, node
+from hostile_models import ACCEPTED, N_CLASSES, ModelCase, assert_told, calling, function, good
 from runner_models import N_FEATURES, weights
 
 WEIGHTS = weights().tobytes()
 OUTSIDE = "../../../../etc/passwd"
 
 
-def reference(location="w.data", offset=None, length=None, **others):
-    return external("w", [N_FEATURES, N_CLASSES], offset, length, location=location, **others)
+def at(location="w.data", offset=None, length=None):
+    """Return a linear model whose weights are said to lie there."""
+
+    def build():
+        model = good()
+        tensor = external("w", [N_FEATURES, N_CLASSES], offset, length, location=location)
+        model.graph.initializer[0].CopyFrom(tensor)
+        return model
+
+    return build
 
 
-def linear(tensor):
-    return make_model(
-        [node("MatMul", ["x", "w"], ["y"])],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", N_CLASSES))],
-        initializers=[tensor],
-    )
+def in_a_function():
+    tensor = external("bias", [1, N_CLASSES], None, location=OUTSIDE)
+    bias = node("Constant", [], ["bias"], value=tensor)
+    return calling(function("f", bias, node("Add", ["a", "bias"], ["b"])))
 
 
-def at(location="w.data", offset=None, length=None, **others):
-    return lambda: linear(reference(location, offset, length, **others))
-
-
-def constant_of(**attribute):
-    return node("Constant", [], ["bias"], **attribute)
-
-
-def small(location=OUTSIDE, offset=None):
-    return external("bias", [1, N_CLASSES], offset, location=location)
-
-
-PATH, BOUNDS, WRONG = "external-path", "external-bounds", "external-reference"
+PATH, BOUNDS = "external-path", "external-bounds"
 SENT = {"w.data": WEIGHTS}
 CASES = [
     ModelCase("up_and_out", at(OUTSIDE), PATH),
@@ -50,15 +36,9 @@ CASES = [
     # What a link beside the model would be called: only what is sent is looked at.
     ModelCase("link", at("link"), "external-missing", says="model_data"),
     ModelCase("beyond_the_end", at(offset=8), BOUNDS, companions=SENT),
-    ModelCase(
-        "in_a_function",
-        lambda: calling(
-            function("f", constant_of(value=small()), node("Add", ["a", "bias"], ["b"]))
-        ),
-        PATH,
-    ),
+    ModelCase("in_a_function", in_a_function, PATH),
     # That companions are read at all: otherwise no case above would tell anything.
-    ModelCase("as_it_should_be", at(), companions=SENT, status=CREATED, code="", says=""),
+    ModelCase("as_it_should_be", at(), companions=SENT, **ACCEPTED),
 ]
 
 

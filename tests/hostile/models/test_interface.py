@@ -4,17 +4,9 @@ import httpx
 import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
-from hostile_models import (
-    CREATED,
-    N_CLASSES,
-    N_SAMPLES,
-    ModelCase,
-    assert_told,
-    classifier,
-    good,
-)
+from hostile_models import CREATED, N_CLASSES, N_SAMPLES, ModelCase, assert_told, good
 from onnx import TensorProto, helper
-from runner_models import N_FEATURES, undefined_below_zero, weights
+from runner_models import N_FEATURES, classifier, linear, undefined_below_zero, weights
 
 BOOL, INT64, STRING = TensorProto.BOOL, TensorProto.INT64, TensorProto.STRING
 SCORES = value("y", ("N", N_CLASSES))
@@ -45,11 +37,10 @@ def two_outputs():
     return classifier(then("Neg"), node("Abs", ["z"], ["v"]), outputs=outputs)
 
 
-def given(name="x", shape=("N", N_FEATURES), element_type=TensorProto.FLOAT):
+def given(name, shape=("N", N_FEATURES), *, n_rows="N"):
     """Return a classifier with an input beside ``x``, which it does not use."""
-    return lambda: classifier(
-        then("Neg"), inputs=[value("x", ("N", N_FEATURES)), value(name, shape, element_type)]
-    )
+    inputs = [value("x", (n_rows, N_FEATURES)), value(name, shape)]
+    return lambda: classifier(then("Neg"), inputs=inputs)
 
 
 def given_sequence():
@@ -62,12 +53,7 @@ def given_sequence():
 def weighing(number):
     matrix = weights()
     matrix[:, 3] = number
-    return make_model(
-        [node("MatMul", ["x", "w"], ["y"])],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[SCORES],
-        initializers=[constant("w", matrix)],
-    )
+    return linear(matrix)
 
 
 def no_number_in_row(row):
@@ -77,16 +63,6 @@ def no_number_in_row(row):
     return {"x": array}
 
 
-def of_zero_classes():
-    empty = constant("none", np.zeros((N_FEATURES, 0)))
-    return make_model(
-        [node("MatMul", ["x", "none"], ["y"])],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", None))],
-        initializers=[empty],
-    )
-
-
 def wide(n_classes):
     """Return a model of so many classes, which are repeated and cost no bytes of the file."""
     return classifier(
@@ -94,15 +70,11 @@ def wide(n_classes):
         node("ReduceMean", ["z"], ["mean"], axes=[1], keepdims=1),
         node("Add", ["mean", "many"], ["y"]),
         outputs=[value("y", ("N", None))],
-        initializers=[
-            constant("one_more", [[0.5]]),
-            constant("sizes", [1, n_classes], np.int64),
-        ],
+        constants={"one_more": [[0.5]], "sizes": [1, n_classes]},
     )
 
 
 LABELS_ONLY = node("ArgMax", ["z"], ["y"], axis=1, keepdims=0)
-ZEROS = constant("first", [0], np.int64)
 CASES = [
     ModelCase("no_inputs", no_inputs, "no-input"),
     ModelCase("no_outputs", no_outputs, "no-output"),
@@ -112,9 +84,7 @@ CASES = [
     ModelCase("input_that_is_a_sequence", given_sequence, "input-type"),
     ModelCase(
         "inputs_of_other_numbers_of_rows",
-        lambda: classifier(
-            then("Neg"), inputs=[value("x", (4, N_FEATURES)), value("s", (8, N_FEATURES))]
-        ),
+        given("s", (8, N_FEATURES), n_rows=4),
         "input-shape",
     ),
     ModelCase("input_of_a_long_name", given("s" * 3_000_000), "names-too-long"),
@@ -125,7 +95,7 @@ CASES = [
     ),
     ModelCase("output_of_words", made(then("Cast", to=STRING), element_type=STRING), "no-scores"),
     ModelCase("labels_alone", made(LABELS_ONLY, shape=("N",), element_type=INT64), "no-scores"),
-    ModelCase("no_classes", of_zero_classes, "output-shape"),
+    ModelCase("no_classes", lambda: linear(np.zeros((N_FEATURES, 0))), "output-shape"),
     ModelCase(
         "ten_million_classes",
         lambda: wide(10_000_000),
@@ -163,7 +133,7 @@ CASES = [
             node("Mul", ["z", "z"], ["s"]),
             node("ReduceSum", ["s", "first"], ["m"], keepdims=1),
             node("Add", ["z", "m"], ["y"]),
-            initializers=[ZEROS],
+            constants={"first": [0]},
         ),
         "rows-mixed",
     ),

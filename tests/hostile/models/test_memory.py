@@ -5,13 +5,12 @@ How long they take until then is the machine's: they have a service whose deadli
 
 from collections.abc import Iterator
 
-import numpy as np
 import pytest
-from graph_models import constant, node
+from graph_models import node
 from hostile_case import HostileCase
-from hostile_models import UNPROCESSABLE, ModelCase, assert_told, classifier, loop, served
+from hostile_models import UNPROCESSABLE, ModelCase, assert_told, loop, served
 from hostile_service import HostileService, hostile_service
-from runner_models import N_FEATURES
+from runner_models import N_FEATURES, classifier
 
 DEADLINES = ("load_timeout_seconds", "run_timeout_seconds", "predict_timeout_seconds")
 PATIENT = dict.fromkeys(DEADLINES, 60.0)
@@ -34,54 +33,33 @@ def filled(*nodes, **constants):
         *nodes,
         node("ReduceSum", ["huge"], ["sum"], keepdims=0),
         node("Add", ["z", "sum"], ["y"]),
-        initializers=[
-            constant(name, values, np.int64 if name == "sizes" else np.float32)
-            for name, values in constants.items()
-        ],
+        constants=constants,
     )
 
 
 def huge_above(limit):
     """Return a classifier that fills the memory if a row's first value is above a limit."""
-    return classifier(
+    return filled(
         node("ReduceMax", ["x"], ["m"], keepdims=0),
         node("Greater", ["m", "limit"], ["above"]),
         node("Where", ["above", "many", "few"], ["sizes"]),
         node("Expand", ["half", "sizes"], ["huge"]),
-        node("ReduceSum", ["huge"], ["sum"], keepdims=0),
-        node("Sub", ["sum", "sum"], ["nothing"]),
-        node("Add", ["z", "nothing"], ["y"]),
-        initializers=[
-            constant("limit", limit),
-            constant("many", [FORTY_GIGABYTES], np.int64),
-            constant("few", [1], np.int64),
-            constant("half", [0.5]),
-        ],
+        limit=limit,
+        many=[FORTY_GIGABYTES],
+        few=[1],
+        half=[0.5],
     )
 
 
-CASES = [
-    ModelCase(
-        "forty_gigabytes_of_zeros",
-        lambda: filled(node("ConstantOfShape", ["sizes"], ["huge"]), sizes=[FORTY_GIGABYTES]),
-        MEMORY,
-        **ROWS,
-    ),
-    ModelCase(
-        "forty_gigabytes_of_ones",
-        lambda: filled(
-            node("Expand", ["half", "sizes"], ["huge"]), half=[0.5], sizes=[FORTY_GIGABYTES]
-        ),
-        MEMORY,
-        **ROWS,
-    ),
-    ModelCase(
-        "loop_that_doubles",
-        lambda: loop("z", node("Concat", ["s", "s"], ["t"], axis=0)),
-        MEMORY,
-        **ROWS,
-    ),
-]
+ZEROS = node("ConstantOfShape", ["sizes"], ["huge"])
+ONES = node("Expand", ["half", "sizes"], ["huge"])
+DOUBLED = node("Concat", ["s", "s"], ["t"], axis=0)
+MODELS = {
+    "forty_gigabytes_of_zeros": lambda: filled(ZEROS, sizes=[FORTY_GIGABYTES]),
+    "forty_gigabytes_of_ones": lambda: filled(ONES, half=[0.5], sizes=[FORTY_GIGABYTES]),
+    "loop_that_doubles": lambda: loop("z", DOUBLED),
+}
+CASES = [ModelCase(name, build, MEMORY, **ROWS) for name, build in MODELS.items()]
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from itertools import count
 
 import numpy as np
+from request_formats import in_bytes
 from runner_models import rows
 
 from service.child.onnx.loading import load, read_files
@@ -42,15 +43,7 @@ DATATYPES = {"f4": "FP32", "f8": "FP64", "i8": "INT64", "u1": "UINT8"}
 
 
 def infer_body(arrays, *, id="one"):  # noqa: A002 - the protocol's word
-    inputs = [
-        {
-            "name": name,
-            "shape": list(array.shape),
-            "datatype": DATATYPES[array.dtype.str[1:]],
-            "parameters": {"binary_data_size": array.nbytes},
-        }
-        for name, array in arrays.items()
-    ]
+    inputs = [in_bytes(name, a, DATATYPES[a.dtype.str[1:]]) for name, a in arrays.items()]
     head = json.dumps({"id": id, "inputs": inputs}).encode()
     return head + b"".join(array.tobytes() for array in arrays.values()), str(len(head))
 
@@ -296,16 +289,7 @@ class AskedQueue:
         for number in dropped:
             del self.sent[number]
         self.sent |= {request.number: request for request in new}
-        sent = [
-            SentBodies(
-                r.number,
-                r.kind.media_type,
-                len(r.body),
-                r.kind.reference,
-                header_length=r.kind.header_length,
-            )
-            for r in new
-        ]
+        sent = [_sent(request) for request in new]
         batch = Batch(sent=sent, dropped=list(dropped), each_run=30.0, **self.limits)
         frame = b"".join(encode_batch(batch, [r.body for r in new], sequence=1, budget_ms=30_000))
         return self._take(*self.queue.exchange(*_read_batch(frame)))
@@ -332,6 +316,13 @@ class AskedQueue:
         self.answers |= done
         self.refusals |= {request.number: error for request, error in refused}
         return {*done, *(request.number for request, _ in refused)}
+
+
+def _sent(request):
+    kind, size = request.kind, len(request.body)
+    return SentBodies(
+        request.number, kind.media_type, size, kind.reference, header_length=kind.header_length
+    )
 
 
 def _read_batch(frame):

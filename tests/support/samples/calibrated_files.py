@@ -47,11 +47,11 @@ class Model:
         session = onnxruntime.InferenceSession(
             model.SerializeToString(), options, providers=["CPUExecutionProvider"]
         )
-        n_rows = len(next(iter(rows.values())))
-        size = self.batch or max(n_rows, 1)
+        n_rows = max(len(next(iter(rows.values()))), 1)
+        size = self.batch or n_rows
         parts = [
             session.run(None, {name: array[start : start + size] for name, array in rows.items()})
-            for start in range(0, max(n_rows, 1), size)
+            for start in range(0, n_rows, size)
         ]
         names = [output.name for output in session.get_outputs()]
         columns = zip(*parts, strict=True)
@@ -100,12 +100,11 @@ class Calibrated:
         measured = {e.k: served[f"howsure_{e.column}"] for e in self.spec.events}
         finite = np.isfinite(served[TOP_SCORES]).all(axis=1)
         finite &= np.isfinite(list(measured.values())).all(axis=0)
+        classes, scores = (served[name][:, : self.spec.n_top] for name in (TOP_CLASSES, TOP_SCORES))
         answers = {
-            "class": np.where(finite, served[TOP_CLASSES][:, 0], -1),
-            "topk_class": np.where(finite[:, None], served[TOP_CLASSES][:, : self.spec.n_top], -1),
-            "topk_score": np.where(
-                finite[:, None], served[TOP_SCORES][:, : self.spec.n_top], np.nan
-            ),
+            "class": np.where(finite, classes[:, 0], -1),
+            "topk_class": np.where(finite[:, None], classes, -1),
+            "topk_score": np.where(finite[:, None], scores, np.nan),
         }
         for k, uncertainty in measured.items():
             found = self.tables[k].look_up(np.where(finite, uncertainty, 0))
@@ -183,13 +182,10 @@ def write(
     **options: Any,
 ) -> Calibrated:
     """Write the file; thresholds of Top-1 are edges of its table."""
-    inner = tables[1].edges[1:-1] if 1 in tables else ()
+    inner = (tables[1].edges[1:-1] if 1 in tables else np.array([])).tolist() or [None]
     thresholds = {
-        "ood_threshold": float(inner[-1]) if len(inner) else None,
-        "accept_thresholds": (
-            ("0.05", float(inner[len(inner) // 2]) if len(inner) else None),
-            ("0.01", None),
-        ),
+        "ood_threshold": inner[-1],
+        "accept_thresholds": (("0.05", inner[len(inner) // 2]), ("0.01", None)),
         "metadata": {"howsure.calibration": "0190a7e0-0000-7000-8000-000000000000"},
     }
     spec = ExportSpec(

@@ -169,17 +169,19 @@ def with_function() -> ClassifierFile:
     """Return a network whose logits are doubled by a local function, as PyTorch 2 writes some."""
     found = perceptron(10, helper.make_node("scale", ["z"], ["y"], domain="ours"), opset=18)
     model = load_from_string(found.data)
-    function = helper.make_function(
-        "ours",
-        "scale",
-        ["logits"],
-        ["class"],
-        [node("Add", ["logits", "logits"], ["class"])],
-        [helper.make_opsetid("", 18)],
-    )
+    body = [node("Add", ["logits", "logits"], ["class"])]
+    imports = [helper.make_opsetid("", 18)]
+    function = helper.make_function("ours", "scale", ["logits"], ["class"], body, imports)
     model.functions.append(function)
     model.opset_import.append(helper.make_opsetid("ours", 1))
     return ClassifierFile(model.SerializeToString(), found.draw)
+
+
+def logistic(labels: str = "integers", **options: Any) -> ClassifierFile:
+    return sklearn(LogisticRegression(), labels, **options)
+
+
+SIGMOID = node("Sigmoid", ["z"], ["y"])
 
 
 def _softmax(opset: int) -> Any:
@@ -194,13 +196,11 @@ FILES: dict[str, Callable[[], ClassifierFile]] = {
         "torch_dynamo_18_external", companion="torch_dynamo_18_external.onnx.data"
     ),
     "torch 23, softmax": lambda: torch("torch_dynamo_23_softmax"),
-    "sklearn, logistic": lambda: sklearn(LogisticRegression(), zipmap=False),
-    "sklearn, logistic, maps": lambda: sklearn(LogisticRegression(), zipmap=True),
-    "sklearn, logistic, strings in maps": lambda: sklearn(LogisticRegression(), "strings"),
-    "sklearn, logistic, two classes": lambda: sklearn(LogisticRegression(), "binary"),
-    "sklearn, logistic, float64": lambda: sklearn(
-        LogisticRegression(), dtype="float64", zipmap=False
-    ),
+    "sklearn, logistic": lambda: logistic(zipmap=False),
+    "sklearn, logistic, maps": lambda: logistic(zipmap=True),
+    "sklearn, logistic, strings in maps": lambda: logistic("strings"),
+    "sklearn, logistic, two classes": lambda: logistic("binary"),
+    "sklearn, logistic, float64": lambda: logistic(dtype="float64", zipmap=False),
     "sklearn, network": lambda: sklearn(MLPClassifier((8,), max_iter=30, random_state=0)),
     "sklearn, boosted trees": lambda: sklearn(_boosted()),
     "sklearn, boosted trees, two classes": lambda: sklearn(_boosted(), "binary"),
@@ -209,16 +209,14 @@ FILES: dict[str, Callable[[], ClassifierFile]] = {
     "tensorflow 11, softmax": lambda: tensorflow(11),
     "tensorflow 15, logits": lambda: tensorflow(15, ends_in_softmax=False),
     "2 classes, opset 12": lambda: perceptron(2, _softmax(12), opset=12),
-    "1 column, opset 13, sigmoid": lambda: perceptron(
-        2, node("Sigmoid", ["z"], ["y"]), opset=13, shape=("batch", 1)
-    ),
+    "1 column, opset 13, sigmoid": lambda: perceptron(2, SIGMOID, opset=13, shape=("batch", 1)),
     "1000 classes, opset 11": lambda: perceptron(1000, opset=11),
     "float16, opset 13": lambda: perceptron(10, opset=13, dtype="float16"),
     "float16, opset 18, softmax": lambda: perceptron(10, _softmax(18), opset=18, dtype="float16"),
     "float64, opset 22, softmax": lambda: perceptron(10, _softmax(22), opset=22, dtype="float64"),
     "log-softmax, opset 19": lambda: perceptron(10, node("LogSoftmax", ["z"], ["y"]), opset=19),
     "probabilities that the caller names, opset 20": lambda: perceptron(
-        10, node("Sigmoid", ["z"], ["y"]), opset=20, kind="probabilities"
+        10, SIGMOID, opset=20, kind="probabilities"
     ),
     "a local function, opset 18": with_function,
     "opset 26, IR 13": lambda: perceptron(10, _softmax(26), opset=26, ir_version=13),

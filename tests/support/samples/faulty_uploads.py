@@ -39,35 +39,24 @@ def faulty_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) ->
     twice = np.concatenate([np.arange(n), again])
     relabelled = np.concatenate([labels, (labels[again] + 1) % 10])
     order = np.array([3, 0, 1, 2, 7, 4, 9, 5, 6, 8])
+
+    def by_model(inputs: Array, labels: Array, **others: bytes) -> Parts:
+        return {"model": model, "calibration": of(inputs, labels)} | others
+
     return {
-        "inputs-not-scaled": {"model": model, "calibration": of(inputs * 255, labels)},
-        "inputs-scaled-twice": {
-            "model": with_factor(model, 1 / 255),
-            "calibration": of(inputs, labels),
-        },
-        "labels-shifted": {"model": model, "calibration": of(inputs, (labels + 1) % 10)},
-        "labels-permuted": {"model": model, "calibration": of(inputs, order[labels])},
-        "softmax-twice": {"calibration": npz(logits=probabilities, labels=labels)},
-        "not-probabilities": {
-            "calibration": npz(probabilities=np.eye(10)[logits.argmax(axis=1)], labels=labels)
-        },
-        "accuracy-near-chance": {
-            "model": model,
-            "calibration": of(rng.permutation(inputs), labels),
-        },
-        "accuracy-differs": {
-            "model": model,
-            "calibration": of(inputs, labels),
-            "evaluation": of(inputs, spoilt),
-        },
-        "duplicate-samples": {"model": model, "calibration": of(inputs[twice], labels[twice])},
-        "conflicting-labels": {"model": model, "calibration": of(inputs[twice], relabelled)},
-        "classes-not-seen": {
-            "model": model,
-            "calibration": of(inputs[few_labels], labels[few_labels]),
-        },
-        "classes-not-predicted": {"calibration": npz(logits=never, labels=labels)},
-        "few-samples-for-bins": {"calibration": npz(logits=logits[:40], labels=labels[:40])},
+        "inputs-not-scaled": by_model(inputs * 255, labels),
+        "inputs-scaled-twice": by_model(inputs, labels, model=with_factor(model, 1 / 255)),
+        "labels-shifted": by_model(inputs, (labels + 1) % 10),
+        "labels-permuted": by_model(inputs, order[labels]),
+        "softmax-twice": of_outputs(labels, logits=probabilities),
+        "not-probabilities": of_outputs(labels, probabilities=np.eye(10)[logits.argmax(axis=1)]),
+        "accuracy-near-chance": by_model(rng.permutation(inputs), labels),
+        "accuracy-differs": by_model(inputs, labels, evaluation=of(inputs, spoilt)),
+        "duplicate-samples": by_model(inputs[twice], labels[twice]),
+        "conflicting-labels": by_model(inputs[twice], relabelled),
+        "classes-not-seen": by_model(inputs[few_labels], labels[few_labels]),
+        "classes-not-predicted": of_outputs(labels, logits=never),
+        "few-samples-for-bins": of_outputs(labels[:40], logits=logits[:40]),
     }
 
 
@@ -87,12 +76,14 @@ def clean_uploads(model: bytes, inputs: Array, labels: Array, logits: Array) -> 
             "calibration": of(np.round(inputs * 255).astype(np.uint8), labels),
         },
         "sorted by class": {"model": model, "calibration": of(inputs[by_class], labels[by_class])},
-        "logits": {"calibration": npz(logits=logits, labels=labels)},
-        "probabilities": {
-            "calibration": npz(probabilities=probabilities.astype(np.float32), labels=labels)
-        },
-        "too sure": {"calibration": npz(logits=logits * 4, labels=labels)},
+        "logits": of_outputs(labels, logits=logits),
+        "probabilities": of_outputs(labels, probabilities=probabilities.astype(np.float32)),
+        "too sure": of_outputs(labels, logits=logits * 4),
     }
+
+
+def of_outputs(labels: Array, **outputs: Array) -> Parts:
+    return {"calibration": npz(labels=labels, **outputs)}
 
 
 def of(inputs: Array, labels: Array) -> bytes:

@@ -118,7 +118,7 @@ def resolve(model, feeds, *, name=None, kind=None):
     return choose_output(plan, trial, n_samples=len(next(iter(feeds.values()))))
 
 
-def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None):
+def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None, run=run_session):
     """Return all that the serving graph, made from the bytes anew, gives for the rows."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     choice = resolve(data, feeds if trial is None else trial, name=name, kind=kind)
@@ -126,7 +126,7 @@ def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None):
     description = describe_onnx_model(loaded)
     top_k = [k for k in top_k if k < choice.n_classes]
     graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True)
-    outputs = run_session(graph, feeds)
+    outputs = run(graph, feeds)
     assert all(key.startswith(PREFIX) for key in outputs)
     return Served(
         description, choice, {key.removeprefix(PREFIX): array for key, array in outputs.items()}

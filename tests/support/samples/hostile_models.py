@@ -1,19 +1,21 @@
 """ONNX models that mean harm, and what each must be answered."""
 
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 import httpx
 import numpy as np
-from graph_models import constant, make_model, node, value
+from graph_models import node, value
 from hostile_case import Attacker, HostileCase
-from onnx import ModelProto, TensorProto, helper
-from runner_models import ENDLESS, N_FEATURES, linear, rows, weights
+from onnx import ModelProto, helper
+from runner_models import ENDLESS, classifier, linear, loop_body, rows, weights
+from running_service import npz
 
 UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
 CREATED = httpx.codes.CREATED
+# What is told of a model that breaks no rule.
+ACCEPTED = {"status": CREATED, "code": "", "says": ""}
 N_CLASSES = 10
 N_SAMPLES = 60
 
@@ -34,7 +36,7 @@ class ModelCase:
     companions : mapping
         Files of weights that are sent with it.
     inputs : mapping
-        Arrays of the calibration set.
+        Arrays of the calibration set; a few rows by default.
     """
 
     name: str
@@ -45,7 +47,7 @@ class ModelCase:
     says: str = "model"
     seconds: float = 20.0
     companions: Mapping[str, bytes] = field(default_factory=dict)
-    inputs: Mapping[str, np.ndarray] = field(default_factory=lambda: {"x": samples()})
+    inputs: Mapping[str, np.ndarray] | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -72,70 +74,33 @@ def assert_told(hostile: Callable[[HostileCase], httpx.Response], case: ModelCas
 
 def upload(
     attacker: Attacker,
-    model: ModelProto | bytes,
+    model: bytes,
     companions: Mapping[str, bytes] | None = None,
     inputs: Mapping[str, np.ndarray] | None = None,
 ) -> httpx.Response:
     """Calibrate a model on a few rows."""
-    parts = [("model_data", name, content) for name, content in (companions or {}).items()]
-    return attacker.calibrate(
-        calibration_set(inputs or {"x": samples()}), model=as_bytes(model), parts=parts
-    )
+    arrays = inputs or {"x": rows(N_SAMPLES)}
+    labels = np.arange(len(next(iter(arrays.values())))) % N_CLASSES
+    return attacker.calibrate(npz(labels=labels, **arrays), model=model, **(companions or {}))
 
 
 def as_bytes(model: ModelProto | bytes) -> bytes:
     return model if isinstance(model, bytes) else model.SerializeToString()
 
 
-def samples(n_rows: int = N_SAMPLES) -> np.ndarray:
-    return rows(n_rows)
-
-
-def calibration_set(inputs: Mapping[str, np.ndarray]) -> bytes:
-    labels = np.arange(len(next(iter(inputs.values())))) % N_CLASSES
-    file = io.BytesIO()
-    np.savez(file, labels=labels, **inputs)
-    return file.getvalue()
-
-
-def classifier(*nodes: Any, outputs: Any = None, inputs: Any = None, **others: Any) -> ModelProto:
-    """Return a model that has the logits ``z`` of ten classes at hand, and makes ``y`` of them.
-
-    ``w`` are its weights, ``x`` its input.
-    """
-    initializers = [constant("w", weights()), *others.pop("initializers", [])]
-    return make_model(
-        [node("MatMul", ["x", "w"], ["z"]), *nodes],
-        inputs=[value("x", ("N", N_FEATURES))] if inputs is None else inputs,
-        outputs=[value("y", ("N", N_CLASSES))] if outputs is None else outputs,
-        initializers=initializers,
-        **others,
-    )
-
-
 def loop(start: str, *nodes: Any) -> ModelProto:
     """Return a classifier with a loop that carries ``s`` to ``t`` and never ends by itself."""
-    body = helper.make_graph(
-        [node("Identity", ["keep"], ["kept"]), *nodes],
-        "body",
-        [value("i", (), TensorProto.INT64), value("keep", (), TensorProto.BOOL), value("s", None)],
-        [value("kept", (), TensorProto.BOOL), value("t", None)],
-    )
     return classifier(
-        node("Loop", ["most", "go", start], ["huge"], body=body),
+        node("Loop", ["most", "go", start], ["huge"], body=loop_body(*nodes)),
         node("ReduceMax", ["huge"], ["top"], keepdims=0),
         node("Add", ["z", "top"], ["y"]),
-        initializers=[
-            constant("most", ENDLESS, np.int64),
-            constant("go", True, np.bool_),
-            constant("one", [[1.0]]),
-        ],
+        constants={"most": ENDLESS, "go": True},
     )
 
 
 def served(attacker: Attacker, model: ModelProto, features: list[float]) -> httpx.Response:
     """Calibrate on rows that do no harm, and ask about one that does."""
-    made = upload(attacker, model, inputs={"x": np.abs(samples()) + 1})
+    made = upload(attacker, as_bytes(model), inputs={"x": np.abs(rows(N_SAMPLES)) + 1})
     assert made.status_code == CREATED, made.text
     assert made.json()["status"] == "succeeded", made.text
     found = made.json()["id"]
@@ -174,7 +139,7 @@ def in_branch(then: Any, otherwise: Any = None) -> ModelProto:
         otherwise = branch(node("Identity", ["z"], ["b"]))
     return classifier(
         node("If", ["always"], ["y"], then_branch=then, else_branch=otherwise),
-        initializers=[constant("always", True, np.bool_)],
+        constants={"always": True},
     )
 
 

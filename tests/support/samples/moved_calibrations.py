@@ -1,7 +1,6 @@
 """Calibrations of a service that stands still, made to look as if they were made elsewhere."""
 
 import hashlib
-import io
 import json
 import sqlite3
 from collections.abc import Callable, Iterator
@@ -9,6 +8,7 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 
 import numpy as np
+from running_service import npz
 
 CUDA = "CUDAExecutionProvider"
 CPU = "CPUExecutionProvider"
@@ -46,19 +46,14 @@ def change_records(folder: Path, change: Callable[[Arrays], None], *, name: str 
         path = folder / "artifacts" / key
         with np.load(path) as stored:
             arrays = dict(stored)
-        records = {
-            entry.removeprefix(RECORD): array
-            for entry, array in arrays.items()
-            if entry.startswith(RECORD)
-        }
+        records = {n.removeprefix(RECORD): a for n, a in arrays.items() if n.startswith(RECORD)}
         change(records)
-        arrays |= {RECORD + entry: array for entry, array in records.items()}
-        packed = io.BytesIO()
-        np.savez(packed, **arrays)
-        path.write_bytes(packed.getvalue())
+        arrays |= {RECORD + name: array for name, array in records.items()}
+        content = npz(**arrays)
+        path.write_bytes(content)
         database.execute(
             "UPDATE artifact SET sha256 = ?, size = ? WHERE key = ?",
-            [hashlib.sha256(packed.getvalue()).hexdigest(), len(packed.getvalue()), key],
+            [hashlib.sha256(content).hexdigest(), len(content), key],
         )
 
 

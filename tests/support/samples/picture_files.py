@@ -2,7 +2,6 @@
 
 import io
 import tarfile
-import zipfile
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from io import BytesIO
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from dataset_files import write_members as write_zip
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
@@ -89,14 +89,6 @@ def class_folders(prefix: str = "") -> dict[str, bytes]:
     names = [f"{prefix}{name}/{k}.png" for name, count in CLASSES.items() for k in range(count)]
     names = names[1::2] + names[::2]
     return {name: plain_png(shade) for shade, name in enumerate(names)}
-
-
-def write_zip(path: Path, members: Members, compression: int = zipfile.ZIP_STORED) -> Path:
-    """Write files as a zip archive; names that end in a slash are folders."""
-    with zipfile.ZipFile(path, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name), data, compression)
-    return path
 
 
 def write_tar(path: Path, members: Members, form: int = tarfile.PAX_FORMAT) -> Path:

@@ -3,16 +3,11 @@
 from pathlib import Path
 
 import numpy as np
-from graph_models import constant, make_model, node, resolve, value
+from graph_models import constant, external, make_model, node, reference, serve, value
 from onnx import TensorProto, helper
-from scipy.special import log_softmax, logsumexp, softmax
 
 from service.child.onnx.session import OnnxSession
 from service.child.onnx.watchdog import Watchdog
-from service.graph.describe import describe_onnx_model
-from service.graph.load import load_onnx_model
-from service.graph.proto import PREFIX
-from service.graph.serving import build_serving_graph
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 
 N_FEATURES = 6
@@ -80,81 +75,81 @@ def softmax_of_two(matrix):
     )
 
 
+def classifier(
+    *nodes, matrix=None, constants=None, inputs=None, outputs=None, initializers=(), **others
+):
+    """Return a model of rows ``x`` whose nodes make ``y`` of its logits ``z``.
+
+    ``constants`` are values by name; ``w`` are the weights.
+    """
+    matrix = weights() if matrix is None else matrix
+    arrays = {"w": matrix, **(constants or {})}
+    return make_model(
+        [node("MatMul", ["x", "w"], ["z"]), *nodes],
+        inputs=inputs or [value("x", ("N", N_FEATURES))],
+        outputs=outputs or [value("y", ("N", matrix.shape[1]))],
+        initializers=[*(_tensor(name, array) for name, array in arrays.items()), *initializers],
+        **others,
+    )
+
+
+def _tensor(name, values):
+    array = np.asarray(values)
+    return constant(name, array, np.float32 if array.dtype.kind == "f" else array.dtype)
+
+
 def undefined_below_zero(matrix):
     """Gives NaN for a row whose first feature is negative."""
-    return make_model(
-        [
-            node("Gather", ["x", "first"], ["a"], axis=1),
-            node("Log", ["a"], ["b"]),
-            node("Mul", ["b", "zero"], ["c"]),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "c"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", matrix.shape[1]))],
-        initializers=[
-            constant("w", matrix),
-            constant("first", [0], np.int64),
-            constant("zero", 0.0),
-        ],
+    return classifier(
+        node("Gather", ["x", "first"], ["a"], axis=1),
+        node("Log", ["a"], ["b"]),
+        node("Mul", ["b", "zero"], ["c"]),
+        node("Add", ["z", "c"], ["y"]),
+        matrix=matrix,
+        constants={"first": [0], "zero": 0.0},
+    )
+
+
+def loop_body(*nodes):
+    """Return the body of a Loop that carries ``s`` to ``t`` and never ends by itself."""
+    return helper.make_graph(
+        [node("Identity", ["go"], ["goes"]), *nodes],
+        "body",
+        [value("i", (), TensorProto.INT64), value("go", (), TensorProto.BOOL), value("s", None)],
+        [value("goes", (), TensorProto.BOOL), value("t", None)],
     )
 
 
 def endless_above(limit, matrix=None, *, turns=ENDLESS):
     """Runs for ever, or ``turns`` of a loop, as soon as one value of a batch is above ``limit``."""
-    body = helper.make_graph(
-        [node("Identity", ["go"], ["goes"]), node("Add", ["s", "step"], ["t"])],
-        "body",
-        [
-            value("i", (), TensorProto.INT64),
-            value("go", (), TensorProto.BOOL),
-            value("s", ()),
-        ],
-        [value("goes", (), TensorProto.BOOL), value("t", ())],
-        [constant("step", 0.0)],
-    )
-    matrix = weights() if matrix is None else matrix
-    return make_model(
-        [
-            node("ReduceMax", ["x"], ["m"], keepdims=0),
-            node("Greater", ["m", "limit"], ["on"]),
-            node("Loop", ["most", "on", "m"], ["last"], body=body),
-            node("Mul", ["last", "zero"], ["nothing"]),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "nothing"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", matrix.shape[1]))],
-        initializers=[
-            constant("w", matrix),
-            constant("limit", limit),
-            constant("most", turns, np.int64),
-            constant("zero", 0.0),
-        ],
+    body = loop_body(node("Add", ["s", "zero"], ["t"]))
+    return classifier(
+        node("ReduceMax", ["x"], ["m"], keepdims=0),
+        node("Greater", ["m", "limit"], ["on"]),
+        node("Loop", ["most", "on", "m"], ["last"], body=body),
+        node("Mul", ["last", "zero"], ["nothing"]),
+        node("Add", ["z", "nothing"], ["y"]),
+        matrix=matrix,
+        constants={"limit": limit, "most": turns, "zero": 0.0},
     )
 
 
 def function_bomb(depth=30):
     """Each function calls the one before it twice: loading inlines 2**depth nodes."""
-    opset = helper.make_opsetid("", 17)
-    own = helper.make_opsetid("bomb", 1)
-    functions = [
-        helper.make_function("bomb", "f0", ["a"], ["b"], [node("Identity", ["a"], ["b"])], [opset])
-    ]
-    for level in range(1, depth):
-        calls = [
-            node(f"f{level - 1}", ["a"], ["m"], domain="bomb"),
-            node(f"f{level - 1}", ["m"], ["b"], domain="bomb"),
-        ]
-        functions.append(
-            helper.make_function("bomb", f"f{level}", ["a"], ["b"], calls, [opset, own])
-        )
+    imports = [helper.make_opsetid("", 17), helper.make_opsetid("bomb", 1)]
+    bodies = [[node("Identity", ["a"], ["b"])]]
+    for level in range(depth - 1):
+        ends = (("a", "m"), ("m", "b"))
+        bodies.append([node(f"f{level}", [a], [b], domain="bomb") for a, b in ends])
     return make_model(
         [node(f"f{depth - 1}", ["x"], ["y"], domain="bomb")],
         inputs=[value("x", ("N", N_FEATURES))],
         outputs=[value("y", ("N", N_FEATURES))],
-        functions=functions,
-        opset_imports=[own],
+        functions=[
+            helper.make_function("bomb", f"f{level}", ["a"], ["b"], body, imports)
+            for level, body in enumerate(bodies)
+        ],
+        opset_imports=imports[1:],
     )
 
 
@@ -180,56 +175,37 @@ def slow_to_load(n_products=1500, size=1200):
 
 def memory_hungry(n_bytes=2**50):
     """Adds a sum of zeros, more of them than any machine holds, to the logits."""
-    return make_model(
-        [
-            node("ConstantOfShape", ["size"], ["zeros"]),
-            node("ReduceSum", ["zeros"], ["nothing"], keepdims=0),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "nothing"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[constant("w", weights()), constant("size", [n_bytes // 4], np.int64)],
+    return classifier(
+        node("ConstantOfShape", ["size"], ["zeros"]),
+        node("ReduceSum", ["zeros"], ["nothing"], keepdims=0),
+        node("Add", ["z", "nothing"], ["y"]),
+        constants={"size": [n_bytes // 4]},
     )
 
 
 def with_external_weights(folder, matrix, *, batch="N"):
     """Save a linear model whose weights lie in ``model.onnx.data``, behind 64 other bytes."""
-    model = linear(matrix, batch=batch)
-    tensor = model.graph.initializer[0]
-    data = tensor.raw_data
-    tensor.ClearField("raw_data")
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, text in (("location", "model.onnx.data"), ("offset", "64"), ("length", len(data))):
-        entry = tensor.external_data.add()
-        entry.key, entry.value = key, str(text)
+    model, name = linear(matrix, batch=batch), "model.onnx.data"
+    tensor = external("w", matrix.shape, 64, matrix.nbytes, location=name)
+    model.graph.initializer[0].CopyFrom(tensor)
     companion = Path(folder) / "stored-under-another-name"
-    companion.write_bytes(bytes(64) + data)
-    return OnnxModelFiles(save(folder, model).path, companions={"model.onnx.data": companion})
+    companion.write_bytes(bytes(64) + matrix.tobytes())
+    return OnnxModelFiles(save(folder, model).path, companions={name: companion})
 
 
 def check_head(outputs, logits, top_k):
-    """Compare a head's answers with scipy's, in float64."""
-    logits = np.asarray(logits, dtype=np.float64)
-    order = np.argsort(-logits, axis=1, kind="stable")
+    """Compare a head's answers with the reference, in float64."""
+    order, probabilities, _ = reference(logits, top_k)
     n_top = outputs.top_classes.shape[1]
     np.testing.assert_array_equal(outputs.top_classes, order[:, :n_top])
-    probabilities = np.take_along_axis(softmax(logits, axis=1), order, axis=1)
     np.testing.assert_allclose(outputs.top_scores, probabilities[:, :n_top], rtol=1e-4)
     check_uncertainty(outputs.uncertainty, logits, top_k)
 
 
 def check_uncertainty(columns, logits, top_k):
-    logits = np.asarray(logits, dtype=np.float64)
-    ranked = -np.sort(-logits, axis=1)
-    for k in top_k:
-        rest = logsumexp(ranked[:, k:], axis=1) - logsumexp(ranked[:, :k], axis=1)
-        np.testing.assert_allclose(
-            columns[f"neg_log_topk_mass_{k}"], np.log1p(np.exp(rest)), rtol=1e-4
-        )
-    logs = log_softmax(logits, axis=1)
-    entropy = -(np.exp(logs) * logs).sum(axis=1)
-    np.testing.assert_allclose(columns["entropy"], entropy, rtol=1e-4)
+    _, _, expected = reference(logits, top_k)
+    for name in ("entropy", *(f"neg_log_topk_mass_{k}" for k in top_k)):
+        np.testing.assert_allclose(columns[name], expected[name], rtol=1e-4)
 
 
 def session_on(device, model, watchdog=None):
@@ -237,16 +213,14 @@ def session_on(device, model, watchdog=None):
     return OnnxSession(data, weights={}, device=device, threads=1, watchdog=watchdog or Watchdog())
 
 
-def head_on(device, model, feeds, *, kind=None, top_k=(1, 5), trial=None):
+def head_on(device, model, feeds, **options):
     """Return all that the serving graph answers on the device, named without their prefix."""
-    choice = resolve(model, feeds if trial is None else trial, kind=kind)
-    loaded = load_onnx_model(model.SerializeToString())
-    describe_onnx_model(loaded)
-    top_k = [k for k in top_k if k < choice.n_classes]
-    graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True)
-    session = session_on(device, graph)
-    answers = session.run(session.output_names, feeds, place="inputs")
-    return {name.removeprefix(PREFIX): array for name, array in answers.items()}
+
+    def run(graph, feeds):
+        session = session_on(device, graph)
+        return session.run(session.output_names, feeds, place="inputs")
+
+    return serve(model, feeds, run=run, **options).outputs
 
 
 def assert_same_classes(classes, expected, scores, *, gap):

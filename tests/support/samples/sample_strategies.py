@@ -33,18 +33,10 @@ def logit_blocks(draw, *, max_samples=6, max_classes=12, ruled_out=True):
 def uncertainties(draw, *, max_samples=60):
     """Float32 uncertainties with heavy ties, neighbours in float32, zeros and denormals."""
     base = np.float32(0.25)
-    crowded = [
-        0.0,
-        float(np.float32(1e-40)),
-        float(np.float32(2e-37)),
-        float(np.float32(-2e-37)),
-        float(np.float32(-9e-38)),
-        float(base),
-        float(np.nextafter(base, np.float32(1))),
-        float(np.nextafter(np.nextafter(base, np.float32(1)), np.float32(1))),
-        1.0,
-        7.5,
-    ]
+    above = np.nextafter(base, np.float32(1))
+    neighbours = [base, above, np.nextafter(above, np.float32(1))]
+    near_zero = [0.0, 1e-40, 2e-37, -2e-37, -9e-38]
+    crowded = np.array([*near_zero, *neighbours, 1.0, 7.5], dtype=np.float32).tolist()
     values = st.one_of(st.sampled_from(crowded), st.floats(-8.0, 8.0, width=32))
     return draw(npst.arrays(np.float32, st.integers(1, max_samples), elements=values))
 

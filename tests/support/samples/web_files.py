@@ -105,11 +105,9 @@ def _check_event(
         return
     found = table.look_up(np.array([uncertainty], dtype=np.float32))
     assert answer["bin"] == found.bin[0]
-    values = (answer["probability"], *answer["interval"])
-    for number, looked_up in zip(
-        values, (found.probability, found.lower, found.upper), strict=True
-    ):
-        assert abs(number - looked_up[0]) <= 1e-6
+    values = [answer["probability"], *answer["interval"]]
+    expected_values = [found.probability[0], found.lower[0], found.upper[0]]
+    np.testing.assert_allclose(values, expected_values, rtol=0, atol=1e-6)
 
 
 def _number(value: float | None) -> float:

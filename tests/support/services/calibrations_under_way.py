@@ -5,8 +5,8 @@ What belongs to a version tells which: a table, a score or a file of another one
 
 import threading
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from typing import Any
 
 from schema_rows import HEAD_ROWS
 from sqlalchemy import select
@@ -33,11 +33,7 @@ class UnderWay:
     """One thread's work: each turn makes a version of its name and deletes older ones."""
 
     def __init__(
-        self,
-        database: Database,
-        artifacts: ArtifactStore,
-        name: str,
-        turned: threading.Semaphore,
+        self, database: Database, artifacts: ArtifactStore, name: str, turned: threading.Semaphore
     ) -> None:
         self._database, self._artifacts, self._name = database, artifacts, name
         self._calibrations = InTransactions(database, CalibrationRepository)
@@ -106,19 +102,13 @@ class UnderWay:
 
 def _results(row: models.Calibration) -> list[models.Base]:
     of = {"tenant_id": row.tenant_id, "calibration_id": row.id}
-    table_row, bin_row, score_row = (HEAD_ROWS[name][0] for name in ("bin_table", "bin", "score"))
-    of_bin = {"tenant_id": row.tenant_id, "count": row.version, "hits": 0}
-    bins = [
-        models.Bin(**_without(bin_row, "bin_table_id") | of_bin | {"index": i})
-        for i in range(N_BINS)
-    ]
-    table = _without(table_row, "id") | of | {"n_samples": row.version, "bins": bins}
-    score = score_row | of | {"phase": "evaluation", "value": row.version, **NO_FOLDS}
+    table, found, score = (dict(HEAD_ROWS[name][0]) for name in ("bin_table", "bin", "score"))
+    del table["id"], found["bin_table_id"]
+    found |= {"tenant_id": row.tenant_id, "count": row.version, "hits": 0}
+    bins = [models.Bin(**found | {"index": i}) for i in range(N_BINS)]
+    table |= of | {"n_samples": row.version, "bins": bins}
+    score |= of | {"phase": "evaluation", "value": row.version, **NO_FOLDS}
     return [models.BinTable(**table), models.Score(**score)]
-
-
-def _without(row: dict[str, Any], column: str) -> dict[str, Any]:
-    return {name: value for name, value in row.items() if name != column}
 
 
 @contextmanager
@@ -127,25 +117,18 @@ def under_way(database: Database, artifacts: ArtifactStore):
 
     Yields a semaphore that each turn releases.
     """
-    turned = threading.Semaphore(0)
-    works = [UnderWay(database, artifacts, name, turned) for name in NAMES]
-    ending, failures = threading.Event(), []
+    turned, ending = threading.Semaphore(0), threading.Event()
 
     def run(work: UnderWay) -> None:
-        try:
-            while not ending.is_set():
-                work.turn()
-        except BaseException as error:  # noqa: BLE001 - raised below
-            failures.append(error)
+        while not ending.is_set():
+            work.turn()
 
-    threads = [threading.Thread(target=run, args=(work,)) for work in works]
+    works = [UnderWay(database, artifacts, name, turned) for name in NAMES]
+    with ThreadPoolExecutor(len(works)) as pool:
+        threads = [pool.submit(run, work) for work in works]
+        try:
+            yield turned
+        finally:
+            ending.set()
     for thread in threads:
-        thread.start()
-    try:
-        yield turned
-    finally:
-        ending.set()
-        for thread in threads:
-            thread.join(60)
-    if failures:
-        raise failures[0]
+        thread.result()

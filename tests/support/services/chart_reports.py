@@ -1,13 +1,12 @@
 """Reports with all that charts are drawn of, and names as strangers give them."""
 
 import io
-import json
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
-from running_service import calibrate, digits, service_on
+from running_service import calibrated, digits, evaluate, npz, refit, service_on
 
 HOSTILE = (
     "<script>alert(1)</script>",
@@ -16,51 +15,27 @@ HOSTILE = (
     "a\"'&amp;]]>",
     "x" * 90,
 )
-WAIT = {"Prefer": "wait=120"}
 
 
 def chart_reports(folder: Path) -> dict[str, Any]:
     """Return what ``GET /report`` says of one calibration, of one without evaluation, of two."""
     names = [*HOSTILE, *(f"digit {digit}" for digit in range(len(HOSTILE), 10))]
+    config = {"classes": names}
+    files = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+    further = dict(np.load(io.BytesIO(digits("evaluation.npz"))))
+    shuffled = further | {"labels": np.random.default_rng(0).permutation(further["labels"])}
+    sets = {HOSTILE[0]: npz(inputs=further["inputs"]), "shuffled": npz(**shuffled)}
     with service_on(folder) as client:
-        _calibrate(client, {"name": "digits", "classes": names}, evaluation=True)
-        _calibrate(client, {"name": "half", "classes": names}, evaluation=False)
-        for name, shuffled in ((HOSTILE[0], False), ("shuffled", True)):
-            sent = client.post(
-                "/calibrations/digits/evaluations",
-                files={"evaluation": ("set.npz", _further_set(shuffled=shuffled))},
-                data={"name": name},
-                headers=WAIT,
-            )
+        evaluation = digits("evaluation.npz")
+        calibrated(client, config | {"name": "digits"}, evaluation=evaluation, **files)
+        calibrated(client, config | {"name": "half"}, **files)
+        for name, content in sets.items():
+            sent = evaluate(client, "digits", name, content)
             assert sent.status_code == httpx.codes.CREATED, sent.text
-        refit = client.post(
-            "/calibrations/digits/refit", json={"bins": 1, "measures": ["margin"]}, headers=WAIT
-        )
-        assert refit.status_code == httpx.codes.CREATED, refit.text
+        fitted = refit(client, "digits", bins=1, measures=["margin"])
+        assert fitted.status_code == httpx.codes.CREATED, fitted.text
         asked = {"one": "digits@1", "half": "half", "two": ["digits@1", "digits@2"]}
         return {
             kind: client.get("/report", params={"calibration": found}).json()
             for kind, found in asked.items()
         }
-
-
-def _calibrate(client: httpx.Client, config: dict[str, Any], *, evaluation: bool) -> None:
-    answer = calibrate(
-        client,
-        model=digits("model.onnx"),
-        calibration=digits("calibration.npz"),
-        evaluation=digits("evaluation.npz") if evaluation else None,
-        config=json.dumps(config),
-    )
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-
-
-def _further_set(*, shuffled: bool) -> bytes:
-    arrays = dict(np.load(io.BytesIO(digits("evaluation.npz"))))
-    if shuffled:
-        arrays["labels"] = np.random.default_rng(0).permutation(arrays["labels"])
-    else:
-        del arrays["labels"]
-    file = io.BytesIO()
-    np.savez(file, **arrays)
-    return file.getvalue()

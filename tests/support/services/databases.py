@@ -15,7 +15,7 @@ from typing import Literal, Self
 import psycopg
 import pytest
 from psycopg import sql
-from sqlalchemy import Connection, NullPool, create_engine, delete, make_url, text
+from sqlalchemy import NullPool, create_engine, delete, make_url, text
 
 import models
 from service.storage.schema import upgrade
@@ -106,7 +106,7 @@ class MigratedSchemas:
 def _emptied(url: str) -> bool:
     """Undo what a test wrote; not while somebody who could write is connected still."""
     others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()"
-    with _begin(url) as connection:
+    with create_engine(url, poolclass=NullPool).begin() as connection:
         if connection.scalar(text(f"{others} AND pid <> pg_backend_pid()")):
             return False
         # As the owner of the database prunes the audit table, and nobody else can.
@@ -117,13 +117,6 @@ def _emptied(url: str) -> bool:
         connection.execute(delete(models.Tenant).where(models.Tenant.name != models.DEFAULT_TENANT))
         connection.execute(text("ALTER TABLE audit_entry ENABLE TRIGGER USER"))
     return True
-
-
-@contextmanager
-def _begin(url: str) -> Iterator[Connection]:
-    engine = create_engine(url, poolclass=NullPool)
-    with engine.begin() as connection:
-        yield connection
 
 
 @contextmanager
@@ -243,8 +236,22 @@ class PostgresServer:
         return self._folder / "data"
 
     def _do(self, program: str, *options: object) -> None:
-        command = [self._binaries / program, "-D", self._data, *options]
-        _run(command, user=self._user, cwd=self._folder)
+        # Output goes to a file: a server that inherits a pipe would keep it open for ever.
+        with tempfile.TemporaryFile() as output:
+            done = subprocess.run(
+                [str(self._binaries / program), "-D", str(self._data), *map(str, options)],
+                user=self._user,
+                cwd=self._folder,
+                env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                check=False,
+                timeout=60,
+            )
+            if done.returncode != 0:
+                output.seek(0)
+                raise NoServerError(f"{program} failed: {output.read().decode()}")
 
     def _remove(self) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
@@ -260,25 +267,6 @@ def _binaries() -> Path:
         f"no PostgreSQL answers at 127.0.0.1:5432, {SERVER_URL_VARIABLE} is not set, "
         "and initdb is not installed"
     )
-
-
-def _run(command: list[object], *, user: str | None, cwd: Path) -> None:
-    # Output goes to a file: a server that inherits a pipe would keep it open for ever.
-    with tempfile.TemporaryFile() as output:
-        done = subprocess.run(
-            [str(part) for part in command],
-            user=user,
-            cwd=cwd,
-            env={"PATH": os.environ.get("PATH", ""), "LC_ALL": "C"},
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=output,
-            check=False,
-            timeout=60,
-        )
-        if done.returncode != 0:
-            output.seek(0)
-            raise NoServerError(f"{command[0]} failed: {output.read().decode()}")
 
 
 def _free_port() -> int:

@@ -1,12 +1,13 @@
 """Hostile requests, and what must hold after each."""
 
 import select
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import httpx
 from hot_fronts import Answer, Connection
+from running_service import calibrate
 
 from service.runner.messages.preprocessing import PRESETS
 from service.runner.messages.reading import Reading
@@ -55,34 +56,15 @@ class Attacker:
         return self.client.post("/v2/models/digits/infer", content=body, headers=named)
 
     def calibrate(
-        self,
-        calibration: bytes | None = None,
-        *,
-        model: bytes | None = None,
-        config: str | bytes = "{}",
-        parts: Sequence[tuple[str, str, bytes]] = (),
-        query: dict[str, str] | None = None,
+        self, calibration: bytes | None = None, *, config: str | bytes = "{}", **parts: Any
     ) -> httpx.Response:
-        """POST /calibrate and wait for the end; ``parts`` are names, file names and contents."""
-        files: list[tuple[str, Any]] = [("config", (None, config))]
-        if model is not None:
-            files.append(("model", ("model.onnx", model)))
-        if calibration is not None:
-            files.append(("calibration", ("calibration", calibration)))
-        files += [(name, (label, content)) for name, label, content in parts]
-        headers = {"Prefer": f"wait={JOB_SECONDS}"}
-        return self.client.post("/calibrate", files=files, headers=headers, params=query)
+        """POST /calibrate and wait for the end; parts as `running_service.calibrate` has them."""
+        sets = {"calibration": calibration, "config": config}
+        return calibrate(self.client, wait=JOB_SECONDS, **sets, **parts)
 
     def connect(self) -> Connection:
         """Open a raw connection; whoever opens it closes it."""
         return Connection(self.address)
-
-    def say(self, data: bytes) -> httpx.Response:
-        """Send bytes on a connection of their own and return the first answer to them."""
-        with self.connect() as connection:
-            connection.send(data)
-            found = connection.answer()
-        return httpx.Response(found.status, headers=found.headers, content=found.body)
 
 
 # Given an `Attacker`, and where a case has ``build`` what that returned.
@@ -133,6 +115,29 @@ class HostileCase:
 
     def __str__(self) -> str:
         return self.name
+
+
+def body_case(
+    name: str,
+    build: Callable[[], bytes],
+    status: int = 422,
+    code: str = "invalid-input",
+    *,
+    kind: str = "npz",
+    says: str = "body",
+) -> HostileCase:
+    """Return the case of arrays as the body of POST /predict."""
+    media_type = f"application/x-{kind}"
+    return HostileCase(
+        name,
+        lambda attacker, built: attacker.predict(
+            built, media_type, calibration=attacker.calibration
+        ),
+        status,
+        code,
+        says,
+        build=build,
+    )
 
 
 INVALID, TOO_LARGE, UNREAD = (

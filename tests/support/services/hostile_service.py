@@ -16,15 +16,15 @@ from typing import Any, Self
 import httpx
 import pytest
 from databases import put_sqlite_file
-from hostile_case import JOB_SECONDS, MEBIBYTE, Attacker
+from hostile_case import MEBIBYTE, Attacker
 from howsure_command import Command, ServedProcess
 from keyed_service import KeyedService, logits_of
 from runner_children import children, wait_until
-from running_service import digits
+from running_service import calibrated, digits
 
 from service.settings import Settings
 
-OK, CREATED = httpx.codes.OK, httpx.codes.CREATED
+OK = httpx.codes.OK
 SETTINGS: dict[str, Any] = {
     "load_timeout_seconds": 6.0,
     "run_timeout_seconds": 3.0,
@@ -247,20 +247,9 @@ def _furnish(service: HostileService) -> None:
     """Calibrate for both; the neighbour's own is the digits model."""
     sets = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
     neighbour, attacker = service.neighbour, service.attacker
-    neighbour.calibration = _calibrated(neighbour.client, "ours", **sets)
+    neighbour.calibration = calibrated(neighbour.client, {"name": "ours"}, **sets)["id"]
     neighbour.body = {"calibration": neighbour.calibration, "inputs": [[1.0] * 64]}
-    attacker.calibration = _calibrated(attacker.client, "digits", **sets)
-    attacker.outputs = _calibrated(attacker.client, "outputs", calibration=logits_of())
+    attacker.calibration = calibrated(attacker.client, {"name": "digits"}, **sets)["id"]
+    outputs = calibrated(attacker.client, {"name": "outputs"}, calibration=logits_of())
+    attacker.outputs = outputs["id"]
     service.settle()
-
-
-def _calibrated(client: httpx.Client, name: str, **files: bytes) -> str:
-    parts = [(part, (part, content)) for part, content in files.items()]
-    made = client.post(
-        "/calibrate",
-        files=[("config", (None, f'{{"name": "{name}"}}')), *parts],
-        headers={"Prefer": f"wait={JOB_SECONDS}"},
-    )
-    assert made.status_code == CREATED, made.text
-    assert made.json()["status"] == "succeeded", made.text
-    return made.json()["id"]

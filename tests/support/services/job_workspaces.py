@@ -2,7 +2,6 @@
 
 import asyncio
 import hashlib
-import io
 import json
 import threading
 import time
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 from forked_children import SERVER
 from runner_models import N_FEATURES, rows
+from running_service import npz as packed
 from stored_rows import tenant_of
 
 import models
@@ -111,12 +111,6 @@ def uploaded(folder: Path, content: bytes, label: str) -> SpooledFile:
     path = folder / uuid.uuid4().hex
     path.write_bytes(content)
     return SpooledFile(path, label, hashlib.sha256(content).hexdigest(), len(content))
-
-
-def packed(**arrays: np.ndarray) -> bytes:
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
 
 
 def logits_set(n_samples: int = 200, n_classes: int = 3, *, seed: int = 0) -> bytes:

@@ -9,11 +9,11 @@ from typing import Any
 import httpx
 import numpy as np
 import onnx
-import onnxruntime
 import pytest
+from graph_models import node, run_session, value
 from numpy.typing import NDArray
-from onnx import helper
 from running_service import DIGITS, calibrate, calibrated, npz
+from scipy.special import softmax
 
 PASSES = Path(__file__).parents[2] / "data" / "passes"
 MEMBERS = ("member_0.onnx", "member_1.onnx", "member_2.onnx")
@@ -58,11 +58,8 @@ def uncertainties(found: list[dict[str, Any]]) -> NDArray[np.float64]:
 
 def probabilities(model: bytes | onnx.ModelProto, rows: NDArray[Any]) -> NDArray[np.float64]:
     """Return the softmax of a model's logits, in float64."""
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
-    (logits,) = session.run(["logits"], {"inputs": rows})
-    weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
-    return weights / weights.sum(axis=1, keepdims=True)
+    logits = run_session(model, {"inputs": rows})["logits"]
+    return softmax(logits.astype(np.float64), axis=1)
 
 
 @dataclass(frozen=True)
@@ -75,25 +72,17 @@ class Case:
     runs: int
 
 
+DROPOUT, PASSES_OF_NOISE = {"dropout": {"passes": 6}}, {"ensemble": {"passes": 6}}
+LAST_LAYER = "last_layer_dropout_variance"
 CASES = {
-    "dropout": Case(
-        "dropout_variance", ("hidden_dropout_cnn.onnx",), {"dropout": {"passes": 6}}, 7
-    ),
-    "dropout, opset 23": Case(
-        "dropout_variance", ("hidden_dropout_cnn_dynamo.onnx",), {"dropout": {"passes": 6}}, 7
-    ),
-    "last layer": Case(
-        "last_layer_dropout_variance", ("small_cnn.onnx",), {"dropout": {"passes": 6}}, 1
-    ),
-    "1x1 Conv": Case(
-        "last_layer_dropout_variance", ("squeezenet_like.onnx",), {"dropout": {"passes": 6}}, 1
-    ),
+    "dropout": Case("dropout_variance", ("hidden_dropout_cnn.onnx",), DROPOUT, 7),
+    "dropout, opset 23": Case("dropout_variance", ("hidden_dropout_cnn_dynamo.onnx",), DROPOUT, 7),
+    "last layer": Case(LAST_LAYER, ("small_cnn.onnx",), DROPOUT, 1),
+    "1x1 Conv": Case(LAST_LAYER, ("squeezenet_like.onnx",), DROPOUT, 1),
     "ensemble": Case("ensemble_variance", MEMBERS, {}, 3),
-    "variational": Case(
-        "ensemble_variance", ("variational_mlp.onnx",), {"ensemble": {"passes": 6}}, 6
-    ),
+    "variational": Case("ensemble_variance", ("variational_mlp.onnx",), PASSES_OF_NOISE, 6),
     "variational, opset 23": Case(
-        "ensemble_variance", ("variational_mlp_dynamo.onnx",), {"ensemble": {"passes": 6}}, 6
+        "ensemble_variance", ("variational_mlp_dynamo.onnx",), PASSES_OF_NOISE, 6
     ),
     "gradient": Case("gradient_norm", ("small_cnn.onnx",), {"gradient": {"directions": 6}}, 13),
 }
@@ -125,15 +114,15 @@ def picture_model() -> bytes:
     model = onnx.load(DIGITS / "model.onnx")
     (flat,) = model.graph.input
     kind = flat.type.tensor_type.elem_type
-    image = helper.make_tensor_value_info("image", kind, ["N", 1, SIDE, SIDE])
-    model.graph.node.insert(0, helper.make_node("Flatten", ["image"], [flat.name]))
+    image = value("image", ["N", 1, SIDE, SIDE], kind)
+    model.graph.node.insert(0, node("Flatten", ["image"], [flat.name]))
     model.graph.node.extend(
         [
-            helper.make_node("ReduceMax", ["logits"], ["largest"], axes=[1], keepdims=0),
-            helper.make_node("Neg", ["largest"], [HOSTILE]),
+            node("ReduceMax", ["logits"], ["largest"], axes=[1], keepdims=0),
+            node("Neg", ["largest"], [HOSTILE]),
         ]
     )
-    model.graph.output.append(helper.make_tensor_value_info(HOSTILE, 1, ("N",)))
+    model.graph.output.append(value(HOSTILE, ("N",)))
     del model.graph.input[:]
     model.graph.input.append(image)
     return model.SerializeToString()

@@ -35,14 +35,8 @@ def in_json(name: str, array: np.ndarray, datatype: str = "FP32", **more: Any) -
 
 def in_bytes(name: str, array: np.ndarray, datatype: str = "FP32", **more: Any) -> dict[str, Any]:
     """Return an input whose numbers follow the JSON."""
-    size = {"binary_data_size": array.nbytes}
-    return {
-        "name": name,
-        "shape": list(array.shape),
-        "datatype": datatype,
-        "parameters": size,
-        **more,
-    }
+    size = {"parameters": {"binary_data_size": array.nbytes}}
+    return {"name": name, "shape": list(array.shape), "datatype": datatype} | size | more
 
 
 def infer(

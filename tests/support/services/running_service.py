@@ -66,6 +66,7 @@ def calibrate(
     evaluation: bytes | None = None,
     config: str = "{}",
     wait: int = 120,
+    headers: Mapping[str, str] = {},
     **companions: bytes,
 ) -> httpx.Response:
     """POST /calibrate with these parts, several models being an ensemble.
@@ -80,7 +81,7 @@ def calibrate(
     if evaluation is not None:
         parts.append(("evaluation", ("evaluation.npz", evaluation)))
     parts.append(("config", (None, config)))
-    return client.post("/calibrate", files=parts, headers={"Prefer": f"wait={wait}"})
+    return client.post("/calibrate", files=parts, headers={"Prefer": f"wait={wait}", **headers})
 
 
 def digits(name: str) -> bytes:
@@ -198,16 +199,13 @@ class Calibrated:
 def calibrated_digits(tmp_path_factory: pytest.TempPathFactory) -> Calibrated:
     folder = tmp_path_factory.mktemp("digits")
     with service_on(folder) as client:
-        answer = calibrate(
+        resource = calibrated(
             client,
+            {"name": "digits", "bins": 10},
             model=digits("model.onnx"),
             calibration=digits("calibration.npz"),
             evaluation=digits("evaluation.npz"),
-            config='{"name": "digits", "bins": 10}',
         )
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    resource = answer.json()
-    assert resource["status"] == "succeeded", resource["error"]
     return Calibrated(folder, resource)
 
 
