@@ -210,11 +210,3 @@ def test_answers_do_not_depend_on_the_batch_beyond_the_last_bits():
         np.testing.assert_array_equal(alone["top_classes"][0], together["top_classes"][row])
         for column in COLUMNS:
             np.testing.assert_allclose(alone[column][0], together[column][row], rtol=1e-6)
-
-
-def test_no_rows_give_no_answers():
-    served = serve(
-        passthrough(), {"x": np.zeros((0, 6), np.float32)}, trial={"x": -np.eye(6, dtype="f4")}
-    )
-    assert served["entropy"].shape == (0,)
-    assert served["top_classes"].shape == (0, 5)

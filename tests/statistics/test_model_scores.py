@@ -65,6 +65,7 @@ def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
     logits = np.array([[0.0, -np.inf, 1.0], [0.0, 1.0, 2.0]])
     found = scores_of(logits, np.array([1, 2]), top_k=(1,))
     assert found.nll is None
+    assert list(found.accuracy) == [1]
     p = softmax(logits, axis=1)
     expected = np.mean(np.sum((p - np.eye(3)[[1, 2]]) ** 2, axis=1))
     assert found.brier_multiclass == pytest.approx(expected)

@@ -3,7 +3,7 @@ import pytest
 from graph_models import FLOAT, constant, make_model, node, value
 from onnx import TensorProto, helper, numpy_helper
 
-from service.graph.describe import class_labels, describe_onnx_model
+from service.graph.describe import class_labels
 
 INT64, STRING = TensorProto.INT64, TensorProto.STRING
 
@@ -81,8 +81,3 @@ def test_a_table_of_other_things_does_not():
     assert looked_up(constant("classes", [0.5, 1.5]), FLOAT) is None
     broken = TensorProto(name="classes", data_type=INT64, dims=[3], raw_data=b"12345")
     assert looked_up(broken, INT64) is None
-
-
-def test_the_description_carries_them():
-    model = make_model([classifier(["label", "scores"], classlabels_ints=[3, 9])], outputs=OUTPUTS)
-    assert describe_onnx_model(model).class_labels == (3, 9)

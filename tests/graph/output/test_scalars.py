@@ -116,13 +116,6 @@ def test_beside_a_binary_score_of_one_column():
     np.testing.assert_array_equal(found["confidence"], -np.abs(LOGITS[:, 0]))
 
 
-def test_double_precision_and_names_of_any_characters():
-    model = two_outputs(name=WEIRD, element_type=TensorProto.DOUBLE, input_type=TensorProto.DOUBLE)
-    choice, _, found = passed(model, {"x": LOGITS.astype(np.float64)}, WEIRD)
-    assert choice.precision == "float64"
-    np.testing.assert_array_equal(found[WEIRD], LOGITS[:, 3])
-
-
 def test_several_and_one_that_starts_with_the_reserved_prefix():
     model = two_outputs()
     model.graph.node.append(node("ReduceSum", ["x", "one"], ["howsure_entropy"], keepdims=0))
@@ -192,12 +185,6 @@ def test_what_is_none_is_refused_by_what_is_declared(names, output, message):
     with pytest.raises(InvalidConfig, match=message) as caught:
         plan_output(model, name=output, scalars=names)
     assert caught.value.violations[0].location == "config.measures"
-
-
-def test_the_only_output_with_scores_is_no_measure():
-    model = make_model([node("Identity", ["x"], ["y"])])
-    with pytest.raises(InvalidConfig, match=r"'y' .* is the one read for class scores"):
-        plan_output(model, scalars=["y"])
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from sample_strategies import calibrated, evidence_of, found_in, records_of
+from sample_strategies import calibrated, found_in, records_of
 from scipy.special import softmax
 
 from howsure.statistics.findings.evidence import RescaledTrial
-from howsure.statistics.plain import to_plain
 
 # Bins are too many for such sets, whatever else they are like.
 SMALL = {"few-samples-for-bins"}
@@ -66,15 +65,3 @@ def test_no_alarm_where_other_inputs_are_worse():
         for factor in (255.0, 1.0 / 255.0):
             rescaled = RescaledTrial(factor, records_of(logits, labels), records_of(other, labels))
             assert not found_in(logits, labels, rescaled=rescaled)
-
-
-def test_every_figure_is_a_plain_number():
-    logits, labels = calibrated(40, seed=3)
-    (finding,) = found_in(logits, labels, bins=10).values()
-    assert to_plain(finding) == {
-        "code": "few-samples-for-bins",
-        "level": "warning",
-        "message": finding.message,
-        "figures": {"samples": 40, "bins": 10, "least_samples": 250},
-    }
-    assert evidence_of(logits, labels).is_whole

@@ -41,13 +41,6 @@ def test_refining_bins_never_lowers_resolution(name, binned, split):
     assert value(f"{name}_resolution", fine) >= value(f"{name}_resolution", coarse) - 1e-15
 
 
-@given(binned=binned_counts(), split=st.integers(0, 40))
-def test_refining_bins_never_raises_conditional_entropy(binned, split):
-    coarse = judged_bins(*binned)
-    fine = split_bins(coarse, split)
-    assert value("conditional_entropy", fine) <= value("conditional_entropy", coarse) + 1e-14
-
-
 @given(binned=binned_counts())
 def test_the_drop_in_entropy_is_the_resolution(binned):
     judged = judged_bins(*binned)

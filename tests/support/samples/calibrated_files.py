@@ -1,5 +1,6 @@
 """Calibrated files, and what the serving graph and the bin tables say to the same rows."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -197,6 +198,7 @@ def write(
         n_top=min(SHOWN, choice.n_classes),
         **{**thresholds, **options},
     )
+    spec = ExportSpec.from_dict(json.loads(json.dumps(spec.as_dict())))  # as it reaches the child
     graph = build_export_graph(
         load_onnx_model(model.data), choice, spec, model.scalars, last_layer_masks=model.masks
     )

@@ -1,7 +1,9 @@
 """Small ONNX graphs: plain, with external weights, with noise."""
 
+import json
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import onnxruntime
 import pytest
@@ -122,8 +124,10 @@ def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None):
     """Return all that the serving graph, made from the bytes anew, gives for the rows."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     choice = resolve(data, feeds if trial is None else trial, name=name, kind=kind)
+    choice = OutputChoice.from_dict(json.loads(json.dumps(choice.as_dict())))  # as it is stored
     loaded = load_onnx_model(data)
-    description = describe_onnx_model(loaded)
+    stored = msgspec.json.encode(describe_onnx_model(loaded))
+    description = msgspec.json.decode(stored, type=OnnxModelDescription)
     top_k = [k for k in top_k if k < choice.n_classes]
     graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True)
     outputs = run_session(graph, feeds)
