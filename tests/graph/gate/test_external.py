@@ -52,17 +52,6 @@ def test_large_weights_come_from_memory_and_never_from_the_folder(tmp_path, monk
     np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
 
 
-def test_a_mapped_file_will_do(tmp_path, monkeypatch):
-    path = tmp_path / "upload-17"
-    path.write_bytes(BLOB)
-    with path.open("rb") as file:
-        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    folder = tmp_path / "work"
-    folder.mkdir()
-    _, y = load(linear(), {"w.data": mapped}, folder, monkeypatch)
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
-
-
 def test_several_files_may_hold_weights(tmp_path, monkeypatch):
     model = linear(bias=external("b", [20], 0, location="b.data"))
     assert external_files(model) == ("b.data", "w.data")

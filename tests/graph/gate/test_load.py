@@ -109,18 +109,3 @@ def test_a_model_without_standard_operators_gets_a_default_opset():
     del model.opset_import[0]
     served = serve(model, {"x": LOGITS})
     np.testing.assert_allclose(served["margin"], reference(LOGITS)[2]["margin"], rtol=1e-4)
-
-
-@pytest.mark.parametrize("ir_version", [3, 13])
-def test_every_ir_version_in_use_is_served(ir_version):
-    initializers = [constant("w", np.eye(6))]
-    model = make_model(
-        [node("MatMul", ["x", "w"], ["y"])],
-        inputs=[value("x"), value("w", [6, 6])],  # IR 3 wants initializers among the inputs
-        initializers=initializers,
-        ir_version=ir_version,
-        opset=11,
-    )
-    served = serve(model, {"x": LOGITS})
-    assert [given.name for given in served.description.inputs] == ["x"]
-    np.testing.assert_allclose(served["entropy"], reference(LOGITS)[2]["entropy"], rtol=1e-4)

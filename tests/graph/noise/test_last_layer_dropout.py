@@ -22,7 +22,6 @@ from graph_models import (
     logits_choice,
     make_model,
     network,
-    neutral,
     node,
     opsets,
     passes_of,
@@ -32,10 +31,8 @@ from graph_models import (
     value,
 )
 from onnx import ModelProto, TensorProto, helper
-from scipy.special import log_softmax
 
 from service.errors import InvalidConfig
-from service.graph.noise.dropout import expose_dropout
 from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.serving import build_serving_graph
 
@@ -144,22 +141,6 @@ def last_parameters(model):
     """Return the names of the last layer's weights and bias."""
     last = [step for step in model.graph.node if step.op_type in ("Gemm", "Conv")][-1]
     return last.input[1:]
-
-
-def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
-    model = network((), dropout("h1", "d1", 0.25))
-    masks = draw_masks(6, N_HIDDEN)
-    loaded = load(model)
-    sites = expose_dropout(loaded, "y", rate=None)
-    graph = build_serving_graph(
-        loaded, logits_choice(), top_k=(1,), with_scores=True, sites=sites, last_layer_masks=masks
-    )
-    still = run_session(graph, {"x": ROWS} | neutral(sites))
-    np.testing.assert_array_equal(still[VARIANCE], served(model, masks, {"x": ROWS})[VARIANCE])
-    for number, mask in enumerate(masks):
-        fed = run_session(graph, {"x": ROWS, sites[0].name: mask[np.newaxis]})
-        logs = log_softmax(np.float64(fed["howsure_scores"]), axis=1)
-        np.testing.assert_allclose(still[LOGS][:, number], logs, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_without_a_last_layer_is_refused_by_both_steps():

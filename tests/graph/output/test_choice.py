@@ -29,13 +29,6 @@ def test_plain_logits_are_told_by_value():
     assert "12 rows" in choice.inferred
 
 
-def test_logits_of_the_shape_of_images_are_flattened():
-    model = passthrough(shape=["N", 6, 1, 1])
-    served = serve(model, {"x": LOGITS.reshape(12, 6, 1, 1)})
-    assert served["scores"].shape == (12, 6)
-    assert_reads_logits(served, LOGITS, "y")
-
-
 def test_the_callers_logits_are_the_outputs_own_values():
     model = ending(node("Softmax", ["z"], ["y"]))
     served = serve(model, {"x": LOGITS}, kind="logits")

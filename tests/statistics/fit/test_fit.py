@@ -62,19 +62,15 @@ class TestChoice:
 
 
 class TestCalls:
-    def test_progress_counts_measures_of_events(self):
+    def test_events_and_measures_come_in_the_order_asked_for_and_are_counted(self):
         seen = []
-        options = FitOptions(measures=("entropy", "margin"))
-        fit_calibration(
+        options = FitOptions(top_k=(5, 1), measures=("margin", "entropy"))
+        fit = fit_calibration(
             simulated_records(60, seed=0),
             options=options,
             on_progress=lambda done, total: seen.append((done, total)),
         )
         assert seen == [(1, 4), (2, 4), (3, 4), (4, 4)]
-
-    def test_events_and_measures_come_in_the_order_asked_for(self):
-        options = FitOptions(top_k=(5, 1), measures=("margin", "entropy"))
-        fit = fit_calibration(simulated_records(60, seed=0), options=options)
         assert list(fit.events) == [5, 1]
         for k, event in fit.events.items():
             assert (event.k, event.n_samples) == (k, 60)

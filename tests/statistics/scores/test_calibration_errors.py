@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 from sample_strategies import judged_by_table, judged_without_bins
 from scipy.stats import norm
 from sklearn.calibration import calibration_curve
@@ -48,19 +47,6 @@ def test_equal_range_by_hand(judged, n_bins):
     expected = sum(count * gap for count, gap in by_bin) / judged.n_samples
     assert equal_range_ece(judged, n_bins) == pytest.approx(expected, abs=1e-12)
     assert equal_range_mce(judged, n_bins) == pytest.approx(max(g for _, g in by_bin), abs=1e-12)
-
-
-@given(judged_by_table(), st.data())
-def test_splitting_bins_never_lowers_it(judged, data):
-    """Ding et al., Proposition 1: a bin's gap is at most the mean of its parts' gaps."""
-    halves = data.draw(npst.arrays(np.int64, judged.n_samples, elements=st.integers(0, 1)))
-    split = Predictions(
-        uncertainty=judged.uncertainty,
-        hits=judged.hits,
-        probability=judged.probability,
-        bins=2 * judged.bins + halves,
-    )
-    assert ece(split) >= ece(judged) - 1e-14
 
 
 any_judged = judged_by_table() | judged_without_bins()
