@@ -22,10 +22,8 @@ from graph_models import (
     value,
 )
 from onnx import numpy_helper
-from scipy.special import logit
 from sklearn.neural_network import MLPClassifier
 
-from service.graph.description import OutputChoice
 from service.graph.noise.last_layer_dropout import expose_features
 
 RNG = np.random.default_rng(12)
@@ -69,25 +67,6 @@ def test_probabilities_whose_logits_are_out_of_reach():
     outputs = served(model, masks, {"x": ROWS}, choice=choice)
     squares = passes_of(ROWS, masks, weights, 0) ** 2
     assert_agree(outputs, np.log(squares / squares.sum(axis=2, keepdims=True)))
-
-
-def test_the_probability_of_one_class():
-    model = make_model(
-        [
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Atan", ["z"], ["a"]),
-            node("Abs", ["a"], ["b"]),
-            node("Mul", ["b", "half"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[constant("w", RNG.normal(size=(N_INPUTS, 1))), constant("half", 0.5)],
-    )
-    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(np.float64)
-    choice = OutputChoice("y", "probabilities", "y", "a test", n_classes=2, positive_column=0)
-    masks = draw_masks(15, N_INPUTS)
-    outputs = served(model, masks, {"x": ROWS}, choice=choice)
-    score = logit(0.5 * np.abs(np.arctan(passes_of(ROWS, masks, weights, 0))))
-    assert_agree(outputs, np.concatenate([np.zeros_like(score), score], axis=2))
 
 
 def pooled(*shape_nodes, shape, batch="N", initializers=(), opset=17):

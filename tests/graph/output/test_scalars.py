@@ -26,32 +26,23 @@ DTYPES = {
     TensorProto.INT32: np.int32,
     TensorProto.INT64: np.int64,
 }
-WEIRD = "head/conf:0 é|x"
 
 
-def two_outputs(
-    *,
-    name="confidence",
-    shape=("N", 1),
-    declared=...,
-    element_type=FLOAT,
-    input_type=FLOAT,
-    batch="N",
-    **options,
-):
+def two_outputs(*, shape=("N", 1), declared=..., element_type=FLOAT, input_type=FLOAT, **options):
     """Return a model of logits, and of column 3 of them in a shape and type of its own."""
     sizes = [1] * (len(shape) - 1)
+    declared = shape if declared is ... else declared
     return make_model(
         [
             node("Identity", ["x"], ["logits"]),
             node("Gather", ["x", "three"], ["column"], axis=1),
             node("Cast", ["column"], ["cast"], to=element_type),
-            node("Reshape", ["cast", "shape"], [name]),
+            node("Reshape", ["cast", "shape"], ["confidence"]),
         ],
-        inputs=[value("x", (batch, 10), input_type)],
+        inputs=[value("x", ("N", 10), input_type)],
         outputs=[
-            value(name, shape if declared is ... else declared, element_type),
-            value("logits", (batch, 10), input_type),
+            value("confidence", declared, element_type),
+            value("logits", ("N", 10), input_type),
         ],
         initializers=[constant("three", [3], np.int64), constant("shape", [-1, *sizes], np.int64)],
         **options,

@@ -35,11 +35,6 @@ def fit(records):
 
 
 class TestChoice:
-    def test_the_least_negative_log_likelihood_serves(self, fit):
-        for event in fit.events.values():
-            means = {name: m.scores["nll"].mean for name, m in event.measures.items()}
-            assert means[event.served] == min(means.values())
-
     def test_the_earlier_of_equals_serves(self):
         """On Top-1 the two are the same number."""
         records = simulated_records(200, seed=2)

@@ -1,14 +1,15 @@
 """Tie keys, folds and the canonical order of samples."""
 
 import hashlib
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as npst
+from sample_strategies import simulated_records
 
-from howsure.statistics.records.build import build_records
 from howsure.statistics.records.order import (
     in_canonical_order,
     moved_to_canonical_order,
@@ -78,13 +79,8 @@ def test_the_order_of_samples_does_not_matter(hits, data):
 
 def crowded_records(seed, n_samples):
     """Return records of which many share a tie key."""
-    rng = np.random.default_rng(seed)
-    return build_records(
-        rng.normal(0, 2, (n_samples, 4)),
-        rng.integers(0, 4, n_samples),
-        tie_keys=rng.integers(0, 5, n_samples).astype(np.uint32),
-        top_k=(1, 2),
-    )
+    records = simulated_records(n_samples, seed=seed, n_classes=4, top_k=(1, 2))
+    return replace(records, tie_key=records.tie_key % np.uint32(5))
 
 
 def copied(records):

@@ -8,7 +8,7 @@ import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from service.graph.describe import describe_onnx_model
 from service.graph.description import OnnxModelDescription, OutputChoice
@@ -162,14 +162,7 @@ def reference(logits, top_k=(1, 5)):
 
 
 def _tail(ranked, k):
-    return np.logaddexp(0, _log_sum_exp(ranked[:, k:]) - _log_sum_exp(ranked[:, :k]))
-
-
-def _log_sum_exp(ranked):
-    first = ranked[:, 0]
-    shift = np.where(np.isfinite(first), first, 0)
-    with np.errstate(divide="ignore"):
-        return shift + np.log(np.exp(ranked - shift[:, None])[:, ::-1].sum(axis=1))
+    return np.logaddexp(0, logsumexp(ranked[:, k:], axis=1) - logsumexp(ranked[:, :k], axis=1))
 
 
 def ending(*nodes, shape=("N", None), element_type=FLOAT, **others):
@@ -280,17 +273,15 @@ def network(middle=(), last=(), *, dtype=np.float32, element_type=TensorProto.FL
     return make_model(nodes, initializers=initializers, **(ends | others))
 
 
+def last_hidden(rows, first=1.0):
+    """Return what the network's last layer sees, in float64, given a mask of the first one."""
+    hidden = np.maximum(rows.astype(np.float64) @ WEIGHTS[0] + BIASES[0], 0) * first
+    return np.maximum(hidden @ WEIGHTS[1] + BIASES[1], 0)
+
+
 def network_logits(rows, first=1.0, second=1.0):
     """Return the network's logits in float64, hidden units multiplied by these masks."""
-    hidden = np.maximum(rows.astype(np.float64) @ WEIGHTS[0] + BIASES[0], 0) * first
-    hidden = np.maximum(hidden @ WEIGHTS[1] + BIASES[1], 0) * second
-    return hidden @ WEIGHTS[2] + BIASES[2]
-
-
-def last_hidden(rows):
-    """Return what the network's last layer sees, in float64."""
-    hidden = np.maximum(rows.astype(np.float64) @ WEIGHTS[0] + BIASES[0], 0)
-    return np.maximum(hidden @ WEIGHTS[1] + BIASES[1], 0)
+    return last_hidden(rows, first) * second @ WEIGHTS[2] + BIASES[2]
 
 
 def logits_choice(n_classes=N_CLASSES, tensor="y", **others):
