@@ -38,8 +38,6 @@ def test_interface_and_versions_are_read():
     [
         (TensorProto.BFLOAT16, "bfloat16"),
         (TensorProto.DOUBLE, "float64"),
-        (TensorProto.STRING, "str"),
-        (TensorProto.BOOL, "bool"),
         (999, "unknown"),
     ],
 )

@@ -190,13 +190,3 @@ def test_a_row_of_no_probability_is_not_finite():
     served = serve(passthrough(), {"x": rows}, trial={"x": rows[:1]})
     for column in set(COLUMNS) - {"energy"}:
         np.testing.assert_array_equal(np.isnan(served[column]), [False, True])
-
-
-def test_answers_do_not_depend_on_the_batch_beyond_the_last_bits():
-    logits = (6 * np.random.default_rng(8).normal(size=(64, 100))).astype(np.float32)
-    together = serve(passthrough(), {"x": logits})
-    for row in range(0, 64, 16):
-        alone = serve(passthrough(), {"x": logits[row : row + 1]}, trial={"x": logits})
-        np.testing.assert_array_equal(alone["top_classes"][0], together["top_classes"][row])
-        for column in COLUMNS:
-            np.testing.assert_allclose(alone[column][0], together[column][row], rtol=1e-6)

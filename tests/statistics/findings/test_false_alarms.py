@@ -42,12 +42,6 @@ def test_no_alarm_on_models_that_are_too_sure_or_too_unsure(n_classes, factor):
     assert not found_in(logits * factor, labels)
 
 
-def test_no_alarm_on_two_halves_of_one_set():
-    logits, labels = calibrated(4000, seed=7)
-    evaluation = records_of(logits[2000:], labels[2000:])
-    assert not found_in(logits[:2000], labels[:2000], evaluation=evaluation)
-
-
 def test_no_alarm_where_a_rare_class_is_nearly_never_right():
     """A class in a hundred, of which the model names every other one."""
     rng = np.random.default_rng(0)

@@ -106,15 +106,6 @@ def test_equal_uncertainties_share_one_bin_and_one_rate():
     assert sum("equal uncertainty share a bin" in text for text in fit.warnings) == 4
 
 
-def test_labels_of_classes_that_are_ruled_out_have_no_likelihood():
-    logits, labels = calibrated(100, n_classes=8)
-    logits[:, 5] = -np.inf
-    labels[:3] = 5
-    fit = fitted(records_of(logits, labels))
-    assert fit.model_scores["calibration"].nll is None
-    assert fit.events[1].oracle.scores["brier"].mean is not None
-
-
 def test_the_seed_moves_bands_and_nothing_else():
     records = simulated_records(200, seed=6, top_k=(1,))
     one, other = (fitted(records, seed=seed).events[1] for seed in (1, 2))

@@ -10,7 +10,6 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import SINGLE_PASS_MEASURES, parse_measure
 from howsure.statistics.measures.measure import output_column
 from howsure.statistics.records.build import score_uncertainty
-from howsure.statistics.records.records import Records, concatenate
 
 names = st.text(min_size=1, max_size=93).filter(str.isprintable)
 
@@ -42,21 +41,6 @@ def test_columns_are_short_safe_and_of_one_output_alone(name, other):
 def test_energy_stays_within_float32(extreme):
     found = score_uncertainty(np.full((1, 3), extreme), top_k=(1,), logits=True)["energy"]
     assert np.isfinite(found).all()
-
-
-def oracle(records):
-    """Return the chance of an error, nearly."""
-    noise = np.random.default_rng(0).normal(size=records.n_samples) * 0.1
-    return (~records.hits(1) + noise).astype(np.float32)
-
-
-def test_a_supplied_column_travels_with_the_records():
-    records = simulated_records(40, seed=1, top_k=(1,))
-    given = records.with_supplied({"teacher": oracle(records)})
-    back = Records.from_arrays(given.to_arrays())
-    np.testing.assert_array_equal(back.uncertainty["supplied_teacher"], oracle(records))
-    assert concatenate([given, given]).uncertainty["supplied_teacher"].shape == (80,)
-    assert "supplied_teacher" not in records.uncertainty
 
 
 @pytest.mark.parametrize("bad", [np.nan, 1e39])
