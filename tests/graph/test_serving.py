@@ -11,7 +11,6 @@ from graph_models import (
     node,
     passthrough,
     reference,
-    resolve,
     run_session,
     serve,
     value,
@@ -19,8 +18,6 @@ from graph_models import (
 from onnx import TensorProto
 
 from service.graph.description import OutputChoice
-from service.graph.load import load_onnx_model
-from service.graph.output.plan import plan_output, probe_graph
 from service.graph.serving import build_packed_graph, build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(16, 10))).astype(np.float32)
@@ -87,24 +84,6 @@ def test_dead_nodes_and_weights_are_dropped():
     assert operators.count("MatMul") == 1
     assert "Softmax" not in operators
     assert "ArgMax" not in operators
-
-
-@pytest.mark.parametrize("probed", [False, True])
-def test_a_stored_choice_serves_as_the_first_one_did(probed):
-    model = make_model(
-        [node("MatMul", ["x", "w"], ["z"]), node("Softmax", ["z"], ["y"])],
-        initializers=[constant("w", np.random.default_rng(1).normal(size=(10, 10)))],
-    )
-    data = model.SerializeToString()
-    loaded = load_onnx_model(data)
-    choice = resolve(data, {"x": LOGITS})
-    if probed:
-        probe_graph(loaded, plan_output(loaded))
-    build_serving_graph(loaded, choice, top_k=(1, 5))
-    got = run_session(loaded, {"x": LOGITS})
-    first = serve(data, {"x": LOGITS})
-    for column in COLUMNS:
-        np.testing.assert_array_equal(got[f"howsure_{column}"], first[column])
 
 
 def test_what_a_branch_takes_from_outside_is_alive():

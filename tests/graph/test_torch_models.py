@@ -9,16 +9,8 @@ from graph_models import reference, serve
 FOLDER = Path(__file__).parents[1] / "data" / "onnx"
 
 
-@pytest.fixture(scope="module")
-def images():
-    with np.load(FOLDER / "references.npz") as references:
-        return references["images"]
-
-
-@pytest.fixture(scope="module")
-def logits():
-    with np.load(FOLDER / "references.npz") as references:
-        return references["logits"]
+with np.load(FOLDER / "references.npz") as references:
+    IMAGES, LOGITS = references["images"], references["logits"]
 
 
 def assert_agree(outputs, logits):
@@ -30,24 +22,18 @@ def assert_agree(outputs, logits):
 
 
 @pytest.mark.parametrize(
-    ("name", "opset", "softmax"),
+    ("name", "opset", "batch", "softmax"),
     [
-        ("torch_legacy_11", 11, False),
-        ("torch_legacy_17_softmax", 17, True),
-        ("torch_dynamo_23_softmax", 23, True),
+        ("torch_legacy_11", 11, None, False),
+        ("torch_legacy_17_softmax", 17, None, True),
+        ("torch_dynamo_18_fixed", 18, 4, False),
+        ("torch_dynamo_23_softmax", 23, None, True),
     ],
 )
-def test_exports_with_a_free_batch(name, opset, softmax, images, logits):
-    served = serve((FOLDER / f"{name}.onnx").read_bytes(), {"images": images})
+def test_exports_answer_as_in_pytorch(name, opset, batch, softmax):
+    served = serve((FOLDER / f"{name}.onnx").read_bytes(), {"images": IMAGES[:batch]})
     assert served.description.opset == opset
-    assert served.description.fixed_batch is None
+    assert served.description.fixed_batch == batch
     assert served.choice.kind == "logits"
     assert (served.choice.tensor != served.choice.name) == softmax
-    assert_agree(served, logits)
-
-
-def test_an_export_with_a_fixed_batch(images, logits):
-    data = (FOLDER / "torch_dynamo_18_fixed.onnx").read_bytes()
-    served = serve(data, {"images": images[:4]})
-    assert served.description.fixed_batch == 4
-    assert_agree(served, logits[:4])
+    assert_agree(served, LOGITS[:batch])

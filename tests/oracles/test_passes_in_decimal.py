@@ -15,29 +15,24 @@ DIGITS = decimal.Context(prec=400, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 def exact_norm(others):
     """Return the norm for one sample: log p of all classes but the one that leads, by pass."""
     with decimal.localcontext(DIGITS):
-        p = [[Decimal(float(value)).exp() for value in row] for row in others]
-        p = [[1 - sum(row), *row] for row in p]
-        mean = [sum(column) / len(p) for column in zip(*p, strict=True)]
-        deviations = [[a - b for a, b in zip(row, mean, strict=True)] for row in p]
-        gram = [[dot(one, other) / (len(p) - 1) for other in deviations] for one in deviations]
-        return float(largest_eigenvalue(gram))
+        p = in_decimal(others)
+        p = np.column_stack([1 - p.sum(axis=1), p])
+        deviations = p - p.sum(axis=0) / len(p)
+        return float(largest_eigenvalue(deviations @ deviations.T / (len(p) - 1)))
 
 
-def dot(one, other):
-    return sum(a * b for a, b in zip(one, other, strict=True))
+def in_decimal(logarithms):
+    return np.array([[Decimal(float(value)).exp() for value in row] for row in logarithms])
 
 
 def largest_eigenvalue(matrix):
     """Square until one eigenvector is left: by 2^40 powers, whatever the gap above 1e-10."""
-    power, trace = matrix, sum(matrix[i][i] for i in range(len(matrix)))
+    power = matrix
     for _ in range(40):
-        power = [[value / trace for value in row] for row in power]
-        columns = list(zip(*power, strict=True))
-        power = [[dot(row, column) for column in columns] for row in power]
-        trace = sum(power[i][i] for i in range(len(power)))
-    vector = max(([row[i] for row in power] for i in range(len(power))), key=lambda v: dot(v, v))
-    image = [dot(row, vector) for row in matrix]
-    return dot(vector, image) / dot(vector, vector)
+        power = power / power.trace()
+        power = power @ power
+    vector = max(power, key=lambda row: row @ row)
+    return vector @ matrix @ vector / (vector @ vector)
 
 
 def with_leader(others):
@@ -82,12 +77,10 @@ def test_the_naive_norm_would_have_failed():
 
 def exact_slope(plus, minus, distance):
     with decimal.localcontext(DIGITS):
-        norms = []
-        for scores in (plus, minus):
-            weights = [Decimal(float(value)).exp() for value in scores]
-            total = sum(weights)
-            norms.append(sum((weight / total) ** 2 for weight in weights).sqrt())
-        return float((norms[0] - norms[1]) / Decimal(distance))
+        weights = in_decimal([plus, minus])
+        p = weights / weights.sum(axis=1, keepdims=True)
+        one, other = (p**2).sum(axis=1)
+        return float((one.sqrt() - other.sqrt()) / Decimal(distance))
 
 
 @pytest.mark.parametrize("lead", [0.0, 5.0, 35.0, 60.0, 250.0])

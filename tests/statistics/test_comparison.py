@@ -17,15 +17,6 @@ from howsure.statistics.fit.cross_validation import FoldScore
 from howsure.statistics.plain import to_plain
 
 
-def test_is_the_statistic_of_a_paired_t_test():
-    rng = np.random.default_rng(0)
-    one, other = rng.normal(size=10) + 0.3, rng.normal(size=10)
-    found = paired_difference(one.tolist(), other.tolist())
-    test = ttest_rel(one, other)
-    assert found.mean / found.standard_error == pytest.approx(test.statistic, rel=1e-12)
-    assert found.pairs == 10
-
-
 def test_pairs_without_both_are_left_out():
     found = paired_difference((0.5, None, 0.9, 0.2), (0.1, 0.3, None, 0.4))
     assert found.mean == pytest.approx(0.1)

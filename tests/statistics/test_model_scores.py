@@ -10,44 +10,37 @@ from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score, top_k_acc
 from howsure.statistics.measures.passes import averaged_columns, gradient_columns
 from howsure.statistics.model_scores import model_scores
 
-
-@pytest.fixture(scope="module")
-def logits():
-    return np.random.default_rng(0).normal(size=(300, 7)) * 3.0
-
-
-@pytest.fixture(scope="module")
-def labels():
-    return np.random.default_rng(1).integers(0, 7, 300)
+LOGITS = np.random.default_rng(0).normal(size=(300, 7)) * 3.0
+LABELS = np.random.default_rng(1).integers(0, 7, 300)
 
 
 def scores_of(logits, labels, top_k=(1, 2)):
     return model_scores(records_of(logits, labels, top_k=top_k), top_k=top_k)
 
 
-def test_against_scikit_learn(logits, labels):
-    found = scores_of(logits, labels)
-    probability = softmax(logits, axis=1)
+def test_against_scikit_learn():
+    found = scores_of(LOGITS, LABELS)
+    probability = softmax(LOGITS, axis=1)
     assert found.n_samples == 300
-    assert found.nll == pytest.approx(log_loss(labels, probability, labels=range(7)), rel=1e-9)
+    assert found.nll == pytest.approx(log_loss(LABELS, probability, labels=range(7)), rel=1e-9)
     # scikit-learn halves no multiclass Brier score: it is the sum over classes, as ours.
-    expected = np.mean(np.sum((probability - np.eye(7)[labels]) ** 2, axis=1))
+    expected = np.mean(np.sum((probability - np.eye(7)[LABELS]) ** 2, axis=1))
     assert found.brier_multiclass == pytest.approx(expected, rel=1e-12)
     assert found.brier_multiclass == pytest.approx(
-        brier_score_loss(labels, probability, scale_by_half=False), rel=1e-9
+        brier_score_loss(LABELS, probability, scale_by_half=False), rel=1e-9
     )
     assert found.mean_entropy == pytest.approx(entropy(probability, axis=1).mean(), rel=1e-6)
     assert list(found.accuracy) == [1, 2, 5]
     for k, accuracy in found.accuracy.items():
         assert accuracy == pytest.approx(
-            top_k_accuracy_score(labels, probability, k=k, labels=range(7))
+            top_k_accuracy_score(LABELS, probability, k=k, labels=range(7))
         )
 
 
-def test_accuracy_and_count_above_a_confidence(logits, labels):
-    confidence = softmax(logits, axis=1).max(axis=1)
-    right = logits.argmax(axis=1) == labels
-    rows = scores_of(logits, labels).by_confidence
+def test_accuracy_and_count_above_a_confidence():
+    confidence = softmax(LOGITS, axis=1).max(axis=1)
+    right = LOGITS.argmax(axis=1) == LABELS
+    rows = scores_of(LOGITS, LABELS).by_confidence
     assert rows[0].count == 300
     for row in rows:
         above = confidence >= row.confidence
@@ -65,13 +58,14 @@ def test_a_label_that_is_ruled_out_leaves_the_likelihood_undefined():
     logits = np.array([[0.0, -np.inf, 1.0], [0.0, 1.0, 2.0]])
     found = scores_of(logits, np.array([1, 2]), top_k=(1,))
     assert found.nll is None
+    assert list(found.accuracy) == [1]
     p = softmax(logits, axis=1)
     expected = np.mean(np.sum((p - np.eye(3)[[1, 2]]) ** 2, axis=1))
     assert found.brier_multiclass == pytest.approx(expected)
 
 
-def test_nothing_scores_nothing(logits, labels):
-    records = records_of(logits, labels)
+def test_nothing_scores_nothing():
+    records = records_of(LOGITS, LABELS)
     assert model_scores(records.take(np.arange(0)), top_k=(1,)) is None
 
 

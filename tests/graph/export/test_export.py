@@ -3,18 +3,13 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from calibrated_files import Model, assert_answers, calibrate, direct_model, write
 from classifier_files import FILES
 from graph_models import FLOAT, constant, make_model, node, passthrough, value
 from onnx import TensorProto
-from sklearn.datasets import load_digits
 
-from howsure.statistics.measures.noise import keep_mask
 from service.graph.export import build_export_graph
-from service.graph.load import load_onnx_model
-from service.graph.noise.last_layer_dropout import expose_features
 
 PASSES = Path(__file__).parents[2] / "data" / "passes"
 LOGITS = (3 * np.random.default_rng(0).normal(size=(4000, 10))).astype(np.float32)
@@ -126,27 +121,6 @@ def test_the_head_is_the_one_that_served():
     np.testing.assert_array_equal(
         alone.answer(rows)["top1_uncertainty"], both.serve(rows)["howsure_entropy"]
     )
-
-
-@pytest.mark.parametrize("lookup", ["step", "interpolated"])
-def test_last_layer_dropout_is_in_the_file(lookup):
-    data = (PASSES / "last_layer_dropout_cnn.onnx").read_bytes()
-    images = (load_digits().data / 16).astype(np.float32).reshape(-1, 1, 8, 8)
-    choice = Model(data).choose({"inputs": images})
-    masks = _masks(load_onnx_model(data), choice, images)
-    columns = {1: "last_layer_dropout_variance", 3: "entropy"}
-    file = calibrate(
-        Model(data, masks=masks), {"inputs": images}, columns=columns, lookup=lookup, n_bins=20
-    )
-    answers = assert_answers(file, {"inputs": images})
-    assert len(np.unique(answers["top1_bin"])) > 3
-    onnx.checker.check_model(file.graph, full_check=True)
-
-
-def _masks(model, choice, images):
-    shown = Model(b"").run(expose_features(model, choice), {"inputs": images[:1]})
-    shape = shown["howsure_features"].shape[1:]
-    return np.stack([keep_mask(shape, rate=0.3, seed=1, number=n, site=0) for n in range(10)])
 
 
 @pytest.mark.parametrize(

@@ -52,17 +52,6 @@ def test_large_weights_come_from_memory_and_never_from_the_folder(tmp_path, monk
     np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
 
 
-def test_a_mapped_file_will_do(tmp_path, monkeypatch):
-    path = tmp_path / "upload-17"
-    path.write_bytes(BLOB)
-    with path.open("rb") as file:
-        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
-    folder = tmp_path / "work"
-    folder.mkdir()
-    _, y = load(linear(), {"w.data": mapped}, folder, monkeypatch)
-    np.testing.assert_allclose(y, X @ EXTERNAL_WEIGHTS + BIAS, rtol=1e-4, atol=1e-4)
-
-
 def test_several_files_may_hold_weights(tmp_path, monkeypatch):
     model = linear(bias=external("b", [20], 0, location="b.data"))
     assert external_files(model) == ("b.data", "w.data")
@@ -168,24 +157,24 @@ def test_references_that_do_not_fit_their_tensor_are_refused(tensor, message):
         external_files(linear(tensor))
 
 
-def test_a_reference_says_each_thing_once():
+def twice():
     tensor = external("w", [40, 20], 0)
     tensor.external_data.add(key="location", value="/etc/passwd")
-    with pytest.raises(InvalidOnnxModel, match="twice"):
-        external_files(linear(tensor))
+    return tensor
 
 
-def test_a_missing_companion_is_named_with_those_that_came():
-    with pytest.raises(InvalidOnnxModel, match=r"tensor 'w' needs.*'w.data'.*sent: 'other'"):
-        attach_external_data(linear(), {"other": BLOB})
-    with pytest.raises(InvalidOnnxModel, match="sent: none"):
-        attach_external_data(linear(), {})
-
-
-@pytest.mark.parametrize("size", [0, 3199, 3279])
-def test_weights_beyond_the_end_of_the_file_are_refused(size):
-    with pytest.raises(InvalidOnnxModel, match=f"'w.data', which has {size}"):
-        attach_external_data(linear(), {"w.data": BLOB[:size]})
+@pytest.mark.parametrize(
+    ("tensor", "companions", "message"),
+    [
+        (twice(), {}, "twice"),
+        (None, {}, "sent: none"),
+        (None, {"other": BLOB}, r"tensor 'w' needs.*'w.data'.*sent: 'other'"),
+        *((None, {"w.data": BLOB[:n]}, f"'w.data', which has {n}") for n in (0, 3199, 3279)),
+    ],
+)
+def test_references_that_do_not_fit_what_was_sent_are_refused(tensor, companions, message):
+    with pytest.raises(InvalidOnnxModel, match=message):
+        attach_external_data(linear(tensor), companions)
 
 
 def test_two_to_a_byte_are_counted_as_onnx_runtime_does():

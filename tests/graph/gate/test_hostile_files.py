@@ -4,8 +4,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
-from onnx import helper
+from classifier_files import FILES as CLASSIFIERS
+from graph_models import constant, node, value
+from onnx import TensorProto, helper, load_from_string
 
 from service.errors import ServiceError
 from service.graph.describe import describe_onnx_model
@@ -19,27 +20,14 @@ FOLDER = Path(__file__).parents[2] / "data" / "onnx"
 
 
 def zipped():
-    classifier = helper.make_node(
-        "LinearClassifier",
-        ["x"],
-        ["label", "scores"],
-        domain="ai.onnx.ml",
-        coefficients=[1.0, 0.0, 0.0, 1.0],
-        classlabels_ints=[0, 1],
-        post_transform="SOFTMAX",
-    )
-    zipmap = helper.make_node(
-        "ZipMap", ["scores"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[0, 1]
-    )
-    then = helper.make_graph([node("Identity", ["y"], ["a"])], "then", [], [value("a")])
-    return make_model(
-        [
-            classifier,
-            zipmap,
-            node("If", ["howsure_flag"], ["unused"], then_branch=then, else_branch=then),
-        ],
-        initializers=[constant("howsure_flag", True, np.bool_)],
-    ).SerializeToString()
+    """Return a classifier with a map of its scores, and an If whose output nothing reads."""
+    model = load_from_string(CLASSIFIERS["sklearn, network"]().data)
+    always = value("a", (), TensorProto.BOOL)
+    then = helper.make_graph([node("Identity", ["howsure_flag"], ["a"])], "then", [], [always])
+    branches = {"then_branch": then, "else_branch": then}
+    model.graph.node.append(node("If", ["howsure_flag"], ["unused"], **branches))
+    model.graph.initializer.append(constant("howsure_flag", True, np.bool_))
+    return model.SerializeToString()
 
 
 def walk_through(data):

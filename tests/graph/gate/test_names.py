@@ -1,10 +1,5 @@
 import numpy as np
-import pytest
 from graph_models import branched, constant, make_model, node, reference, serve, value
-
-from service.errors import InvalidOnnxModel
-from service.graph.load import load_onnx_model
-from service.graph.serving import build_serving_graph
 
 LOGITS = (3 * np.random.default_rng(0).normal(size=(12, 6))).astype(np.float32)
 
@@ -36,17 +31,3 @@ def test_names_inside_branches_are_freed_as_well():
     model = make_model([node("Identity", ["x"], ["howsure_z"]), *nodes])
     served = serve(model, {"x": LOGITS})
     np.testing.assert_allclose(served["entropy"], reference(LOGITS)[2]["entropy"], rtol=1e-4)
-
-
-def test_a_model_that_has_a_head_already_can_be_served_again():
-    first = serve(make_model([node("Identity", ["x"], ["y"])]), {"x": LOGITS})
-    graph = load_onnx_model(make_model([node("Identity", ["x"], ["y"])]).SerializeToString())
-    build_serving_graph(graph, first.choice, top_k=(1,), with_scores=True)
-    again = serve(graph, {"x": LOGITS}, name="user.howsure_scores")
-    np.testing.assert_array_equal(again["entropy"], first["entropy"])
-
-
-def test_an_input_with_a_reserved_name_is_refused():
-    model = make_model([node("Identity", ["howsure_x"], ["y"])], inputs=[value("howsure_x")])
-    with pytest.raises(InvalidOnnxModel, match=r"howsure_x.*reserved"):
-        load_onnx_model(model.SerializeToString())

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import onnx
 import pytest
 from graph_models import (
     BIASES,
@@ -22,7 +21,6 @@ from graph_models import (
     logits_choice,
     make_model,
     network,
-    neutral,
     node,
     opsets,
     passes_of,
@@ -31,11 +29,9 @@ from graph_models import (
     spread_of,
     value,
 )
-from onnx import ModelProto, TensorProto, helper
-from scipy.special import log_softmax
+from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 from service.errors import InvalidConfig
-from service.graph.noise.dropout import expose_dropout
 from service.graph.noise.last_layer_dropout import expose_features
 from service.graph.serving import build_serving_graph
 
@@ -125,12 +121,9 @@ def test_torch_exports(name):
     assert list(shown) == ["howsure_features"]
     features = shown["howsure_features"].astype(np.float64)
     masks = draw_masks(30, *features.shape[1:])
-    weight, bias = (
-        onnx.numpy_helper.to_array(tensor).astype(np.float64)
-        for name in last_parameters(model)
-        for tensor in model.graph.initializer
-        if tensor.name == name
-    )
+    last = [step for step in model.graph.node if step.op_type in ("Gemm", "Conv")][-1]
+    tensors = {tensor.name: tensor for tensor in model.graph.initializer}
+    weight, bias = (np.float64(numpy_helper.to_array(tensors[name])) for name in last.input[1:])
     dropped = features[:, np.newaxis] * masks
     if weight.ndim == 4:  # 1x1 convolution, rectifier, mean over pixels
         maps = np.einsum("nmchw,kc->nmkhw", dropped, weight[:, :, 0, 0])
@@ -138,28 +131,6 @@ def test_torch_exports(name):
     else:
         logits = dropped @ weight.T + bias
     assert_agree(served(model, masks, feeds, choice=choice), logits)
-
-
-def last_parameters(model):
-    """Return the names of the last layer's weights and bias."""
-    last = [step for step in model.graph.node if step.op_type in ("Gemm", "Conv")][-1]
-    return last.input[1:]
-
-
-def test_the_only_dropout_exposed_with_the_same_masks_gives_the_same_passes():
-    model = network((), dropout("h1", "d1", 0.25))
-    masks = draw_masks(6, N_HIDDEN)
-    loaded = load(model)
-    sites = expose_dropout(loaded, "y", rate=None)
-    graph = build_serving_graph(
-        loaded, logits_choice(), top_k=(1,), with_scores=True, sites=sites, last_layer_masks=masks
-    )
-    still = run_session(graph, {"x": ROWS} | neutral(sites))
-    np.testing.assert_array_equal(still[VARIANCE], served(model, masks, {"x": ROWS})[VARIANCE])
-    for number, mask in enumerate(masks):
-        fed = run_session(graph, {"x": ROWS, sites[0].name: mask[np.newaxis]})
-        logs = log_softmax(np.float64(fed["howsure_scores"]), axis=1)
-        np.testing.assert_allclose(still[LOGS][:, number], logs, rtol=1e-4, atol=1e-5)
 
 
 def test_a_model_without_a_last_layer_is_refused_by_both_steps():

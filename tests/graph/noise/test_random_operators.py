@@ -3,14 +3,11 @@
 import numpy as np
 import pytest
 from graph_models import (
-    N_HIDDEN,
     ROWS,
-    WEIGHTS,
     branched,
     constant,
     dropout,
     function_call,
-    last_hidden,
     load,
     logits_choice,
     make_model,
@@ -19,16 +16,15 @@ from graph_models import (
     node,
     opsets,
     run_exposed,
-    run_session,
     value,
 )
 from onnx import AttributeProto, TensorProto, helper
 
 from service.errors import InvalidConfig, InvalidOnnxModel
-from service.graph.description import NoiseSite
 from service.graph.noise.random_operators import expose_random, has_random
 
 OPSETS = (11, 15, 17, 21, 22, 26)
+BERNOULLI_SINCE = 15
 RNG = np.random.default_rng(6)
 
 
@@ -50,78 +46,50 @@ def drawing(*nodes, opset=17, **others):
     )
 
 
-@pytest.mark.parametrize("opset", opsets(*OPSETS))
-def test_noise_on_activations_is_fed_for_one_row_and_used_for_all(opset):
-    draw = [node("RandomNormalLike", ["h0"], ["r"], mean=0.5, scale=2.0, seed=1.0)]
-    model = network([*draw, node("Mul", ["h0", "r"], ["d0"])], opset=opset)
-    noise = RNG.normal(size=(1, N_HIDDEN)).astype(np.float32)
-    got, sites = exposed(model, noise)
-    assert sites == [NoiseSite("howsure_noise_0", "normal", 0.0, "howsure_noise_shape_0")]
-    assert got["noise_shape_0"].tolist() == [7, N_HIDDEN]
-    expected = network_logits(ROWS, 0.5 + 2 * noise.astype(np.float64))
-    np.testing.assert_allclose(got["scores"], expected, rtol=1e-4, atol=1e-5)
+CHANCES = constant("chances", [[0, 0.1, 0.5, 0.500001, 0.9, 1]], np.float64)
+LEAST, MOST = np.zeros((1, 6), np.float32), np.full((1, 6), 1 - 2**-24, np.float32)
+BOUNDS = {"low": -1.0, "high": 3.0}
+DRAWN = RNG.normal(size=(1, 6)).astype(np.float32)
+SHARES = np.array([[0, 0.25, 0.5, 0.75, 0.875, 0.125]], dtype=np.float32)
 
 
-@pytest.mark.parametrize("opset", opsets(*OPSETS))
-def test_noise_on_weights_is_that_of_their_shape(opset):
-    """A Bayesian layer; without noise the weights are their mean."""
-    shape = WEIGHTS[2].shape
-    drawn = [
-        node("RandomNormal", [], ["r"], shape=shape, scale=0.5),
-        node("Add", ["w2", "r"], ["w"]),
-    ]
-    last = [*drawn, node("Identity", ["h1"], ["d1"])]
-    model = network((), last, opset=opset)
-    product = next(step for step in model.graph.node if "w2" in step.input and "d1" in step.input)
-    product.input[1] = "w"
-    still, sites = exposed(model)
-    assert not sites[0].depends_on_rows
-    assert still["noise_shape_0"].tolist() == list(shape)
-    np.testing.assert_allclose(still["scores"], network_logits(ROWS), rtol=1e-4, atol=1e-5)
-    noise = RNG.normal(size=shape).astype(np.float32)
-    got, _ = exposed(model, noise)
-    expected = network_logits(ROWS) + last_hidden(ROWS) @ (0.5 * noise.astype(np.float64))
-    np.testing.assert_allclose(got["scores"], expected, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("opset", opsets(*OPSETS))
-@pytest.mark.parametrize("like", [False, True])
-def test_uniform_noise_fills_the_range(opset, like):
-    bounds = {"low": -1.0, "high": 3.0}
-    draw = (
-        node("RandomUniformLike", ["x"], ["r"], **bounds)
-        if like
-        else node("RandomUniform", [], ["r"], shape=[1, 6], **bounds)
-    )
-    noise = np.array([[0, 0.25, 0.5, 0.75, 0.875, 0.125]], dtype=np.float32)
-    got, sites = exposed(drawing(draw, opset=opset), noise)
-    assert (sites[0].kind, sites[0].depends_on_rows) == ("uniform", like)
-    np.testing.assert_allclose(got["scores"], ROWS + 4 * noise - 1, atol=1e-6)
-    np.testing.assert_allclose(
-        exposed(drawing(draw, opset=opset))[0]["scores"], ROWS + 1, atol=1e-6
-    )
-
-
-@pytest.mark.parametrize("opset", opsets(15, 17, 22, 26))
-@pytest.mark.parametrize("dtype", [None, TensorProto.FLOAT, TensorProto.INT64])
-def test_bernoulli_compares_chance_with_noise(opset, dtype):
-    chances = np.array([[0, 0.1, 0.5, 0.500001, 0.9, 1]])
-    attributes = {} if dtype is None else {"dtype": dtype}
-    model = drawing(
+def bernoulli(**attributes):
+    return [
         node("Bernoulli", ["chances"], ["drawn"], **attributes),
         node("Cast", ["drawn"], ["r"], to=TensorProto.FLOAT),
-        initializers=[constant("chances", chances, np.float64)],
-        opset=opset,
-    )
-    got, sites = exposed(model)
-    assert sites[0].kind == "uniform"
-    np.testing.assert_array_equal(got["scores"], ROWS + np.array([0, 0, 0, 1, 1, 1], np.float32))
-    low = np.zeros((1, 6), dtype=np.float32)
-    high = np.full((1, 6), 1 - 2**-24, dtype=np.float32)
-    expected = np.array([0, 1, 1, 1, 1, 1], np.float32)
-    np.testing.assert_array_equal(exposed(model, low)[0]["scores"], ROWS + expected)
-    expected = np.array([0, 0, 0, 0, 0, 1], np.float32)
-    np.testing.assert_array_equal(exposed(model, high)[0]["scores"], ROWS + expected)
+    ]
+
+
+NORMAL_LIKE = node("RandomNormalLike", ["x"], ["r"], mean=0.5, scale=2.0, seed=1.0)
+UNIFORM_LIKE = node("RandomUniformLike", ["x"], ["r"], **BOUNDS)
+UNIFORM = node("RandomUniform", [], ["r"], shape=[1, 6], **BOUNDS)
+INTEGERS = bernoulli(dtype=TensorProto.INT64)
+# Nodes that draw r, the noise that is fed, what r is then, and what it is without noise.
+DRAWS = {
+    "normal, like": ([NORMAL_LIKE], DRAWN, 0.5 + 2 * DRAWN, 0.5),
+    "normal": ([node("RandomNormal", [], ["r"], shape=[1, 6], scale=0.5)], DRAWN, DRAWN / 2, 0),
+    "uniform, like": ([UNIFORM_LIKE], SHARES, 4 * SHARES - 1, 1),
+    "uniform": ([UNIFORM], SHARES, 4 * SHARES - 1, 1),
+    "bernoulli, least": (bernoulli(), LEAST, [0, 1, 1, 1, 1, 1], [0, 0, 0, 1, 1, 1]),
+    "bernoulli, most": (bernoulli(), MOST, [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]),
+    "bernoulli of integers": (INTEGERS, MOST, [0, 0, 0, 0, 0, 1], [0, 0, 0, 1, 1, 1]),
+}
+
+
+@pytest.mark.parametrize("opset", opsets(*OPSETS))
+@pytest.mark.parametrize("draw", DRAWS)
+def test_noise_is_fed_for_one_row_and_used_for_all(draw, opset):
+    nodes, noise, fed, still = DRAWS[draw]
+    if opset < BERNOULLI_SINCE and draw.startswith("bernoulli"):
+        return
+    model = drawing(*nodes, initializers=[CHANCES], opset=opset)
+    got, (site,) = exposed(model, noise)
+    assert site.kind == ("normal" if draw.startswith("normal") else "uniform")
+    assert site.depends_on_rows == draw.endswith("like")
+    assert (site.name, site.shape_output) == ("howsure_noise_0", "howsure_noise_shape_0")
+    assert got["noise_shape_0"].tolist() == [7 if site.depends_on_rows else 1, 6]
+    np.testing.assert_allclose(got["scores"], ROWS + fed, atol=1e-6)
+    np.testing.assert_allclose(exposed(model)[0]["scores"], ROWS + still, atol=1e-6)
 
 
 @pytest.mark.parametrize("opset", opsets(11, 14, 17, 22))
@@ -153,16 +121,6 @@ def test_a_scalar_draw_stays_one():
     got, _ = exposed(model, np.array(2.5, dtype=np.float32))
     np.testing.assert_array_equal(got["scores"], ROWS + np.float32(2.5))
     assert got["noise_shape_0"].tolist() == []
-
-
-def test_onnx_runtimes_own_draws_have_the_same_mean_and_spread():
-    rows = np.zeros((20_000, 6), dtype=np.float32)
-    model = drawing(node("RandomNormalLike", ["x"], ["r"], mean=3.0, scale=0.5, seed=2.0))
-    own = run_session(model, {"x": rows})["y"]
-    noise = RNG.normal(size=rows.shape).astype(np.float32)
-    ours, _ = exposed(model, noise, feeds={"x": rows})
-    assert abs(own.mean() - ours["scores"].mean()) < 0.01
-    assert abs(own.std() - ours["scores"].std()) < 0.01
 
 
 def test_dropout_stays_as_it_is():

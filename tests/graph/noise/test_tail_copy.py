@@ -1,16 +1,19 @@
 """What follows the last layer, run for every pass."""
 
 import numpy as np
-import onnx
 import pytest
 from classifier_files import skl2onnx_model
 from graph_models import (
+    KERNEL,
+    N_CLASSES,
     N_INPUTS,
     ROWS,
+    WEIGHTS,
     assert_agree,
     constant,
     draw_masks,
     function_call,
+    last_layer_model,
     load,
     logits_choice,
     make_model,
@@ -22,10 +25,8 @@ from graph_models import (
     value,
 )
 from onnx import numpy_helper
-from scipy.special import logit
 from sklearn.neural_network import MLPClassifier
 
-from service.graph.description import OutputChoice
 from service.graph.noise.last_layer_dropout import expose_features
 
 RNG = np.random.default_rng(12)
@@ -49,109 +50,66 @@ def test_scikit_learns_network(classes):
 
 def test_probabilities_whose_logits_are_out_of_reach():
     """The scores are squared and normalised: what follows the layer is run for every pass."""
-    model = make_model(
-        [
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Mul", ["z", "z"], ["s"]),
-            node("ReduceSum", ["s", "one"], ["total"]),
-            node("Div", ["s", "total"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[
-            constant("w", RNG.normal(size=(N_INPUTS, 4))),
-            constant("one", [1], np.int64),
-        ],
+    model = last_layer_model(
+        node("MatMul", ["h", "W"], ["z"]),
+        node("Mul", ["z", "z"], ["s"]),
+        node("ReduceSum", ["s", "one"], ["total"]),
+        node("Div", ["s", "total"], ["y"]),
+        initializers=[constant("one", [1], np.int64)],
     )
-    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(np.float64)
-    masks = draw_masks(15, N_INPUTS)
-    choice = resolve(model, {"x": ROWS})
+    masks, rows = draw_masks(15, N_INPUTS), np.abs(ROWS)
+    choice = resolve(model, {"x": rows})
     assert choice.kind == "probabilities"
-    outputs = served(model, masks, {"x": ROWS}, choice=choice)
-    squares = passes_of(ROWS, masks, weights, 0) ** 2
+    outputs = served(model, masks, {"x": rows}, choice=choice)
+    squares = passes_of(rows, masks, WEIGHTS[2][:N_INPUTS], 0) ** 2
     assert_agree(outputs, np.log(squares / squares.sum(axis=2, keepdims=True)))
 
 
-def test_the_probability_of_one_class():
-    model = make_model(
-        [
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Atan", ["z"], ["a"]),
-            node("Abs", ["a"], ["b"]),
-            node("Mul", ["b", "half"], ["y"]),
+def assert_pools(*nodes, shape=(-1,), batch="N"):
+    """Check a 1x1 convolution whose pooled maps ``p`` are reshaped: by ``nodes``, or to a shape."""
+    model = last_layer_model(
+        node("Conv", ["h", "K"], ["z"]),
+        node("GlobalAveragePool", ["z"], ["p"]),
+        *nodes,
+        node("Reshape", ["p", "sizes" if nodes else "shape"], ["y"]),
+        initializers=[
+            constant("K", KERNEL),
+            constant("shape", shape, np.int64),
+            constant("zero", 0, np.int64),
+            constant("axes", [0], np.int64),
         ],
-        inputs=[value("x", ("N", N_INPUTS))],
-        initializers=[constant("w", RNG.normal(size=(N_INPUTS, 1))), constant("half", 0.5)],
+        shape=(batch, 3, 5, 5),
     )
-    weights = onnx.numpy_helper.to_array(model.graph.initializer[0]).astype(np.float64)
-    choice = OutputChoice("y", "probabilities", "y", "a test", n_classes=2, positive_column=0)
-    masks = draw_masks(15, N_INPUTS)
-    outputs = served(model, masks, {"x": ROWS}, choice=choice)
-    score = logit(0.5 * np.abs(np.arctan(passes_of(ROWS, masks, weights, 0))))
-    assert_agree(outputs, np.concatenate([np.zeros_like(score), score], axis=2))
+    images = RNG.normal(size=(6, 3, 5, 5)).astype(np.float32)
+    masks = draw_masks(11, 3, 5, 5)
+    outputs = served(model, masks, {"x": images})
+    dropped = np.maximum(images, 0)[:, np.newaxis] * np.float64(masks)
+    logits = np.einsum("nmchw,kc->nmk", dropped, np.float32(KERNEL[:, :, 0, 0])) / 25
+    assert_agree(outputs, logits)
 
 
-def pooled(*shape_nodes, shape, batch="N", initializers=(), opset=17):
-    """Return a 1x1 convolution whose pooled maps are reshaped, and its kernel."""
-    kernel = np.random.default_rng(5).normal(size=(4, 3, 1, 1)).astype(np.float32)
-    model = make_model(
-        [
-            node("Conv", ["x", "K"], ["z"]),
-            node("GlobalAveragePool", ["z"], ["p"]),
-            *shape_nodes,
-            node("Reshape", ["p", shape], ["y"]),
-        ],
-        inputs=[value("x", (batch, 3, 5, 5))],
-        outputs=[value("y", (batch, 4))],
-        initializers=[constant("K", kernel), *initializers],
-        opset=opset,
-    )
-    return model, kernel[:, :, 0, 0]
-
-
-def shape_of_input(tensor):
-    """Return nodes that reshape to what a tensor's first axis says, as torch writes view(n, -1)."""
+def number_of_rows(tensor):
+    """Return nodes that ask for a tensor's first axis, as torch writes view(n, -1)."""
     return [
         node("Shape", [tensor], ["s"]),
         node("Gather", ["s", "zero"], ["n"]),
         node("Unsqueeze", ["n", "axes"], ["rows"]),
-        node("Concat", ["rows", "others"], ["shape"], axis=0),
     ]
 
 
 def first_of_shape(tensor):
-    return [
-        node("Shape", [tensor], ["rows"], start=0, end=1),
-        node("Concat", ["rows", "others"], ["shape"], axis=0),
-    ]
+    return [node("Shape", [tensor], ["rows"], start=0, end=1)]
 
 
-INTEGERS = [
-    constant("zero", 0, np.int64),
-    constant("axes", [0], np.int64),
-    constant("others", [-1], np.int64),
-]
-
-
-@pytest.mark.parametrize("make", [shape_of_input, first_of_shape])
+@pytest.mark.parametrize("make", [number_of_rows, first_of_shape])
 @pytest.mark.parametrize("tensor", ["x", "z", "p"])
 def test_a_tail_that_asks_for_the_number_of_rows(make, tensor):
-    model, kernel = pooled(*make(tensor), shape="shape", initializers=INTEGERS)
-    assert_pools(model, kernel, RNG.normal(size=(6, 3, 5, 5)))
+    assert_pools(*make(tensor), node("Concat", ["rows", "shape"], ["sizes"], axis=0))
 
 
-@pytest.mark.parametrize("sizes", [(6, 4), (6, -1), (-1, 4), (0, -1)])
-def test_a_fixed_batch_with_its_number_of_rows_in_the_tail(sizes):
-    shape = constant("shape", sizes, np.int64)
-    model, kernel = pooled(shape="shape", batch=6, initializers=[shape])
-    assert_pools(model, kernel, RNG.normal(size=(6, 3, 5, 5)))
-
-
-def assert_pools(model, kernel, images):
-    images = images.astype(np.float32)
-    masks = draw_masks(11, 3, 5, 5)
-    outputs = served(model, masks, {"x": images}, choice=logits_choice(4))
-    logits = np.einsum("nmchw,kc->nmk", images[:, np.newaxis] * np.float64(masks), kernel) / 25
-    assert_agree(outputs, logits)
+@pytest.mark.parametrize("shape", [(6, N_CLASSES), (6, -1), (-1, N_CLASSES), (0, -1)])
+def test_a_fixed_batch_with_its_number_of_rows_in_the_tail(shape):
+    assert_pools(shape=shape, batch=6)
 
 
 def test_a_last_layer_inside_of_a_function():

@@ -1,7 +1,5 @@
 """What the chosen output is taken for."""
 
-import json
-
 import numpy as np
 import pytest
 from graph_models import (
@@ -29,13 +27,6 @@ def test_plain_logits_are_told_by_value():
     assert choice == OutputChoice("y", "logits", "y", choice.inferred, n_classes=6)
     assert "'y' is the only output" in choice.inferred
     assert "12 rows" in choice.inferred
-
-
-def test_logits_of_the_shape_of_images_are_flattened():
-    model = passthrough(shape=["N", 6, 1, 1])
-    served = serve(model, {"x": LOGITS.reshape(12, 6, 1, 1)})
-    assert served["scores"].shape == (12, 6)
-    assert_reads_logits(served, LOGITS, "y")
 
 
 def test_the_callers_logits_are_the_outputs_own_values():
@@ -68,11 +59,6 @@ def test_log_probabilities_serve_as_logits():
     assert "log-probabilities" in served.choice.inferred
 
 
-def test_independent_sigmoids_are_refused():
-    with pytest.raises(InvalidOnnxModel, match="independent sigmoids"):
-        resolve(ending(node("Sigmoid", ["z"], ["y"])), {"x": LOGITS})
-
-
 @pytest.mark.parametrize(
     ("nodes", "initializers"),
     [
@@ -87,8 +73,3 @@ def test_a_shape_that_only_shows_when_run_is_refused(nodes, initializers):
     model = make_model(nodes, outputs=[value("y", None)], initializers=initializers)
     with pytest.raises(InvalidOnnxModel, match=r"shape .* for 12 samples; \(samples, classes\)"):
         resolve(model, {"x": LOGITS})
-
-
-def test_a_choice_survives_json():
-    choice = resolve(passthrough(), {"x": LOGITS})
-    assert OutputChoice.from_dict(json.loads(json.dumps(choice.as_dict()))) == choice

@@ -28,21 +28,22 @@ def test_values_of_both_signs_are_logits(logits):
     assert kind_of_values(logits) == "logits"
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32])
-def test_rounded_probabilities_are_probabilities(dtype):
-    assert kind_of_values(softmax(LOGITS, axis=1).astype(dtype)) == "probabilities"
-
-
-def test_one_hot_rows_are_probabilities():
-    assert kind_of_values(np.eye(4)) == "probabilities"
-
-
-def test_ruled_out_classes_do_not_hide_logits():
-    logits = LOGITS.copy()
-    logits[:, 2] = -np.inf
-    assert kind_of_values(logits) == "logits"
-    with np.errstate(divide="ignore"):
-        assert kind_of_values(np.log(softmax(logits, axis=1))) == "log-probabilities"
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (softmax(LOGITS, axis=1).astype(np.float16), "probabilities"),
+        (softmax(LOGITS, axis=1).astype(np.float32), "probabilities"),
+        (np.eye(4), "probabilities"),
+        (np.insert(LOGITS, 2, -np.inf, axis=1), "logits"),
+        (np.insert(log_softmax(LOGITS, axis=1), 2, -np.inf, axis=1), "log-probabilities"),
+        # One column is a probability within the unit interval.
+        (np.array([[0.0], [0.4], [1.0]]), "probabilities"),
+        (np.array([[0.2], [1.4]]), "logits"),
+        (np.array([[-0.1], [0.5]]), "logits"),
+    ],
+)
+def test_kinds_are_told_by_value(values, kind):
+    assert kind_of_values(values) == kind
 
 
 @pytest.mark.parametrize("columns", [2, 6])
@@ -51,14 +52,6 @@ def test_independent_sigmoids_are_refused_with_advice(columns):
     with pytest.raises(InvalidOnnxModel, match=r"sigmoid.*output\.kind") as caught:
         kind_of_values(sigmoids)
     assert caught.value.violations[0].location == "model"
-
-
-@pytest.mark.parametrize(
-    ("column", "kind"),
-    [([0.0, 0.4, 1.0], "probabilities"), ([0.2, 1.4], "logits"), ([-0.1, 0.5], "logits")],
-)
-def test_one_column_is_a_probability_within_the_unit_interval(column, kind):
-    assert kind_of_values(np.array(column)[:, None]) == kind
 
 
 def test_rows_that_are_not_finite_are_left_out():

@@ -21,16 +21,6 @@ def two_outputs(*nodes, shapes=(("N", 6), ("N", 6)), element_types=(FLOAT, FLOAT
     return make_model([node("Identity", ["x"], ["z"]), *nodes], outputs=outputs)
 
 
-def test_a_label_beside_the_scores_is_no_candidate():
-    model = two_outputs(
-        node("Identity", ["z"], ["y"]),
-        node("ArgMax", ["z"], ["w"], axis=1, keepdims=0),
-        shapes=(("N", None), ("N",)),
-        element_types=(FLOAT, TensorProto.INT64),
-    )
-    assert resolve(model, {"x": LOGITS}).name == "y"
-
-
 def test_one_column_beside_the_scores_is_no_candidate():
     model = two_outputs(
         node("ReduceMax", ["z"], ["y"], axes=[1]),

@@ -31,14 +31,6 @@ def test_a_table_is_rebuilt_from_stored_values():
     )
 
 
-def test_a_step_serves_the_bin():
-    found = BinTable(**STORED).look_up(np.array([-5.0, 1.0, 1.0001, 2.5], dtype=np.float32))
-    assert found.bin.tolist() == [0, 0, 1, 2]
-    assert found.probability.tolist() == [0.95, 0.95, 0.75, 0.42]
-    assert found.lower.tolist() == [0.7, 0.7, 0.5, 0.2]
-    assert found.upper.tolist() == [1.0, 1.0, 0.9, 0.7]
-
-
 def test_interpolation_is_linear_between_means_and_constant_beyond():
     table = BinTable(**STORED, lookup="interpolated", monotone=True)
     values = np.array([0.0, 0.5, 1.0, 1.5, 2.5, 3.5, 99.0], dtype=np.float32)

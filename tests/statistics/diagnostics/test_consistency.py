@@ -59,16 +59,6 @@ def test_evaluation_band_is_that_of_tables_fitted_to_drawn_labels(sets):
     assert (band.score, band.resamples, band.refitted) == ("ece", 1000, True)
 
 
-def test_the_draws_depend_on_the_seed_alone(sets):
-    table, (fitted, _), (judged, hits) = sets
-    one = evaluation_band(table, fitted, judged, hits, seed=3)
-    order = np.random.default_rng(0).permutation(N_JUDGED)
-    other = evaluation_band(table, fitted, judged[order], hits[order], seed=3)
-    for name in ("observed", "median", "upper"):
-        assert getattr(other, name) == pytest.approx(getattr(one, name), rel=1e-12)
-    assert evaluation_band(table, fitted, judged, hits, seed=4).upper != one.upper
-
-
 def test_a_calibrated_world_leaves_the_band_once_in_a_hundred_times():
     """Binomial with 300 tries at .01 and some of discreteness: 10 is beyond four deviations."""
     outside = 0

@@ -17,16 +17,6 @@ WHOLE = {
 }
 
 
-def test_risk_coverage_curve_of_eight_samples():
-    uncertainty = np.float32([1, 2, 3, 4, 5, 6, 7, 7])
-    hits = np.array([1, 1, 0, 1, 1, 0, 0, 1], dtype=bool)
-    curve = fit_curves(ranking_of(uncertainty, hits)).risk_coverage
-
-    assert curve.coverage.tolist() == [0.125, 0.25, 0.375, 0.5, 0.625, 0.75, 1.0]
-    assert curve.risk.tolist() == [0, 0, 1 / 3, 1 / 4, 1 / 5, 1 / 3, 3 / 8]
-    assert curve.threshold.tolist() == [1.5, 2.5, 3.5, 4.5, 5.5, 6.5, 7.0]
-
-
 @pytest.mark.parametrize("right", [True, False])
 @pytest.mark.parametrize("uncertainty", [[0.5], [0.5, 0.5, 0.5], [0, 1, 2]])
 def test_one_sided_sets_have_no_roc_curve_and_no_gap(right, uncertainty):

@@ -2,11 +2,10 @@
 
 import numpy as np
 import pytest
-from sample_strategies import calibrated, evidence_of, found_in, records_of
+from sample_strategies import calibrated, found_in, records_of
 from scipy.special import softmax
 
 from howsure.statistics.findings.evidence import RescaledTrial
-from howsure.statistics.plain import to_plain
 
 # Bins are too many for such sets, whatever else they are like.
 SMALL = {"few-samples-for-bins"}
@@ -43,12 +42,6 @@ def test_no_alarm_on_models_that_are_too_sure_or_too_unsure(n_classes, factor):
     assert not found_in(logits * factor, labels)
 
 
-def test_no_alarm_on_two_halves_of_one_set():
-    logits, labels = calibrated(4000, seed=7)
-    evaluation = records_of(logits[2000:], labels[2000:])
-    assert not found_in(logits[:2000], labels[:2000], evaluation=evaluation)
-
-
 def test_no_alarm_where_a_rare_class_is_nearly_never_right():
     """A class in a hundred, of which the model names every other one."""
     rng = np.random.default_rng(0)
@@ -66,15 +59,3 @@ def test_no_alarm_where_other_inputs_are_worse():
         for factor in (255.0, 1.0 / 255.0):
             rescaled = RescaledTrial(factor, records_of(logits, labels), records_of(other, labels))
             assert not found_in(logits, labels, rescaled=rescaled)
-
-
-def test_every_figure_is_a_plain_number():
-    logits, labels = calibrated(40, seed=3)
-    (finding,) = found_in(logits, labels, bins=10).values()
-    assert to_plain(finding) == {
-        "code": "few-samples-for-bins",
-        "level": "warning",
-        "message": finding.message,
-        "figures": {"samples": 40, "bins": 10, "least_samples": 250},
-    }
-    assert evidence_of(logits, labels).is_whole

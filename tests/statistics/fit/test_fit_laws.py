@@ -12,6 +12,7 @@ from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.plain import to_plain
 from howsure.statistics.records.records import concatenate
+from howsure.statistics.scores import SCORES, applicable
 
 OPTIONS = FitOptions(top_k=(1,), folds=5)
 
@@ -62,17 +63,6 @@ def test_renaming_and_reordering_classes_changes_no_number(n_classes):
     np.testing.assert_allclose(list(numbers(one)), list(numbers(other)), rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize(("n_classes", "top_k"), [(2, (1,)), (5, (1, 4)), (1000, (1, 5))])
-def test_accuracy_of_few_and_of_many_classes(n_classes, top_k):
-    logits, labels = calibrated(200, n_classes=n_classes)
-    fit = fitted(records_of(logits, labels, top_k=top_k), top_k=top_k)
-    accuracy = fit.model_scores["calibration"].accuracy
-    assert list(accuracy) == sorted({1, *top_k, *((5,) if n_classes >= 5 else ())})
-    for k, event in fit.events.items():
-        hits = np.argsort(np.argsort(-logits, axis=1), axis=1)[np.arange(200), labels] < k
-        assert event.accuracy == pytest.approx(hits.mean())
-
-
 @pytest.mark.parametrize(
     "ranks",
     [[0], [3], [0, 1], [0] * 19 + [1], [0] * 20, [1] * 20, [1] * 59 + [0]],
@@ -91,8 +81,13 @@ def test_small_and_one_sided_sets_give_numbers_or_none(ranks, lookup, bins):
             assert all(value is None or np.isfinite(value) for value in values), name
             assert (score.mean is None) == (score.folds == 0)
             assert (score.std is None) == (score.folds < 2)
+        # As many folds as there are samples, up to five; one sample has no cross-validation.
+        assert found.scores["brier"].folds == (min(5, len(ranks)) if len(ranks) > 1 else 0)
     for measure in event.measures.values():
+        assert set(measure.scores) == set(SCORES)
+        assert (measure.candidates[0].nll_mean is None) == (len(ranks) == 1)
         assert ((measure.table.probability > 0) & (measure.table.probability < 1)).all()
+    assert set(event.baselines["raw_softmax"].scores) == set(applicable(has_bins=False))
     assert fit.warnings
 
 
@@ -109,15 +104,6 @@ def test_equal_uncertainties_share_one_bin_and_one_rate():
     for name in ("beta_calibration", "quadratic_logistic", "isotonic", "constant"):
         assert event.baselines[name].evaluation["brier"] == pytest.approx(rate * (1 - rate))
     assert sum("equal uncertainty share a bin" in text for text in fit.warnings) == 4
-
-
-def test_labels_of_classes_that_are_ruled_out_have_no_likelihood():
-    logits, labels = calibrated(100, n_classes=8)
-    logits[:, 5] = -np.inf
-    labels[:3] = 5
-    fit = fitted(records_of(logits, labels))
-    assert fit.model_scores["calibration"].nll is None
-    assert fit.events[1].oracle.scores["brier"].mean is not None
 
 
 def test_the_seed_moves_bands_and_nothing_else():

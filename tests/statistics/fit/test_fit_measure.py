@@ -1,16 +1,18 @@
-"""One measure's fit against a slow composition of its parts.
+"""One measure's fit against a slow composition of its parts, and scores over folds.
 
 Folds are dealt by hand, tables fitted on unsorted samples, scores those of scikit-learn.
 """
 
 import numpy as np
 import pytest
-from sample_strategies import simulated_records
+from sample_strategies import records_with_ranks, simulated_records
 from sklearn.metrics import brier_score_loss, log_loss, roc_auc_score
 
 from howsure.statistics.bins.fit import fit_bin_table
 from howsure.statistics.fit.calibration import fit_calibration
+from howsure.statistics.fit.cross_validation import pooled_scores
 from howsure.statistics.fit.options import FitOptions
+from howsure.statistics.scores import SCORES, Predictions
 
 N_FOLDS = 4
 
@@ -87,3 +89,30 @@ def test_pooled_eor_is_the_served_tables_and_pooled_ece_is_none(fit):
     table = fit.table
     assert fit.scores["eor"].pooled == pytest.approx(table.weights @ table.odds_ratios)
     assert fit.scores["ece"].pooled is None
+
+
+def test_a_score_that_wants_an_error_counts_the_folds_that_have_one():
+    fit = fit_calibration(records_with_ranks([0] * 97 + [1] * 3), options=FitOptions(top_k=(1,)))
+    scores = fit.events[1].measures["entropy"].scores
+    found, defined = scores["auroc"], [s for s in scores["auroc"].by_fold if s is not None]
+    assert (found.folds, len(defined), len(found.by_fold)) == (3, 3, 10)
+    assert (found.mean, found.std) == pytest.approx((np.mean(defined), np.std(defined, ddof=1)))
+    assert found.pooled is not None
+    assert scores["brier"].folds == 10
+
+
+def test_learned_probabilities_are_not_pooled_in_groups():
+    """Ten far-off folds of one bin would average to its hit rate: a calibration error of zero."""
+    records = simulated_records(60, seed=1)
+    judged = Predictions(
+        uncertainty=records.uncertainty["entropy"],
+        hits=records.hits(1),
+        probability=records.raw_probability(1),
+        log_floor=1e-3,
+    )
+    learned, given = (pooled_scores(judged, learned=flag) for flag in (True, False))
+    for name, value in given.items():
+        assert value is not None
+        assert learned[name] == (None if SCORES[name].groups_samples else value)
+    assert learned["ece_15"] is None
+    assert learned["brier"] is not None

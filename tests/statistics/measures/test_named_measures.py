@@ -6,12 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sample_strategies import simulated_records
 
-from howsure.statistics.fit.calibration import fit_calibration
 from howsure.statistics.fit.options import FitOptions
-from howsure.statistics.measures import SINGLE_PASS_MEASURES, column, parse_measure
+from howsure.statistics.measures import SINGLE_PASS_MEASURES, parse_measure
 from howsure.statistics.measures.measure import output_column
 from howsure.statistics.records.build import score_uncertainty
-from howsure.statistics.records.records import Records, concatenate
 
 names = st.text(min_size=1, max_size=93).filter(str.isprintable)
 
@@ -45,41 +43,8 @@ def test_energy_stays_within_float32(extreme):
     assert np.isfinite(found).all()
 
 
-def oracle(records):
-    """Return the chance of an error, nearly."""
-    noise = np.random.default_rng(0).normal(size=records.n_samples) * 0.1
-    return (~records.hits(1) + noise).astype(np.float32)
-
-
-def test_a_supplied_column_travels_with_the_records():
-    records = simulated_records(40, seed=1, top_k=(1,))
-    given = records.with_supplied({"teacher": oracle(records)})
-    back = Records.from_arrays(given.to_arrays())
-    np.testing.assert_array_equal(back.uncertainty["supplied_teacher"], oracle(records))
-    assert concatenate([given, given]).uncertainty["supplied_teacher"].shape == (80,)
-    assert "supplied_teacher" not in records.uncertainty
-
-
 @pytest.mark.parametrize("bad", [np.nan, 1e39])
 def test_a_supplied_value_that_float32_cannot_hold_is_refused(bad):
     records = simulated_records(40, seed=1, top_k=(1,))
     with pytest.raises(ValueError, match="uncertainty must be finite: row 0"):
         records.with_supplied({"teacher": np.full(40, bad)})
-
-
-@pytest.mark.parametrize(
-    ("measure", "serve", "served"),
-    [
-        ("output:learned", {}, "output:learned"),
-        ("supplied:learned", {}, "entropy"),
-        ("supplied:learned", {1: "supplied:learned"}, "supplied:learned"),
-    ],
-)
-def test_the_best_measure_serves_unless_it_is_supplied_and_not_named(measure, serve, served):
-    records = simulated_records(400, seed=1, top_k=(1,))
-    arrays = records.to_arrays() | {f"uncertainty_{column(measure, 1)}": oracle(records)}
-    options = FitOptions(top_k=(1,), measures=("entropy", measure), serve=serve, bins=4)
-    event = fit_calibration(Records.from_arrays(arrays), options=options).events[1]
-    assert event.measures[measure].column == measure.replace(":", "_")
-    assert event.measures[measure].scores["nll"].mean < event.measures["entropy"].scores["nll"].mean
-    assert event.served == served

@@ -74,11 +74,6 @@ def test_records_survive_a_file_of_plain_arrays(records):
     } <= records.to_arrays().keys()
 
 
-def test_records_without_passes_have_no_means(plain):
-    found = Records.from_arrays(plain.to_arrays())
-    assert found.mean_log_probability == found.mean_label_rank == {}
-
-
 def test_taking_joining_and_taking_back_gives_the_same_records(records):
     order = np.random.default_rng(3).permutation(N_SAMPLES)
     taken = records.take(order)

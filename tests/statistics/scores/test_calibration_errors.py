@@ -4,9 +4,8 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as npst
 from sample_strategies import judged_by_table, judged_without_bins
 from scipy.stats import norm
 from sklearn.calibration import calibration_curve
@@ -17,7 +16,6 @@ from howsure.statistics.scores.binned_error import (
     adaptive_cuts,
     ece,
     equal_mass_cuts,
-    equal_range_bins,
     equal_range_ece,
     equal_range_mce,
     gaps_between,
@@ -51,34 +49,6 @@ def test_equal_range_by_hand(judged, n_bins):
     assert equal_range_mce(judged, n_bins) == pytest.approx(max(g for _, g in by_bin), abs=1e-12)
 
 
-def test_equal_ranges_are_closed_on_the_right():
-    probability = np.array([0.0, 0.1, np.nextafter(0.1, 1), 0.3, 0.7, 0.95, 1.0])
-    np.testing.assert_array_equal(equal_range_bins(probability, 10), [0, 0, 1, 2, 6, 9, 9])
-
-
-@given(judged_by_table(), st.data())
-def test_splitting_bins_never_lowers_it(judged, data):
-    """Ding et al., Proposition 1: a bin's gap is at most the mean of its parts' gaps."""
-    halves = data.draw(npst.arrays(np.int64, judged.n_samples, elements=st.integers(0, 1)))
-    split = Predictions(
-        uncertainty=judged.uncertainty,
-        hits=judged.hits,
-        probability=judged.probability,
-        bins=2 * judged.bins + halves,
-    )
-    assert ece(split) >= ece(judged) - 1e-14
-
-
-@given(judged_by_table())
-def test_a_score_of_bins_wants_bins(judged):
-    assume(judged.n_samples > 0)
-    bare = Predictions(
-        uncertainty=judged.uncertainty, hits=judged.hits, probability=judged.probability
-    )
-    with pytest.raises(ValueError, match="bins must be given"):
-        ece(bare)
-
-
 any_judged = judged_by_table() | judged_without_bins()
 
 
@@ -94,6 +64,11 @@ def drawn(n_samples, *, seed=0, shift=0.0, power=0.3):
     rng = np.random.default_rng(seed)
     probability = rng.random(n_samples) ** power
     return judged_of(probability, rng.random(n_samples) < probability - shift)
+
+
+def test_a_score_of_bins_wants_bins():
+    with pytest.raises(ValueError, match="bins must be given"):
+        ece(judged_of([0.5], [1]))
 
 
 class TestEqualMass:

@@ -1,9 +1,12 @@
 """Parts of Brier score and negative log-likelihood (Oberman et al., 5.1), and odds ratios."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
 from sample_strategies import binned_counts, judged_by_table
 from scipy.stats import entropy
 
@@ -33,24 +36,17 @@ def test_no_part_is_negative(name, judged):
         assert value(f"{name}_{part}", judged) >= -1e-15
 
 
-@DECOMPOSED
-@given(binned=binned_counts(), split=st.integers(0, 40))
-def test_refining_bins_never_lowers_resolution(name, binned, split):
-    coarse = judged_bins(*binned)
-    fine = split_bins(coarse, split)
-    assert value(f"{name}_resolution", fine) >= value(f"{name}_resolution", coarse) - 1e-15
+@given(judged=judged_by_table(), data=st.data())
+def test_refining_bins_never_lowers_resolution_nor_calibration_error(judged, data):
+    """Of the latter: Ding et al., Proposition 1."""
+    halves = data.draw(npst.arrays(np.int64, judged.n_samples, elements=st.integers(0, 1)))
+    fine = replace(judged, bins=2 * judged.bins + halves)
+    for name in ("brier_resolution", "nll_resolution", "ece"):
+        assert value(name, fine) >= value(name, judged) - 1e-14
 
 
-@given(binned=binned_counts(), split=st.integers(0, 40))
-def test_refining_bins_never_raises_conditional_entropy(binned, split):
-    coarse = judged_bins(*binned)
-    fine = split_bins(coarse, split)
-    assert value("conditional_entropy", fine) <= value("conditional_entropy", coarse) + 1e-14
-
-
-@given(binned=binned_counts())
-def test_the_drop_in_entropy_is_the_resolution(binned):
-    judged = judged_bins(*binned)
+@given(judged=judged_by_table())
+def test_the_drop_in_entropy_is_the_resolution(judged):
     drop = value("nll_uncertainty", judged) / np.log(2.0) - value("conditional_entropy", judged)
     assert drop == pytest.approx(value("nll_resolution", judged) / np.log(2.0), abs=1e-12)
 
@@ -71,30 +67,6 @@ def test_nll_is_undefined_where_it_is_infinite_and_clipped_where_told():
     assert nll(Predictions(**impossible)) is None
     expected = -(np.log(0.75) + np.log(0.25)) / 2.0
     assert nll(Predictions(**impossible, log_floor=0.25)) == pytest.approx(expected, rel=1e-14)
-
-
-def judged_bins(counts, hits):
-    """Samples of bins, each bin saying its own hit rate."""
-    bins = np.repeat(np.arange(len(counts)), counts)
-    into_bin = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-    return Predictions(
-        uncertainty=bins.astype(np.float64),
-        hits=into_bin < np.repeat(hits, counts),
-        probability=np.repeat(hits / counts, counts),
-        bins=bins,
-    )
-
-
-def split_bins(judged, at):
-    """The same samples with every bin split in two after ``at`` of them, where it has as many."""
-    starts = np.searchsorted(judged.bins, judged.bins)
-    late = np.arange(judged.n_samples) - starts >= at
-    return Predictions(
-        uncertainty=judged.uncertainty,
-        hits=judged.hits,
-        probability=judged.probability,
-        bins=2 * judged.bins + late,
-    )
 
 
 rates = st.floats(0.001, 0.999)

@@ -106,13 +106,6 @@ def test_no_number_of_labels_helps_where_all_is_wrong():
     assert found.labels_missing is None
 
 
-def test_a_wrong_label_among_the_most_certain_does_not_end_the_search():
-    """The first start fails; a later one carries on."""
-    hits = np.arange(2000) != 3
-    ranked = ranking_of(np.arange(2000, dtype=np.float32), hits)
-    assert fit_selective(ranked, SelectiveTarget(0.01, 0.05)).coverage == 1.0
-
-
 @pytest.mark.parametrize("value", [0.0, 1.0, -0.1, np.nan])
 def test_targets_out_of_range_are_refused(value):
     with pytest.raises(ValueError, match="max_risk must"):

@@ -1,5 +1,6 @@
 """Calibrated files, and what the serving graph and the bin tables say to the same rows."""
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -33,7 +34,6 @@ class Model:
     batch: int | None = None
     companions: Mapping[str, bytes] = field(default_factory=dict)
     scalars: Mapping[str, str] = field(default_factory=dict)
-    masks: np.ndarray | None = None
 
     def run(self, model: onnx.ModelProto, rows: Rows) -> dict[str, np.ndarray]:
         """Return all outputs of a graph made of the model; maps and sequences as lists."""
@@ -139,7 +139,6 @@ def serve(
         choice,
         top_k=top_k,
         scalars=model.scalars,
-        last_layer_masks=model.masks,
     )
     return model.run(graph, rows)
 
@@ -193,9 +192,8 @@ def write(
         n_top=min(SHOWN, choice.n_classes),
         **{**thresholds, **options},
     )
-    graph = build_export_graph(
-        load_onnx_model(model.data), choice, spec, model.scalars, last_layer_masks=model.masks
-    )
+    spec = ExportSpec.from_dict(json.loads(json.dumps(spec.as_dict())))  # as it reaches the child
+    graph = build_export_graph(load_onnx_model(model.data), choice, spec, model.scalars)
     return Calibrated(model, choice, spec, tables, graph)
 
 

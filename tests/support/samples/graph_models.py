@@ -1,12 +1,14 @@
 """Small ONNX graphs: plain, with external weights, with noise."""
 
+import json
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 import onnxruntime
 import pytest
 from onnx import TensorProto, helper, numpy_helper
-from scipy.special import log_softmax
+from scipy.special import log_softmax, logsumexp
 
 from service.graph.describe import describe_onnx_model
 from service.graph.description import OnnxModelDescription, OutputChoice
@@ -122,8 +124,10 @@ def serve(model, feeds, *, name=None, kind=None, top_k=(1, 5), trial=None, run=r
     """Return all that the serving graph, made from the bytes anew, gives for the rows."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     choice = resolve(data, feeds if trial is None else trial, name=name, kind=kind)
+    choice = OutputChoice.from_dict(json.loads(json.dumps(choice.as_dict())))  # as it is stored
     loaded = load_onnx_model(data)
-    description = describe_onnx_model(loaded)
+    stored = msgspec.json.encode(describe_onnx_model(loaded))
+    description = msgspec.json.decode(stored, type=OnnxModelDescription)
     top_k = [k for k in top_k if k < choice.n_classes]
     graph = build_serving_graph(loaded, choice, top_k=top_k, with_scores=True)
     outputs = run(graph, feeds)
@@ -158,14 +162,7 @@ def reference(logits, top_k=(1, 5)):
 
 
 def _tail(ranked, k):
-    return np.logaddexp(0, _log_sum_exp(ranked[:, k:]) - _log_sum_exp(ranked[:, :k]))
-
-
-def _log_sum_exp(ranked):
-    first = ranked[:, 0]
-    shift = np.where(np.isfinite(first), first, 0)
-    with np.errstate(divide="ignore"):
-        return shift + np.log(np.exp(ranked - shift[:, None])[:, ::-1].sum(axis=1))
+    return np.logaddexp(0, logsumexp(ranked[:, k:], axis=1) - logsumexp(ranked[:, :k], axis=1))
 
 
 def ending(*nodes, shape=("N", None), element_type=FLOAT, **others):
@@ -276,17 +273,15 @@ def network(middle=(), last=(), *, dtype=np.float32, element_type=TensorProto.FL
     return make_model(nodes, initializers=initializers, **(ends | others))
 
 
+def last_hidden(rows, first=1.0):
+    """Return what the network's last layer sees, in float64, given a mask of the first one."""
+    hidden = np.maximum(rows.astype(np.float64) @ WEIGHTS[0] + BIASES[0], 0) * first
+    return np.maximum(hidden @ WEIGHTS[1] + BIASES[1], 0)
+
+
 def network_logits(rows, first=1.0, second=1.0):
     """Return the network's logits in float64, hidden units multiplied by these masks."""
-    hidden = np.maximum(rows.astype(np.float64) @ WEIGHTS[0] + BIASES[0], 0) * first
-    hidden = np.maximum(hidden @ WEIGHTS[1] + BIASES[1], 0) * second
-    return hidden @ WEIGHTS[2] + BIASES[2]
-
-
-def last_hidden(rows):
-    """Return what the network's last layer sees, in float64."""
-    hidden = np.maximum(rows.astype(np.float64) @ WEIGHTS[0] + BIASES[0], 0)
-    return np.maximum(hidden @ WEIGHTS[1] + BIASES[1], 0)
+    return last_hidden(rows, first) * second @ WEIGHTS[2] + BIASES[2]
 
 
 def logits_choice(n_classes=N_CLASSES, tensor="y", **others):
