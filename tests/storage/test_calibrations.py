@@ -20,7 +20,6 @@ from stored_rows import (
 
 import models
 from service.errors import Conflict, InvalidInput, NotFound
-from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
 from service.storage.tenants import tenant_named
 
@@ -69,37 +68,6 @@ def test_a_name_without_success_means_its_newest_which_is_not_ready(database, ca
         calibrations.resolve("digits")
     with pytest.raises(Conflict, match="it is failed"):
         calibrations.find_ready("digits@1")
-
-
-def test_a_name_means_the_promoted_version_else_the_newest_that_succeeded(database, calibrations):
-    first, second = finished_calibration(database), finished_calibration(database)
-    other = finished_calibration(database, "other")
-
-    def meant():
-        ways = ("digits", "digits@1", "digits@2", str(first.id), second.id.hex, "other")
-        return [resolved(calibrations, way) for way in ways]
-
-    assert meant() == [second.id, first.id, second.id, first.id, second.id, other.id]
-    calibrations.promote(first.id)
-    assert meant() == [first.id, first.id, second.id, first.id, second.id, other.id]
-    calibrations.delete(first.id)
-    assert meant() == [second.id, None, second.id, None, second.id, other.id]
-    finished_calibration(database, status="failed")
-    queue_calibration(database)
-    calibrations.delete(other.id)
-    assert meant() == [second.id, None, second.id, None, second.id, None]
-
-
-def resolved(calibrations, reference):
-    """Return the id that `find` and `resolve` agree on; None if neither finds one."""
-    try:
-        found = calibrations.find(reference)
-    except NotFound:
-        with pytest.raises(NotFound):
-            calibrations.resolve(reference)
-        return None
-    assert calibrations.resolve(reference) == CalibrationRef(found.id, found.name, found.version)
-    return found.id
 
 
 NOT_FOUND = ["nobody", "digits@2", "digits@", "digits@one", "digits@99999999999999999999", ""]

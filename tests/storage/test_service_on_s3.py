@@ -1,17 +1,16 @@
 """The whole service with its artifacts on a real S3 server, which fails for a while."""
 
 import httpx
-from object_stores import BUCKET, Answer, FaultyS3, s3_variables
+from object_stores import BUCKET, Answer, FaultyS3
 from running_service import calibrate, digits, service_on
 
 
 def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(
-    s3_server, s3_folder, tmp_path, monkeypatch
+    s3_server, s3_folder, tmp_path, lead_to_s3
 ) -> None:
     files = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
     with FaultyS3(s3_server.port) as faulty:
-        for name, value in s3_variables(faulty.port).items():
-            monkeypatch.setenv(name, value)
+        lead_to_s3(faulty.port)
         url = f"s3://{BUCKET}/{s3_folder}"
         with service_on(tmp_path, artifacts_url=url) as client:
             made = calibrate(client, **files)
