@@ -168,6 +168,7 @@ def test_the_number_of_streams_is_limited(idle) -> None:
         with events_of(client, address_of(ended)) as events:
             assert next(events)[0] == "end"
 
+        # The place of a client that left is free.
         streams[0].response.close()
         assert wait_until(lambda: _may_follow(client, row))
         client.post(f"{address_of(row)}/cancel")

@@ -184,28 +184,3 @@ def test_headers_of_requests_are_declared(document, path: str, name: str) -> Non
     assert (found["in"], found["required"]) == ("header", False)
     if name == "Timeout":
         assert {"408", "413", "429", "503", "504"} <= operation["responses"].keys()
-
-
-def test_the_documentation_needs_no_other_server(client) -> None:
-    page = client.get("/docs")
-    assert page.status_code == httpx.codes.OK
-    assert "https://" not in page.text
-    for asset in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"):
-        assert f"/static/{asset}" in page.text
-        assert client.get(f"/static/{asset}").status_code == httpx.codes.OK
-    assert client.get("/static/../../settings.py").status_code == httpx.codes.NOT_FOUND
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "allowed"),
-    [
-        ("PUT", "/predict", "POST"),
-        ("TRACE", "/calibrations/digits", "DELETE, GET"),
-        ("PATCH", "/calibrations/digits/evaluations/a/b/cancel", "POST"),
-        ("POST", "/v2/models/digits", "GET"),
-    ],
-)
-def test_other_methods_are_refused_with_allow(client, method: str, path: str, allowed: str) -> None:
-    answer = client.request(method, path)
-    assert answer.status_code == httpx.codes.METHOD_NOT_ALLOWED
-    assert answer.headers["Allow"] == allowed

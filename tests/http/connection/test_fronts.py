@@ -4,6 +4,8 @@ import pytest
 from hot_fronts import MAX_BODY_BYTES, hot_front, post, request
 
 INFER = "/v2/models/{model_name}/infer"
+# How upgraded connections are read is in test_framing_fuzz.
+UPGRADE = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c"}
 CHUNKED = {"Transfer_Encoding": "chunked"}
 CHUNKS = b"3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\n\r\n"
 
@@ -98,14 +100,23 @@ def test_a_half_received_request_waits_behind_another(front) -> None:
         assert connection.answer().json()["query"] == "second"
 
 
-def test_expect_100_continue_is_answered(front) -> None:
+@pytest.mark.parametrize("offer", [{}, UPGRADE], ids=["plain", "upgrade"])
+def test_expect_100_continue_is_answered(front, offer) -> None:
     with front.connect() as connection:
         for target in ("/predict", "/ordinary/a"):
-            sent = post(target, b"xyz", Expect="100-continue")
+            sent = post(target, b"xyz", Expect="100-continue", **offer)
             connection.send(sent[:-3])
             assert connection.answer().status == 100
             connection.send(sent[-3:])
             assert connection.answer().json()["bytes"] == 3
+
+
+def test_bytes_behind_the_body_of_an_upgrade_are_the_next_request(front) -> None:
+    with front.connect() as connection:
+        connection.send(post("/ordinary/a", b"xy", **UPGRADE) + b"z")
+        assert connection.answer().json()["bytes"] == 2
+        connection.send(b"z\r\n\r\n")
+        assert connection.answer().status == 400
 
 
 @pytest.mark.parametrize(
