@@ -35,10 +35,7 @@ class Limited:
         return self.client.get("/usage").json()[name]["used"]
 
     def upload(self, name: str = "c", **headers: str) -> httpx.Response:
-        parts = [
-            ("calibration", ("c.csv", SET)),
-            ("config", (None, json.dumps({"name": name}))),
-        ]
+        parts = [("calibration", ("c.csv", SET)), ("config", (None, json.dumps({"name": name})))]
         return self.client.post("/calibrate", files=parts, headers=headers)
 
 

@@ -10,13 +10,7 @@ from runner_children import wait_until
 
 import models
 from service.errors import NotFound, Overloaded
-from service.http.job_events import (
-    HEARTBEAT,
-    LOOK_SECONDS,
-    EventStream,
-    JobSubscription,
-    JobWatch,
-)
+from service.http.job_events import HEARTBEAT, LOOK_SECONDS, EventStream, JobSubscription, JobWatch
 from service.storage.overview import FollowedJob, JobView
 
 QUEUED = JobView("queued", None, 0, 0, None)

@@ -26,11 +26,7 @@ from service.settings import Settings
 from service.storage.database import open_database
 
 PLACES = 60
-OK, NOT_FOUND, NOT_NOW = (
-    httpx.codes.OK,
-    httpx.codes.NOT_FOUND,
-    httpx.codes.SERVICE_UNAVAILABLE,
-)
+OK, NOT_FOUND, NOT_NOW = (httpx.codes.OK, httpx.codes.NOT_FOUND, httpx.codes.SERVICE_UNAVAILABLE)
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 

@@ -10,14 +10,7 @@ import httpx
 import pytest
 from databases import scratch_schema
 from job_workspaces import calibrate as queued
-from job_workspaces import (
-    evaluate,
-    inputs_set,
-    logits_set,
-    predictor_of,
-    succeed,
-    workspace_on,
-)
+from job_workspaces import evaluate, inputs_set, logits_set, predictor_of, succeed, workspace_on
 from object_stores import WrappedStore
 from runner_children import wait_until
 from runner_models import linear, rows, weights

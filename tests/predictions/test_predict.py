@@ -55,8 +55,4 @@ def test_the_example_request(client, digits_calibration) -> None:
 
     easy, hard = answer["predictions"]
     assert easy["top1"]["probability"] > hard["top1"]["probability"]
-    assert answer["calibration"] == {
-        "id": digits_calibration["id"],
-        "name": "digits",
-        "version": 1,
-    }
+    assert answer["calibration"] == {"id": digits_calibration["id"], "name": "digits", "version": 1}

@@ -128,10 +128,7 @@ def test_an_upload_whose_parts_fail_is_taken_back(store, faulty, s3_server, s3_f
 )
 def test_a_store_without_space_is_full(store, faulty, answer, tmp_path):
     faulty.fault = lambda _: answer
-    for put in (
-        lambda: store.put_bytes(KEY, b"x"),
-        lambda: store.put_file(KEY, upload(tmp_path)),
-    ):
+    for put in (lambda: store.put_bytes(KEY, b"x"), lambda: store.put_file(KEY, upload(tmp_path))):
         with pytest.raises(StorageFull):
             put()
 

@@ -61,10 +61,7 @@ def keep(database, calibration, table, **names):
         "quantile_bins": table.requested_bins,
     }
     row = bin_table_row(
-        table,
-        tenant_id=calibration.tenant_id,
-        calibration_id=calibration.id,
-        **(defaults | names),
+        table, tenant_id=calibration.tenant_id, calibration_id=calibration.id, **(defaults | names)
     )
     with database.session() as session:
         session.add(row)

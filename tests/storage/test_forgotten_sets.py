@@ -21,13 +21,7 @@ from service.jobs.queue import MAX_ATTEMPTS, LeaseLost
 from service.storage.calibrations import CalibrationRepository
 
 EXPIRED = -1.0
-GIVEN = [
-    ("model", 0),
-    ("model_data", 0),
-    ("calibration", 0),
-    ("calibration", 1),
-    ("evaluation", 0),
-]
+GIVEN = [("model", 0), ("model_data", 0), ("calibration", 0), ("calibration", 1), ("evaluation", 0)]
 KEPT = [("model", 0), ("model_data", 0)]
 
 

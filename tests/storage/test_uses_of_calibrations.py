@@ -32,12 +32,7 @@ def refit(session, row):
 
 def evaluate(session, row):
     return EvaluationRepository(session, row.tenant_id).create(
-        uuid.uuid4(),
-        calibration_id=row.id,
-        name="rotated",
-        labelled=True,
-        data={},
-        artifacts=[],
+        uuid.uuid4(), calibration_id=row.id, name="rotated", labelled=True, data={}, artifacts=[]
     )
 
 

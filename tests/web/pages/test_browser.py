@@ -154,8 +154,7 @@ def test_a_sample_is_tried_with_a_click_and_in_numbers(shown) -> None:
     seen = shown["try"]
     for sentence in (seen["drawn"], seen["written"]):
         assert re.fullmatch(
-            r"Answer: \d, and such answers are right [\d.]+ % of the time \(.* to .*\)\.",
-            sentence,
+            r"Answer: \d, and such answers are right [\d.]+ % of the time \(.* to .*\)\.", sentence
         )
     label = seen["json"]["predictions"][0]["label"]
     assert seen["drawn"].startswith(f"Answer: {label}")
