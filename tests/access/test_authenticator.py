@@ -6,7 +6,7 @@ import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from functools import partial, partialmethod
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -245,13 +245,10 @@ class Away:
     def __init__(self, database):
         self._here = database
 
-    def _connect(self, method, **options):
+    def __getattr__(self, name):
         if self.is_away:
             raise Overloaded("The database does not answer.")
-        return getattr(self._here, method)(**options)
-
-    reading = partialmethod(_connect, "reading")
-    session = partialmethod(_connect, "session")
+        return getattr(self._here, name)
 
 
 def test_keys_outlive_their_database_for_a_while(database, tmp_path, monkeypatch):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from fastapi import FastAPI
-from hot_fronts import Connection, post, request
+from hot_fronts import Connection, answer_to, post, request
 from keyed_service import KeyedService, keyed_service, logits_of
 from running_service import calibrated
 
@@ -85,9 +85,7 @@ RAW = {
 @pytest.mark.parametrize("case", RAW)
 def test_refusals_on_the_connection_have_the_headers(service, case) -> None:
     sent, status = RAW[case]
-    with Connection(service.address) as connection:
-        connection.send(sent)
-        answer = connection.answer()
+    answer = answer_to(sent, service.address)
     assert answer.status == status
     assert_complete(answer.headers)
     assert answer.json()["request_id"] == answer.headers["x-request-id"]

@@ -18,12 +18,6 @@ def request(*, timeout: object) -> dict:
     return {"inputs": [in_json("x", QUICK_ROWS)], "parameters": {"timeout": timeout}}
 
 
-@pytest.fixture(scope="module")
-def busy(tmp_path_factory):
-    with busy_service_on(tmp_path_factory.mktemp("busy")) as service:
-        yield service
-
-
 @pytest.mark.parametrize("path", PATHS)
 def test_a_running_request_ends_at_its_deadline(busy, path) -> None:
     expected = busy.ask().content

@@ -7,6 +7,7 @@ from unittest.mock import MagicMock
 
 import pytest
 from own_process import file_size_limit, run_apart
+from runner_children import wait_until
 
 from service.errors import Overloaded, StorageFull
 from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
@@ -58,7 +59,6 @@ def test_files_of_others_are_neither_listed_nor_in_the_way(store, folder):
 
 def test_an_upload_that_breaks_off_leaves_no_file(store, folder):
     file = MagicMock()
-    file.stat.return_value.st_size = 2 * CHUNK_BYTES
     reading = file.open.return_value.__enter__.return_value
     reading.read.side_effect = [bytes(CHUNK_BYTES), OSError(5, "Input/output error")]
     with pytest.raises(Overloaded, match=r"cannot be used \(Input/output error\)"):
@@ -66,37 +66,22 @@ def test_an_upload_that_breaks_off_leaves_no_file(store, folder):
     assert files_below(folder) == []
 
 
-PUT_AND_DIE = """
-import os, signal, sys
+PUT_STANDARD_INPUT = """
+import sys
 from pathlib import Path
 from service.storage.artifact_store import open_artifact_store
 
-class Deadly:
-    def stat(self):
-        return os.stat(sys.executable)
-    def open(self, mode):
-        return self
-    def __enter__(self):
-        return self
-    def __exit__(self, *_):
-        pass
-    parts = 0
-    def read(self, size):
-        # The part before is on its way; it is written once there is a file to write to.
-        self.parts += 1
-        if self.parts == 3:
-            while not list(Path(sys.argv[1]).rglob("model-0#*")):
-                pass
-            os.kill(os.getpid(), signal.SIGKILL)
-        return bytes(size)
-
-open_artifact_store(sys.argv[1]).put_file(sys.argv[2], Deadly())
+open_artifact_store(sys.argv[1]).put_file(sys.argv[2], Path("/dev/stdin"))
 """
 
 
 def test_an_upload_that_is_killed_leaves_what_the_sweeper_can_see(store, folder):
-    killed = subprocess.run([sys.executable, "-c", PUT_AND_DIE, folder, KEY], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", PUT_STANDARD_INPUT, folder, KEY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+        child.stdin.write(bytes(CHUNK_BYTES + 1))
+        assert wait_until(lambda: files_below(folder))
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
     assert store.keys() == []
     left = [file.key for file in store.files()]
     assert left == [f"{KEY}#1"]

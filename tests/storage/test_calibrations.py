@@ -1,6 +1,5 @@
 import dataclasses
 import uuid
-from functools import partial
 
 import pytest
 from sqlalchemy import func, select
@@ -135,16 +134,6 @@ def test_deleting_returns_the_keys_that_nothing_else_refers_to(database, calibra
     assert calibrations.delete(second.id) == sorted([shared.key, owned[1].key])
     with pytest.raises(NotFound):
         calibrations.delete(second.id)
-
-
-def test_of_two_that_are_deleted_at_once_exactly_one_returns_their_shared_key(
-    database, calibrations
-):
-    for _ in range(5):
-        shared = new_artifact(uuid.uuid4(), "model")
-        rows = [finished_calibration(database, artifacts=[shared]) for _ in range(2)]
-        first, second = at_once([partial(calibrations.delete, row.id) for row in rows])
-        assert first + second == [shared.key]
 
 
 @pytest.mark.parametrize("label", ["a\0b", "x" * 256, "a\ud800"])

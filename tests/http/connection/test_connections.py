@@ -99,10 +99,8 @@ def test_trailers_are_no_headers_and_count_as_such(bounded) -> None:
 
 def test_a_client_may_send_its_whole_body_before_it_reads_the_refusal(bounded) -> None:
     n_bytes = 20_000_000
-    with bounded.connect() as connection:
-        connection.send(request("POST", "/predict", Content_Length=str(n_bytes)))
-        connection.send(b"x" * n_bytes)
-        answer = connection.answer()
+    head = request("POST", "/predict", Content_Length=str(n_bytes))
+    answer = bounded.answer_to(head + b"x" * n_bytes)
     assert (answer.status, answer.headers["connection"]) == (413, "close")
 
 
@@ -127,9 +125,7 @@ def test_bodies_beyond_what_may_be_received_at_once_are_refused(bounded) -> None
         assert (answer.status, answer.headers["connection"]) == (429, "close")
         assert answer.json()["refused"] == "too-many-requests"
         # A body that comes at once takes no room.
-        with bounded.connect() as small:
-            small.send(post("/predict", b"x" * 100))
-            assert small.answer().status == 200
+        assert bounded.answer_to(post("/predict", b"x" * 100)).status == 200
         for connection in (one, two):
             connection.send(last)
             assert connection.answer().status == 200
@@ -153,10 +149,9 @@ def test_a_client_that_does_not_read_gets_no_further_answers(bounded) -> None:
 
 
 def test_many_small_chunks_are_within_the_limit(bounded) -> None:
-    sent = request("POST", "/predict", Transfer_Encoding="chunked")
-    with bounded.connect() as connection:
-        connection.send(sent + b"1\r\ny\r\n" * 2000 + b"0\r\n\r\n")
-        assert connection.answer().json()["bytes"] == 2000
+    chunks = b"1\r\ny\r\n" * 2000 + b"0\r\n\r\n"
+    sent = request("POST", "/predict", chunks, Transfer_Encoding="chunked")
+    assert bounded.answer_to(sent).json()["bytes"] == 2000
 
 
 def test_a_reset_connection_cancels_its_request(bounded) -> None:

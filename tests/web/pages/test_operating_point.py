@@ -15,8 +15,7 @@ from service.errors import Overloaded
 from service.reports import operating_points
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
-CONFLICT, FORBIDDEN = httpx.codes.CONFLICT, httpx.codes.FORBIDDEN
-UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
+CONFLICT, UNPROCESSABLE = httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY
 SIGNED = {"author": HOSTILE, "reason": HOSTILE}
 
 

@@ -36,6 +36,9 @@ def test_people_get_a_page_and_programs_json(service) -> None:
         (REPORT, "*/*", "application/json"),
         (REPORT, "text/html;q=0.1, application/json", "application/json"),
         (f"{REPORT}&format=csv", HTML["Accept"], "text/csv"),
+        (f"{REPORT}&calibration=scores", HTML["Accept"], "text/html"),
+        (f"{REPORT}&calibration=scores", "*/*", "application/json"),
+        (f"{REPORT}&calibration=scores&format=json", HTML["Accept"], "application/json"),
     ):
         answer = client.get(address, headers={"Accept": accept})
         assert answer.headers["content-type"].startswith(kind)
