@@ -12,7 +12,7 @@ import pytest
 import tritonclient.http as triton
 from request_formats import LENGTH, infer, outputs_of, tensor
 from runner_models import rows, undefined_below_zero, weights
-from running_service import DIGITS, calibrate, calibrated, digits, npz, service_on
+from running_service import DIGITS, DIGITS_PARTS, calibrate, calibrated, digits, npz, service_on
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 PAGE = (Path(__file__).parents[2] / "docs" / "oip.md").read_text(encoding="utf-8")
@@ -22,9 +22,8 @@ PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:40].astype(np.
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> Iterator[httpx.Client]:
     with service_on(tmp_path_factory.mktemp("oip"), on_port=True) as client:
-        parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
-        for config in ('{"name": "digits", "bins": 10}', '{"name": "digits", "bins": 4}'):
-            calibrated(client, config, **parts)
+        for bins in (10, 4):
+            calibrated(client, {"name": "digits", "bins": bins}, **DIGITS_PARTS)
         client.post("/calibrations/digits@1/promote").raise_for_status()
         yield client
 

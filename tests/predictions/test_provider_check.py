@@ -20,7 +20,7 @@ from moved_calibrations import (
 from request_formats import in_json, infer
 from runner_children import children, wait_until
 from runner_models import linear, rows
-from running_service import calibrate, calibrated, digits, service_on
+from running_service import DIGITS_PARTS, calibrate, calibrated, digits, service_on
 
 from service.errors import InvalidInput, OnnxModelCrashed, ProviderMismatch
 from service.predictions.load_calibration import load_served
@@ -46,12 +46,8 @@ def first(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("first")
     with service_on(folder) as client:
         for name, sent in (("digits", "calibration.npz"), ("other", "evaluation.npz")):
-            calibrated(
-                client,
-                f'{{"name": "{name}", "bins": 10}}',
-                model=digits("model.onnx"),
-                calibration=digits(sent),
-            )
+            parts = DIGITS_PARTS | {"calibration": digits(sent)}
+            calibrated(client, {"name": name, "bins": 10}, **parts)
         return folder, ask(client).json()["predictions"]
 
 
@@ -159,13 +155,7 @@ def test_measures_of_several_runs_agree_with_their_records(tmp_path, case) -> No
 
 def test_the_provider_of_the_job_is_stored_not_that_of_the_trial(tmp_path) -> None:
     with service_on(tmp_path, workers=0) as client:
-        sent = calibrate(
-            client,
-            model=digits("model.onnx"),
-            calibration=digits("calibration.npz"),
-            config='{"name": "digits"}',
-            wait=0,
-        )
+        sent = calibrate(client, **DIGITS_PARTS, config='{"name": "digits"}', wait=0)
         assert sent.status_code == httpx.codes.ACCEPTED
     say_made_on_cuda(tmp_path)
     with service_on(tmp_path) as client:

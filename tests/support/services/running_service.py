@@ -88,6 +88,9 @@ def digits(name: str) -> bytes:
     return (DIGITS / name).read_bytes()
 
 
+DIGITS_PARTS = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+
+
 def kept_files(folder: Path) -> list[str]:
     """Return every file below the artifacts and the spool."""
     roots = [folder / "artifacts", folder / "spool"]
