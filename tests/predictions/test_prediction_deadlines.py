@@ -18,6 +18,13 @@ def request(*, timeout: object) -> dict:
     return {"inputs": [in_json("x", QUICK_ROWS)], "parameters": {"timeout": timeout}}
 
 
+@pytest.fixture(scope="module")
+def busy(tmp_path_factory):
+    """A service whose queue is not full before a deadline has passed."""
+    with busy_service_on(tmp_path_factory.mktemp("busy")) as service:
+        yield service
+
+
 @pytest.mark.parametrize("path", PATHS)
 def test_a_running_request_ends_at_its_deadline(busy, path) -> None:
     expected = busy.ask().content
