@@ -47,24 +47,22 @@ class Client:
 
 
 class Jobs:
-    """The database: what it says, or that it is away."""
+    """The database: what it says, or how it fails."""
 
     def __init__(self) -> None:
         self.view: JobView | None = QUEUED
-        self.away = self.broken = False
+        self.failure: Exception | None = None
         self.looks = 0
 
     def look(self, _asked: object) -> dict[FollowedJob, JobView]:
         self.looks += 1
-        if self.broken:
-            raise RuntimeError("a bug")
-        if self.away:
-            raise Overloaded("The database does not answer.")
+        if self.failure:
+            raise self.failure
         return {} if self.view is None else {JOB: self.view}
 
     def read(self) -> BaseModel:
-        if self.away:
-            raise Overloaded("The database does not answer.")
+        if self.failure:
+            raise self.failure
         if self.view is None:
             raise NotFound("gone")
         return Whole()
@@ -118,10 +116,10 @@ async def test_the_stream_survives_a_database_outage() -> None:
     patient = Scene()
     task = patient.begin()
     await patient.client.sees(b"queued")
-    patient.jobs.away = True
+    patient.jobs.failure = Overloaded("The database does not answer.")
     looks = patient.jobs.looks
     assert await asyncio.to_thread(wait_until, lambda: patient.jobs.looks > looks + 1)
-    patient.jobs.view, patient.jobs.away = RUNNING, False
+    patient.jobs.view, patient.jobs.failure = RUNNING, None
     await patient.client.sees(b"running")
     patient.jobs.view = None
     await task
@@ -145,10 +143,10 @@ async def test_a_failed_poll_ends_all_streams() -> None:
     broken = Scene()
     task = broken.begin()
     await broken.client.sees(b"queued")
-    broken.jobs.broken = True
+    broken.jobs.failure = RuntimeError("a bug")
     await task
     assert broken.watch.open == 0
-    broken.jobs.broken = False
+    broken.jobs.failure = None
     broken.client = Client()
     task = broken.begin()
     await broken.client.sees(b"queued")
