@@ -1,6 +1,6 @@
 """Changes, and refused attempts at them, are in the audit log: who, what, and the result."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,6 +41,11 @@ class Audited:
         assert answer.status_code == httpx.codes.OK, answer.text
         return answer.json()["entries"]
 
+    def since_now(self, **asked: Any) -> Callable[[], list[dict[str, Any]]]:
+        """Return what returns the entries that came after this call."""
+        before = {entry["id"] for entry in self.entries(**asked)}
+        return lambda: [entry for entry in self.entries(**asked) if entry["id"] not in before]
+
     def calibrate(self) -> str:
         return calibrated(self.everything, calibration=logits_of())["id"]
 
@@ -78,24 +83,18 @@ def test_each_change_and_each_refusal_leaves_an_entry(audited, method: str, path
     if path.endswith("/withdraw"):
         address = path.removeprefix("/pages").removesuffix("/withdraw")
         audited.ask(audited.everything, "POST", address, calibration).raise_for_status()
-    before = {entry["id"] for entry in audited.entries(action=action)}
+    new = audited.since_now(action=action)
 
     refused = audited.ask(audited.clients["read"], method, path, calibration)
     assert refused.status_code == httpx.codes.FORBIDDEN
-    new: list[dict[str, Any]] = []
-
-    def is_there(n: int) -> bool:
-        new[:] = [e for e in audited.entries(action=action) if e["id"] not in before]
-        return len(new) == n
-
-    assert wait_until(lambda: is_there(1))
+    assert wait_until(lambda: len(new()) == 1)
     about = None
     if "{calibration_id}" in path:
         about = calibration + ("/evaluations/again" if "{evaluation_name" in path else "")
     via = "page" if path.startswith("/pages/") else "api"
     row = {"via": via, "key_id": audited.key_ids["read"], "action": action, "subject": about}
     row |= {"request_id": refused.headers["X-Request-Id"]}
-    assert new[0].items() >= (row | {"result": "refused", "code": "forbidden"}).items()
+    assert new()[0].items() >= (row | {"result": "refused", "code": "forbidden"}).items()
 
     answer = audited.ask(audited.clients["write"], method, path, calibration)
     if action.startswith("cancel"):
@@ -111,14 +110,14 @@ def test_each_change_and_each_refusal_leaves_an_entry(audited, method: str, path
         elif action == "evaluate":
             about = f"{calibration}/evaluations/{answer.json()['name']}"
         expected = {"result": "accepted", "code": None, "subject": about}
-    assert wait_until(lambda: is_there(2))
+    assert wait_until(lambda: len(new()) == 2)
     row |= {"request_id": answer.headers["X-Request-Id"], "key_id": audited.key_ids["write"]}
-    assert new[0].items() >= (row | expected).items()
+    assert new()[0].items() >= (row | expected).items()
 
 
 def test_reads_and_predictions_leave_no_entry(audited) -> None:
     calibration = audited.calibrate()
-    before = audited.entries()
+    new = audited.since_now()
     for path in ("/calibrations", f"/calibrations/{calibration}", "/metrics", "/models", "/audit"):
         assert audited.everything.get(path).status_code == httpx.codes.OK
         audited.clients["predict"].get(path)
@@ -126,31 +125,27 @@ def test_reads_and_predictions_leave_no_entry(audited) -> None:
     for client in (audited.everything, audited.clients["read"]):
         client.post("/predict", json=body)
     audited.everything.post("/v2/repository/index", json={})
-    assert audited.entries() == before
+    assert new() == []
 
 
 def test_a_dry_run_and_a_repeat_leave_no_entry(audited) -> None:
     parts = [("calibration", ("c.csv", logits_of()))]
     keyed = WAIT | {"Idempotency-Key": "audited"}
     made = audited.everything.post("/calibrate", files=parts, headers=keyed).json()["id"]
-    before = audited.entries()
+    new = audited.since_now()
     again = audited.everything.post("/calibrate", files=parts, headers=keyed)
     assert again.headers["Idempotency-Replayed"] == "true"
     tried = audited.everything.post("/calibrate", files=parts, params={"dry_run": "true"})
     assert tried.status_code == httpx.codes.OK
-    assert audited.entries() == before
+    assert new() == []
     assert [e["action"] for e in audited.entries(subject=made)] == ["calibrate"]
 
 
 def test_an_entry_of_a_refusal_has_its_code(audited) -> None:
-    before = {entry["id"] for entry in audited.entries()}
+    new = audited.since_now(result="refused")
     audited.everything.post("/calibrations/nothing/promote")
     audited.everything.post("/calibrate", content=b"not a form")
     audited.everything.post("/calibrations/%00%1b%ff/promote")
-
-    def new() -> list[tuple[str, str, str]]:
-        found = [e for e in audited.entries(result="refused") if e["id"] not in before]
-        return sorted((e["action"], e["code"], str(e["subject"])) for e in found)
 
     expected = [
         ("calibrate", "unsupported-format", "None"),
@@ -158,22 +153,18 @@ def test_an_entry_of_a_refusal_has_its_code(audited) -> None:
         ("promote", "not-found", "nothing"),
     ]
     assert wait_until(lambda: len(new()) == len(expected))
-    assert new() == expected
+    assert sorted((e["action"], e["code"], str(e["subject"])) for e in new()) == expected
 
 
 def test_unauthenticated_requests_leave_no_entry(audited) -> None:
     """Whoever is not known writes nothing, whatever number of requests is sent."""
-    before = {entry["id"] for entry in audited.entries()}
+    new = audited.since_now()
     for key in (None, "cal_nobody"):
         audited.service.client(key).post("/calibrate", content=b"")
     audited.calibrate()
-
-    def new() -> list[str]:
-        return [entry["action"] for entry in audited.entries() if entry["id"] not in before]
-
     assert wait_until(new)
     # Entries are written in turn: those of nobody would be there before this one.
-    assert new() == ["calibrate"]
+    assert [entry["action"] for entry in new()] == ["calibrate"]
 
 
 def test_a_tenant_reads_its_own_rows(audited) -> None:
@@ -186,13 +177,9 @@ def test_a_tenant_reads_its_own_rows(audited) -> None:
 
 def test_cursors_lead_through_all_entries(audited) -> None:
     whole = [entry["id"] for entry in audited.entries()]
-    found: list[str] = []
-    page: dict[str, Any] = {"limit": 5}
-    while page.get("cursor", "") is not None:
-        answer = audited.everything.get("/audit", params=page).json()
-        found += [entry["id"] for entry in answer["entries"]]
-        page["cursor"] = answer["next_cursor"]
-    assert found == whole
+    first = audited.everything.get("/audit", params={"limit": 5}).json()
+    rest = audited.entries(cursor=first["next_cursor"])
+    assert [entry["id"] for entry in (*first["entries"], *rest)] == whole
 
 
 @pytest.mark.parametrize(

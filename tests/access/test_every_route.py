@@ -223,10 +223,16 @@ def test_an_unknown_path_is_404_with_a_key_and_401_without(two: Two) -> None:
 
 
 def test_an_unsupported_method_is_405_with_a_key_and_401_without(two: Two) -> None:
-    for path, is_open in (("/predict", False), ("/calibrations/digits", False), ("/healthz", True)):
-        unknown = two.nobody.request("TRACE", path)
-        known = two.ours.everything.request("TRACE", path)
+    for method, path, allowed in (
+        ("PUT", "/predict", "POST"),
+        ("TRACE", "/calibrations/digits", "DELETE, GET"),
+        ("PATCH", "/calibrations/digits/evaluations/a/b/cancel", "POST"),
+        ("POST", "/v2/models/digits", "GET"),
+        ("TRACE", "/healthz", "GET"),
+    ):
+        known = two.ours.everything.request(method, path)
         assert known.status_code == httpx.codes.METHOD_NOT_ALLOWED, path
-        assert known.headers["Allow"] in ("POST", "DELETE, GET", "GET")
+        assert known.headers["Allow"] == allowed
+        is_open = path == "/healthz"
         expected = httpx.codes.METHOD_NOT_ALLOWED if is_open else httpx.codes.UNAUTHORIZED
-        assert unknown.status_code == expected, path
+        assert two.nobody.request(method, path).status_code == expected, path

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from hot_fronts import Connection, post
+from hot_fronts import Connection, answer_to, post
 from keyed_service import KeyedService, keyed_service
 
 OK, BAD_REQUEST, UNAUTHORIZED, FORBIDDEN, NOT_FOUND, UNPROCESSABLE = 200, 400, 401, 403, 404, 422
@@ -25,12 +25,6 @@ def open_service(tmp_path_factory):
         yield service
 
 
-def said(service, sent: bytes):
-    with Connection(service.address) as connection:
-        connection.send(sent)
-        return connection.answer()
-
-
 def head(target: str, *headers: str, method: str = "POST") -> bytes:
     return "\r\n".join(
         [f"{method} {target} HTTP/1.1", *headers, "Content-Length: 2", "", "{}"]
@@ -40,7 +34,7 @@ def head(target: str, *headers: str, method: str = "POST") -> bytes:
 @pytest.mark.parametrize("target", WRITES)
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1:8000", "[::1]:8000", "LOCALHOST:1"])
 def test_requests_for_this_machine_are_answered(open_service, target, host) -> None:
-    answer = said(open_service, head(target, f"Host: {host}"))
+    answer = answer_to(head(target, f"Host: {host}"), open_service.address)
     assert answer.status not in (FORBIDDEN, 500)
 
 
@@ -48,15 +42,15 @@ def test_requests_for_this_machine_are_answered(open_service, target, host) -> N
 @pytest.mark.parametrize("host", ["rebound.example", "rebound.example:8000", "localhost.evil", ""])
 def test_requests_for_other_hosts_are_refused(open_service, target, host) -> None:
     method = "POST" if target in WRITES else "GET"
-    answer = said(open_service, head(target, f"Host: {host}", method=method))
+    answer = answer_to(head(target, f"Host: {host}", method=method), open_service.address)
     assert answer.status == FORBIDDEN
     assert "HOWSURE_ALLOWED_HOSTS" in answer.body.decode()
 
 
 def test_health_is_answered_for_any_host(open_service) -> None:
     for target in ("/healthz", "/v2/health/live"):
-        answer = said(open_service, head(target, "Host: 10.1.2.3:8000", method="GET"))
-        assert answer.status == OK
+        sent = head(target, "Host: 10.1.2.3:8000", method="GET")
+        assert answer_to(sent, open_service.address).status == OK
 
 
 @pytest.mark.parametrize("target", WRITES)
@@ -72,7 +66,7 @@ def test_health_is_answered_for_any_host(open_service) -> None:
     ],
 )
 def test_a_page_of_another_site_changes_nothing(open_service, target, header) -> None:
-    answer = said(open_service, head(target, "Host: localhost:8000", header))
+    answer = answer_to(head(target, "Host: localhost:8000", header), open_service.address)
     assert answer.status == FORBIDDEN
     assert "Pages of other sites" in answer.body.decode()
 
@@ -82,7 +76,8 @@ def test_a_page_of_another_site_changes_nothing(open_service, target, header) ->
     "header", ["Origin: http://localhost:8000", "Sec-Fetch-Site: same-origin", "X-A: b"]
 )
 def test_pages_of_the_service_may_send_requests(open_service, target, header) -> None:
-    assert said(open_service, head(target, "Host: localhost:8000", header)).status != FORBIDDEN
+    sent = head(target, "Host: localhost:8000", header)
+    assert answer_to(sent, open_service.address).status != FORBIDDEN
 
 
 def test_each_request_of_a_connection_is_checked(open_service) -> None:
@@ -100,7 +95,7 @@ def test_allowed_hosts_are_answered(tmp_path) -> None:
     with opened(tmp_path, allowed_hosts="howsure.example,other.example") as service:
         origin = "Origin: https://other.example"
         sent = head("/predict", "Host: howsure.example", origin)
-        assert said(service, sent).status != FORBIDDEN
+        assert answer_to(sent, service.address).status != FORBIDDEN
         for key in ("none", service.make().text):
             header = f"Authorization: Bearer {key}"
             for host, status in (("howsure.example:80", OK), ("evil.example", FORBIDDEN)):
@@ -118,6 +113,6 @@ def test_a_request_with_a_key_may_have_any_origin(tmp_path) -> None:
 
 def said_once_known(service, sent: bytes):
     """Ask until a key that was just made is known."""
-    while (answer := said(service, sent)).status == UNAUTHORIZED:
+    while (answer := answer_to(sent, service.address)).status == UNAUTHORIZED:
         time.sleep(0.1)
     return answer

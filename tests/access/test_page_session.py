@@ -7,7 +7,6 @@ import pytest
 from service.access.page_session import (
     ABSOLUTE_SECONDS,
     IDLE_SECONDS,
-    RENEWED_SECONDS,
     PageSession,
     new_session,
     read_session,
@@ -46,12 +45,6 @@ def test_a_session_is_read_as_it_was_written(now, secure) -> None:
 def test_a_session_ends_when_it_is_old_or_idle(now, since, seen, ends) -> None:
     session = replace(now, since=now.since - since, seen=now.seen - seen)
     assert (read(session.written(SECRET)) is None) == ends
-
-
-def test_a_session_is_renewed_once_it_was_idle_for_a_while(now) -> None:
-    assert now.renewed() is None
-    idle = replace(now, seen=now.seen - RENEWED_SECONDS)
-    assert idle.renewed().seen >= now.seen
 
 
 def test_a_cookie_that_was_not_signed_here_is_none(now) -> None:

@@ -26,18 +26,19 @@ def tenants(database: Database) -> tuple[uuid.UUID, uuid.UUID]:
         return default_tenant_id(session), tenant_named(session, "other")
 
 
-def add(session: Session, tenant_id: uuid.UUID, limits: TenantLimits) -> uuid.UUID:
-    """Queue a calibration with one file, as an upload does."""
+def add(
+    session: Session, tenant_id: uuid.UUID, limits: TenantLimits, *, key: str | None = None
+) -> str:
+    """Queue a calibration with one file, as an upload does; return the file's key."""
     made = uuid.uuid4()
-    key = f"calibrations/{made}/model-0"
+    key = key or f"calibrations/{made}/model-0"
+    columns = {"config": {}, "data": {}, "onnx_model": None, "versions": {}, "warnings": []}
     CalibrationRepository(session, tenant_id).add(
-        models.Calibration(
-            id=made, name=f"c{made}", config={}, data={}, onnx_model=None, versions={}, warnings=[]
-        ),
+        models.Calibration(id=made, name=f"c{made}", **columns),
         [NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)],
     )
     enforce_quotas(session, tenant_id, limits)
-    return made
+    return key
 
 
 @BOTH_DIALECTS
@@ -79,20 +80,7 @@ def test_of_two_concurrent_transactions_one_sees_what_the_other_added(
 def test_a_shared_file_counts_once(database: Database) -> None:
     ours, _ = tenants(database)
     with database.session() as session:
-        source = add(session, ours, TenantLimits())
-        row = CalibrationRepository(session, ours).get(source)
-        key = row.artifacts[0].key
-        CalibrationRepository(session, ours).add(
-            models.Calibration(
-                id=uuid.uuid4(),
-                name="sharing",
-                config={},
-                data={},
-                onnx_model=None,
-                versions={},
-                warnings=[],
-            ),
-            [NewArtifact("model", 0, "m.onnx", key, "0" * 64, SIZE)],
-        )
+        key = add(session, ours, TenantLimits())
+        add(session, ours, TenantLimits(), key=key)
         assert stored_bytes(session, ours) == SIZE
         assert unfinished_jobs(session, ours) == 2

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from hot_fronts import Connection
+from hot_fronts import answer_to
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
 from running_service import digits, kept_files
@@ -35,10 +35,7 @@ class Limited:
         return self.client.get("/usage").json()[name]["used"]
 
     def upload(self, name: str = "c", **headers: str) -> httpx.Response:
-        parts = [
-            ("calibration", ("c.csv", SET)),
-            ("config", (None, json.dumps({"name": name}))),
-        ]
+        parts = [("calibration", ("c.csv", SET)), ("config", (None, json.dumps({"name": name})))]
         return self.client.post("/calibrate", files=parts, headers=headers)
 
 
@@ -94,9 +91,7 @@ def test_jobs_beyond_the_limit_are_refused(database_url, tmp_path) -> None:
 def answer_to_head(limited: Limited, headers: str):
     kind = "Content-Type: multipart/form-data; boundary=b"
     head = f"POST /calibrate HTTP/1.1\r\nHost: h\r\n{kind}\r\n{headers}\r\n\r\n"
-    with Connection(limited.service.address) as connection:
-        connection.send(head.encode())
-        return connection.answer()
+    return answer_to(head.encode(), limited.service.address)
 
 
 def test_uploads_beyond_the_limit_of_stored_bytes_are_refused(database_url, tmp_path) -> None:

@@ -1,9 +1,10 @@
 """A window lets as much pass as its limit; a refused tenant learns how long to wait."""
 
-import random
 from dataclasses import dataclass
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from service.access.rate_limits import ROWS, RateLimit, RateLimitKind
 from service.errors import RowLimitReached, TooManyRequests
@@ -24,14 +25,6 @@ def clock() -> Clock:
     return Clock()
 
 
-def passes(found: RateLimit, cost: int = 1) -> bool:
-    try:
-        found.take(cost)
-    except TooManyRequests:
-        return False
-    return True
-
-
 def refused_for(found: RateLimit, cost: int) -> int:
     """Return after how many seconds to try again; 0 if the cost passes now."""
     try:
@@ -39,6 +32,10 @@ def refused_for(found: RateLimit, cost: int) -> int:
     except TooManyRequests as error:
         return error.retry_after
     return 0
+
+
+def passes(found: RateLimit, cost: int = 1) -> bool:
+    return refused_for(found, cost) == 0
 
 
 @pytest.mark.parametrize(("amount", "cost"), [(10, 1), (500, 7), (1, 1)])
@@ -92,22 +89,17 @@ def test_a_guess_is_corrected(clock: Clock) -> None:
     assert not passes(late)
 
 
-@pytest.mark.parametrize("later", [0.0, 0.5, 0.9, 1.0, 1.5, 2.0, 5.0])
-def test_a_corrected_guess_lets_no_more_than_the_limit_pass(clock: Clock, later: float) -> None:
+@given(guess=st.integers(1, 5000), later=st.floats(0, 5), others=st.sampled_from([0, 1, 500, 2000]))
+@example(guess=5000, later=0.0, others=0)
+@example(guess=900, later=1.9, others=2000)
+def test_a_corrected_guess_lets_no_more_than_the_limit_pass(guess, later, others) -> None:
+    clock = Clock()
     found = RateLimit(A_SECOND, 1000, clock)
-    window = found.take(5000)
+    window = found.take(guess)
     clock.now += later
-    found.adjust(taken=5000, used=1, window=window)
-    assert sum(passes(found) for _ in range(3000)) <= 1000
-
-
-def test_a_correction_after_a_boundary_frees_nothing_that_others_used(clock: Clock) -> None:
-    found = RateLimit(A_SECOND, 1000, clock)
-    window = found.take(900)
-    clock.now += 1.9
-    others = sum(passes(found) for _ in range(2000))
-    found.adjust(taken=900, used=1, window=window)
-    assert others + sum(passes(found) for _ in range(2000)) <= 1000
+    passed = sum(passes(found) for _ in range(others))
+    found.adjust(taken=guess, used=1, window=window)
+    assert passed + sum(passes(found) for _ in range(3000)) <= 1000
 
 
 def test_a_refused_tenant_is_told_what_and_how_long(clock: Clock) -> None:
@@ -121,14 +113,16 @@ def test_a_refused_tenant_is_told_what_and_how_long(clock: Clock) -> None:
     assert (quota.name, quota.amount, quota.seconds) == ("rows", 10, 60)
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_retry_after_is_when_there_is_room_again(clock: Clock, seed: int) -> None:
-    rng = random.Random(seed)
+COSTS = st.sampled_from([1, 30, 99, 100, 350])
+
+
+@given(st.lists(st.tuples(COSTS, st.floats(0, 50)), min_size=1, max_size=4), st.integers(1, 100))
+def test_retry_after_is_when_there_is_room_again(taken, wanted: int) -> None:
+    clock = Clock()
     found = RateLimit(ROWS, 100, clock)
-    for _ in range(rng.randint(1, 4)):
-        passes(found, rng.choice([1, 30, 99, 100, 350]))
-        clock.now += rng.uniform(0, 50)
-    wanted = rng.choice([1, 30, 100])
+    for cost, pause in taken:
+        passes(found, cost)
+        clock.now += pause
     seconds = refused_for(found, wanted)
     if seconds:
         clock.now += seconds - 1.001

@@ -9,7 +9,7 @@ import pytest
 from hot_fronts import Answer, Connection, post, request
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
-from running_service import calibrated, digits
+from running_service import DIGITS_PARTS, calibrated
 
 from service.access.api_keys import limit_tenant
 
@@ -152,8 +152,7 @@ def test_all_rows_of_a_request_count(limited: Tenant, of: str) -> None:
     """They are guessed, or not even that, before they are read; what they were is what counts."""
     sent = limited.predict(rows=60)
     if of == "model":
-        parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
-        calibrated(limited.client, {"name": "digits"}, **parts)
+        calibrated(limited.client, {"name": "digits"}, **DIGITS_PARTS)
         rows = b",".join([b"[%b]" % b",".join([b"1.5"] * 64)] * 60)
         sent = limited.predict(body=b'{"calibration":"digits","inputs":[%b]}' % rows)
         # The service learns from answers what to guess.

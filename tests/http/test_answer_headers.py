@@ -7,8 +7,9 @@ from collections.abc import Iterator
 import httpx
 import pytest
 from fastapi import FastAPI
-from hot_fronts import Connection, post, request
+from hot_fronts import Connection, answer_to, post, request
 from keyed_service import KeyedService, keyed_service, logits_of
+from running_service import calibrated
 
 from service.access.route_table import ROUTES
 from service.http import problems, request_record
@@ -34,12 +35,8 @@ def service(tmp_path_factory) -> Iterator[KeyedService]:
 
 @pytest.fixture(scope="module")
 def known(service) -> httpx.Client:
-    client = service.client(service.make().text)
-    while client.get("/calibrations").status_code == httpx.codes.UNAUTHORIZED:
-        asyncio.run(asyncio.sleep(0.1))
-    files = [("calibration", ("c.csv", logits_of())), ("config", (None, '{"name": "digits"}'))]
-    made = client.post("/calibrate", files=files, headers={"Prefer": "wait=30"})
-    assert made.json()["status"] == "succeeded"
+    client = service.client(service.make_known().text)
+    calibrated(client, {"name": "digits"}, calibration=logits_of())
     return client
 
 
@@ -88,9 +85,7 @@ RAW = {
 @pytest.mark.parametrize("case", RAW)
 def test_refusals_on_the_connection_have_the_headers(service, case) -> None:
     sent, status = RAW[case]
-    with Connection(service.address) as connection:
-        connection.send(sent)
-        answer = connection.answer()
+    answer = answer_to(sent, service.address)
     assert answer.status == status
     assert_complete(answer.headers)
     assert answer.json()["request_id"] == answer.headers["x-request-id"]
@@ -137,7 +132,6 @@ def test_a_failure_of_the_service_shows_no_details() -> None:
 
 @pytest.mark.parametrize("path", ["/predict", "/calibrations/none/cancel", "/v2/models/x/infer"])
 def test_a_short_plain_request_id_of_the_client_is_kept(known, path) -> None:
-    """If that is short and plain."""
     for given in ("a", "Trace-1.2_3", "x" * 64):
         answer = known.post(path, headers={"X-Request-Id": given})
         assert answer.headers["x-request-id"] == given
@@ -162,9 +156,14 @@ def test_pipelined_requests_have_ids_of_their_own(known, service) -> None:
 
 def test_the_page_of_the_documentation_has_no_inline_script(known) -> None:
     page = known.get("/docs")
+    assert "https://" not in page.text, "it needs no other server"
+    assert known.get("/static/../../settings.py").status_code == httpx.codes.NOT_FOUND
     assert "script-src 'self';" in page.headers["content-security-policy"]
     assert re.findall(r"<script>|<style|\son\w+=|\sstyle=|javascript:", page.text) == []
-    for source in re.findall(r'(?:src|href)="([^"]+)"', page.text):
+    sources = re.findall(r'(?:src|href)="([^"]+)"', page.text)
+    for asset in ("swagger-ui-bundle.js", "swagger-ui.css", "favicon-32x32.png"):
+        assert any(source.endswith(f"/static/{asset}") for source in sources)
+    for source in sources:
         asset = known.get(source)
         assert asset.status_code == httpx.codes.OK
         assert_complete(asset.headers, source)

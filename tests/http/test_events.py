@@ -26,11 +26,7 @@ from service.settings import Settings
 from service.storage.database import open_database
 
 PLACES = 60
-OK, NOT_FOUND, NOT_NOW = (
-    httpx.codes.OK,
-    httpx.codes.NOT_FOUND,
-    httpx.codes.SERVICE_UNAVAILABLE,
-)
+OK, NOT_FOUND, NOT_NOW = (httpx.codes.OK, httpx.codes.NOT_FOUND, httpx.codes.SERVICE_UNAVAILABLE)
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
 
@@ -168,6 +164,7 @@ def test_the_number_of_streams_is_limited(idle) -> None:
         with events_of(client, address_of(ended)) as events:
             assert next(events)[0] == "end"
 
+        # The place of a client that left is free.
         streams[0].response.close()
         assert wait_until(lambda: _may_follow(client, row))
         client.post(f"{address_of(row)}/cancel")

@@ -3,19 +3,17 @@
 import uuid
 from collections import Counter
 from contextlib import ExitStack
-from dataclasses import replace
 from functools import partial
 
 import pytest
 from job_workspaces import logits_set, uploaded, workspace_on
 from sqlalchemy import func, select
-from stored_rows import add_tenant, at_once, finished_calibration, tenant_of
+from stored_rows import at_once, finished_calibration, tenant_of
 
 import models
 from service.calibrations.manage import delete_calibration
 from service.calibrations.start import start_calibration
 from service.calibrations.uploaded_files import CalibrationUpload
-from service.errors import InvalidInput
 from service.http.idempotency import Started, run_idempotent
 from service.jobs.acceptance import CallContext
 from service.storage.calibrations import CalibrationRepository
@@ -34,37 +32,6 @@ def workspace(database, tmp_path):
         yield made
 
 
-def never() -> uuid.UUID:
-    raise AssertionError("it was made before")
-
-
-def test_a_repeat_starts_nothing(database, workspace) -> None:
-    tenant_id = tenant_of(database)
-    first = run_idempotent(
-        workspace, tenant_id, REQUEST, lambda: make(database, tenant_id, REQUEST)
-    )
-    assert not first.replayed
-    again = run_idempotent(workspace, tenant_id, REQUEST, never)
-    assert again == Started(first.calibration_id, replayed=True)
-
-
-def test_another_request_with_the_same_key_is_refused(database, workspace) -> None:
-    tenant_id = tenant_of(database)
-    make(database, tenant_id, REQUEST)
-    other = replace(REQUEST, digest="1" * 64)
-    with pytest.raises(InvalidInput, match=r"^Idempotency-Key: .*another request") as refused:
-        run_idempotent(workspace, tenant_id, other, never)
-    assert refused.value.violations[0].location == "Idempotency-Key"
-
-
-def test_tenants_may_use_the_same_key(database) -> None:
-    tenant_id, other = tenant_of(database), add_tenant(database, "other")
-    make(database, tenant_id, REQUEST)
-    with database.reading() as session:
-        assert made_before(session, other, REQUEST) is None
-    assert make(database, other, REQUEST)
-
-
 def test_a_key_lives_as_long_as_its_calibration(database, workspace) -> None:
     tenant_id = tenant_of(database)
     row = finished_calibration(database)
@@ -80,18 +47,9 @@ def make(database, tenant_id: uuid.UUID, request: KeyedRequest) -> uuid.UUID:
     """Make a calibration and keep the key, in one transaction."""
     calibration_id = uuid.uuid4()
     with database.session() as session:
-        CalibrationRepository(session, tenant_id).add(
-            models.Calibration(
-                id=calibration_id,
-                name="calibration",
-                config={},
-                data={},
-                onnx_model=None,
-                versions={},
-                warnings=[],
-            ),
-            [],
-        )
+        columns = {"config": {}, "data": {}, "onnx_model": None, "versions": {}, "warnings": []}
+        row = models.Calibration(id=calibration_id, name="calibration", **columns)
+        CalibrationRepository(session, tenant_id).add(row)
         keep_key(session, tenant_id, request, calibration_id)
     return calibration_id
 

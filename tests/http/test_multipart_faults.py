@@ -1,12 +1,12 @@
 """Uploads that are cancelled, cut off or without space leave nothing on disk."""
 
 import asyncio
-import resource
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import anyio
 import pytest
+from own_process import file_size_limit
 from request_formats import (
     CONTENT_TYPE,
     LIMITS,
@@ -84,15 +84,9 @@ def test_an_upload_past_a_deadline_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_a_full_disk_is_reported_and_leaves_nothing(tmp_path: Path) -> None:
-    """Beyond a limit of the process the kernel refuses writes as it does on a full disk."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     data = body(file_part("model", "a", b"x" * 900_000))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (500_000, hard))
-    try:
-        with pytest.raises(StorageFull):
-            receive(tmp_path, pieces(data, [65_536]))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with file_size_limit(500_000), pytest.raises(StorageFull):
+        receive(tmp_path, pieces(data, [65_536]))
     assert list(tmp_path.iterdir()) == []
 
 

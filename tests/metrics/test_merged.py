@@ -58,16 +58,6 @@ def test_merged_counts_are_those_of_one_process(seen: list[Observed]) -> None:
     ]
 
 
-def test_the_merged_text_is_prometheus_text() -> None:
-    text = as_text(merged([OneProcess([("a", 1.5)]).families(), OneProcess([("a", 3)]).families()]))
-    found = Scraped(text.decode())
-
-    assert found("seen_total", route="a") == 4.5
-    buckets = [found("seconds_bucket", route="a", le=le) for le in ("1.0", "2.0", "5.0", "+Inf")]
-    assert buckets == [0, 1, 2, 2]
-    assert found("now", route="a") == 2
-
-
 def test_each_gauge_is_merged_by_its_meaning() -> None:
     processes = [Metrics(), Metrics()]
     for queued, metrics in enumerate(processes):

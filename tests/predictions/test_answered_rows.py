@@ -1,7 +1,9 @@
 """Answers cut from a run equal answers made for those rows alone."""
 
+import asyncio
 import uuid
 from io import BytesIO
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -14,11 +16,14 @@ from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from service.errors import InvalidInput
 from service.metrics.answers import AnswerCounts
-from service.predictions.answer_writer import BatchAnswers
+from service.predictions.answer_writer import MOST_ROWS_AT_ONCE, AnswerWriter, BatchAnswers
 from service.predictions.lookup import answers_of
+from service.predictions.oip_statistics import Statistics
+from service.predictions.prediction_request import PredictionOptions, PredictionRequest
 from service.predictions.served_calibration import ServedCalibration, ServedEvent
 from service.runner.messages.open_inference import RequestedOutputs
 from service.runner.model_output import HeadOutputs, OutputMatrix
+from service.runner.predict_requests import Answer
 from service.storage.calibration_queries import CalibrationRef
 
 LABELS = st.text(
@@ -48,13 +53,16 @@ def tables(draw):
     )
 
 
+MEASURES = ("entropy", 'output:"%b"', "supplied:schärfe")
+
+
 @st.composite
-def calibrations(draw):
+def calibrations(draw, measures=MEASURES):
     names = draw(st.lists(LABELS, min_size=2, max_size=8))
     top_k = draw(st.sets(st.integers(1, len(names) - 1), min_size=1, max_size=2))
     bounds = st.none() | SCALARS
-    measures = st.sampled_from(["entropy", 'output:"%b"', "supplied:schärfe"])
-    events = [ServedEvent(k, draw(measures), f"column_{k}", draw(tables())) for k in sorted(top_k)]
+    measure = st.sampled_from(measures)
+    events = [ServedEvent(k, draw(measure), f"column_{k}", draw(tables())) for k in sorted(top_k)]
     return ServedCalibration(
         ref=CalibrationRef(uuid.uuid4(), draw(LABELS), draw(st.integers(1, 99))),
         model=None,
@@ -67,9 +75,9 @@ def calibrations(draw):
 
 
 @st.composite
-def runs(draw):
+def runs(draw, measures=MEASURES):
     """A calibration with what its model gave for a few rows."""
-    served = draw(calibrations())
+    served = draw(calibrations(measures))
     n_classes, n_rows = len(served.class_names), draw(st.integers(1, 5))
     ranked = st.permutations(range(n_classes)).map(lambda order: order[: max(5, *served.top_k, 5)])
     shown = np.array(draw(st.lists(ranked, min_size=n_rows, max_size=n_rows)), np.int64)
@@ -103,12 +111,15 @@ def parts_of_runs(draw):
     n_rows = len(outputs.top_classes)
     start = draw(st.integers(0, n_rows - 1))
     stop = draw(st.integers(start + 1, n_rows))
-    chosen = part(outputs, slice(start, stop))
-    alone = answers_of(served, chosen, chosen.uncertainty)
     found = matrix(outputs)
     if draw(st.booleans()):
         found.numbers = None  # as of many rows
-    return BatchAnswers(served, found), start, stop, alone
+    return BatchAnswers(served, found), start, stop, answers_alone(served, outputs, start, stop)
+
+
+def answers_alone(served, outputs, start, stop):
+    chosen = part(outputs, slice(start, stop))
+    return answers_of(served, chosen, chosen.uncertainty)
 
 
 @given(parts_of_runs())
@@ -124,8 +135,7 @@ def test_an_archive_holds_the_arrays_of_the_rows_alone(cut):
     with np.load(BytesIO(rows.write("npz", start, stop, None).body), allow_pickle=False) as found:
         assert list(found) == list(expected)
         for name, array in expected.items():
-            assert found[name].dtype == array.dtype
-            np.testing.assert_array_equal(found[name], array)
+            np.testing.assert_array_equal(found[name], array, strict=True)
 
 
 @given(parts_of_runs(), st.data())
@@ -141,11 +151,10 @@ def test_tensors_are_those_of_the_rows_alone(cut, data):
 @given(parts_of_runs())
 def test_an_output_that_there_is_not_is_refused_by_name(cut):
     rows, start, stop, alone = cut
+    wanted = RequestedOutputs(outputs=[("class", False), ("logits", False)])
     with pytest.raises(InvalidInput) as caught:
-        rows.write(
-            "oip", start, stop, RequestedOutputs(outputs=[("class", False), ("logits", False)])
-        )
-    violation = caught.value.violations[0]
+        rows.write("oip", start, stop, wanted)
+    (violation,) = caught.value.violations
     assert violation.location == "outputs.logits"
     assert violation.message.endswith(f"there are {', '.join(plain_arrays(alone))}")
 
@@ -158,18 +167,75 @@ def samples(counts) -> dict:
     }
 
 
-def counted(rows, form, start, stop) -> dict:
+def counted(alone) -> dict:
+    """Return what is counted of answers."""
     counts = AnswerCounts()
-    rows.write(form, start, stop, None)
-    rows.record_metrics(counts, start, stop)
+    for answers in alone:
+        answers.record_metrics(counts, slice(None))
     return samples(counts)
 
 
-@given(parts_of_runs())
-def test_rows_are_counted_alike_in_each_form(cut):
+@given(parts_of_runs(), st.sampled_from(["json", "oip", "npz"]))
+def test_rows_are_counted_alike_in_each_form(cut, form):
     rows, start, stop, alone = cut
     counts = AnswerCounts()
-    alone.record_metrics(counts, slice(None))
-    expected = samples(counts)
-    for form in ("json", "oip", "npz"):
-        assert counted(rows, form, start, stop) == expected
+    rows.write(form, start, stop, None)
+    rows.record_metrics(counts, start, stop)
+    assert samples(counts) == counted([alone])
+
+
+class Asked(PredictionRequest, eq=False, kw_only=True):
+    """A request that keeps how it was answered."""
+
+    told: list
+
+    def done(self, answer):
+        self.told.append(answer.body)
+
+    def failed(self, error):
+        self.told.append(error)
+
+
+def asked(served) -> Asked:
+    options = PredictionOptions("application/json", None, "json", 60.0)
+    nobody = {"asker": None, "tenant_id": uuid.UUID(int=1), "body": b"", "arrived": 0.0}
+    return Asked(**nobody, options=options, timeout=60.0, served=served, told=[])
+
+
+@st.composite
+def batches(draw):
+    """Answers of up to three runs, each to some of its rows, and the answers to those alone.
+
+    Some runs have more rows than are written at once, some have rows that nobody waits for.
+    """
+    found = []
+    # Of requests that bring their uncertainties with them, see test_mixed_clients.
+    for served, few in draw(st.lists(runs(MEASURES[:2]), min_size=1, max_size=3)):
+        n_few = len(few.top_classes)
+        n_rows = draw(st.sampled_from([n_few, 2 * MOST_ROWS_AT_ONCE]))
+        outputs = part(few, np.arange(n_rows) % n_few)
+        rows = matrix(outputs)
+        cuts = sorted({0, n_rows, *draw(st.lists(st.integers(0, n_rows), max_size=3))})
+        waiting = draw(st.sampled_from([1, len(cuts)]))
+        for start, stop in list(pairwise(cuts))[:waiting]:
+            answer = Answer(asked(served), rows, start, stop, None, {})
+            found.append((answer, answers_alone(served, outputs, start, stop)))
+    return found
+
+
+@given(batches())
+def test_each_request_of_a_batch_gets_its_own_rows_and_they_are_counted_once(batch):
+    requests = [answer.request for answer, _ in batch]
+
+    async def scene():
+        writer = AnswerWriter(counts, Statistics(), fail=lambda one, error: one.fail(error))
+        writer.write([answer for answer, _ in batch])
+        async with asyncio.timeout(10):
+            while not all(request.told for request in requests):  # noqa: ASYNC110
+                await asyncio.sleep(0.001)
+        writer.close()
+
+    counts = AnswerCounts()
+    asyncio.run(scene())
+    assert [request.told for request in requests] == [[plain_json(alone)] for _, alone in batch]
+    assert samples(counts) == counted(alone for _, alone in batch)

@@ -18,7 +18,7 @@ OK = httpx.codes.OK
 KINDS = {"digits": ("inputs", 64), "few-classes": ("logits", 3)}
 SIZES = (1, 1, 1, 1, 1, 2, 3, 40, 129, 300)
 CLIENTS = 24
-REQUESTS = 120
+REQUESTS = 180
 
 pytestmark = pytest.mark.usefixtures("digits_calibration", "few_classes")
 
@@ -61,27 +61,13 @@ def test_concurrent_requests_get_the_answers_of_single_ones(client) -> None:
     requests = []
     for _ in range(REQUESTS):
         name = chance.choice(list(KINDS))
-        form = chance.choice(FORMS if chance.random() < 0.8 else REFUSED)
+        form = chance.choice(FORMS if chance.random() < 0.6 else REFUSED)
         rows = rows_of(name, chance.choice(SIZES), chance)
         requests.append(form(name, KINDS[name][0], rows))
     together = send_together(client, requests)
     for sent, answer in zip(requests, together, strict=True):
         assert said(answer) == said(sent.by(client)), sent.content[:200]
-    assert {answer.status_code for answer in together} >= {OK, 400, 422}
-
-
-@pytest.mark.parametrize("form", REFUSED, ids=lambda form: form.__name__)
-def test_a_refused_request_leaves_concurrent_ones_unharmed(client, form) -> None:
-    name = "digits"
-    chance = random.Random(form.__name__)
-    good = [mixed.as_json(name, "inputs", rows_of(name, 1, chance)) for _ in range(12)]
-    bad = [form(name, "inputs", rows_of(name, 1, chance)) for _ in range(12)]
-    alone = [said(sent.by(client)) for sent in good]
-    requests = [sent for pair in zip(good, bad, strict=True) for sent in pair]
-    answers = [said(answer) for answer in send_together(client, requests)]
-    assert answers[::2] == alone
-    assert all(status in (400, 404, 415, 422) for status, *_ in answers[1::2])
-    assert len(set(answers[1::2])) == 1  # one sentence, whoever stands beside it
+    assert {answer.status_code for answer in together} == {OK, 400, 404, 422}
 
 
 def with_supplied(form: int, rows: np.ndarray, own: np.ndarray) -> mixed.Sent:

@@ -3,21 +3,14 @@
 import dataclasses
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import httpx
 import pytest
 from databases import scratch_schema
 from job_workspaces import calibrate as queued
-from job_workspaces import (
-    evaluate,
-    inputs_set,
-    logits_set,
-    predictor_of,
-    succeed,
-    workspace_on,
-)
+from job_workspaces import evaluate, inputs_set, logits_set, predictor_of, succeed, workspace_on
 from object_stores import WrappedStore
 from runner_children import wait_until
 from runner_models import linear, rows, weights
@@ -54,13 +47,13 @@ def make(client: httpx.Client) -> httpx.Response:
     return calibrate(client, calibration=logits_set(), config=quick_config(name=NAME))
 
 
-def ask(client: httpx.Client, reference: str = NAME) -> httpx.Response:
-    return client.post("/predict", json={"calibration": reference, "logits": [ROW]})
+def ask(client: httpx.Client, reference: str = NAME, **headers: str) -> httpx.Response:
+    body = {"calibration": reference, "logits": [ROW]}
+    return client.post("/predict", json=body, headers=headers)
 
 
 def version_of(answer: httpx.Response) -> int:
-    found: int = answer.json()["calibration"]["version"]
-    return found
+    return answer.json()["calibration"]["version"]
 
 
 def answering(client: httpx.Client, reference: str = NAME) -> int | None:
@@ -151,11 +144,7 @@ def test_known_names_go_on_answering_while_the_database_is_away(severed, how) ->
     until = time.monotonic() + 3 * FRESH_SECONDS  # long enough to be asked again and again
     while time.monotonic() < until:
         assert answering(client) == 2
-    unknown = client.post(
-        "/predict",
-        json={"calibration": f"{NAME}@1", "logits": [ROW]},
-        headers={"Timeout": "1"},
-    )
+    unknown = ask(client, f"{NAME}@1", Timeout="1")
     # One that is refused says so; one that says nothing is waited for as long as there is time.
     assert unknown.status_code == (UNAVAILABLE if how == "cut" else httpx.codes.GATEWAY_TIMEOUT)
     if how == "cut":
@@ -219,43 +208,40 @@ def test_simultaneous_requests_share_a_query(workspace) -> None:
         assert all(answer == answers[0] for answer in answers)
 
 
-class GatedStore(WrappedStore):
-    """A store whose first reader waits until he may go on."""
+class InterruptedStore(WrappedStore):
+    """A store that calls something before each read of a file."""
 
-    def __init__(self, store: ArtifactStore) -> None:
+    def __init__(self, store: ArtifactStore, before_read: Callable[[], None]) -> None:
         super().__init__(store)
-        self.reached, self.may_go_on = threading.Event(), threading.Event()
+        self._before_read = before_read
 
     def local_path(self, key, sha256):
-        if not self.reached.is_set():
-            self.reached.set()
-            assert self.may_go_on.wait(WAIT_SECONDS)
+        self._before_read()
         return super().local_path(key, sha256)
 
 
+def interrupted(workspace, before_read: Callable[[], None]):
+    store = InterruptedStore(workspace.artifacts, before_read)
+    return dataclasses.replace(workspace, artifacts=store)
+
+
 def test_requests_after_a_write_do_not_join_earlier_queries(workspace) -> None:
-    store = GatedStore(workspace.artifacts)
-    slow = dataclasses.replace(workspace, artifacts=store)
-    with predictor_of(slow, max_models=2) as predictor:
+    reached, may_go_on = threading.Event(), threading.Event()
+
+    def hold_the_first() -> None:
+        if not reached.is_set():
+            reached.set()
+            assert may_go_on.wait(WAIT_SECONDS)
+
+    with predictor_of(interrupted(workspace, hold_the_first), max_models=2) as predictor:
         early = predictor.begin(JOB_NAME, ROWS)
-        assert store.reached.wait(WAIT_SECONDS)
+        assert reached.wait(WAIT_SECONDS)
         promote_calibration(CallContext(workspace, tenant_of(workspace.database)), f"{JOB_NAME}@1")
         late = predictor.begin(JOB_NAME, ROWS)
         assert late.result(WAIT_SECONDS)["calibration"]["version"] == 1
-        store.may_go_on.set()
+        may_go_on.set()
         assert early.result(WAIT_SECONDS)["calibration"]["version"] == 2
         assert predictor.ask(JOB_NAME, ROWS)["calibration"]["version"] == 1
-
-
-class FailingStore(WrappedStore):
-    """A store that fails in a way that is no business of a store's."""
-
-    def __init__(self, store: ArtifactStore, error: Exception) -> None:
-        super().__init__(store)
-        self._error = error
-
-    def local_path(self, *_: str):
-        raise self._error
 
 
 @pytest.mark.parametrize(
@@ -267,8 +253,10 @@ class FailingStore(WrappedStore):
     ids=["a bug", "a database that is away"],
 )
 def test_waiting_requests_get_the_error_of_their_query(workspace, error, told) -> None:
-    broken = dataclasses.replace(workspace, artifacts=FailingStore(workspace.artifacts, error))
-    with predictor_of(broken) as predictor:
+    def fail() -> None:
+        raise error
+
+    with predictor_of(interrupted(workspace, fail)) as predictor:
         asked = [predictor.begin(JOB_NAME, ROWS) for _ in range(3)]
         assert [type(found.exception(WAIT_SECONDS)) for found in asked] == [told] * 3
     with predictor_of(workspace) as predictor:

@@ -12,7 +12,7 @@ import pytest
 import tritonclient.http as triton
 from request_formats import LENGTH, infer, outputs_of, tensor
 from runner_models import rows, undefined_below_zero, weights
-from running_service import DIGITS, calibrate, calibrated, digits, npz, service_on
+from running_service import DIGITS, DIGITS_PARTS, calibrate, calibrated, digits, npz, service_on
 from tritonclient.utils import InferenceServerException, triton_to_np_dtype
 
 PAGE = (Path(__file__).parents[2] / "docs" / "oip.md").read_text(encoding="utf-8")
@@ -22,9 +22,8 @@ PIXELS = np.load(io.BytesIO(digits("evaluation.npz")))["inputs"][:40].astype(np.
 @pytest.fixture(scope="module")
 def client(tmp_path_factory) -> Iterator[httpx.Client]:
     with service_on(tmp_path_factory.mktemp("oip"), on_port=True) as client:
-        parts = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
-        for config in ('{"name": "digits", "bins": 10}', '{"name": "digits", "bins": 4}'):
-            calibrated(client, config, **parts)
+        for bins in (10, 4):
+            calibrated(client, {"name": "digits", "bins": bins}, **DIGITS_PARTS)
         client.post("/calibrations/digits@1/promote").raise_for_status()
         yield client
 
@@ -43,18 +42,14 @@ def names_of(result: triton.InferResult) -> list[str]:
 def test_server_and_models_are_ready(client, oip) -> None:
     assert oip.is_server_live()
     assert oip.is_server_ready()
+    metadata = oip.get_server_metadata()
+    assert metadata["name"] == "howsure"
+    assert {"binary_tensor_data", "statistics"} <= {*metadata["extensions"]}
     assert oip.is_model_ready("digits")
     assert oip.is_model_ready("digits", "2")
     an_id = client.get("/calibrations/digits").json()["id"]
     for model, version in (("digits", "3"), ("nobody", ""), ("digits@1", ""), (an_id, "")):
         assert not oip.is_model_ready(model, version)
-
-
-def test_the_server(oip) -> None:
-    metadata = oip.get_server_metadata()
-
-    assert metadata["name"] == "howsure"
-    assert {"binary_tensor_data", "statistics"} <= {*metadata["extensions"]}
 
 
 def test_metadata_are_those_of_the_answer(oip) -> None:
@@ -80,13 +75,9 @@ def test_the_configuration_has_the_same_tensors(oip) -> None:
     assert config["max_batch_size"] == 10_000
     assert config["version_policy"] == {"specific": {"versions": [2]}}
     for ours, theirs in (("input", "inputs"), ("output", "outputs")):
-        assert config[ours] == [
-            {
-                "name": found["name"],
-                "data_type": f"TYPE_{found['datatype']}",
-                "dims": found["shape"][1:],
-            }
-            for found in metadata[theirs]
+        tensors = [(one["name"], one["data_type"], one["dims"]) for one in config[ours]]
+        assert tensors == [
+            (one["name"], f"TYPE_{one['datatype']}", one["shape"][1:]) for one in metadata[theirs]
         ]
 
 
@@ -117,12 +108,10 @@ def test_a_name_means_what_it_was_promoted_to(client, oip) -> None:
 @pytest.mark.parametrize("encoding", ["gzip", "deflate"])
 def test_compressed_requests(oip, encoding) -> None:
     rows, name = [tensor("inputs", PIXELS)], "top1_probability"
-    answer = oip.infer(
-        "digits",
-        rows,
-        request_compression_algorithm=encoding,
-        response_compression_algorithm=encoding,
+    packed = dict.fromkeys(
+        ("request_compression_algorithm", "response_compression_algorithm"), encoding
     )
+    answer = oip.infer("digits", rows, **packed)
     assert np.array_equal(answer.as_numpy(name), oip.infer("digits", rows).as_numpy(name))
 
 
@@ -173,18 +162,15 @@ def test_a_failed_calibration_is_unavailable(client, oip) -> None:
         config='{"name": "broken"}',
     )
     assert answer.json()["status"] == "failed", answer.text
-    index = {(one["name"], one["version"]): one for one in oip.get_model_repository_index()}
-
-    assert index["digits", "1"]["state"] == index["digits", "2"]["state"] == "READY"
-    assert (index["broken", "1"]["state"], index["broken", "1"]["reason"]) == (
-        "UNAVAILABLE",
-        "failed",
-    )
-    ready = client.post("/v2/repository/index", json={"ready": True}).json()
-    assert [(one["name"], one["version"], one["state"]) for one in ready] == [
-        ("digits", "1", "READY"),
-        ("digits", "2", "READY"),
+    ready = [("digits", version, "READY") for version in "12"]
+    index = [
+        (one["name"], one["version"], one["state"]) for one in oip.get_model_repository_index()
     ]
+    assert sorted(index) == [("broken", "1", "UNAVAILABLE"), *ready]
+    reasons = {one["reason"] for one in oip.get_model_repository_index() if one["name"] == "broken"}
+    assert reasons == {"failed"}
+    only_ready = client.post("/v2/repository/index", json={"ready": True}).json()
+    assert [(one["name"], one["version"], one["state"]) for one in only_ready] == ready
     assert not oip.is_model_ready("broken")
     with pytest.raises(InferenceServerException) as caught:
         oip.infer("broken", [tensor("x", inputs)])

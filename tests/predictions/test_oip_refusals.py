@@ -20,6 +20,8 @@ RAW = PIXELS.tobytes()
 JSON = in_json("inputs", PIXELS)
 BYTES = in_bytes("inputs", PIXELS)
 HEAD = json.dumps({"inputs": [BYTES]}).encode()
+LENGTH_OF_HEAD = str(len(HEAD))
+OTHER_SIZE = HEAD.replace(b"768", b"764")
 
 pytestmark = pytest.mark.usefixtures("digits_calibration")
 
@@ -64,22 +66,17 @@ def test_json(client, case: str) -> None:
     refused(infer(client, "digits", request), 400, word)
 
 
-BYTE_CASES = {
-    "a length with a sign": (HEAD + RAW, f"+{len(HEAD)}", LENGTH),
-    "missing bytes": (HEAD + RAW[:-4], str(len(HEAD)), "764 are left"),
-    "bytes left over": (HEAD + RAW + b"1234", str(len(HEAD)), "4 bytes are left over"),
-    "a size that is not the shape's": (
-        HEAD.replace(b"768", b"764"),
-        str(len(HEAD)),
-        "expected 768",
-    ),
-    "three rows without JSON": (RAW, "0", "expected 256"),
-}
-
-
-@pytest.mark.parametrize("case", BYTE_CASES)
-def test_bytes(client, case: str) -> None:
-    body, length, word = BYTE_CASES[case]
+@pytest.mark.parametrize(
+    ("body", "length", "word"),
+    [
+        pytest.param(HEAD + RAW, f"+{len(HEAD)}", LENGTH, id="a length with a sign"),
+        pytest.param(HEAD + RAW[:-4], LENGTH_OF_HEAD, "764 are left", id="missing bytes"),
+        pytest.param(HEAD + RAW + b"1234", LENGTH_OF_HEAD, "4 bytes are left over", id="more"),
+        pytest.param(OTHER_SIZE, LENGTH_OF_HEAD, "expected 768", id="not the size of the shape"),
+        pytest.param(RAW, "0", "expected 256", id="three rows without JSON"),
+    ],
+)
+def test_bytes(client, body: bytes, length: str, word: str) -> None:
     refused(infer(client, "digits", body, **{LENGTH: length}), 400, word)
 
 

@@ -5,11 +5,7 @@ import pytest
 
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
-from service.predictions.provider_parity import (
-    ProviderDifferences,
-    RecordedRows,
-    compare_providers,
-)
+from service.predictions.provider_parity import ProviderDifferences, RecordedRows, compare_providers
 from service.predictions.served_calibration import ServedEvent
 from service.runner.model_output import HeadOutputs
 
@@ -84,8 +80,7 @@ def test_an_edge_within_rounding_may_be_crossed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "gap", "differing"),
-    [(1, 0.0019, 0), (1, 0.0021, 1), (2, 0.0, 1), (9, 0.0, 1)],
+    ("first", "gap", "differing"), [(1, 0.0019, 0), (1, 0.0021, 1), (2, 0.0, 1), (9, 0.0, 1)]
 )
 def test_another_class_counts_unless_it_was_nearly_first(first, gap, differing) -> None:
     differences = found(first=first, gap=gap)

@@ -20,6 +20,7 @@ def request(*, timeout: object) -> dict:
 
 @pytest.fixture(scope="module")
 def busy(tmp_path_factory):
+    """A service whose queue is not full before a deadline has passed."""
     with busy_service_on(tmp_path_factory.mktemp("busy")) as service:
         yield service
 

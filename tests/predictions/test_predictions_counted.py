@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from job_workspaces import logits_set
 from request_formats import Sent
 from runner_children import wait_until
-from running_service import Scraped, calibrated, quick_config, scrape
+from running_service import Growth, Scraped, calibrated, quick_config
 
 from service.app import create_app
 from service.settings import Settings
@@ -27,28 +27,20 @@ def client(busy) -> httpx.Client:
     return busy.client
 
 
-class Grown:
-    """What has been added since."""
-
-    def __init__(self, client: httpx.Client) -> None:
-        self._client = client
-        self._before = scrape(client)
-
-    def __call__(self, name: str) -> dict[tuple[str, ...], float]:
-        """Return what grew of a metric of requests, by route and status or reason."""
-        after = scrape(self._client)
-        return {
-            (labels["route"], labels.get("status") or labels.get("reason", "")): more
-            for labels in after.labels(name)
-            if labels["route"] != "/metrics"
-            if (more := after(name, **labels) - self._before(name, **labels))
-        }
+def requests_of(grown: Growth, name: str = "requests_total") -> dict[tuple[str, str], float]:
+    """Return what grew of a metric of requests, by route and status or reason."""
+    return {
+        (labels["route"], labels.get("status") or labels.get("reason", "")): more
+        for labels, more in grown.of_each(name)
+        if labels["route"] != "/metrics"
+    }
 
 
-def check(grown: Grown, route: str, status: int, reason: str | None) -> None:
-    assert grown("requests_total") == {(route, str(status)): 1}
-    assert grown("request_seconds_count") == {(route, ""): 1}
-    assert grown("failures_total") == ({} if reason is None else {(route, reason): 1})
+def check(grown: Growth, route: str, status: int, reason: str | None) -> None:
+    assert requests_of(grown) == {(route, str(status)): 1}
+    assert requests_of(grown, "request_seconds_count") == {(route, ""): 1}
+    failures = {} if reason is None else {(route, reason): 1}
+    assert requests_of(grown, "failures_total") == failures
 
 
 def versioned(sent: Sent) -> Sent:
@@ -87,14 +79,14 @@ ENDS = {
 @pytest.mark.parametrize("end", ENDS)
 def test_each_outcome_is_counted_once(client, end) -> None:
     sent, route, status, reason = ENDS[end]
-    grown = Grown(client)
+    grown = Growth(client)
     answer = client.get("/predict") if sent is None else sent.by(client)
     assert answer.status_code == status, answer.text
     check(grown, route, status, reason)
 
 
 def test_a_request_past_its_deadline_is_counted(busy) -> None:
-    grown = Grown(busy.client)
+    grown = Growth(busy.client)
     with busy.held():
         assert busy.ask(Timeout="0.1").status_code == httpx.codes.GATEWAY_TIMEOUT
     check(grown, PREDICT, 504, "deadline-exceeded")
@@ -104,7 +96,7 @@ def test_a_request_beyond_the_queue_is_counted(busy) -> None:
     with busy.occupied():
         large = busy.begin(np.tile(QUICK_ROWS, (5, 1)))
         busy.wait_for(running=1, pending=1)
-        grown = Grown(busy.client)
+        grown = Growth(busy.client)
         answer = busy.ask(path="infer")
         assert answer.status_code == httpx.codes.TOO_MANY_REQUESTS
         assert sentence_of(answer).startswith("The prediction queue is full: ")
@@ -114,59 +106,50 @@ def test_a_request_beyond_the_queue_is_counted(busy) -> None:
 
 def test_a_request_whose_client_leaves_is_counted(busy) -> None:
     with busy.occupied():
-        grown = Grown(busy.client)
+        grown = Growth(busy.client)
         with pytest.raises(httpx.ReadTimeout):
             busy.client.post(
                 "/predict",
                 json={"calibration": NAME, "inputs": QUICK_ROWS.tolist()},
                 timeout=httpx.Timeout(10, read=0.3),
             )
-        assert wait_until(lambda: grown("requests_total"))
+        assert wait_until(lambda: requests_of(grown))
         check(grown, PREDICT, 499, "client-left")
 
 
 def test_a_request_whose_client_leaves_before_its_end_is_counted(client) -> None:
-    grown = Grown(client)
+    grown = Growth(client)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.connect(client._transport._pool._uds)
         sock.sendall(b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1000\r\n\r\n{")
-    assert wait_until(lambda: grown("requests_total"))
+    assert wait_until(lambda: requests_of(grown))
     check(grown, PREDICT, 499, "client-left")
 
 
 def test_only_rows_that_were_answered_are_counted(busy) -> None:
-    before = scrape(busy.client)
+    grown = Growth(busy.client)
     with busy.occupied():
         good = busy.send(mixed.as_tensors_in_bytes(NAME, "x", ROWS))
         bad = busy.send(mixed.asks_for_nothing_there_is(NAME, "x", ROWS))
     assert (good.result().status_code, bad.result().status_code) == (200, 400)
-    after = scrape(busy.client)
-
-    def grown(name: str, **labels: str) -> float:
-        return after(name, **labels) - before(name, **labels)
-
     n_rows = 2 * len(ROWS)
     assert grown("predict_rows_total") == n_rows
     assert grown("calibration_rows_total", calibration=NAME, version="1") == n_rows
     for event in ("top1", "top5"):
-        bins = [
-            grown("answers_total", **labels)
-            for labels in after.labels("answers_total")
-            if labels["event"] == event and labels["calibration"] == NAME
-        ]
+        bins = [more for of, more in grown.of_each("answers_total") if of["event"] == event]
         assert sum(bins) == n_rows
 
 
 def test_pipelined_requests_are_counted(client) -> None:
     body = mixed.as_json(NAME, "inputs", ROWS).content
     request = b"POST /predict HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % len(body)
-    grown = Grown(client)
+    grown = Growth(client)
     with socket.socket(socket.AF_UNIX) as sock:
         sock.settimeout(20)
         sock.connect(client._transport._pool._uds)
         sock.sendall((request + body) * 3)
-        assert wait_until(lambda: grown("requests_total") == {(PREDICT, "200"): 3})
-    assert grown("request_seconds_count") == {(PREDICT, ""): 3}
+        assert wait_until(lambda: requests_of(grown) == {(PREDICT, "200"): 3})
+    assert requests_of(grown, "request_seconds_count") == {(PREDICT, ""): 3}
 
 
 def test_requests_through_another_asgi_app_are_counted(tmp_path) -> None:

@@ -20,7 +20,7 @@ from moved_calibrations import (
 from request_formats import in_json, infer
 from runner_children import children, wait_until
 from runner_models import linear, rows
-from running_service import calibrate, calibrated, digits, service_on
+from running_service import DIGITS_PARTS, calibrate, calibrated, digits, service_on
 
 from service.errors import InvalidInput, OnnxModelCrashed, ProviderMismatch
 from service.predictions.load_calibration import load_served
@@ -46,12 +46,8 @@ def first(tmp_path_factory) -> tuple[Path, dict]:
     folder = tmp_path_factory.mktemp("first")
     with service_on(folder) as client:
         for name, sent in (("digits", "calibration.npz"), ("other", "evaluation.npz")):
-            calibrated(
-                client,
-                f'{{"name": "{name}", "bins": 10}}',
-                model=digits("model.onnx"),
-                calibration=digits(sent),
-            )
+            parts = DIGITS_PARTS | {"calibration": digits(sent)}
+            calibrated(client, {"name": name, "bins": 10}, **parts)
         return folder, ask(client).json()["predictions"]
 
 
@@ -159,13 +155,7 @@ def test_measures_of_several_runs_agree_with_their_records(tmp_path, case) -> No
 
 def test_the_provider_of_the_job_is_stored_not_that_of_the_trial(tmp_path) -> None:
     with service_on(tmp_path, workers=0) as client:
-        sent = calibrate(
-            client,
-            model=digits("model.onnx"),
-            calibration=digits("calibration.npz"),
-            config='{"name": "digits"}',
-            wait=0,
-        )
+        sent = calibrate(client, **DIGITS_PARTS, config='{"name": "digits"}', wait=0)
         assert sent.status_code == httpx.codes.ACCEPTED
     say_made_on_cuda(tmp_path)
     with service_on(tmp_path) as client:
@@ -193,23 +183,16 @@ def rehearsed(workspace):
     return row, served, ProviderCheck(workspace, row, served.events)
 
 
-class Running:
-    """Runs rows by the pool, and keeps what it was asked."""
-
-    def __init__(self, workspace, served) -> None:
-        self._pool, self._model = workspace.runners, served.onnx_model
-        self.asked = []
-
-    def __call__(self, inputs):
-        self.asked.append(inputs["inputs"])
-        return self._pool.predict(self._model.files, self._model.resolved, inputs)
-
-
 def test_the_same_provider_runs_a_few_rows_and_one(workspace, rehearsed) -> None:
     _, served, rehearsal = rehearsed
-    run = Running(workspace, served)
+    model, asked = served.onnx_model, []
+
+    def run(inputs):
+        asked.append(len(inputs["inputs"]))
+        return workspace.runners.predict(model.files, model.resolved, inputs)
+
     assert rehearsal(run, CPU) == NOT_NEEDED
-    assert [len(sent) for sent in run.asked] == [4, 1]
+    assert asked == [4, 1]
     assert rehearsal.apart(workspace.runners) == ""
 
 

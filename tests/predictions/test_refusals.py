@@ -13,7 +13,7 @@ from running_service import JSON, NPY, NPZ, calibrated, encoded, npy, npz, quick
 
 ROWS = np.zeros((3, 64), np.float32)
 LOGITS = np.eye(4, dtype=np.float32)[np.arange(80) % 4]
-OWN = {"uncertainty_own": np.zeros(5)}
+OWN = np.zeros(5)
 
 pytestmark = pytest.mark.usefixtures("digits_calibration")
 
@@ -33,13 +33,6 @@ def assert_problem(answer, status: int, place: str, says: str) -> None:
     assert says in problem["detail"], problem
     assert problem["type"] != "urn:howsure:problem:invalid-dataset"
     assert len(problem["detail"]) < 600
-
-
-def assert_oip_error(answer, status: int, says: str) -> None:
-    assert answer.status_code == status, answer.text
-    assert answer.headers["content-type"] == "application/json"
-    assert answer.json().keys() == {"error"}
-    assert says in answer.json()["error"]
 
 
 # How an array is sent, by media type.
@@ -88,30 +81,25 @@ def test_arrays_that_break_a_rule(client, rule: str) -> None:
     datatype = {"b": "BOOL", "u": "UINT8", "f": f"FP{8 * found.array.itemsize}"}
     tensor = in_bytes("inputs", found.array, datatype[found.array.dtype.kind])
     answer = infer(client, "digits", {"inputs": [tensor]}, found.array.tobytes())
-    assert_oip_error(answer, found.oip_status, found.says)
+    assert answer.status_code == found.oip_status, answer.text
+    assert found.says in answer.json()["error"]
+
+
+def of_digits(**rows: Any) -> dict[str, Any]:
+    return {"calibration": "digits", **rows}
 
 
 def tensor(**changes: Any) -> dict[str, Any]:
-    return {"calibration": "digits", "inputs": encoded(ROWS) | changes}
+    return of_digits(inputs=encoded(ROWS) | changes)
 
 
-def inputs(value: Any) -> dict[str, Any]:
-    return {"calibration": "digits", "inputs": value}
-
-
+PICKLED = npz(inputs=np.array([{}], object))
+LARGE_WHEN_UNPACKED = npz(compressed=True, inputs=np.zeros((9_000, 64, 64), np.uint8))
 BODIES = {
     "no JSON": (JSON, b"{", 400, "body", "JSON"),
-    "an unknown name": (JSON, inputs([]) | {"calibration": "nobody"}, 404, "calibration", ""),
-    "an unknown version": (JSON, inputs([]) | {"calibration": "digits@9"}, 404, "calibration", ""),
-    "a named input that is unknown": (JSON, inputs({"x": [[0]]}), 422, "inputs.x", "no such input"),
-    "no inputs": (JSON, inputs({}), 422, "inputs", "at least one array"),
-    "logits for a model": (
-        JSON,
-        {"calibration": "digits", "logits": [[1.0]]},
-        422,
-        "inputs",
-        "send its `inputs`",
-    ),
+    "an unknown input": (JSON, of_digits(inputs={"x": [[0]]}), 422, "inputs.x", "no such input"),
+    "no inputs": (JSON, of_digits(inputs={}), 422, "inputs", "at least one array"),
+    "logits for a model": (JSON, of_digits(logits=[[1.0]]), 422, "inputs", "send its `inputs`"),
     "fewer bytes than claimed": (JSON, tensor(b64=""), 422, "inputs.b64", "768 bytes"),
     "no base64": (JSON, tensor(b64="AAA"), 422, "inputs", "base64"),
     "a dtype of numpy's": (JSON, tensor(dtype="<f4"), 422, "inputs", "dtype"),
@@ -123,23 +111,11 @@ BODIES = {
     "an .npz file cut off": (NPZ, npz(inputs=ROWS)[:-30], 422, "body", ""),
     "an .npz file of nothing": (NPZ, npz(), 422, "body", "at least one array"),
     "an unknown member": (NPZ, npz(labels=ROWS), 422, "inputs.labels", "no such input"),
-    "a pickled member": (
+    "a pickled member": (NPZ, PICKLED, 422, "body.inputs", "unpickled"),
+    "more than a body may hold": (NPZ, LARGE_WHEN_UNPACKED, 413, "body", "bytes when unpacked"),
+    "an unused column": (
         NPZ,
-        npz(inputs=np.array([{}], object)),
-        422,
-        "body.inputs",
-        "unpickled",
-    ),
-    "more than a body may hold": (
-        NPZ,
-        npz(compressed=True, inputs=np.zeros((9_000, 64, 64), np.uint8)),
-        413,
-        "body",
-        "bytes when unpacked",
-    ),
-    "a column that nothing uses": (
-        NPZ,
-        npz(inputs=ROWS, uncertainty_own=np.zeros(3)),
+        npz(inputs=ROWS, uncertainty_own=OWN[:3]),
         422,
         "supplied",
         "no event",
@@ -177,44 +153,44 @@ def outputs(client) -> None:
     calibrated(client, quick_config(name="outputs", **measures), calibration=npz(**arrays))
 
 
+ROW_OF_INF = changed(LOGITS[:5], (0, 1), -np.inf)
+# The kind of array, its rows, the supplied uncertainties, and where and how that is reported.
 OUTPUTS = {
-    "inputs": ("inputs", "send its `logits`", {"inputs": LOGITS[:5]} | OWN),
-    "too few classes": ("logits", "[rows, 4]", {"logits": LOGITS[:5, :3]} | OWN),
-    "booleans": ("logits", "booleans", {"logits": LOGITS[:5] > 0} | OWN),
-    "no distribution": ("probabilities[0]", "sum", {"probabilities": LOGITS[:5] * 2} | OWN),
-    "infinite": ("logits[0][1]", "-inf", {"logits": changed(LOGITS[:5], (0, 1), -np.inf)} | OWN),
-    "no column": ("supplied.own", "one a row", {"logits": LOGITS[:5]}),
-    "a short column": ("supplied.own", "5 numbers", {"logits": LOGITS[:5], "uncertainty_own": [1]}),
-    "NaN in a column": (
-        "supplied.own[4]",
-        "nan",
-        {"logits": LOGITS[:5], "uncertainty_own": changed(np.zeros(5), 4, np.nan)},
-    ),
+    "inputs": ("inputs", LOGITS[:5], OWN, "inputs", "send its `logits`"),
+    "too few classes": ("logits", LOGITS[:5, :3], OWN, "logits", "[rows, 4]"),
+    "booleans": ("logits", LOGITS[:5] > 0, OWN, "logits", "booleans"),
+    "no distribution": ("probabilities", LOGITS[:5] * 2, OWN, "probabilities[0]", "sum"),
+    "infinite": ("logits", ROW_OF_INF, OWN, "logits[0][1]", "-inf"),
+    "no column": ("logits", LOGITS[:5], None, "supplied.own", "one a row"),
+    "a short column": ("logits", LOGITS[:5], OWN[:1], "supplied.own", "5 numbers"),
+    "NaN in a column": ("logits", LOGITS[:5], changed(OWN, 4, np.nan), "supplied.own[4]", "nan"),
 }
 
 
 @pytest.mark.usefixtures("outputs")
 @pytest.mark.parametrize("case", OUTPUTS)
 def test_outputs_that_break_a_rule(client, case: str) -> None:
-    place, says, arrays = OUTPUTS[case]
-    assert_problem(send(client, "outputs", npz(**arrays), NPZ), 422, place, says)
+    kind, rows, own, place, says = OUTPUTS[case]
+    supplied = {} if own is None else {"uncertainty_own": own}
+    archive = npz(**{kind: rows}, **supplied)
+    assert_problem(send(client, "outputs", archive, NPZ), 422, place, says)
 
 
-@pytest.mark.parametrize(("headers", "body"), [(NPY, npy(ROWS)), (NPZ, npz(inputs=ROWS))])
 @pytest.mark.parametrize("params", [{}, {"calibration": ""}])
-def test_arrays_name_no_calibration(client, headers, body: bytes, params) -> None:
-    answer = client.post("/predict", content=body, headers=headers, params=params)
-    assert_problem(answer, 422, "query.calibration", "calibration=")
-
-
-def test_json_names_the_calibration_itself(client) -> None:
-    answer = client.post("/predict", json=inputs(ROWS.tolist()), params={"calibration": "digits"})
+def test_the_query_names_the_calibration_of_arrays_and_not_of_json(client, params) -> None:
+    for headers, body in ((NPY, npy(ROWS)), (NPZ, npz(inputs=ROWS))):
+        answer = client.post("/predict", content=body, headers=headers, params=params)
+        assert_problem(answer, 422, "query.calibration", "calibration=")
+    in_json = of_digits(inputs=ROWS.tolist())
+    answer = client.post("/predict", json=in_json, params={"calibration": "digits"})
     assert_problem(answer, 422, "query.calibration", "leave")
 
 
 @pytest.mark.parametrize("name", ["nobody", "digits@9", "@"])
 def test_an_unknown_calibration(client, name: str) -> None:
     assert send(client, name, npy(ROWS), NPY).status_code == 404
+    in_json = {"calibration": name, "inputs": []}
+    assert_problem(client.post("/predict", json=in_json), 404, "calibration", "")
 
 
 def test_an_answer_that_is_not_offered(client) -> None:

@@ -1,7 +1,7 @@
 """Storage is tested on each database and on each artifact store, a real S3 server among them."""
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,6 +13,8 @@ from service.storage.artifact_store import ArtifactStore, open_artifact_store
 from service.storage.calibrations import CalibrationRepository
 from service.storage.database import Database
 from service.storage.evaluations import EvaluationRepository
+
+LeadToS3 = Callable[..., None]
 
 
 @pytest.fixture(params=DIALECTS)
@@ -47,10 +49,20 @@ def s3_folder() -> str:
 
 
 @pytest.fixture
-def s3_location(s3_server: S3Server, s3_folder: str, monkeypatch: pytest.MonkeyPatch) -> str:
+def lead_to_s3(monkeypatch: pytest.MonkeyPatch) -> LeadToS3:
+    """Return what has the environment lead to the S3 server on a port."""
+
+    def lead(port: int, **changes: str) -> None:
+        for name, value in (s3_variables(port) | changes).items():
+            monkeypatch.setenv(name, value)
+
+    return lead
+
+
+@pytest.fixture
+def s3_location(s3_server: S3Server, s3_folder: str, lead_to_s3: LeadToS3) -> str:
     """The URL of that folder; the environment leads to the server."""
-    for name, value in s3_variables(s3_server.port).items():
-        monkeypatch.setenv(name, value)
+    lead_to_s3(s3_server.port)
     return f"s3://{BUCKET}/{s3_folder}"
 
 

@@ -1,15 +1,13 @@
 """The artifact store in a folder: what lies there after whatever happened."""
 
-import io
-import os
-import resource
 import signal
 import subprocess
 import sys
-from types import SimpleNamespace
+from unittest.mock import MagicMock
 
 import pytest
-from own_process import run_apart
+from own_process import file_size_limit, run_apart
+from runner_children import wait_until
 
 from service.errors import Overloaded, StorageFull
 from service.storage.artifact_store import CHUNK_BYTES, open_artifact_store
@@ -60,54 +58,30 @@ def test_files_of_others_are_neither_listed_nor_in_the_way(store, folder):
 
 
 def test_an_upload_that_breaks_off_leaves_no_file(store, folder):
-    class Broken(io.BytesIO):
-        def open(self, _mode):
-            return self
-
-        def stat(self):
-            return SimpleNamespace(st_size=2 * CHUNK_BYTES)
-
-        def read(self, size):
-            if self.tell():
-                raise OSError(5, "Input/output error")
-            return super().read(size)
-
+    file = MagicMock()
+    reading = file.open.return_value.__enter__.return_value
+    reading.read.side_effect = [bytes(CHUNK_BYTES), OSError(5, "Input/output error")]
     with pytest.raises(Overloaded, match=r"cannot be used \(Input/output error\)"):
-        store.put_file(KEY, Broken(bytes(2 * CHUNK_BYTES)))
+        store.put_file(KEY, file)
     assert files_below(folder) == []
 
 
-PUT_AND_DIE = """
-import os, signal, sys
+PUT_STANDARD_INPUT = """
+import sys
 from pathlib import Path
 from service.storage.artifact_store import open_artifact_store
 
-class Deadly:
-    def stat(self):
-        return os.stat(sys.executable)
-    def open(self, mode):
-        return self
-    def __enter__(self):
-        return self
-    def __exit__(self, *_):
-        pass
-    parts = 0
-    def read(self, size):
-        # The part before is on its way; it is written once there is a file to write to.
-        self.parts += 1
-        if self.parts == 3:
-            while not list(Path(sys.argv[1]).rglob("model-0#*")):
-                pass
-            os.kill(os.getpid(), signal.SIGKILL)
-        return bytes(size)
-
-open_artifact_store(sys.argv[1]).put_file(sys.argv[2], Deadly())
+open_artifact_store(sys.argv[1]).put_file(sys.argv[2], Path("/dev/stdin"))
 """
 
 
 def test_an_upload_that_is_killed_leaves_what_the_sweeper_can_see(store, folder):
-    killed = subprocess.run([sys.executable, "-c", PUT_AND_DIE, folder, KEY], check=False)
-    assert killed.returncode == -signal.SIGKILL
+    command = [sys.executable, "-c", PUT_STANDARD_INPUT, folder, KEY]
+    with subprocess.Popen(command, stdin=subprocess.PIPE) as child:
+        child.stdin.write(bytes(CHUNK_BYTES + 1))
+        assert wait_until(lambda: files_below(folder))
+        child.kill()
+    assert child.returncode == -signal.SIGKILL
     assert store.keys() == []
     left = [file.key for file in store.files()]
     assert left == [f"{KEY}#1"]
@@ -145,20 +119,13 @@ def test_a_folder_without_write_permission_is_no_bug(folder):
 
 
 def test_no_space_is_told_and_leaves_no_file(store, folder, tmp_path):
-    uploads = {tmp_path / "of several chunks": 3 * 2**20, tmp_path / "of two": CHUNK_BYTES + 1}
-    for path, size in uploads.items():
-        path.touch()
-        os.truncate(path, size)
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    # No file of this process grows above one mebibyte.
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2**20, hard))
-    try:
-        for path in uploads:
-            with pytest.raises(StorageFull):
-                store.put_file(KEY, path)
+    path = tmp_path / "upload"
+    for n_bytes in (3 * 2**20, CHUNK_BYTES + 1):  # of several chunks, and of two
+        path.write_bytes(bytes(n_bytes))
+        with file_size_limit(2**20), pytest.raises(StorageFull):
+            store.put_file(KEY, path)
+    with file_size_limit(2**20):
         with pytest.raises(StorageFull):
             store.put_bytes(KEY, bytes(3 * 2**20))
         assert files_below(folder) == []
         store.put_bytes(KEY, b"a small one still fits")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -5,7 +5,7 @@ import os
 
 import pytest
 from databases import put_sqlite_file
-from object_stores import BUCKET, Answer, FaultyS3, Half, S3Server, s3_variables
+from object_stores import BUCKET, Answer, FaultyS3, Half, S3Server
 from severed_address import SeveredAddress
 
 from service.cli.failure import CommandFailed
@@ -22,10 +22,9 @@ ATTEMPTS = 1 + BRIEF.retries
 
 
 @pytest.fixture
-def faulty(s3_server, s3_folder, monkeypatch):
+def faulty(s3_server, lead_to_s3):
     with FaultyS3(s3_server.port) as faulty:
-        for name, value in s3_variables(faulty.port).items():
-            monkeypatch.setenv(name, value)
+        lead_to_s3(faulty.port)
         yield faulty
 
 
@@ -129,18 +128,14 @@ def test_an_upload_whose_parts_fail_is_taken_back(store, faulty, s3_server, s3_f
 )
 def test_a_store_without_space_is_full(store, faulty, answer, tmp_path):
     faulty.fault = lambda _: answer
-    for put in (
-        lambda: store.put_bytes(KEY, b"x"),
-        lambda: store.put_file(KEY, upload(tmp_path)),
-    ):
+    for put in (lambda: store.put_bytes(KEY, b"x"), lambda: store.put_file(KEY, upload(tmp_path))):
         with pytest.raises(StorageFull):
             put()
 
 
-def test_a_server_may_end_and_come_back(tmp_path, monkeypatch):
+def test_a_server_may_end_and_come_back(tmp_path, lead_to_s3):
     with S3Server(tmp_path / "s3") as server:
-        for name, value in s3_variables(server.port).items():
-            monkeypatch.setenv(name, value)
+        lead_to_s3(server.port)
         store = open_remote_store(f"s3://{BUCKET}", retry=BRIEF)
         stored = store.put_bytes(KEY, b"content")
         server.stop()
@@ -152,10 +147,9 @@ def test_a_server_may_end_and_come_back(tmp_path, monkeypatch):
         assert store.get_bytes(KEY, stored.sha256) == b"content"
 
 
-def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, monkeypatch):
+def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, lead_to_s3):
     with SeveredAddress("127.0.0.1", s3_server.port) as address:
-        for name, value in s3_variables(address.port).items():
-            monkeypatch.setenv(name, value)
+        lead_to_s3(address.port)
         brief = dataclasses.replace(BRIEF, read_seconds=0.5)
         store = open_remote_store(f"s3://{BUCKET}/{s3_folder}", retry=brief)
         stored = store.put_bytes(KEY, b"content")
@@ -164,12 +158,6 @@ def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, monk
             store.get_bytes(KEY, stored.sha256)
         address.restore()
         assert store.get_bytes(KEY, stored.sha256) == b"content"
-
-
-@pytest.fixture
-def settings(tmp_path):
-    put_sqlite_file(f"sqlite:///{tmp_path / 'howsure.sqlite3'}")
-    return lambda url: Settings(_env_file=None, data_dir=tmp_path, artifacts_url=url)
 
 
 @pytest.mark.parametrize(
@@ -183,9 +171,10 @@ def settings(tmp_path):
     ids=["bucket", "key", "secret", "http"],
 )
 def test_a_store_that_does_not_let_the_service_in_ends_the_start(
-    settings, s3_server, monkeypatch, variables, bucket, told
+    tmp_path, s3_server, lead_to_s3, variables, bucket, told
 ):
-    for name, value in (s3_variables(s3_server.port) | variables).items():
-        monkeypatch.setenv(name, value)
+    put_sqlite_file(f"sqlite:///{tmp_path / 'howsure.sqlite3'}")
+    lead_to_s3(s3_server.port, **variables)
+    url = f"s3://{bucket}/folder"
     with pytest.raises(CommandFailed, match=f"^HOWSURE_ARTIFACTS_URL: .*{told}"):
-        prepare(settings(f"s3://{bucket}/folder"))
+        prepare(Settings(_env_file=None, data_dir=tmp_path, artifacts_url=url))

@@ -52,23 +52,11 @@ def table_of(edges=(-np.inf, 0.1, np.inf), **changes):
     return BinTable(**(given_columns | changes))
 
 
-def keep(database, calibration, table, **names):
-    defaults = {
-        "k": 1,
-        "measure": "margin",
-        "column": "margin",
-        "served": True,
-        "quantile_bins": table.requested_bins,
-    }
-    row = bin_table_row(
-        table,
-        tenant_id=calibration.tenant_id,
-        calibration_id=calibration.id,
-        **(defaults | names),
-    )
+def keep(database, calibration, table, *, measure="margin", **columns):
+    columns = {"k": 1, "served": True, "quantile_bins": table.requested_bins} | columns
+    columns |= {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id}
     with database.session() as session:
-        session.add(row)
-    return row.id
+        session.add(bin_table_row(table, measure=measure, column=measure, **columns))
 
 
 def read(database, calibration, **options):

@@ -1,6 +1,5 @@
 import dataclasses
 import uuid
-from functools import partial
 
 import pytest
 from sqlalchemy import func, select
@@ -20,7 +19,6 @@ from stored_rows import (
 
 import models
 from service.errors import Conflict, InvalidInput, NotFound
-from service.storage.calibration_queries import CalibrationRef
 from service.storage.calibrations import CalibrationRepository
 from service.storage.tenants import tenant_named
 
@@ -69,37 +67,6 @@ def test_a_name_without_success_means_its_newest_which_is_not_ready(database, ca
         calibrations.resolve("digits")
     with pytest.raises(Conflict, match="it is failed"):
         calibrations.find_ready("digits@1")
-
-
-def test_a_name_means_the_promoted_version_else_the_newest_that_succeeded(database, calibrations):
-    first, second = finished_calibration(database), finished_calibration(database)
-    other = finished_calibration(database, "other")
-
-    def meant():
-        ways = ("digits", "digits@1", "digits@2", str(first.id), second.id.hex, "other")
-        return [resolved(calibrations, way) for way in ways]
-
-    assert meant() == [second.id, first.id, second.id, first.id, second.id, other.id]
-    calibrations.promote(first.id)
-    assert meant() == [first.id, first.id, second.id, first.id, second.id, other.id]
-    calibrations.delete(first.id)
-    assert meant() == [second.id, None, second.id, None, second.id, other.id]
-    finished_calibration(database, status="failed")
-    queue_calibration(database)
-    calibrations.delete(other.id)
-    assert meant() == [second.id, None, second.id, None, second.id, None]
-
-
-def resolved(calibrations, reference):
-    """Return the id that `find` and `resolve` agree on; None if neither finds one."""
-    try:
-        found = calibrations.find(reference)
-    except NotFound:
-        with pytest.raises(NotFound):
-            calibrations.resolve(reference)
-        return None
-    assert calibrations.resolve(reference) == CalibrationRef(found.id, found.name, found.version)
-    return found.id
 
 
 NOT_FOUND = ["nobody", "digits@2", "digits@", "digits@one", "digits@99999999999999999999", ""]
@@ -167,16 +134,6 @@ def test_deleting_returns_the_keys_that_nothing_else_refers_to(database, calibra
     assert calibrations.delete(second.id) == sorted([shared.key, owned[1].key])
     with pytest.raises(NotFound):
         calibrations.delete(second.id)
-
-
-def test_of_two_that_are_deleted_at_once_exactly_one_returns_their_shared_key(
-    database, calibrations
-):
-    for _ in range(5):
-        shared = new_artifact(uuid.uuid4(), "model")
-        rows = [finished_calibration(database, artifacts=[shared]) for _ in range(2)]
-        first, second = at_once([partial(calibrations.delete, row.id) for row in rows])
-        assert first + second == [shared.key]
 
 
 @pytest.mark.parametrize("label", ["a\0b", "x" * 256, "a\ud800"])

@@ -1,8 +1,8 @@
-import resource
 import uuid
 
 import pytest
 from databases import put_sqlite_file
+from own_process import file_size_limit
 from sqlalchemy import func, insert, select, text
 from sqlalchemy.exc import DBAPIError, IntegrityError
 from stored_rows import add_tenant, at_once
@@ -75,19 +75,13 @@ def test_a_reading_session_cannot_write(database):
     assert tenants(database) == 2
 
 
-def test_a_reader_waits_for_no_writer_and_sees_one_state(database):
-    with database.session() as writer:
-        writer.add(second_tenant())
-        writer.flush()
-        assert tenants(database) == 1
-    assert tenants(database) == 2
-
-
-def test_a_reader_sees_one_state_from_its_first_statement_to_its_last(database):
+def test_a_reader_waits_for_no_writer_and_sees_one_state_to_its_end(database):
+    count = select(func.count()).select_from(models.Tenant)
     with database.reading() as session:
-        count = select(func.count()).select_from(models.Tenant)
-        assert session.scalar(count) == 1
-        add_tenant(database, "second")
+        with database.session() as writer:
+            writer.add(second_tenant())
+            writer.flush()
+            assert session.scalar(count) == 1
         assert session.scalar(count) == 1
     assert tenants(database) == 2
 
@@ -133,13 +127,8 @@ def test_a_full_disk_is_told_and_leaves_nothing(sqlite_database):
 
 def test_a_write_beyond_a_limit_of_file_sizes_is_told_as_a_full_disk(sqlite_database):
     assert tenants(sqlite_database) == 1
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        with pytest.raises(StorageFull):
-            add_tenant(sqlite_database, "second")
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    with file_size_limit(0), pytest.raises(StorageFull):
+        add_tenant(sqlite_database, "second")
     add_tenant(sqlite_database, "second")
     assert tenants(sqlite_database) == 2
 

@@ -14,13 +14,11 @@ from stored_rows import (
     finished_evaluation,
     held_up,
     new_artifact,
-    queue_calibration,
     queue_evaluation,
     stored_evaluation,
 )
 
 from service.errors import Conflict, InvalidInput, NotFound
-from service.storage.calibrations import CalibrationRepository
 from service.storage.evaluations import EvaluationRepository
 
 NO_NAMES = ["", "x" * 101, "a\0b", "a\ud800", "a\nb"]
@@ -75,14 +73,6 @@ def test_of_those_who_want_a_name_at_once_one_gets_it(database, calibration, eva
     assert names(evaluations, calibration) == ["rotated"]
 
 
-def test_a_calibration_that_has_not_succeeded_is_not_evaluated(database, evaluations):
-    failed, queued = finished_calibration(database, status="failed"), queue_calibration(database)
-    for row, status in ((failed, "failed"), (queued, "queued")):
-        with pytest.raises(Conflict, match=f"@{row.version} is not ready: it is {status}"):
-            queue_evaluation(database, row)
-        assert names(evaluations, row) == []
-
-
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_a_name_that_cannot_be_shown_is_refused_and_never_found(
     database, calibration, name, evaluations
@@ -94,16 +84,6 @@ def test_a_name_that_cannot_be_shown_is_refused_and_never_found(
         with pytest.raises(NotFound) as missing:
             use(calibration.id, name)
         assert missing.value.message.isascii()
-
-
-def new(calibration):
-    return {
-        "calibration_id": calibration.id,
-        "name": "rotated",
-        "labelled": True,
-        "data": {},
-        "artifacts": [],
-    }
 
 
 def test_what_is_not_there_is_not_found(database, calibration, evaluations, calibrations):
@@ -119,7 +99,7 @@ def test_what_is_not_there_is_not_found(database, calibration, evaluations, cali
         evaluations.delete(calibration.id, "rotated")
 
 
-def test_another_tenant_finds_nothing_and_adds_nothing(database, calibration, evaluations):
+def test_another_tenant_finds_nothing(database, calibration, evaluations):
     row = finished_evaluation(database, calibration)
     others = InTransactions(database, EvaluationRepository, add_tenant(database, "other"))
     for use in (others.get, others.delete, others.request_cancel):
@@ -128,8 +108,6 @@ def test_another_tenant_finds_nothing_and_adds_nothing(database, calibration, ev
     assert names(others, calibration) == []
     with pytest.raises(NotFound):
         others.by_id(row.id)
-    with pytest.raises(NotFound):
-        others.create(uuid.uuid4(), **new(calibration) | {"name": "theirs"})
     assert names(evaluations, calibration) == ["rotated"]
 
 
@@ -182,31 +160,6 @@ def test_a_calibration_that_is_being_evaluated_cannot_be_deleted(
     claimed(evaluation_queue_of(database))
     with pytest.raises(Conflict, match="an evaluation that is running: cancel 'b' first"):
         calibrations.delete(calibration.id)
-
-
-def test_a_calibration_waits_for_who_evaluates_it_and_then_stays(
-    database, calibration, calibrations, evaluations
-):
-    refused = held_up(
-        database.session(),
-        lambda session: EvaluationRepository(session, calibration.tenant_id).create(
-            uuid.uuid4(), **new(calibration)
-        ),
-        partial(attempt, calibrations.delete, calibration.id),
-    )
-    assert isinstance(refused, Conflict)
-    assert names(evaluations, calibration) == ["rotated"]
-
-
-def test_who_evaluates_a_calibration_waits_for_its_end_and_finds_none(database, calibration):
-    refused = held_up(
-        database.session(),
-        lambda session: CalibrationRepository(session, calibration.tenant_id).delete(
-            calibration.id
-        ),
-        partial(attempt, queue_evaluation, database, calibration),
-    )
-    assert isinstance(refused, NotFound)
 
 
 def test_who_deletes_waits_for_a_result_and_does_not_hold_it_up(database, calibration, evaluations):

@@ -1,9 +1,11 @@
 """The rows of a job's sets go in the statement that ends it, and no others do."""
 
 import uuid
+from functools import partial
 
 import pytest
 from stored_rows import (
+    InTransactions,
     claimed,
     evaluation_queue_of,
     finish,
@@ -16,15 +18,10 @@ from stored_rows import (
 
 import models
 from service.jobs.queue import MAX_ATTEMPTS, LeaseLost
+from service.storage.calibrations import CalibrationRepository
 
 EXPIRED = -1.0
-GIVEN = [
-    ("model", 0),
-    ("model_data", 0),
-    ("calibration", 0),
-    ("calibration", 1),
-    ("evaluation", 0),
-]
+GIVEN = [("model", 0), ("model_data", 0), ("calibration", 0), ("calibration", 1), ("evaluation", 0)]
 KEPT = [("model", 0), ("model_data", 0)]
 
 
@@ -38,35 +35,53 @@ def places(row):
     return sorted((file.role, file.position) for file in row.artifacts)
 
 
-def publish(queue, job, row):
-    queue.publish(job, rows=[], artifacts=[new_artifact(row.id, "records")], accuracy={"1": 0.9})
+def publish(queue, row, job, **options):
+    records = new_artifact(row.id, "records")
+    queue.publish(job, rows=[], artifacts=[records], accuracy={"1": 0.9}, **options)
 
 
+def publish_next(database, row, **options):
+    queue = queue_of(database)
+    publish(queue, row, claimed(queue), **options)
+
+
+def cancel_waiting(database, row):
+    InTransactions(database, CalibrationRepository).request_cancel(row.id)
+
+
+def die_too_often(database, _):
+    for _ in range(MAX_ATTEMPTS):
+        claimed(queue_of(database, lease_seconds=EXPIRED))
+    assert queue_of(database).claim() is None
+
+
+# How a job ends, its status then, and which rows are left.
 ENDS = {
-    "succeeded": (publish, [*KEPT, ("records", 0)]),
-    "failed": (lambda queue, job, _: queue.fail(job, {"title": "Test"}), KEPT),
-    "cancelled": (lambda queue, job, _: queue.cancel(job), KEPT),
+    "published": (publish_next, "succeeded", [*KEPT, ("records", 0)]),
+    "published with its sets": (
+        partial(publish_next, keep_sets=True),
+        "succeeded",
+        sorted([*GIVEN, ("records", 0)]),
+    ),
+    "failed": (partial(finish, status="failed"), "failed", KEPT),
+    "died too often": (die_too_often, "failed", KEPT),
+    "cancelled": (partial(finish, status="cancelled"), "cancelled", KEPT),
+    "cancelled while it waits": (cancel_waiting, "cancelled", KEPT),
 }
 
 
 @pytest.mark.parametrize("end", ENDS)
-def test_a_job_that_ends_leaves_no_row_of_its_sets(database, end, calibrations) -> None:
+def test_a_job_that_ends_leaves_no_row_of_its_sets_unless_they_are_kept(
+    database, end, calibrations
+) -> None:
     other = put(database)
     claimed(queue_of(database))
     row = put(database)
-    queue = queue_of(database)
-    write, left = ENDS[end]
-    write(queue, claimed(queue), row)
-    assert stored(database, row.id).status == end
+    end_job, status, left = ENDS[end]
+    end_job(database, row)
+    assert stored(database, row.id).status == status
     assert places(calibrations.get(row.id)) == left
     assert places(calibrations.get(other.id)) == sorted(GIVEN)
-
-
-def test_sets_that_are_to_be_kept_stay(database, calibrations) -> None:
-    row = put(database)
-    queue = queue_of(database)
-    queue.publish(claimed(queue), rows=[], artifacts=[], keep_sets=True)
-    assert places(calibrations.get(row.id)) == sorted(GIVEN)
 
 
 def test_a_job_that_is_handed_back_or_lost_keeps_them(database, calibrations) -> None:
@@ -78,25 +93,10 @@ def test_a_job_that_is_handed_back_or_lost_keeps_them(database, calibrations) ->
     job = claimed(stale)
     claimed(queue)
     with pytest.raises(LeaseLost):
-        publish(stale, job, row)
+        publish(stale, row, job)
     assert not stale.fail(job, {"title": "Test"})
     assert not stale.cancel(job)
     assert places(calibrations.get(row.id)) == sorted(GIVEN)
-
-
-def test_one_that_died_too_often_leaves_none(database, calibrations) -> None:
-    row = put(database)
-    for _ in range(MAX_ATTEMPTS):
-        claimed(queue_of(database, lease_seconds=EXPIRED))
-    assert queue_of(database).claim() is None
-    assert stored(database, row.id).status == "failed"
-    assert places(calibrations.get(row.id)) == KEPT
-
-
-def test_one_that_is_cancelled_while_it_waits_leaves_none(database, calibrations) -> None:
-    row = put(database)
-    calibrations.request_cancel(row.id)
-    assert places(calibrations.get(row.id)) == KEPT
 
 
 def test_an_evaluation_that_ends_leaves_the_sets_of_others(

@@ -46,9 +46,9 @@ def test_files_without_a_calibration_are_removed_and_no_others(database, store):
     orphans = [lost, f"calibrations/{gone_id}/records-0", unpublished]
     put_all(store, [shared, shard, *orphans])
     assert swept(database, store, older_than=HOUR) == 0
-    assert remove_orphans(database, store, older_than=LATER) == Swept(files=5, removed=3)
-    assert store.keys() == sorted([shared, shard])
-    assert remove_orphans(database, store, older_than=LATER) == Swept(files=2, removed=0)
+    for swept_now in (Swept(files=5, removed=3), Swept(files=2, removed=0)):
+        assert remove_orphans(database, store, older_than=LATER) == swept_now
+        assert store.keys() == sorted([shared, shard])
 
 
 def test_the_files_of_an_evaluation_are_left_while_it_is_there_or_may_publish(database):
@@ -77,21 +77,21 @@ def folder_store(folder):
     return open_artifact_store(str(folder))
 
 
-def written_before(folder, key, age):
-    """Let a file have been written a while ago."""
-    then = time.time() - age.total_seconds()
-    os.utime(folder / key, (then, then))
+def let_be_old(folder, *keys):
+    """Let files have been written two hours ago."""
+    then = time.time() - 2 * HOUR.total_seconds()
+    for key in keys:
+        os.utime(folder / key, (then, then))
 
 
 def test_one_young_file_of_a_calibration_protects_all_of_it(database, folder_store, folder):
     being_created, dead = uuid.uuid4(), uuid.uuid4()
     files = [f"calibrations/{i}/{name}" for i in (being_created, dead) for name in "ab"]
     put_all(folder_store, files)
-    for key in (files[0], *files[2:]):
-        written_before(folder, key, 2 * HOUR)
+    let_be_old(folder, files[0], *files[2:])
     assert swept(database, folder_store, older_than=HOUR) == 2
     assert folder_store.keys() == files[:2]
-    written_before(folder, files[1], 2 * HOUR)
+    let_be_old(folder, files[1])
     assert swept(database, folder_store, older_than=HOUR) == 2
 
 
@@ -101,9 +101,9 @@ def test_a_put_under_way_protects_its_calibration_and_a_dead_one_goes(
     key, part = (f"calibrations/{uuid.UUID(int=1)}/{name}" for name in ("model-0", "data-0#1"))
     folder_store.put_bytes(key, b"x")
     (folder / part).write_bytes(b"half")
-    written_before(folder, key, 2 * HOUR)
+    let_be_old(folder, key)
     assert swept(database, folder_store, older_than=HOUR) == 0
-    written_before(folder, part, 2 * HOUR)
+    let_be_old(folder, part)
     assert swept(database, folder_store, older_than=HOUR) == 2
     assert list(folder.iterdir()) == []
 
@@ -125,7 +125,7 @@ def test_what_is_created_while_the_store_is_listed_stays(database, folder_store,
     made = uuid.uuid4()
     file = new_artifact(made)
     folder_store.put_bytes(file.key, b"x")
-    written_before(folder, file.key, 2 * HOUR)
+    let_be_old(folder, file.key)
     create = partial(queue_calibration, database, artifacts=[file], calibration_id=made)
     assert swept(database, Interrupted(folder_store, create), older_than=HOUR) == 0
     assert folder_store.keys() == [file.key]
@@ -136,7 +136,7 @@ def test_what_is_written_anew_while_the_store_is_listed_protects_the_rest(
 ):
     old, new = (f"calibrations/{uuid.UUID(int=7)}/{name}" for name in ("model-0", "model-1"))
     folder_store.put_bytes(old, b"x")
-    written_before(folder, old, 2 * HOUR)
+    let_be_old(folder, old)
     write = partial(folder_store.put_bytes, new, b"x")
     assert swept(database, Interrupted(folder_store, write), older_than=HOUR) == 0
     assert folder_store.keys() == [old, new]
@@ -145,8 +145,7 @@ def test_what_is_written_anew_while_the_store_is_listed_protects_the_rest(
 def test_what_is_deleted_while_the_store_is_listed_is_no_error(database, folder_store):
     keys = [f"calibrations/{uuid.UUID(int=i)}/model-0" for i in range(3)]
     put_all(folder_store, keys)
-    delete = partial(folder_store.delete, keys[:2])
-    remove_orphans(database, Interrupted(folder_store, delete), older_than=LATER)
+    swept(database, Interrupted(folder_store, partial(folder_store.delete, keys[:2])))
     assert folder_store.keys() == []
 
 
@@ -171,8 +170,7 @@ def test_a_calibration_of_more_files_than_a_page_is_swept(database):
     lost = [f"calibrations/{made}/shards/{i}" for i in range(2 * PAGE)]
     others = [f"calibrations/{uuid.UUID(int=i)}/model-0" for i in (1, 2**65)]
     put_all(store, [*kept, *lost, *others])
-    swept = remove_orphans(database, store, older_than=LATER)
-    assert swept.removed == len(lost) + len(others)
+    assert swept(database, store) == len(lost) + len(others)
     assert store.keys() == kept
 
 

@@ -7,7 +7,6 @@ import pytest
 from sqlalchemy import select
 from stored_rows import (
     InTransactions,
-    add_tenant,
     at_once,
     attempt,
     claimed,
@@ -22,7 +21,6 @@ from stored_rows import (
 )
 
 import models
-from service.errors import Conflict, NotFound
 from service.storage.calibrations import CalibrationRepository
 
 ROLES = ("model", "model_data", "calibration", "evaluation", "records", "evaluation_records")
@@ -82,22 +80,6 @@ def test_evaluations_stay_with_the_calibration_that_was_evaluated(database, cali
     assert calibrations.delete(source.id) == [further.key]
 
 
-@pytest.mark.parametrize("status", ["failed", "queued"])
-def test_what_has_not_succeeded_is_not_fitted_anew(database, calibrations, status):
-    row = queue_calibration(database)
-    if status == "failed":
-        finish(database, row, status)
-    with pytest.raises(Conflict, match=f"digits@1 is not ready: it is {status}"):
-        refit(calibrations, row)
-    assert queue_calibration(database).version == 2
-
-
-def test_what_is_another_tenants_is_not_fitted_anew(database):
-    source, other = source_of(database), add_tenant(database, "other")
-    with pytest.raises(NotFound):
-        refit(InTransactions(database, CalibrationRepository, other), source)
-
-
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
 def test_files_stay_until_the_last_who_refers_to_them_goes(database, order, calibrations):
     source = source_of(database)
@@ -111,29 +93,6 @@ def test_files_stay_until_the_last_who_refers_to_them_goes(database, order, cali
     assert files(last)
     assert last.refit_of == family[order[2]].refit_of, "though that is gone"
     assert calibrations.delete(rows[2].id) == keys_of(source)
-
-
-def test_a_source_waits_for_who_fits_it_anew_and_then_leaves_the_files(database, calibrations):
-    source = source_of(database)
-    row = models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
-    keys = held_up(
-        database.session(),
-        lambda session: CalibrationRepository(session, source.tenant_id).add_refit(source.id, row),
-        partial(calibrations.delete, source.id),
-    )
-    assert keys == []
-    assert files(calibrations.get(row.id))
-
-
-def test_who_fits_anew_waits_for_the_end_of_the_source_and_finds_none(database, calibrations):
-    source = source_of(database)
-    refused = held_up(
-        database.session(),
-        lambda session: CalibrationRepository(session, source.tenant_id).delete(source.id),
-        partial(attempt, refit, calibrations, source),
-    )
-    assert isinstance(refused, NotFound)
-    assert queue_calibration(database).version == 2
 
 
 def test_refits_and_deletions_that_race_lose_no_file_and_leave_none(database, calibrations):

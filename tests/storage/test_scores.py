@@ -14,21 +14,15 @@ def dialect():
     return "sqlite"
 
 
-def judged(scores=None, evaluation=None):
-    return BaselineFit(name="any", log_floor=0.001, scores=scores or {}, evaluation=evaluation)
+def judged(scores=None, evaluation=None, **differences):
+    return BaselineFit(
+        name="any", log_floor=0.001, scores=scores or {}, evaluation=evaluation, **differences
+    )
 
 
-def keep(database, calibration, oracle=None, **events):
-    rows = []
-    for k, (measures, baselines) in events.items():
-        rows += score_rows(
-            tenant_id=calibration.tenant_id,
-            calibration_id=calibration.id,
-            k=int(k[1:]),
-            measures=measures,
-            baselines=baselines,
-            oracle=oracle,
-        )
+def keep(database, calibration, k, measures, baselines, oracle=None):
+    names = {"tenant_id": calibration.tenant_id, "calibration_id": calibration.id, "k": k}
+    rows = score_rows(**names, measures=measures, baselines=baselines, oracle=oracle)
     with database.session() as session:
         session.add_all(rows)
 
@@ -47,7 +41,8 @@ def test_scores_come_back_in_the_order_of_the_fit(database):
         "entropy": judged({"nll": nll}),
     }
     baselines = {"raw": judged({"nll": nll}, {"nll": 0.25}), "constant": judged({"nll": nll})}
-    keep(database, calibration, baselines["raw"], k5=(measures, {}), k1=(measures, baselines))
+    keep(database, calibration, 5, measures, {}, baselines["raw"])
+    keep(database, calibration, 1, measures, baselines, baselines["raw"])
     found = read(database, calibration)
     assert [row.k for row in found] == [1] * 10 + [5] * 7
     assert [(row.subject_kind, row.subject, row.phase, row.name) for row in found[:10]] == [
@@ -69,12 +64,8 @@ def test_scores_come_back_in_the_order_of_the_fit(database):
     assert fourth.value is None
 
 
-def differing(**differences):
-    scores = {name: FoldScore(0.1, 0.01, 10, 0.1) for name in ("nll", "brier", "ece")}
-    evaluation = {"nll": 0.2, "brier": 0.3}
-    return BaselineFit(
-        name="any", log_floor=0.001, scores=scores, evaluation=evaluation, **differences
-    )
+SCORES = {name: FoldScore(0.1, 0.01, 10, 0.1) for name in ("nll", "brier", "ece")}
+EVALUATION = {"nll": 0.2, "brier": 0.3}
 
 
 def test_paired_differences_stand_beside_the_scores_they_are_of(database):
@@ -84,8 +75,8 @@ def test_paired_differences_stand_beside_the_scores_they_are_of(database):
         "brier": PairedDifference(1e-300, None, 1),
     }
     samples = {"nll": PairedDifference(0.5, 0.25, 5000)}
-    baseline = differing(difference=folds, evaluation_difference=samples)
-    keep(database, calibration, k1=({"margin": judged(baseline.scores)}, {"raw": baseline}))
+    baseline = judged(SCORES, EVALUATION, difference=folds, evaluation_difference=samples)
+    keep(database, calibration, 1, {"margin": judged(SCORES)}, {"raw": baseline})
     assert {
         (row.phase, row.name): (row.difference, row.difference_error, row.difference_pairs)
         for row in read(database, calibration)
@@ -100,13 +91,14 @@ def test_paired_differences_stand_beside_the_scores_they_are_of(database):
 @pytest.mark.parametrize("field", ["difference", "evaluation_difference"])
 def test_a_difference_of_no_score_is_not_dropped_in_silence(database, field):
     calibration = queue_calibration(database)
-    baseline = differing(**{field: {"unheard_of": PairedDifference(0.1, None, 1)}})
+    unheard_of = {"unheard_of": PairedDifference(0.1, None, 1)}
+    baseline = judged(SCORES, EVALUATION, **{field: unheard_of})
     with pytest.raises(KeyError, match="unheard_of"):
-        keep(database, calibration, k1=({}, {"raw": baseline}))
+        keep(database, calibration, 1, {}, {"raw": baseline})
 
 
 def test_scores_of_others_are_not_read(database):
     calibration = queue_calibration(database)
-    keep(database, calibration, k1=({"margin": judged(evaluation={"nll": 1.0})}, {}))
+    keep(database, calibration, 1, {"margin": judged(evaluation={"nll": 1.0})}, {})
     assert list(read(database, queue_calibration(database))) == []
     assert list(read(database, calibration, add_tenant(database, "other"))) == []

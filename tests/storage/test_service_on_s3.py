@@ -1,26 +1,22 @@
 """The whole service with its artifacts on a real S3 server, which fails for a while."""
 
 import httpx
-from object_stores import BUCKET, Answer, FaultyS3, s3_variables
-from running_service import calibrate, digits, service_on
+from object_stores import BUCKET, Answer, FaultyS3
+from running_service import DIGITS_PARTS, calibrate, calibrated, service_on
 
 
 def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(
-    s3_server, s3_folder, tmp_path, monkeypatch
+    s3_server, s3_folder, tmp_path, lead_to_s3
 ) -> None:
-    files = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
     with FaultyS3(s3_server.port) as faulty:
-        for name, value in s3_variables(faulty.port).items():
-            monkeypatch.setenv(name, value)
+        lead_to_s3(faulty.port)
         url = f"s3://{BUCKET}/{s3_folder}"
         with service_on(tmp_path, artifacts_url=url) as client:
-            made = calibrate(client, **files)
-            assert made.status_code == httpx.codes.CREATED
-            assert made.json()["status"] == "succeeded"
+            made = calibrated(client, **DIGITS_PARTS)
             assert predict(client).status_code == httpx.codes.OK
 
             faulty.fault = lambda _: Answer(503, "SlowDown")
-            answer = calibrate(client, **files)
+            answer = calibrate(client, **DIGITS_PARTS)
             assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
             assert int(answer.headers["retry-after"]) > 0
             assert answer.json()["type"] == "urn:howsure:problem:overloaded"
@@ -31,7 +27,7 @@ def test_a_store_that_is_away_is_503_and_what_is_loaded_predicts(
 
             faulty.fault = lambda _: None
             assert client.get("/readyz").status_code == httpx.codes.OK
-            assert client.delete(f"/calibrations/{made.json()['id']}").is_success
+            assert client.delete(f"/calibrations/{made['id']}").is_success
         assert not [name for name in s3_server.objects() if name.startswith(s3_folder)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import httpx
 import pytest
-from running_service import DIGITS, calibrate, digits, service_on
+from running_service import DIGITS, DIGITS_PARTS, JSON, calibrated, digits, service_on
 from web_files import predict_under_node, require_browser, require_node, use_page
 
 CONFIG = {"name": "digits", "selective": [{"max_risk": 0.05}, {"max_risk": 0.001}]}
@@ -16,13 +16,7 @@ CONFIG = {"name": "digits", "selective": [{"max_risk": 0.05}, {"max_risk": 0.001
 @pytest.fixture(scope="module")
 def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     with service_on(tmp_path_factory.mktemp("service")) as client:
-        answer = calibrate(
-            client,
-            model=digits("model.onnx"),
-            calibration=digits("calibration.npz"),
-            config=json.dumps(CONFIG),
-        )
-        assert answer.json()["status"] == "succeeded", answer.text
+        calibrated(client, CONFIG, **DIGITS_PARTS)
         yield client
 
 
@@ -38,9 +32,6 @@ def model(client: httpx.Client, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def predictions(client: httpx.Client) -> list[dict[str, Any]]:
     answer = client.post("/predict", content=digits("request.json"), headers=JSON)
     return answer.raise_for_status().json()["predictions"]
-
-
-JSON = {"Content-Type": "application/json"}
 
 
 def check(answers: list[dict[str, Any]], predictions: list[dict[str, Any]]) -> None:

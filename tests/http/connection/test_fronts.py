@@ -4,8 +4,9 @@ import pytest
 from hot_fronts import MAX_BODY_BYTES, hot_front, post, request
 
 INFER = "/v2/models/{model_name}/infer"
+# How upgraded connections are read is in test_framing_fuzz.
+UPGRADE = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c"}
 CHUNKED = {"Transfer_Encoding": "chunked"}
-CHUNKS = b"3\r\nabc\r\n2;ext=1\r\nde\r\n0\r\n\r\n"
 
 
 @pytest.fixture(scope="module")
@@ -64,9 +65,7 @@ def test_a_body_as_long_as_it_may_be_comes_in_pieces(front, pieces) -> None:
 )
 def test_a_longer_body_is_refused_before_it_is_read(front, sent) -> None:
     begun = front.hot.n_begun
-    with front.connect() as connection:
-        connection.send(sent)
-        answer = connection.answer()
+    answer = front.answer_to(sent)
     assert answer.status == 413
     assert answer.json() == {
         "route": "/predict",
@@ -81,9 +80,8 @@ def test_answers_stay_in_order(front) -> None:
     with front.connect() as connection:
         connection.send(b"".join(post(target, b"xy") for target in targets))
         found = [connection.answer().json() for _ in targets]
-    assert [one.get("query", one.get("ordinary")) for one in found] == [
-        *("later&n=0", "a", "n=1", "b", "n=2")
-    ]
+    names = [one.get("query", one.get("ordinary")) for one in found]
+    assert names == ["later&n=0", "a", "n=1", "b", "n=2"]
     assert {one["bytes"] for one in found} == {2}
 
 
@@ -98,14 +96,23 @@ def test_a_half_received_request_waits_behind_another(front) -> None:
         assert connection.answer().json()["query"] == "second"
 
 
-def test_expect_100_continue_is_answered(front) -> None:
+@pytest.mark.parametrize("offer", [{}, UPGRADE], ids=["plain", "upgrade"])
+def test_expect_100_continue_is_answered(front, offer) -> None:
     with front.connect() as connection:
         for target in ("/predict", "/ordinary/a"):
-            sent = post(target, b"xyz", Expect="100-continue")
+            sent = post(target, b"xyz", Expect="100-continue", **offer)
             connection.send(sent[:-3])
             assert connection.answer().status == 100
             connection.send(sent[-3:])
             assert connection.answer().json()["bytes"] == 3
+
+
+def test_bytes_behind_the_body_of_an_upgrade_are_the_next_request(front) -> None:
+    with front.connect() as connection:
+        connection.send(post("/ordinary/a", b"xy", **UPGRADE) + b"z")
+        assert connection.answer().json()["bytes"] == 2
+        connection.send(b"z\r\n\r\n")
+        assert connection.answer().status == 400
 
 
 @pytest.mark.parametrize(
@@ -132,9 +139,7 @@ def test_requests_behind_the_last_are_ignored(front, behind) -> None:
         connection.send(post("/predict?later", Connection="close") + post(behind))
         assert connection.answer().json()["query"] == "later"
         assert connection.is_ended()
-    with front.connect() as connection:
-        connection.send(post("/predict"))
-        assert connection.answer().status == 200
+    assert front.answer_to(post("/predict")).status == 200
     assert front.hot.n_begun == begun + 2
 
 
@@ -176,17 +181,11 @@ def test_a_disconnect_within_the_body_starts_nothing(front) -> None:
     with front.connect() as connection:
         connection.send(post("/predict", b"x" * 5000)[:-1])
     assert front.hot.broken_off.get(timeout=10) == "/predict"
-    with front.connect() as connection:
-        connection.send(post("/predict?after"))
-        assert connection.answer().json()["query"] == "after"
+    assert front.answer_to(post("/predict?after")).json()["query"] == "after"
     assert front.hot.n_begun == begun + 1
     assert front.front.budget.taken == taken
 
 
 def test_a_failure_of_the_handler_is_a_500(front) -> None:
-    with front.connect() as connection:
-        connection.send(post("/predict?raise"))
-        assert connection.answer().status == 500
-    with front.connect() as connection:
-        connection.send(post("/predict"))
-        assert connection.answer().status == 200
+    assert front.answer_to(post("/predict?raise")).status == 500
+    assert front.answer_to(post("/predict")).status == 200

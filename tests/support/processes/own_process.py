@@ -1,12 +1,14 @@
 """Functions in a process of their own, and their memory."""
 
 import os
+import resource
 import subprocess
 import sys
 import traceback
 import tracemalloc
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from service.runner.launch import environment
@@ -26,6 +28,17 @@ def run_apart(script: str, *arguments: object, folder: Path) -> str:
         text=True,
         check=True,
     ).stdout
+
+
+@contextmanager
+def file_size_limit(n_bytes: int) -> Iterator[None]:
+    """Refuse writes beyond a size, to any file of this process, as on a full disk."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
 
 
 def peak_of(work: Callable[[], object]) -> int:

@@ -157,6 +157,13 @@ class Connection:
             return True
 
 
+def answer_to(sent: bytes, address, *, to: str = "POST") -> Answer:
+    """Send a request on a connection of its own and return the answer."""
+    with Connection(address) as connection:
+        connection.send(sent)
+        return connection.answer(to=to)
+
+
 @dataclass
 class Running:
     address: tuple[str, int]
@@ -167,6 +174,9 @@ class Running:
 
     def connect(self) -> Connection:
         return Connection(self.address)
+
+    def answer_to(self, sent: bytes) -> Answer:
+        return answer_to(sent, self.address)
 
     def stop(self) -> None:
         self.server.should_exit = True

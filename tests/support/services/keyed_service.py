@@ -39,7 +39,9 @@ class KeyedService:
         """Make a key and wait until the service knows it."""
         made = self.make(tenant, *scopes)
         client = self.client(made.text)
-        while client.get("/calibrations").status_code == httpx.codes.UNAUTHORIZED:
+        # Too many requests with a key that is not known yet are refused as well.
+        unknown = (httpx.codes.UNAUTHORIZED, httpx.codes.TOO_MANY_REQUESTS)
+        while client.get("/calibrations").status_code in unknown:
             time.sleep(0.1)
         return made
 

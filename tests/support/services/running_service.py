@@ -89,6 +89,9 @@ def digits(name: str) -> bytes:
     return (DIGITS / name).read_bytes()
 
 
+DIGITS_PARTS = {"model": digits("model.onnx"), "calibration": digits("calibration.npz")}
+
+
 def kept_files(folder: Path) -> list[str]:
     """Return every file below the artifacts and the spool."""
     roots = [folder / "artifacts", folder / "spool"]
@@ -258,3 +261,23 @@ def scrape(client: httpx.Client) -> Scraped:
     answer = client.get("/metrics")
     assert answer.status_code == httpx.codes.OK
     return Scraped(answer.text)
+
+
+class Growth:
+    """What the metrics of a service have grown by since the beginning."""
+
+    def __init__(self, client: httpx.Client) -> None:
+        self._client = client
+        self._before = scrape(client)
+
+    def __call__(self, name: str, **labels: str) -> float:
+        return scrape(self._client)(name, **labels) - self._before(name, **labels)
+
+    def of_each(self, name: str) -> list[tuple[dict[str, str], float]]:
+        """Return the labels of each sample that has grown, and by how much."""
+        after = scrape(self._client)
+        grown = [
+            (labels, after(name, **labels) - self._before(name, **labels))
+            for labels in after.labels(name)
+        ]
+        return [(labels, more) for labels, more in grown if more]

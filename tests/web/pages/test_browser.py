@@ -42,34 +42,22 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     return json.loads(done.stdout)
 
 
-def test_nothing_is_complained_of_and_nothing_comes_from_elsewhere(shown) -> None:
+def test_pages_fetch_nothing_from_elsewhere_fit_the_window_and_are_accessible(shown) -> None:
     assert shown["complaints"] == []
-
-
-def test_pages_are_as_wide_as_the_window_and_breach_no_rule_of_accessibility(shown) -> None:
     assert shown["overflows"] == []
     assert shown["violations"] == []
 
 
-def test_pages_are_below_a_megabyte(shown) -> None:
+def test_pages_are_small_and_readable_without_scripts(shown) -> None:
     assert max(shown["bytes"].values()) < 1_000_000
-
-
-def test_pages_are_readable_without_scripts(shown) -> None:
     assert shown["texts"].keys() == shown["bytes"].keys()
     assert all(len(text) > 100 for text in shown["texts"].values())
 
 
-def test_with_nothing_there_the_page_says_how_to_begin(shown) -> None:
-    assert "howsure demo" in shown["upload"]["empty"]
-
-
-def test_files_can_be_dropped_on_the_form(shown) -> None:
-    assert shown["upload"]["dropped"] == "dropped.onnx"
-
-
-def test_an_upload_is_watched_to_its_end_without_a_click(shown) -> None:
+def test_files_are_dropped_on_the_form_and_the_job_is_watched_without_a_click(shown) -> None:
     seen = shown["upload"]
+    assert "howsure demo" in seen["empty"]
+    assert seen["dropped"] == "dropped.onnx"
     assert seen["made"] == "digits@1 is accepted"
     assert "digits@1" in seen["underWay"]
     for said in ("succeeded", "94.7 %", "entropy"):
@@ -79,23 +67,19 @@ def test_an_upload_is_watched_to_its_end_without_a_click(shown) -> None:
 def test_the_report_begins_with_its_sentence_with_scripts_and_without(shown) -> None:
     seen = shown["report"]
     assert " right " in seen["sentence"]
-    (text,) = (
-        text
-        for path, text in shown["texts"].items()
-        if path.startswith("/report") and path.count("calibration=") == 1
-    )
-    assert seen["sentence"] in text
+    texts = shown["texts"].items()
+    (report,) = (t for at, t in texts if at.startswith("/report") and at.count("calibration=") == 1)
+    assert seen["sentence"] in report
     assert seen["pdf"] > 10_000
 
 
-def test_bins_are_sorted_by_a_click(shown) -> None:
-    def value(text: str) -> float:
-        return float(text.removesuffix(" %"))
-
+def test_bins_are_sorted_by_a_click_and_a_snippet_is_copied_as_it_stands(shown) -> None:
     seen = shown["report"]
-    assert sorted(seen["sorted"], key=value) == seen["sorted"]
-    assert sorted(seen["bins"]) == sorted(seen["sorted"])
-    assert seen["bins"] != seen["sorted"]
+    by_value = sorted(seen["bins"], key=lambda text: float(text.removesuffix(" %")))
+    assert seen["sorted"] == by_value != seen["bins"]
+    snippet = shown["integrate"]["text"]
+    assert snippet.startswith("curl -s http://")
+    assert shown["integrate"]["copied"] == snippet
 
 
 def test_three_sliders_move_together_and_the_numbers_follow(shown) -> None:
@@ -117,14 +101,8 @@ def test_three_sliders_move_together_and_the_numbers_follow(shown) -> None:
                 wanted = values[control["name"]]
                 assert float(control["field"]) == pytest.approx(wanted, rel=0.001)
     chosen = [[c["name"] for c in found["controls"] if c["checked"]] for found in seen]
-    assert [name for (name,) in chosen] == [
-        "risk",
-        "coverage",
-        "coverage",
-        "risk",
-        "risk",
-        "threshold",
-    ]
+    names = ["risk", "coverage", "coverage", "risk", "risk", "threshold"]
+    assert chosen == [[name] for name in names]
     assert "Of 5,000 letters a day" in seen[4]["sentence"]
     assert "labelled samples" in shown["operating_point"]["lacking"]
 
@@ -154,8 +132,7 @@ def test_a_sample_is_tried_with_a_click_and_in_numbers(shown) -> None:
     seen = shown["try"]
     for sentence in (seen["drawn"], seen["written"]):
         assert re.fullmatch(
-            r"Answer: \d, and such answers are right [\d.]+ % of the time \(.* to .*\)\.",
-            sentence,
+            r"Answer: \d, and such answers are right [\d.]+ % of the time \(.* to .*\)\.", sentence
         )
     label = seen["json"]["predictions"][0]["label"]
     assert seen["drawn"].startswith(f"Answer: {label}")
@@ -180,12 +157,6 @@ def test_versions_and_names_are_chosen_and_compared(shown) -> None:
     assert "digits@2 against digits@1" in card
     assert "on the same calibration set" in card
     assert seen["names"] == ["digits@2 against moved@1"]
-
-
-def test_a_snippet_is_copied_as_it_stands(shown) -> None:
-    seen = shown["integrate"]
-    assert seen["text"].startswith("curl -s http://")
-    assert seen["copied"] == seen["text"]
 
 
 def test_the_saved_report_opens_from_a_disk_and_asks_for_nothing(shown) -> None:

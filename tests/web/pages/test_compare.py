@@ -6,7 +6,7 @@ from typing import Any
 import httpx
 import pytest
 from keyed_service import KeyedService
-from page_visitor import HTML, Visitor, elements, pointed_to, text_of
+from page_visitor import Visitor, elements, pointed_to, text_of
 
 from service.reports.verdict import verdict
 from service.web.measures import VERDICTS
@@ -84,9 +84,3 @@ def test_as_many_as_may_be_compared_are_a_small_page(service) -> None:
     page = Visitor(service).open(address(*("digits@1", "digits@2") * 10))
     assert page.status_code == httpx.codes.OK
     assert len(page.content) < 1_000_000
-
-
-def test_programs_get_json(service) -> None:
-    for url, headers in ((address(*NAMES), {}), (f"{address(*NAMES)}&format=json", HTML)):
-        answer = service.client().get(url, headers=headers)
-        assert set(answer.json()) == {"calibrations", "comparisons"}

@@ -140,15 +140,6 @@ def test_a_refused_cancellation_is_a_page(service, visitor) -> None:
     assert visitor.send("/pages/calibrations/no%2Fne/cancel").status_code == 404
 
 
-def test_a_key_for_reading_sees_no_forms(tmp_path) -> None:
-    with keyed_service(tmp_path) as service:
-        visitor = Visitor(service)
-        visitor.sign_in(service.make_known("lab", "read").text)
-        text = visitor.open("/").text
-    assert "/pages/calibrate" not in text
-    assert "Sign out" in text
-
-
 def test_a_further_set_is_cancelled_by_its_button_whatever_its_name(tmp_path) -> None:
     name = "a month later? 50 % <b>"
     with keyed_service(tmp_path, first=False) as service:

@@ -32,8 +32,6 @@ ROWS: dict[str, dict[str, Any]] = {
     "two": {"inputs": {name: [[0, 0, 0]] for name in NAMES}},
     "long": {"inputs": [[[0] * 12] * 20]},
 }
-ALL = pytest.mark.parametrize("name", ROWS)
-EXPORTED = pytest.mark.parametrize("name", ["digits", "two", "long"])
 
 
 @pytest.fixture(scope="module")
@@ -148,40 +146,29 @@ def predicted(service: KeyedService, key: str, name: str) -> dict[str, Any]:
     return row
 
 
-@ALL
-def test_curl(service, pages, key, tmp_path, name) -> None:
-    answer = run_in_shell(snippets(pages[name])["curl"], tmp_path, HOWSURE_API_KEY=key)
-    assert answer["predictions"] == [predicted(service, key, name)]
+@pytest.mark.parametrize("name", ROWS)
+def test_snippets_print_the_answer_of_the_api(service, pages, key, tmp_path, name) -> None:
+    row, texts = predicted(service, key, name), snippets(pages[name])
+    probability, (lower, upper) = row["top1"]["probability"], row["top1"]["interval"]
 
+    answer = run_in_shell(texts["curl"], tmp_path, HOWSURE_API_KEY=key)
+    assert answer["predictions"] == [row]
 
-@ALL
-def test_python(service, pages, key, tmp_path, name) -> None:
-    row = predicted(service, key, name)
-    lower, upper = row["top1"]["interval"]
-    line = f"{row['label']}: {row['top1']['probability']:.3f} ({lower:.3f} to {upper:.3f})\n"
-    assert run_python(snippets(pages[name])["python"], tmp_path, key) == line
+    line = f"{row['label']}: {probability:.3f} ({lower:.3f} to {upper:.3f})\n"
+    assert run_python(texts["python"], tmp_path, key) == line
 
-
-@ALL
-def test_the_protocol_by_curl(service, pages, key, tmp_path, name) -> None:
-    answer = run_in_shell(snippets(pages[name])["oip"], tmp_path, HOWSURE_API_KEY=key)
+    answer = run_in_shell(texts["oip"], tmp_path, HOWSURE_API_KEY=key)
     outputs = [output["data"][0] for output in answer["outputs"]]
-    row = predicted(service, key, name)
-    expected = [row["class"], row["top1"]["probability"], *row["top1"]["interval"]]
-    assert outputs == pytest.approx(expected, abs=1e-6)
+    assert outputs == pytest.approx([row["class"], probability, lower, upper], abs=1e-6)
 
-
-@ALL
-def test_the_protocol_by_triton_s_client(service, pages, key, tmp_path, name) -> None:
-    printed = run_python(snippets(pages[name])["triton"], tmp_path, key)
+    printed = run_python(texts["triton"], tmp_path, key)
     found = dict(re.findall(r"^(\w+) \[([-\d.e]+)\]$", printed, re.MULTILINE))
-    row = predicted(service, key, name)
     assert int(found["class"]) == row["class"]
-    assert float(found["top1_probability"]) == pytest.approx(row["top1"]["probability"], abs=1e-6)
+    assert float(found["top1_probability"]) == pytest.approx(probability, abs=1e-6)
 
 
 @pytest.mark.slow
-@EXPORTED
+@pytest.mark.parametrize("name", ["digits", "two", "long"])
 def test_browser_or_node(service, pages, key, tmp_path, name) -> None:
     require_node()
     setup = snippets(pages[name], "data-setup")["browser"].replace("\\\n", " ").splitlines()

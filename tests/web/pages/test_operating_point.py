@@ -6,7 +6,7 @@ from typing import Any
 
 import httpx
 import pytest
-from keyed_service import KeyedService, keyed_service, logits_of
+from keyed_service import KeyedService, logits_of
 from model_services import HOSTILE
 from page_visitor import Visitor, elements, text_of
 from running_service import calibrated, refit
@@ -15,8 +15,7 @@ from service.errors import Overloaded
 from service.reports import operating_points
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
-CONFLICT, FORBIDDEN = httpx.codes.CONFLICT, httpx.codes.FORBIDDEN
-UNPROCESSABLE = httpx.codes.UNPROCESSABLE_ENTITY
+CONFLICT, UNPROCESSABLE = httpx.codes.CONFLICT, httpx.codes.UNPROCESSABLE_ENTITY
 SIGNED = {"author": HOSTILE, "reason": HOSTILE}
 
 
@@ -195,16 +194,6 @@ def test_a_long_reason_in_any_letters_is_accepted(service, visitor, undecided) -
     assert (point["reason"], point["threshold"]) == (reason, 0.25)
 
 
-def test_without_the_token_of_a_page_nothing_is_activated(service, visitor, undecided) -> None:
-    visitor.open(address(undecided))
-    for what in ("", "/withdraw"):
-        for token in ("", "x" * 43):
-            form = {"csrf": token, "by": "coverage", "coverage": "5", "name": "a"} | SIGNED
-            answer = visitor.client.post(f"{address(undecided)}s{what}", data=form)
-            assert answer.status_code == FORBIDDEN
-    assert history(service, undecided) == []
-
-
 @pytest.mark.parametrize(
     ("query", "said"),
     [
@@ -251,19 +240,6 @@ def test_without_a_top_1_table_the_page_says_so(service, visitor) -> None:
     assert page.status_code == CONFLICT
     assert "no Top-1 table" in page.text
     assert 'id="choose"' not in page.text
-
-
-def test_a_key_for_reading_sees_no_form_that_activates(tmp_path) -> None:
-    with keyed_service(tmp_path) as service:
-        made = calibrated(service.client(service.first.text), calibration=logits_of())
-        visitor = Visitor(service)
-        visitor.sign_in(service.make_known("default", "read").text)
-        page = visitor.open(address(made["id"]))
-        assert page.status_code == OK
-        assert 'id="choose"' in page.text
-        assert 'method="post" id="' not in page.text
-        form = {"by": "coverage", "coverage": "5", "name": "a"}
-        assert visitor.send(address(made["id"]) + "s", **form).status_code == FORBIDDEN
 
 
 def test_a_failure_to_read_is_a_page(visitor, calibration, monkeypatch) -> None:

@@ -36,6 +36,9 @@ def test_people_get_a_page_and_programs_json(service) -> None:
         (REPORT, "*/*", "application/json"),
         (REPORT, "text/html;q=0.1, application/json", "application/json"),
         (f"{REPORT}&format=csv", HTML["Accept"], "text/csv"),
+        (f"{REPORT}&calibration=scores", HTML["Accept"], "text/html"),
+        (f"{REPORT}&calibration=scores", "*/*", "application/json"),
+        (f"{REPORT}&calibration=scores&format=json", HTML["Accept"], "application/json"),
     ):
         answer = client.get(address, headers={"Accept": accept})
         assert answer.headers["content-type"].startswith(kind)
@@ -89,6 +92,9 @@ def test_the_report_offers_other_versions_for_a_comparison(service) -> None:
     ]
     assert 'method="get" action="/report"' in form
     fields = [a for _, a in elements(form) if a.get("name") == "calibration"]
-    assert [(a["type"], a["value"]) for a in fields] == [("hidden", ids[0]), ("checkbox", ids[1])]
+    # Other tests of this service may have made more versions.
+    hidden, *others = [(a["type"], a["value"]) for a in fields]
+    assert hidden == ("hidden", ids[0])
+    assert ("checkbox", ids[1]) in others
     alone = Visitor(service).open("/report?calibration=scores")
     assert "Compare with other versions" not in alone.text

@@ -8,14 +8,13 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from keyed_service import KeyedService, keyed_service
+from keyed_service import KeyedService
 from model_services import calibrate_pictures, picture_set
 from page_visitor import Visitor, numbers_of, pointed_to, text_of
 from picture_files import encoded
 from running_service import npy, npz
 
 OK, SEE_OTHER, UNPROCESSABLE = httpx.codes.OK, httpx.codes.SEE_OTHER, 422
-SCOPES = {("read", "predict"): OK, ("read",): httpx.codes.FORBIDDEN}
 EMPTY = ("", b"", "application/octet-stream")
 ADDRESS = "/pages/calibrations/digits@1/try"
 
@@ -192,32 +191,6 @@ def test_an_unknown_row_is_shown_beside_the_form(visitor, row, status) -> None:
     assert 'name="numbers"' in page.text
 
 
-def test_a_form_without_the_token_of_a_page_is_refused(visitor) -> None:
-    visitor.open(ADDRESS)
-    for token in ("", "x" * 43):
-        form = {"numbers": (None, "[1]")}
-        answer = visitor.client.post(f"{ADDRESS}?csrf={token}", files=form)
-        assert answer.status_code == httpx.codes.FORBIDDEN
-
-
 def test_a_file_that_is_too_large_is_refused(visitor) -> None:
     page = sent(visitor, file=("x.npy", bytes(17 * 1024**2)))
     assert page.status_code == httpx.codes.REQUEST_ENTITY_TOO_LARGE
-
-
-def test_a_signed_in_reader_may_do_what_the_key_may(tmp_path) -> None:
-    with keyed_service(tmp_path) as service:
-        calibrate_pictures(service.client(service.first.text), name="digits")
-        address = "/pages/calibrations/digits/try"
-        for scopes, status in SCOPES.items():
-            reader = Visitor(service)
-            reader.sign_in(service.make_known("default", *scopes).text)
-            shown = reader.open(address)
-            assert ('name="numbers"' in shown.text) == (status == OK)
-            tried = reader.open(f"{address}?row=0")
-            assert tried.status_code == status
-            assert ("Answer:" in tried.text) == (status == OK)
-            reader.open("/")
-            form = {"numbers": (None, json.dumps(digit(1).tolist()))}
-            posted = reader.client.post(f"{address}?csrf={reader.token()}", files=form)
-            assert posted.status_code == status, posted.text

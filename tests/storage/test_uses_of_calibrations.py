@@ -1,0 +1,163 @@
+"""Promotions, refits and evaluations of a calibration, and what they and its deletion wait for."""
+
+import uuid
+from functools import partial
+
+import pytest
+from stored_rows import (
+    InTransactions,
+    add_tenant,
+    attempt,
+    finished_calibration,
+    held_up,
+    new_artifact,
+    queue_calibration,
+)
+
+import models
+from service.errors import Conflict, NotFound
+from service.storage.calibration_queries import CalibrationRef
+from service.storage.calibrations import CalibrationRepository
+from service.storage.evaluations import EvaluationRepository
+
+
+def promote(session, row):
+    return CalibrationRepository(session, row.tenant_id).promote(row.id)
+
+
+def refit(session, row):
+    copy = models.Calibration(id=uuid.uuid4(), config={}, warnings=[])
+    return CalibrationRepository(session, row.tenant_id).add_refit(row.id, copy)
+
+
+def evaluate(session, row):
+    return EvaluationRepository(session, row.tenant_id).create(
+        uuid.uuid4(), calibration_id=row.id, name="rotated", labelled=True, data={}, artifacts=[]
+    )
+
+
+def delete(session, row):
+    return CalibrationRepository(session, row.tenant_id).delete(row.id)
+
+
+EACH_USE = pytest.mark.parametrize("use", [promote, refit, evaluate], ids=lambda use: use.__name__)
+
+
+def in_session(database, work, row):
+    with database.session() as session:
+        return work(session, row)
+
+
+def result_after(database, first, second, row):
+    """Return the result of the second work on a calibration, which waits for the first."""
+    return held_up(
+        database.session(),
+        partial(first, row=row),
+        partial(attempt, in_session, database, second, row),
+    )
+
+
+@EACH_USE
+@pytest.mark.parametrize("status", ["failed", "cancelled", "queued"])
+def test_a_calibration_that_has_not_succeeded_cannot_be_used(
+    database, calibrations, evaluations, use, status
+):
+    finished_calibration(database)
+    if status == "queued":
+        row = queue_calibration(database)
+    else:
+        row = finished_calibration(database, status=status)
+    with pytest.raises(Conflict, match=f"digits@2 is not ready: it is {status}"):
+        in_session(database, use, row)
+    assert calibrations.resolve("digits").version == 1
+    assert calibrations.promoted_versions(["digits"]) == {}
+    assert evaluations.of_calibration(row.id) == []
+    assert queue_calibration(database).version == 3
+
+
+@EACH_USE
+def test_another_tenant_uses_nothing(database, use):
+    row = finished_calibration(database)
+    row.tenant_id = add_tenant(database, "other")
+    with pytest.raises(NotFound):
+        in_session(database, use, row)
+
+
+@EACH_USE
+def test_a_use_waits_for_a_deletion_and_finds_nothing(database, calibrations, use):
+    finished_calibration(database)
+    row = finished_calibration(database)
+    assert isinstance(result_after(database, delete, use, row), NotFound)
+    assert calibrations.promoted_versions(["digits"]) == {}
+    assert queue_calibration(database).version == 3
+
+
+def test_a_deletion_waits_for_a_promotion_and_withdraws_it(database, calibrations):
+    newest_left = finished_calibration(database)
+    row = finished_calibration(database)
+    assert result_after(database, promote, delete, row) == []
+    assert calibrations.promoted_versions(["digits"]) == {}
+    assert calibrations.resolve("digits").version == newest_left.version
+
+
+def test_a_deletion_waits_for_a_refit_and_leaves_the_files(database, calibrations):
+    row = finished_calibration(database, artifacts=[new_artifact(uuid.uuid4())])
+    assert result_after(database, refit, delete, row) == []
+    assert calibrations.find("digits@2").artifacts
+
+
+def test_a_deletion_waits_for_an_evaluation_and_is_refused(database, calibrations, evaluations):
+    row = finished_calibration(database)
+    assert isinstance(result_after(database, evaluate, delete, row), Conflict)
+    assert [found.name for found in evaluations.of_calibration(row.id)] == ["rotated"]
+
+
+def test_a_name_means_the_promoted_version_else_the_newest_that_succeeded(database, calibrations):
+    first, second = finished_calibration(database), finished_calibration(database)
+    other = finished_calibration(database, "other")
+
+    def meant():
+        """Return the versions of each reference, and those that were promoted."""
+        names = ["digits", "other", "unheard-of", "a\N{SNOWMAN}"]
+        ways = ("digits", "digits@1", "digits@2", str(first.id), second.id.hex, "other")
+        return [version_of(calibrations, way) for way in ways], calibrations.promoted_versions(
+            names
+        )
+
+    assert meant() == ([2, 1, 2, 1, 2, 1], {})
+    promoted = calibrations.promote(first.id)
+    assert (promoted.id, promoted.version, promoted.status) == (first.id, 1, "succeeded")
+    finished_calibration(database)
+    assert meant() == ([1, 1, 2, 1, 2, 1], {"digits": 1})
+    for _ in range(2):
+        calibrations.promote(second.id)
+    assert meant() == ([2, 1, 2, 1, 2, 1], {"digits": 2})
+    calibrations.delete(first.id)
+    assert meant() == ([2, None, 2, None, 2, 1], {"digits": 2})
+    calibrations.delete(second.id)
+    finished_calibration(database, status="failed")
+    queue_calibration(database)
+    calibrations.delete(other.id)
+    assert meant() == ([3, None, None, None, None, None], {})
+    assert calibrations.promoted_versions([]) == {}
+
+
+def version_of(calibrations, reference):
+    """Return the version that `find` and `resolve` agree on; None if neither finds one."""
+    try:
+        found = calibrations.find(reference)
+    except NotFound:
+        with pytest.raises(NotFound):
+            calibrations.resolve(reference)
+        return None
+    assert calibrations.resolve(reference) == CalibrationRef(found.id, found.name, found.version)
+    return found.version
+
+
+def test_tenants_have_promotions_of_their_own(database, calibrations):
+    finished_calibration(database)
+    other = add_tenant(database, "other")
+    others = InTransactions(database, CalibrationRepository, other)
+    others.promote(finished_calibration(database, tenant_id=other).id)
+    assert calibrations.promoted_versions(["digits"]) == {}
+    assert others.promoted_versions(["digits"]) == {"digits": 1}
