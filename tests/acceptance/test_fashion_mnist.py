@@ -2,7 +2,6 @@
 
 import httpx
 import numpy as np
-import onnx
 import pytest
 import scipy
 from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels, logits_of
@@ -96,25 +95,6 @@ def test_uint8_model_gives_the_same_tables(client, plain) -> None:
         calibration=read("calibration.npz"),
         evaluation=read("evaluation.npz"),
         config='{"name": "uint8", "bins": 10}',
-    )
-    assert tables(report_of(client, answer)) == tables(plain)
-
-
-def test_external_weights_give_the_same_tables(client, plain, tmp_path) -> None:
-    model = onnx.load(DATA / "model.onnx")
-    onnx.save(
-        model,
-        tmp_path / "model.onnx",
-        save_as_external_data=True,
-        location="model.onnx.data",
-        size_threshold=0,
-    )
-    answer = calibrate(
-        client,
-        model=(tmp_path / "model.onnx").read_bytes(),
-        calibration=read("calibration_float32.npz"),
-        config='{"name": "external", "bins": 10}',
-        **{"model.onnx.data": (tmp_path / "model.onnx.data").read_bytes()},
     )
     assert tables(report_of(client, answer)) == tables(plain)
 

@@ -82,23 +82,6 @@ def test_versions_are_never_reused(client) -> None:
     assert client.get("/calibrations/again@2").status_code == httpx.codes.NOT_FOUND
 
 
-def test_delete_leaves_nothing(service) -> None:
-    made = calibrated(
-        service.client,
-        quick_config(),
-        model=digits("model.onnx"),
-        calibration=digits("calibration.npz"),
-    )
-    assert any(made["id"] in path for path in kept_files(service.folder))
-
-    service.client.delete(f"/calibrations/{made['id']}")
-
-    assert not any(made["id"] in path for path in kept_files(service.folder))
-    assert service.client.get(f"/calibrations/{made['id']}").status_code == httpx.codes.NOT_FOUND
-    body = {"calibration": made["id"], "inputs": [[0.0] * 64]}
-    assert service.client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
-
-
 def test_list_pages_newest_first(client) -> None:
     data = digits("calibration_logits.csv")
     for _ in range(3):
