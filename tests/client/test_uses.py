@@ -112,17 +112,7 @@ def test_a_dry_run_tells_what_would_be_and_keeps_nothing(client, url) -> None:
     before = httpx.get(f"{url}/calibrations").json()
     parts = DIGITS / "model.onnx", arrays("calibration")
     told = client.dry_run(*parts, name="dry", **QUICK)
-    with (DIGITS / "model.onnx").open("rb") as model:
-        raw = httpx.post(
-            f"{url}/calibrate",
-            params={"dry_run": "true"},
-            files=[
-                ("model", ("model.onnx", model)),
-                ("calibration", ("c.npz", (DIGITS / "calibration.npz").read_bytes())),
-                ("config", (None, json.dumps({"name": "dry", **QUICK}))),
-            ],
-        ).json()
-    assert set(told) == set(raw)
+    assert (told["config"]["name"], told["cost"]["samples"], told["findings"]) == ("dry", 600, [])
     assert httpx.get(f"{url}/calibrations").json() == before
 
 

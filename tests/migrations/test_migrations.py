@@ -1,7 +1,6 @@
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
 from alembic import command
@@ -10,7 +9,6 @@ from alembic.util import CommandError
 from howsure_command import FORKS
 from sqlalchemy import CheckConstraint, Inspector, create_engine, inspect, select, text
 
-import migrations
 import models
 from service.storage.database import make_engine, open_database
 from service.storage.schema import is_current, migration_config, upgrade
@@ -162,9 +160,3 @@ def test_a_migration_that_orphans_rows_is_undone(tmp_path):
     engine.dispose()
     with pytest.raises(RuntimeError, match="without their parents"):
         upgrade(url)
-
-
-def test_migrations_lie_beside_their_package():
-    folder = Path(migrations.__file__).parent
-    assert (folder / "script.py.mako").exists()
-    assert list((folder / "versions").glob("0001_*.py"))
