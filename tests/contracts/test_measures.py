@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from sample_strategies import logit_blocks
 
 from howsure.statistics.measures import (
-    DEFAULT_MEASURES,
     SINGLE_PASS_MEASURES,
-    check_measures,
     column,
     columns,
     output_names,
@@ -159,10 +157,3 @@ def test_the_supplied_ones_are_named_once_in_their_order():
     measures = ("supplied:b", "entropy", "output:c", "supplied:a", "supplied:b")
     assert supplied_names(measures) == ("b", "a")
     assert output_names(measures) == ("c",)
-
-
-def test_measures_that_need_logits_are_refused_for_probabilities():
-    check_measures(["entropy", "energy", "supplied:x"], logits=True)
-    check_measures([*DEFAULT_MEASURES, "supplied:x"], logits=False)
-    with pytest.raises(ValueError, match="energy needs logits: of probabilities the logits are"):
-        check_measures(["entropy", "energy"], logits=False)
