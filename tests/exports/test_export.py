@@ -19,8 +19,8 @@ from model_services import (
     quick,
 )
 from plain_answers import assert_says
+from running_service import DIGITS, digits, kept_files, npz, refit
 from running_service import calibrated as calibrated_by
-from running_service import kept_files, npz, refit
 
 SETS = labelled_sets()
 X = SETS["evaluation_inputs"]
@@ -157,30 +157,18 @@ def test_what_is_no_single_graph_is_refused(client, models, measure, message) ->
 
 
 def test_weights_beside_the_model_stay_beside_it(client, tmp_path) -> None:
-    model = onnx.load_from_string(model_file("small_cnn.onnx"))
-    onnx.save_model(
-        model,
-        tmp_path / "m.onnx",
-        save_as_external_data=True,
-        location="weights.bin",
-        size_threshold=100,
-    )
-    weights = (tmp_path / "weights.bin").read_bytes()
-    calibrated_by(
-        client,
-        '{"name": "beside", "bins": 5}',
-        model=(tmp_path / "m.onnx").read_bytes(),
-        calibration=as_file(SETS),
-        **{"weights.bin": weights},
-    )
+    model = DIGITS.parents[1] / "tests" / "data" / "digits" / "model_external.onnx"
+    name = "model_external.onnx.data"
+    weights = {name: model.with_name(name).read_bytes()}
+    sets = {"model": model.read_bytes(), "calibration": digits("calibration.npz")}
+    calibrated_by(client, {"name": "beside", "bins": 5}, **sets, **weights)
     content = export(client, "beside").raise_for_status().content
-    assert len(content) < len(weights) + 20_000
-    folder = tmp_path / "taken"
-    folder.mkdir()
-    (folder / "model.onnx").write_bytes(content)
-    kept = client.get("/calibrations/beside/model_data/weights.bin").raise_for_status()
-    assert kept.content == weights
-    (folder / "weights.bin").write_bytes(kept.content)
-    assert_says(run(folder / "model.onnx", X), predictions(client, "beside", X))
+    assert weights[name][:1000] not in content
+    (tmp_path / "model.onnx").write_bytes(content)
+    kept = client.get(f"/calibrations/beside/model_data/{name}").raise_for_status()
+    assert kept.content == weights[name]
+    (tmp_path / name).write_bytes(kept.content)
+    rows = X.reshape(-1, 64) * 16
+    assert_says(run(tmp_path / "model.onnx", rows), predictions(client, "beside", rows))
     missing = client.get("/calibrations/beside/model_data/other.bin")
     assert missing.status_code == httpx.codes.NOT_FOUND
