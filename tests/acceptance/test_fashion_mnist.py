@@ -2,37 +2,29 @@
 
 import httpx
 import numpy as np
-import onnx
 import pytest
 import scipy
 from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels, logits_of
-from running_service import calibrate
+from running_service import calibrated
 
 pytestmark = REQUIRES_DATA
-TEN_BINS = '{"name": "fashion", "bins": 10}'
 
 
-def read(name: str) -> bytes:
-    return (DATA / name).read_bytes()
-
-
-def report_of(client: httpx.Client, answer: httpx.Response) -> dict:
-    assert answer.status_code == httpx.codes.CREATED, answer.text
-    resource = answer.json()
-    assert resource["status"] == "succeeded", resource["error"]
-    return client.get("/report", params={"calibration": resource["id"]}).json()
+def report_on(client: httpx.Client, name: str, model: str, sets: str = "_float32") -> dict:
+    """Calibrate a network with ten bins and return the report."""
+    made = calibrated(
+        client,
+        {"name": name, "bins": 10},
+        model=(DATA / model).read_bytes(),
+        calibration=(DATA / f"calibration{sets}.npz").read_bytes(),
+        evaluation=(DATA / f"evaluation{sets}.npz").read_bytes(),
+    )
+    return client.get("/report", params={"calibration": made["id"]}).json()
 
 
 @pytest.fixture(scope="module")
 def plain(client) -> dict:
-    answer = calibrate(
-        client,
-        model=read("model.onnx"),
-        calibration=read("calibration_float32.npz"),
-        evaluation=read("evaluation_float32.npz"),
-        config=TEN_BINS,
-    )
-    return report_of(client, answer)
+    return report_on(client, "fashion", "model.onnx")
 
 
 def served_scores(report: dict, k: str) -> dict:
@@ -58,14 +50,7 @@ def test_served_probability_is_calibrated(plain) -> None:
 
 
 def test_overconfident_model_is_mended(client) -> None:
-    answer = calibrate(
-        client,
-        model=read("model_overconfident.onnx"),
-        calibration=read("calibration_float32.npz"),
-        evaluation=read("evaluation_float32.npz"),
-        config='{"name": "overconfident", "bins": 10}',
-    )
-    report = report_of(client, answer)
+    report = report_on(client, "overconfident", "model_overconfident.onnx")
 
     raw = report["events"]["1"]["baselines"]["raw_softmax"]["evaluation"]
     assert raw["ece_15"] == pytest.approx(0.063, abs=0.0005)
@@ -90,33 +75,7 @@ def raw_nll(*, clip: float) -> float:
 
 
 def test_uint8_model_gives_the_same_tables(client, plain) -> None:
-    answer = calibrate(
-        client,
-        model=read("model_uint8.onnx"),
-        calibration=read("calibration.npz"),
-        evaluation=read("evaluation.npz"),
-        config='{"name": "uint8", "bins": 10}',
-    )
-    assert tables(report_of(client, answer)) == tables(plain)
-
-
-def test_external_weights_give_the_same_tables(client, plain, tmp_path) -> None:
-    model = onnx.load(DATA / "model.onnx")
-    onnx.save(
-        model,
-        tmp_path / "model.onnx",
-        save_as_external_data=True,
-        location="model.onnx.data",
-        size_threshold=0,
-    )
-    answer = calibrate(
-        client,
-        model=(tmp_path / "model.onnx").read_bytes(),
-        calibration=read("calibration_float32.npz"),
-        config='{"name": "external", "bins": 10}',
-        **{"model.onnx.data": (tmp_path / "model.onnx.data").read_bytes()},
-    )
-    assert tables(report_of(client, answer)) == tables(plain)
+    assert tables(report_on(client, "uint8", "model_uint8.onnx", sets="")) == tables(plain)
 
 
 @pytest.mark.usefixtures("plain")

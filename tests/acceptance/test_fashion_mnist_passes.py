@@ -32,14 +32,11 @@ def pool():
         yield shared
 
 
-def uncertainty(pool, path, plan, images, *, batch=1000):
+def uncertainty(pool, path, plan, images):
     files = OnnxModelFiles(path)
     loaded = pool.inspect(files, top_k=(1,), passes=(plan,), trial={"input": images[:50]})
-    parts = [
-        pool.predict(files, loaded.resolved, {"input": images[first : first + batch]})
-        for first in range(0, len(images), batch)
-    ]
-    return np.concatenate([part.uncertainty[plan.measure] for part in parts])
+    found = pool.predict(files, loaded.resolved, {"input": images})
+    return found.uncertainty[plan.measure]
 
 
 def test_the_classes_spread_as_in_the_framework_that_trained_the_network(images) -> None:
@@ -64,19 +61,6 @@ def in_this_process(plan, images) -> SingleModel:
     loaded = load(read_files(request.paths, {}), request, {"input": images[:20]}, Watchdog())
     assert isinstance(loaded.answering, SingleModel)
     return loaded.answering
-
-
-def test_dropout_repeats_and_sees_no_batch(pool, images) -> None:
-    plan = PassPlan(FULL, passes=20, seed=0)
-    part = images[:300]
-    found = {
-        size: uncertainty(pool, DATA / "model_dropout.onnx", plan, part, batch=size)
-        for size in (1, 7, 64, 256)
-    }
-    again = uncertainty(pool, DATA / "model_dropout.onnx", plan, part, batch=256)
-    np.testing.assert_array_equal(found[256], again)
-    for size in (1, 7, 64):
-        np.testing.assert_allclose(found[size], found[256], rtol=0, atol=1e-6 * found[256].max())
 
 
 def test_last_layer_dropout_is_full_dropout_where_there_is_no_other(pool, images, tmp_path) -> None:

@@ -99,20 +99,6 @@ def test_raw_confidence_of_the_overconfident_model_is_outside_its_band():
     assert event.measures[event.served].evaluation_ece_band.consistent
 
 
-@EACH_MODEL
-def test_the_report_says_who_is_best(model):
-    event = top_1(model, "auto")
-    losses = {name: b.scores["nll"].mean for name, b in event.baselines.items()}
-    losses["bins"] = served(event).scores["nll"].mean
-    assert event.verdict.best == min(losses, key=losses.get)
-    judged = {name: b.evaluation["nll"] for name, b in event.baselines.items()}
-    judged["bins"] = served(event).evaluation["nll"]
-    assert event.verdict.evaluation.best == min(judged, key=judged.get)
-    for found in (event.verdict.best, event.verdict.evaluation.best):
-        assert found in event.verdict.sentence
-    assert " ± " in event.verdict.sentence
-
-
 def test_the_temperature_is_that_of_the_logits():
     """The overconfident model's, by scipy on its logits, is 1.801; the other's 1.081."""
     for model, expected in (("model", 1.0813), ("model_overconfident", 1.8014)):

@@ -7,11 +7,9 @@ from sqlalchemy import insert
 from stored_rows import assert_files_are_those_of_the_rows
 
 import models
-from service.backups.back_up import back_up
 from service.backups.format import NAME, read_manifest, sealed
 from service.backups.restore import restore
 from service.errors import Conflict, InvalidInput
-from service.storage.artifact_store import open_artifact_store
 from service.storage.schema import upgrade
 
 
@@ -53,19 +51,6 @@ def test_restored_rows_get_new_numbers(backup, dialect, empty_place):
     with into.opened() as database, database.session() as session:
         made = session.execute(insert(models.BinTable.__table__).values(row))
         assert made.inserted_primary_key.id > max(one["id"] for one in HEAD_ROWS["bin_table"])
-
-
-def test_files_go_into_another_kind_of_store_and_come_back(place, backup, dialect, empty_place):
-    into, memory = empty_place(dialect, migrated=True), open_artifact_store("memory://")
-    restore(into.url, memory, backup)
-    with into.opened() as database:
-        again = back_up(database, memory, backup.with_name("again"))
-    assert again.files == read_manifest(backup).files
-    names = [
-        {path.name for path in (of / "files").iterdir()}
-        for of in (backup, backup.with_name("again"))
-    ]
-    assert names[0] == names[1]
 
 
 def test_files_with_the_same_content_are_kept_once(backup):

@@ -98,20 +98,16 @@ def test_the_document_says_what_the_resource_and_the_report_say(
     assert document["model_sha256"] == resource["model"]["sha256"]
     assert document["data_sha256"] == resource["data"]["sha256"]
     assert document["data"] == {"samples": 600, "kind": "inputs"}
-    for name in ("classes", "top_k", "selective"):
-        expected = resource["config"][name]
-        kept = document[name]
-        if name == "selective":
-            kept = [{n: found[n] for n in ("max_risk", "delta")} for found in kept]
-        assert kept == expected
+    config = resource["config"]
+    assert [document[n] for n in ("classes", "top_k")] == [config["classes"], config["top_k"]]
     assert document["serve"] == resource["serve"]
     top1 = report["events"]["1"]["measures"][resource["serve"]["1"]]
     assert document["out_of_distribution"] == {
         "level": 0.99,
         "threshold": top1["ood_thresholds"]["0.99"],
     }
-    found = [found["threshold"] for found in document["selective"]]
-    assert found == [result["threshold"] for result in top1["selective"]]
+    assert [found["target"] for found in top1["selective"]] == config["selective"]
+    assert document["selective"] == [found.pop("target") | found for found in top1["selective"]]
     for table in document["tables"]:
         theirs = report["events"][str(table["event"])]["measures"][table["measure"]]
         for key in ("lookup", "monotone", "requested_bins", "quantile_bins", "bins"):
@@ -133,10 +129,11 @@ def test_csv_is_the_flat_table(client, document) -> None:
                 assert line[name] == str(row[name])
 
 
-@pytest.mark.parametrize("asked", [{"params": {"format": "parquet"}}, {"headers": {}}])
+ACCEPTS = {"headers": {"Accept": f"{PARQUET}, application/json;q=0.5"}}
+
+
+@pytest.mark.parametrize("asked", [{"params": {"format": "parquet"}}, ACCEPTS])
 def test_parquet_is_the_flat_table_with_types(client, document, asked: dict) -> None:
-    if "headers" in asked:
-        asked = {"headers": {"Accept": f"{PARQUET}, application/json;q=0.5"}}
     answer = client.get("/calibrations/digits/bins", **asked)
     assert answer.headers["content-type"] == PARQUET
     table = pa_parquet.read_table(io.BytesIO(answer.content))
@@ -190,9 +187,8 @@ def test_the_digest_is_the_entity_tag_of_each_format(client, document, bins_form
 
 def test_every_key_and_column_is_documented() -> None:
     text = (Path(__file__).parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
-    section = text.partition("## `GET /calibrations/{calibration_id}/bins`")[2].partition("\n## ")[
-        0
-    ]
+    _, _, behind = text.partition("## `GET /calibrations/{calibration_id}/bins`")
+    section, _, _ = behind.partition("\n## ")
     words = set(re.findall(r"`([a-z0-9_.]+)`", section))
     documented = {word.rpartition(".")[2] for word in words}
 

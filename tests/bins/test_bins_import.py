@@ -7,9 +7,11 @@ import numpy as np
 import pytest
 from bins_documents import answers, changed, digits_set, exported
 from model_services import as_file, calibrate_models, labelled_sets, model_file, quick
-from running_service import calibrated, digits, kept_files, npz, service_on
+from running_service import JSON, calibrated, digits, kept_files, npz, service_on
+from scipy.special import softmax
 
 CREATED, OK, CONFLICT = httpx.codes.CREATED, httpx.codes.OK, httpx.codes.CONFLICT
+MODEL = digits("model.onnx")
 CONFIGS = [
     {"bins": 10},
     {"lookup": "interpolated", "top_k": [1, 2, 3], "bins": 30},
@@ -30,12 +32,8 @@ def imported(client: httpx.Client, document: dict, **params: str) -> dict:
 def other(tmp_path_factory):
     """A second service, which knows the digits model from another set and configuration."""
     with service_on(tmp_path_factory.mktemp("other")) as client:
-        calibrated(
-            client,
-            model=digits("model.onnx"),
-            calibration=digits("evaluation.npz"),
-            config='{"name": "here", "bins": 3, "top_k": [1, 2, 3, 5]}',
-        )
+        config = {"name": "here", "bins": 3, "top_k": [1, 2, 3, 5]}
+        calibrated(client, config, model=MODEL, calibration=digits("evaluation.npz"))
         yield client
 
 
@@ -43,20 +41,12 @@ def other(tmp_path_factory):
     "config", quick({json.dumps(config): config for config in CONFIGS}, json.dumps(CONFIGS[1]))
 )
 def test_another_service_answers_alike(client, other, config: dict) -> None:
-    made = calibrated(
-        client,
-        model=digits("model.onnx"),
-        calibration=digits("calibration.npz"),
-        config=json.dumps({"name": "digits"} | config),
-    )
+    named = {"name": "digits"} | config
+    made = calibrated(client, named, model=MODEL, calibration=digits("calibration.npz"))
     document = exported(client, made["id"])
     # As a program would send it that writes 1 for 1.0, and the keys in another order.
     sent = json.dumps(document, sort_keys=True).replace(".0,", ",")
-
-    answer = other.post(
-        "/calibrations/import", content=sent, headers={"Content-Type": "application/json"}
-    )
-
+    answer = other.post("/calibrations/import", content=sent, headers=JSON)
     assert answer.status_code == CREATED, answer.text
     there = answer.json()
     assert (there["name"], there["status"]) == ("digits", "succeeded")
@@ -76,16 +66,12 @@ def test_another_service_answers_alike(client, other, config: dict) -> None:
 def test_outputs_alone_need_no_model(client, other, kind: str) -> None:
     rng = np.random.default_rng(3)
     logits = rng.normal(size=(400, 6)) * 2
-    values = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    labels = np.array([rng.choice(6, p=row) for row in values])
-    own = -np.log(values.max(axis=1)) + rng.normal(size=400) * 0.1
-    scores = {"logits": logits, "probabilities": values}[kind]
-    made = calibrated(
-        client,
-        calibration=npz(**{kind: scores, "labels": labels, "uncertainty_own": own}),
-        config='{"name": "own", "measures": ["supplied:own", "entropy"], "bins": 7, '
-        '"serve": {"1": "supplied:own"}}',
-    )
+    labels = (logits + rng.gumbel(size=logits.shape)).argmax(axis=1)
+    own = rng.random(400) + (logits.argmax(axis=1) != labels)
+    scores = softmax(logits, axis=1) if kind == "probabilities" else logits
+    measures = {"measures": ["supplied:own", "entropy"], "serve": {"1": "supplied:own"}}
+    arrays = {kind: scores, "labels": labels, "uncertainty_own": own}
+    made = calibrated(client, measures | {"name": "own", "bins": 7}, calibration=npz(**arrays))
     there = imported(other, exported(client, made["id"]))
 
     assert there["model"] is None
@@ -107,21 +93,16 @@ def test_measures_of_repeated_runs_come_with_their_plan(client) -> None:
     ).json()
     assert made["status"] == "succeeded", made["error"]
     document = exported(client, made["id"])
-    assert [plan["passes"] for plan in document["model"]["passes"]] == [4]
-
+    (plan,) = document["model"]["passes"]
+    assert plan["passes"] == 4
     there = imported(client, document, name="elsewhere")
 
     rows = sets["evaluation_inputs"][:40].tolist()
     assert answers(client, there["id"], inputs=rows) == answers(client, made["id"], inputs=rows)
 
-    def more_passes(found: dict) -> None:
-        found["model"]["passes"][0]["passes"] = 7
-
-    def no_plan(found: dict) -> None:
-        found["model"]["passes"] = []
-
-    for change in (more_passes, no_plan):
-        answer = client.post("/calibrations/import", json=changed(document, change))
+    for plans in ([plan | {"passes": 7}], []):
+        other = changed(document, lambda found, plans=plans: found["model"].update(passes=plans))
+        answer = client.post("/calibrations/import", json=other)
         assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
         (violation,) = answer.json()["errors"]
         assert violation["location"] == "document.serve.1"
@@ -140,10 +121,8 @@ def test_members_of_an_ensemble_are_known_by_their_digests(client) -> None:
 
     rows = sets["evaluation_inputs"][:40].tolist()
     assert answers(client, there["id"], inputs=rows) == answers(client, made["id"], inputs=rows)
-    answer = client.post(
-        "/calibrations/import",
-        json=changed(document, lambda found: found["model"]["members"].reverse()),
-    )
+    turned = changed(document, lambda found: found["model"]["members"].reverse())
+    answer = client.post("/calibrations/import", json=turned)
     assert answer.status_code == httpx.codes.UNPROCESSABLE_ENTITY
     assert answer.json()["errors"][0]["location"] == "document.model.members"
 
@@ -206,9 +185,7 @@ def test_what_needs_samples_is_refused(client, digits_calibration) -> None:
 def test_it_outlives_the_calibration_whose_model_it_shares(database_url, tmp_path) -> None:
     rows = digits_set()["inputs"][:20].tolist()
     with service_on(tmp_path, database_url=database_url) as client:
-        source = calibrated(
-            client, model=digits("model.onnx"), calibration=digits("calibration.npz")
-        )
+        source = calibrated(client, model=MODEL, calibration=digits("calibration.npz"))
         expected = answers(client, source["id"], inputs=rows)
         document = exported(client, source["id"])
         there = imported(client, document)

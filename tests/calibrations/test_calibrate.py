@@ -1,5 +1,6 @@
 """Calibration over HTTP, on the digits example."""
 
+import hashlib
 import json
 
 import httpx
@@ -9,26 +10,23 @@ from job_workspaces import logits_set
 from runner_children import wait_until
 from running_service import DIGITS, calibrate, calibrated, digits, kept_files, npz, quick_config
 
+LOGITS = digits("calibration_logits.csv")
+
 
 def test_resource_says_what_was_found(digits_calibration) -> None:
     found = digits_calibration
 
-    assert found["name"] == "digits"
-    assert found["version"] == 1
-    assert found["progress"] is None
-    assert found["error"] is None
+    named = {"name": "digits", "version": 1, "progress": None, "error": None}
+    assert found.items() >= named.items()
     assert found["finished_at"] >= found["created_at"]
-    assert found["config"]["top_k"] == [1, 5]
-    assert found["config"]["bins"] == 10
-    assert found["model"]["inputs"] == [{"name": "inputs", "dtype": "float32", "shape": [None, 64]}]
-    assert found["model"]["output"]["name"] == "logits"
-    assert found["model"]["output"]["kind"] == "logits"
-    assert found["model"]["classes"] == 10
-    assert found["model"]["provider"] == "CPUExecutionProvider"
-    assert len(found["model"]["sha256"]) == 64
-    assert found["data"]["samples"] == 600
+    assert found["config"].items() >= {"top_k": [1, 5], "bins": 10}.items()
+    model = {"classes": 10, "provider": "CPUExecutionProvider"}
+    model |= {"inputs": [{"name": "inputs", "dtype": "float32", "shape": [None, 64]}]}
+    model |= {"sha256": hashlib.sha256(digits("model.onnx")).hexdigest()}
+    assert found["model"].items() >= model.items()
+    assert found["model"]["output"].items() >= {"name": "logits", "kind": "logits"}.items()
+    assert found["data"].items() >= {"samples": 600, "evaluation_samples": 600}.items()
     assert sum(found["data"]["class_counts"]) == 600
-    assert found["data"]["evaluation_samples"] == 600
     assert "onnxruntime-gpu" in found["versions"] or "onnxruntime" in found["versions"]
     assert set(found["serve"]) == {"1", "5"}
 
@@ -44,8 +42,7 @@ def test_accuracy_is_counted_from_the_labels(digits_calibration) -> None:
 
 
 def test_accepted_at_once_without_prefer(client) -> None:
-    parts = {"calibration": ("c.csv", digits("calibration_logits.csv"))}
-    answer = client.post("/calibrate", files=parts)
+    answer = client.post("/calibrate", files={"calibration": ("c.csv", LOGITS)})
 
     assert answer.status_code == httpx.codes.ACCEPTED
     assert answer.json()["status"] in ("queued", "running", "succeeded")
@@ -56,7 +53,7 @@ def test_accepted_at_once_without_prefer(client) -> None:
 
 def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> None:
     config = {"name": "outputs", "bins": 10}
-    made = calibrated(client, config, calibration=digits("calibration_logits.csv"))
+    made = calibrated(client, config, calibration=LOGITS)
     assert made["model"] is None
 
     theirs, ours = (
@@ -71,8 +68,7 @@ def test_outputs_give_the_tables_of_the_model(client, digits_calibration) -> Non
 
 def test_versions_are_never_reused(client) -> None:
     def make() -> dict:
-        data = digits("calibration_logits.csv")
-        return calibrated(client, quick_config(name="again"), calibration=data)
+        return calibrated(client, quick_config(name="again"), calibration=LOGITS)
 
     first, second = make(), make()
     assert (first["version"], second["version"]) == (1, 2)
@@ -82,36 +78,15 @@ def test_versions_are_never_reused(client) -> None:
     assert client.get("/calibrations/again@2").status_code == httpx.codes.NOT_FOUND
 
 
-def test_delete_leaves_nothing(service) -> None:
-    made = calibrated(
-        service.client,
-        quick_config(),
-        model=digits("model.onnx"),
-        calibration=digits("calibration.npz"),
-    )
-    assert any(made["id"] in path for path in kept_files(service.folder))
-
-    service.client.delete(f"/calibrations/{made['id']}")
-
-    assert not any(made["id"] in path for path in kept_files(service.folder))
-    assert service.client.get(f"/calibrations/{made['id']}").status_code == httpx.codes.NOT_FOUND
-    body = {"calibration": made["id"], "inputs": [[0.0] * 64]}
-    assert service.client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
-
-
 def test_list_pages_newest_first(client) -> None:
-    data = digits("calibration_logits.csv")
     for _ in range(3):
-        calibrated(client, quick_config(name="paged"), calibration=data)
-    seen, cursor = [], None
-    while True:
-        params = {"name": "paged", "limit": 2} | ({"cursor": cursor} if cursor else {})
-        page = client.get("/calibrations", params=params).json()
-        seen += [row["version"] for row in page["calibrations"]]
-        cursor = page["next_cursor"]
-        if cursor is None:
-            break
-    assert seen == [3, 2, 1]
+        calibrated(client, quick_config(name="paged"), calibration=LOGITS)
+    params = {"name": "paged", "limit": 2}
+    first = client.get("/calibrations", params=params).json()
+    assert [row["version"] for row in first["calibrations"]] == [3, 2]
+    rest = client.get("/calibrations", params=params | {"cursor": first["next_cursor"]}).json()
+    assert [row["version"] for row in rest["calibrations"]] == [1]
+    assert rest["next_cursor"] is None
     found = client.get("/calibrations", params={"status": "failed", "name": "paged"}).json()
     assert found["calibrations"] == []
 
@@ -146,7 +121,7 @@ def test_config_reaches_the_tables(client) -> None:
         "interval": {"method": "hoeffding", "level": 0.9},
         "classes": [f"digit {i}" for i in range(10)],
     }
-    found = calibrated(client, config, calibration=digits("calibration_logits.csv"))
+    found = calibrated(client, config, calibration=LOGITS)
     assert found["serve"] == {"1": "margin", "3": "entropy"}
     tables = client.get("/calibrations/options/bins").json()["tables"]
     assert {(t["event"], t["measure"]) for t in tables} == {

@@ -133,15 +133,6 @@ def opening_after(workspace, before):
         pool._spawner = spawner
 
 
-def test_a_version_deleted_before_its_model_is_loaded_is_not_found(workspace) -> None:
-    row = calibrated(workspace)
-    with (
-        opening_after(workspace, deleting(workspace, row)) as predictor,
-        pytest.raises(NotFound),
-    ):
-        predictor.ask(f"{NAME}@1", rows(3).tolist())
-
-
 @pytest.mark.parametrize("seed", [0, 1], ids=["the same model", "another model"])
 def test_a_new_calibration_answers_under_the_name_of_a_deleted_one(workspace, seed) -> None:
     first = calibrated(workspace)

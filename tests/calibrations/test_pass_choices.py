@@ -1,22 +1,10 @@
 """Several measures with passes at once, and the one that serves."""
 
-from model_services import BASE, as_file, labelled_sets, model_file, predictions, uncertainties
+from model_services import BASE, as_file, labelled_sets, model_file, predictions
 from running_service import calibrated, refit
 
 SETS = labelled_sets()
 ROWS = SETS["evaluation_inputs"][:40]
-
-
-def test_tokens_can_be_dropped(client) -> None:
-    sets = labelled_sets("sequences.npz")
-    made = calibrated(
-        client,
-        BASE | {"measures": ["dropout_variance"], "dropout": {"passes": 5}},
-        model=model_file("sequence_dropout.onnx"),
-        calibration=as_file(sets),
-    )
-    rows = sets["evaluation_inputs"][:20]
-    assert uncertainties(predictions(client, made["id"], rows)).min() > 0
 
 
 def test_several_measures_at_once(client) -> None:

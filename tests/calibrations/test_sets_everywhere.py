@@ -29,11 +29,10 @@ GREY = {"preprocessing": {"colour": "grey", "scale": 1 / 16}}
 
 def csv(rows: np.ndarray, labels: np.ndarray | None) -> bytes:
     names = FEATURES if labels is None else [*FEATURES, "label"]
-    lines = [",".join(names)]
-    for position, row in enumerate(rows):
-        cells = [repr(float(value)) for value in row]
-        lines.append(",".join(cells if labels is None else [*cells, str(labels[position])]))
-    return "\n".join(lines).encode()
+    cells = rows if labels is None else np.column_stack([rows, labels])
+    text = io.BytesIO()
+    np.savetxt(text, cells, fmt="%.9g", delimiter=",", header=",".join(names), comments="")
+    return text.getvalue()
 
 
 def parquet(columns: Mapping[str, Any], names: Mapping[str, Any] | None = None) -> bytes:

@@ -1,7 +1,6 @@
 """`howsure audit`: what commands and requests have changed, from the database."""
 
 import json
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +45,3 @@ def test_commands_leave_rows_and_can_be_filtered(tmp_path) -> None:
     table = howsure("audit", folder=tmp_path)
     for shown in ("lab", "create-key", key_id, "refused: invalid-config"):
         assert shown in table.stdout
-
-
-def test_a_result_that_is_none_is_a_sentence(tmp_path) -> None:
-    done: subprocess.CompletedProcess[str] = howsure("audit", "--result", "maybe", folder=tmp_path)
-    assert done.returncode == 1
-    assert "--result: expected accepted or refused" in done.stderr

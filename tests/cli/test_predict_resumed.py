@@ -1,7 +1,6 @@
 """A scoring that was killed continues where it was; another one does not continue its parts."""
 
 import fcntl
-import io
 import signal
 import socket
 import threading
@@ -13,7 +12,7 @@ import numpy as np
 import pytest
 from howsure_command import Command
 from runner_children import wait_until
-from running_service import DIGITS, scrape
+from running_service import DIGITS, NPZ, npz, refit, scrape, send
 from severed_address import SeveredAddress
 
 from service.cli.connection import Address
@@ -51,23 +50,17 @@ class Relay(SeveredAddress):
         _, port = key.fileobj.getpeername()
         if port == self._to[1]:
             # As much as may come at a time; the rest of it is not needed.
-            was_over, self._left = self.is_over, self._left - len(self._peeked(key))
+            chunk = key.fileobj.recv(2**16, socket.MSG_PEEK)
+            was_over, self._left = self.is_over, self._left - len(chunk)
             if self.is_over and not was_over:
                 self._then()
         return super()._moved(key, mask)
 
-    @staticmethod
-    def _peeked(key) -> bytes:
-        return key.fileobj.recv(2**16, socket.MSG_PEEK)
-
 
 def answer_bytes(client: httpx.Client) -> int:
     """Return how long the answer to a part is."""
-    body = io.BytesIO()
-    np.savez(body, inputs=np.zeros((ROWS_PER_PART, 64), np.uint8))
-    headers = dict.fromkeys(("Content-Type", "Accept"), "application/x-npz")
-    params = {"calibration": "digits"}
-    answer = client.post("/predict", content=body.getvalue(), headers=headers, params=params)
+    body = npz(inputs=np.zeros((ROWS_PER_PART, 64), np.uint8))
+    answer = send(client, "digits", body, NPZ | {"Accept": NPZ["Content-Type"]})
     return len(answer.raise_for_status().content)
 
 
@@ -75,12 +68,8 @@ def rows_answered(client: httpx.Client) -> float:
     return scrape(client)("predict_rows_total")
 
 
-def address_of(client: httpx.Client) -> Address:
-    return Address(str(client.base_url))
-
-
 def score(client: httpx.Client, scoring: Scoring) -> int:
-    return score_file(address_of(client), scoring)
+    return score_file(Address(str(client.base_url)), scoring)
 
 
 def assert_same_answers(found: Path, expected: Path) -> None:
@@ -192,8 +181,7 @@ def test_other_rows_in_a_part_are_refused(service, left) -> None:
 
 def test_another_version_of_the_name_is_refused(service, left) -> None:
     first = service.get("/calibrations/digits").json()
-    changes = {"bins": 4}
-    made = service.post("/calibrations/digits/refit", json=changes, headers={"Prefer": "wait=60"})
+    made = refit(service, "digits", bins=4)
     assert made.json()["status"] == "succeeded"
     try:
         with pytest.raises(CommandFailed, match=f"digits@{first['version']}.*digits@"):

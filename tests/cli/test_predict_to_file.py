@@ -3,8 +3,8 @@
 Formats are tried on the function behind the command; the command itself once.
 """
 
-from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import numpy as np
@@ -14,6 +14,7 @@ import pyarrow.parquet as pa_parquet
 import pytest
 from dataset_files import output_columns, write_npz, write_parquet
 from howsure_command import howsure
+from plain_answers import arrays_of, assert_says
 from running_service import DIGITS
 
 from service.cli.connection import Address
@@ -40,57 +41,31 @@ def logits(rows) -> np.ndarray:
     return session.run(None, {"inputs": rows[0].astype(np.float32)})[0]
 
 
-def table(path: Path) -> dict[str, list]:
-    """Read a result by other means than it was written by, as one list a column."""
-    if path.suffix == ".parquet":
-        return pa_parquet.read_table(path).to_pydict()
+def arrays_in(path: Path) -> dict[str, np.ndarray]:
+    """Read a result by other means than it was written by, with its columns as in an archive."""
     if path.suffix == ".npz":
-        found = {}
         with np.load(path) as archive:
-            for name in archive.files:
-                array = archive[name]
-                columns = array.T if array.ndim == 2 else [array]
-                names = [f"{name}_{k + 1}" for k in range(len(columns))]
-                named = names if array.ndim == 2 else [name]
-                found |= {n: c.tolist() for n, c in zip(named, columns, strict=True)}
-        return found
-    return pa_csv.read_csv(path).to_pydict()
-
-
-def answers(service: httpx.Client, body: Mapping) -> dict[str, list]:
-    """Return what /predict says in JSON, as the columns that a result is to have."""
-    answer = service.post("/predict", json=body).raise_for_status().json()["predictions"]
-    found: dict[str, list] = {
-        "row": list(range(len(answer))),
-        "class": [row["class"] for row in answer],
-        "label": [row["label"] for row in answer],
-        "out_of_distribution": [row["out_of_distribution"] for row in answer],
-    }
-    for position in range(5):
-        for name, key in (("class", "class"), ("score", "score")):
-            column = [row["classes"][position][key] for row in answer]
-            found[f"topk_{name}_{position + 1}"] = column
-    for event in ("top1", "top5"):
-        for name in ("probability", "uncertainty", "bin"):
-            found[f"{event}_{name}"] = [row[event][name] for row in answer]
-        for name, bound in (("lower", 0), ("upper", 1)):
-            found[f"{event}_{name}"] = [row[event]["interval"][bound] for row in answer]
-    for risk in answer[0]["abstain"]:
-        told = [row["abstain"][risk] for row in answer]
-        found[f"abstain_{risk}"] = [value is not False for value in told]
-    found["abstain"] = found[f"abstain_{next(iter(answer[0]['abstain']))}"]
+            return dict(archive)
+    read = pa_parquet.read_table if path.suffix == ".parquet" else pa_csv.read_csv
+    found = {name: np.array(column) for name, column in read(path).to_pydict().items()}
+    for name in ("topk_class", "topk_score"):
+        found[name] = np.stack([found.pop(f"{name}_{place}") for place in range(1, 6)], axis=1)
     return found
 
 
-def assert_says(path: Path, expected: Mapping[str, list]) -> None:
-    found = table(path)
-    assert set(found) == set(expected)
-    for name, column in expected.items():
-        if isinstance(column[0], float):
-            # Of float32, and of a model that ran with other rows beside these.
-            np.testing.assert_allclose(found[name], column, rtol=1e-4, atol=1e-6, err_msg=name)
-        else:
-            assert found[name] == column, name
+def assert_answers(
+    service: httpx.Client, path: Path, calibration: str, labels: np.ndarray | None, **rows: Any
+) -> None:
+    """Compare a result with what /predict says in JSON."""
+    answer = service.post("/predict", json={"calibration": calibration, **rows})
+    predictions = answer.raise_for_status().json()["predictions"]
+    added = {"row": range(N_ROWS), "label": [row["label"] for row in predictions]}
+    added |= {} if labels is None else {"true_label": labels}
+    found = arrays_in(path)
+    assert found.keys() == arrays_of(predictions).keys() | added.keys()
+    assert_says(found, predictions)
+    for name, column in added.items():
+        np.testing.assert_array_equal(found[name], column, err_msg=name)
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
@@ -101,9 +76,8 @@ def test_a_result_says_what_predict_says(service, rows, tmp_path, ending) -> Non
 
     assert score(service, Scoring("digits", source, out, rows=128)) == N_ROWS
 
-    expected = answers(service, {"calibration": "digits", "inputs": inputs.tolist()})
-    assert expected["label"][0].startswith("digit ")
-    assert_says(out, expected | {"true_label": labels.tolist()})
+    assert arrays_in(out)["label"][0].startswith("digit ")
+    assert_answers(service, out, "digits", labels, inputs=inputs.tolist())
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted([source.name, out.name])
 
 
@@ -114,7 +88,7 @@ def test_inputs_without_labels(service, rows, tmp_path) -> None:
 
     score(service, Scoring("digits", tmp_path / "rows.npy", out))
 
-    assert_says(out, answers(service, {"calibration": "digits", "inputs": inputs.tolist()}))
+    assert_answers(service, out, "digits", None, inputs=inputs.tolist())
 
 
 def test_outputs_of_a_model(service, rows, logits, tmp_path) -> None:
@@ -124,8 +98,7 @@ def test_outputs_of_a_model(service, rows, logits, tmp_path) -> None:
 
     score(service, Scoring("logits", tmp_path / "logits.parquet", out, rows=100, requests=1))
 
-    expected = answers(service, {"calibration": "logits", "logits": logits.tolist()})
-    assert_says(out, expected | {"true_label": labels.tolist()})
+    assert_answers(service, out, "logits", labels, logits=logits.tolist())
 
 
 @pytest.mark.parametrize(
@@ -166,4 +139,4 @@ def test_the_command_without_a_server(quick, tmp_path) -> None:
 
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip() == "10 rows in answers.csv"
-    assert table(tmp_path / "answers.csv")["class"] == list(range(10))
+    assert arrays_in(tmp_path / "answers.csv")["class"].tolist() == list(range(10))

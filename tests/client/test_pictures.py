@@ -2,7 +2,6 @@
 
 import csv
 from collections.abc import Iterator
-from io import BytesIO
 from pathlib import Path
 
 import httpx
@@ -10,8 +9,7 @@ import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
 from howsure_command import ServedProcess
-from picture_files import write_tar, write_zip
-from PIL import Image
+from picture_files import encoded, write_tar, write_zip
 
 from howsure.client import Client, HowsureError
 from service.cli.connection import Address
@@ -19,23 +17,17 @@ from service.cli.scoring.score_file import Scoring, score_file
 
 SIDE, N_CLASSES = 4, 3
 CLASSES = ("cat", "dog", "owl")
+WEIGHTS = np.random.default_rng(0).normal(0, 0.01, (3 * SIDE * SIDE, N_CLASSES))
 
 
 def classifier() -> bytes:
-    weights = np.random.default_rng(0).normal(0, 0.01, (3 * SIDE * SIDE, N_CLASSES))
     model = make_model(
         [node("Flatten", ["image"], ["flat"]), node("MatMul", ["flat", "w"], ["logits"])],
         inputs=[value("image", ("N", 3, SIDE, SIDE))],
         outputs=[value("logits", ("N", N_CLASSES))],
-        initializers=[constant("w", weights)],
+        initializers=[constant("w", WEIGHTS)],
     )
     return model.SerializeToString()
-
-
-def png(pixels: np.ndarray) -> bytes:
-    written = BytesIO()
-    Image.fromarray(pixels).save(written, "png")
-    return written.getvalue()
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +43,7 @@ def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
     for number, picture in enumerate(pixels):
         path = root / CLASSES[number % N_CLASSES] / f"{number:02d}.png"
         path.parent.mkdir(exist_ok=True)
-        path.write_bytes(png(picture))
+        path.write_bytes(encoded(picture, "PNG"))
     return root
 
 
@@ -59,15 +51,8 @@ def folder(pixels, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def http(folder, tmp_path_factory: pytest.TempPathFactory) -> Iterator[httpx.Client]:
     """Return a service on which the folder was calibrated."""
     with ServedProcess(tmp_path_factory.mktemp("service")) as client:
-        made = Client(http=client).calibrate(
-            classifier(),
-            folder,
-            name="pictures",
-            preprocessing="none",
-            measures=["entropy"],
-            bins=2,
-            folds=2,
-        )
+        config = {"preprocessing": "none", "measures": ["entropy"], "bins": 2, "folds": 2}
+        made = Client(http=client).calibrate(classifier(), folder, name="pictures", **config)
         assert made.classes == CLASSES
         assert made.resource["data"]["samples"] == 60
         yield client
@@ -79,10 +64,8 @@ def test_files_bytes_and_pixels_are_answered_alike(http, folder, pixels) -> None
     by_file = client.predict("pictures", pictures=paths, rows_per_request=32)
     by_bytes = client.predict("pictures", pictures=[path.read_bytes() for path in paths])
     by_pixels = client.predict("pictures", pixels=pixels)
-    weights = np.random.default_rng(0).normal(0, 0.01, (3 * SIDE * SIDE, N_CLASSES))
     values = pixels.transpose(0, 3, 1, 2).reshape(60, -1).astype(np.float64)
-
-    expected = (values @ weights).argmax(axis=1).tolist()
+    expected = (values @ WEIGHTS).argmax(axis=1).tolist()
     for found in (by_file, by_bytes, by_pixels):
         assert found.class_.tolist() == expected
         assert found.label == [CLASSES[index] for index in expected]
@@ -101,6 +84,15 @@ def test_what_is_no_picture_is_told_by_its_name(http, folder, tmp_path) -> None:
         Client(http=http).predict("pictures", [[1.0]], pictures=[good])
 
 
+def score(http: httpx.Client, scoring: Scoring) -> int:
+    return score_file(Address(str(http.base_url)), scoring)
+
+
+def lines_of(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
 @pytest.mark.parametrize("write", [write_zip, write_tar])
 def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) -> None:
     paths = sorted(folder.rglob("*.png"), key=lambda path: path.name)
@@ -111,15 +103,12 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
     source = write(tmp_path / "pictures", members)
     out = tmp_path / "answers.csv"
 
-    score_file(
-        Address(str(http.base_url)), Scoring("pictures", source, tmp_path / "answers.npz", rows=25)
-    )
-    assert score_file(Address(str(http.base_url)), Scoring("pictures", source, out, rows=25)) == 60
+    score(http, Scoring("pictures", source, tmp_path / "answers.npz", rows=25))
+    assert score(http, Scoring("pictures", source, out, rows=25)) == 60
     with np.load(tmp_path / "answers.npz") as archive:
         assert archive["file"].tolist() == list(members)
 
-    with out.open(newline="") as file:
-        lines = list(csv.DictReader(file))
+    lines = lines_of(out)
     expected = Client(http=http).predict("pictures", pictures=paths)
     assert [line["label"] for line in lines] == expected.label
     assert [line["file"] for line in lines] == list(members)
@@ -130,11 +119,8 @@ def test_an_archive_is_scored_picture_by_picture(http, folder, tmp_path, write) 
 def test_a_folder_is_scored_without_hidden_files(http, folder, tmp_path) -> None:
     (folder / ".hidden").write_text("left out")
     out = tmp_path / "answers.csv"
-    score_file(Address(str(http.base_url)), Scoring("pictures", folder, out))
-    with out.open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    paths = [folder / line["file"] for line in lines]
+    score(http, Scoring("pictures", folder, out))
+    paths = [folder / line["file"] for line in lines_of(out)]
     assert sorted(paths) == sorted(folder.rglob("*.png"))
-    assert [line["label"] for line in lines] == Client(http=http).predict(
-        "pictures", pictures=paths
-    ).label
+    expected = Client(http=http).predict("pictures", pictures=paths)
+    assert [line["label"] for line in lines_of(out)] == expected.label

@@ -1,6 +1,8 @@
 """Laws of all that is decided from uncertainties and hits."""
 
 import json
+from collections.abc import Mapping
+from dataclasses import is_dataclass
 
 import numpy as np
 import pytest
@@ -27,6 +29,10 @@ DECISIONS = {
 }
 
 
+# The last point of a curve flags all samples, as its docstring says.
+FLAG_ALL_SAMPLES = {".roc.threshold[-1] = -inf", ".precision_recall.threshold[-1] = -inf"}
+
+
 def keys_of(uncertainty):
     return np.random.default_rng(0).integers(0, 2**32, len(uncertainty), dtype=np.uint32)
 
@@ -37,8 +43,24 @@ def test_result_is_plain_and_finite(name, sample):
     uncertainty, hits = sample
     found = DECISIONS[name](uncertainty, hits, keys_of(uncertainty))
 
+    for place in not_finite(found):
+        assert place in FLAG_ALL_SAMPLES
     plain = to_plain(found)
     assert json.loads(json.dumps(plain, allow_nan=False)) == plain
+
+
+def not_finite(value, place=""):
+    """Yield the places of numbers that are not finite, which `to_plain` would hide."""
+    if is_dataclass(value):
+        value = vars(value)
+    if isinstance(value, Mapping):
+        for name, part in value.items():
+            yield from not_finite(part, f"{place}.{name}")
+    elif isinstance(value, list | tuple | np.ndarray):
+        for index, part in enumerate(value, start=-len(value)):
+            yield from not_finite(part, f"{place}[{index}]")
+    elif isinstance(value, float | np.floating) and not np.isfinite(value):
+        yield f"{place} = {value}"
 
 
 @pytest.mark.parametrize("name", DECISIONS)

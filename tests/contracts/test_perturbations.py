@@ -11,7 +11,6 @@ from howsure.statistics.fit.options import FitOptions
 from howsure.statistics.measures import (
     DEFAULT_MEASURES,
     MULTI_PASS_MEASURES,
-    SINGLE_PASS_MEASURES,
     check_measures,
     column,
     columns,
@@ -44,19 +43,14 @@ def with_passes(name, n_samples, *, seed):
 
 
 @EACH
-def test_it_is_known_by_its_own_name_and_kept_under_it_whatever_the_event(name):
+def test_it_has_a_name_and_a_column_of_its_own_and_is_not_asked_for_by_default(name):
     assert MULTI_PASS_MEASURES[name].name == name
-    assert parse_measure(name).kind == "multi_pass"
+    assert (parse_measure(name).name, parse_measure(name).kind) == (name, "multi_pass")
     assert parse_measure(name).needs_model
     assert column(name, 1) == column(name, 5) == name
     assert prefix_column(name, 5) == f"{name}@5"
-
-
-@EACH
-def test_it_is_not_made_from_scores_nor_asked_for_by_default(name):
-    assert name not in SINGLE_PASS_MEASURES
-    assert name not in DEFAULT_MEASURES
     assert name not in {found for found, _, _ in columns((1, 5), logits=True)}
+    assert name not in DEFAULT_MEASURES
     check_measures([name], logits=False)
 
 

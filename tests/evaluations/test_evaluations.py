@@ -9,7 +9,9 @@ from running_service import calibrated, digits, evaluate, kept_files, npz, quick
 
 CALIBRATION = np.load(io.BytesIO(digits("calibration.npz")))
 EVALUATION = np.load(io.BytesIO(digits("evaluation.npz")))
-LATE_NAN = EVALUATION["inputs"].astype(np.float32)
+INPUTS, LABELS = EVALUATION["inputs"], EVALUATION["labels"]
+UNLABELLED = npz(inputs=INPUTS)
+LATE_NAN = INPUTS.astype(np.float32)
 LATE_NAN[-1, 3] = np.nan
 
 
@@ -24,8 +26,8 @@ def clean(client, digits_calibration) -> dict:
 @pytest.fixture(scope="module")
 def noisy(client, digits_calibration) -> dict:
     rng = np.random.default_rng(4)
-    pixels = EVALUATION["inputs"] + rng.normal(0, 6, EVALUATION["inputs"].shape)
-    data = npz(inputs=np.clip(pixels, 0, 16).astype(np.float32), labels=EVALUATION["labels"])
+    pixels = INPUTS + rng.normal(0, 6, INPUTS.shape)
+    data = npz(inputs=np.clip(pixels, 0, 16).astype(np.float32), labels=LABELS)
     return evaluate(client, "digits", "noisy", data).json()
 
 
@@ -67,8 +69,7 @@ def test_report_tells_of_further_sets(client, clean, noisy) -> None:
 
 
 def test_without_labels_there_are_no_scores(client, digits_calibration) -> None:
-    answer = evaluate(client, "digits", "unlabelled", npz(inputs=EVALUATION["inputs"]))
-    found = answer.json()
+    found = evaluate(client, "digits", "unlabelled", UNLABELLED).json()
     assert found["status"] == "succeeded", found["error"]
     assert found["labelled"] is False
     event = found["result"]["events"]["1"]
@@ -82,11 +83,9 @@ def test_without_labels_there_are_no_scores(client, digits_calibration) -> None:
 def test_mislabelled_candidates_find_flipped_labels(client, digits_calibration) -> None:
     rng = np.random.default_rng(6)
     flipped = rng.choice(600, 12, replace=False)
-    labels = EVALUATION["labels"].copy()
+    labels = LABELS.copy()
     labels[flipped] = (labels[flipped] + rng.integers(1, 10, 12)) % 10
-    found = evaluate(
-        client, "digits", "flipped", npz(inputs=EVALUATION["inputs"], labels=labels)
-    ).json()
+    found = evaluate(client, "digits", "flipped", npz(inputs=INPUTS, labels=labels)).json()
     first = [row["index"] for row in found["result"]["mislabelled"]["1"][:12]]
     assert len(set(first) & set(flipped.tolist())) >= 7
 
@@ -99,7 +98,7 @@ def test_evaluations_are_listed_in_the_order_of_their_arrival(client, clean, noi
 
 @pytest.mark.parametrize("name", ["/", "50% #1?", "x/cancel"])
 def test_every_name_has_an_address(client, digits_calibration, name: str) -> None:
-    answer = evaluate(client, "digits", name, npz(inputs=EVALUATION["inputs"]))
+    answer = evaluate(client, "digits", name, UNLABELLED)
     assert answer.status_code == httpx.codes.CREATED, answer.text
     where = answer.headers["location"]
     assert client.get(where).json()["name"] == name
@@ -111,16 +110,11 @@ def test_every_name_has_an_address(client, digits_calibration, name: str) -> Non
 @pytest.mark.parametrize(
     ("name", "data", "status", "part"),
     [
-        (None, npz(inputs=EVALUATION["inputs"]), 422, "name"),
-        ("..", npz(inputs=EVALUATION["inputs"]), 422, "name"),
+        (None, UNLABELLED, 422, "name"),
+        ("..", UNLABELLED, 422, "name"),
         ("no file", None, 422, "evaluation"),
         ("other kind", npz(logits=np.zeros((9, 10))), 422, "evaluation"),
-        (
-            "bad labels",
-            npz(inputs=EVALUATION["inputs"], labels=EVALUATION["labels"] + 1),
-            422,
-            "evaluation.labels",
-        ),
+        ("bad labels", npz(inputs=INPUTS, labels=LABELS + 1), 422, "evaluation.labels"),
         ("late NaN", npz(inputs=LATE_NAN), 422, "evaluation.inputs[599]"),
         ("clean half", digits("evaluation.npz"), 409, ""),
     ],
@@ -170,7 +164,7 @@ def test_a_refit_equals_a_new_calibration(client, digits_calibration) -> None:
     assert reports[0]["events"] == reports[1]["events"]
     client.delete(f"/calibrations/{anew['id']}")
     client.delete(f"/calibrations/{refitted['id']}")
-    body = {"calibration": refitted["id"], "inputs": EVALUATION["inputs"][:2].tolist()}
+    body = {"calibration": refitted["id"], "inputs": INPUTS[:2].tolist()}
     assert client.post("/predict", json=body).status_code == httpx.codes.NOT_FOUND
     body["calibration"] = "digits"
     assert client.post("/predict", json=body).status_code == httpx.codes.OK

@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 from databases import DIALECTS
-from sqlalchemy import event, insert, text, update
+from sqlalchemy import event, insert, select, text, update
 from stored_rows import (
     JOB_KINDS,
     add_tenant,
@@ -32,19 +32,9 @@ MANY = 1000
 def queue_many(database, tenant_id: uuid.UUID, count: int) -> None:
     """Queue calibrations in one statement."""
     queue_calibration(database, tenant_id=tenant_id)
-    rows = [
-        {
-            "id": uuid.uuid4(),
-            "tenant_id": tenant_id,
-            "name": "digits",
-            "version": version,
-            "config": {},
-            "data": {},
-            "versions": {},
-            "warnings": [],
-        }
-        for version in range(2, count + 1)
-    ]
+    alike = {"tenant_id": tenant_id, "name": "digits", "config": {}, "data": {}, "versions": {}}
+    alike["warnings"] = []
+    rows = [alike | {"id": uuid.uuid4(), "version": version} for version in range(2, count + 1)]
     if rows:
         with database.session() as session:
             session.execute(insert(models.Calibration), rows)
@@ -118,9 +108,8 @@ def test_jobs_that_somebody_holds_are_passed_over(database) -> None:
     queue = queue_of(database)
     assert queue.cancel(claimed(queue))
     with database.session() as session:
-        session.execute(
-            text("SELECT 1 FROM calibration WHERE id = :id FOR UPDATE"), {"id": held.id}
-        )
+        locking = select(models.Calibration).where(models.Calibration.id == held.id)
+        session.execute(locking.with_for_update())
         assert claimed(queue).id == row.id
         assert queue.claim() is None
     assert claimed(queue).id == held.id

@@ -46,6 +46,11 @@ def score(jobs, row, **columns):
     return models.Score(**(defaults | columns))
 
 
+def expire(jobs):
+    with jobs.database.session() as session:
+        session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
+
+
 def test_the_oldest_is_claimed_first_and_each_once(jobs):
     rows = [jobs.put() for _ in range(3)]
     rows.sort(key=lambda row: (row.created_at, row.id.hex))
@@ -69,8 +74,7 @@ def test_a_job_whose_lease_runs_is_not_claimed_and_one_whose_lease_expired_is(jo
     jobs.put()
     first = claimed(jobs.queue_of("first", lease_seconds=60))
     assert jobs.queue_of("second").claim() is None
-    with jobs.database.session() as session:
-        session.execute(update(jobs.table).values(lease_until=models.database_now(-0.01)))
+    expire(jobs)
     second = claimed(jobs.queue_of("second"))
     assert second.id == first.id
     assert second.attempt == 2
@@ -80,8 +84,7 @@ def test_renewing_prolongs_the_lease(jobs):
     row = jobs.put()
     queue = jobs.queue_of("me", lease_seconds=30)
     job = claimed(queue)
-    with jobs.database.session() as session:
-        session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
+    expire(jobs)
     before = jobs.stored(row.id).lease_until
     assert queue.renew(job) is JobSignal.GO_ON
     assert (jobs.stored(row.id).lease_until - before).total_seconds() > 30
@@ -92,8 +95,7 @@ def test_progress_is_seen_and_prolongs_the_lease(jobs):
     row = jobs.put()
     queue = jobs.queue_of()
     job = claimed(queue)
-    with jobs.database.session() as session:
-        session.execute(update(jobs.table).values(lease_until=models.database_now(EXPIRED)))
+    expire(jobs)
     before = jobs.stored(row.id).lease_until
     assert queue.report_progress(job, "records", 3, 10, 1.5) is JobSignal.GO_ON
     row = jobs.stored(row.id)

@@ -1,15 +1,14 @@
 import json
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 from alembic import command
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from databases import scratch_schema
 from howsure_command import FORKS
-from sqlalchemy import CheckConstraint, create_engine, inspect, select, text
+from sqlalchemy import CheckConstraint, Inspector, create_engine, inspect, select, text
 
-import migrations
 import models
 from service.storage.database import make_engine, open_database
 from service.storage.schema import is_current, migration_config, upgrade
@@ -20,31 +19,40 @@ REVISIONS = sorted(
 )
 
 
-def tables(url: str) -> set[str]:
+@contextmanager
+def inspected(url: str) -> Iterator[Inspector]:
     engine = make_engine(url)
     try:
-        return set(inspect(engine).get_table_names()) - {"alembic_version"}
+        yield inspect(engine)
     finally:
         engine.dispose()
 
 
+def tables(url: str) -> set[str]:
+    with inspected(url) as found:
+        return set(found.get_table_names()) - {"alembic_version"}
+
+
 def form(url: str) -> dict[str, str]:
     """Return columns, keys, indexes and rules of every table, in no order."""
-    engine = make_engine(url)
-    found = inspect(engine)
-    rules = (
-        found.get_columns,
-        found.get_foreign_keys,
-        found.get_unique_constraints,
-        found.get_indexes,
-        found.get_check_constraints,
-    )
-    forms = {
-        table: f"{found.get_pk_constraint(table)} {[in_order(of(table)) for of in rules]}"
-        for table in found.get_table_names()
-    }
-    engine.dispose()
-    return forms
+    with inspected(url) as found:
+        rules = (
+            found.get_columns,
+            found.get_foreign_keys,
+            found.get_unique_constraints,
+            found.get_indexes,
+            found.get_check_constraints,
+        )
+        return {
+            table: f"{found.get_pk_constraint(table)} {[in_order(of(table)) for of in rules]}"
+            for table in found.get_table_names()
+        }
+
+
+def checks(url: str, table: str) -> dict[str, str]:
+    with inspected(url) as found:
+        rules = found.get_check_constraints(table)
+    return {check["name"]: " ".join(check["sqltext"].split()) for check in rules}
 
 
 def in_order(rules: list[dict]) -> list[str]:
@@ -79,32 +87,18 @@ def test_check_notices_a_missing_column(empty_database_url):
         command.check(migration_config(empty_database_url))
 
 
-def test_the_migration_writes_the_checks_of_the_models(database_url, tmp_path, request):
+def test_the_migrations_write_the_checks_of_the_models(empty_database_url):
     """Alembic compares tables, columns, keys and indexes; CHECK constraints are left to this."""
-    if database_url.startswith("sqlite"):
-        _compare_checks(database_url, f"sqlite:///{tmp_path / 'models.sqlite3'}")
-    else:
-        with scratch_schema(request.getfixturevalue("postgresql_database_url")) as url:
-            _compare_checks(database_url, url)
-
-
-def _compare_checks(migrated_url: str, models_url: str) -> None:
-    migrated, modelled = make_engine(migrated_url), make_engine(models_url)
-    models.Base.metadata.create_all(modelled)
-    try:
-        for table in models.Base.metadata.tables:
-            expected = _checks(modelled, table)
-            assert _checks(migrated, table) == expected
-            declared = models.Base.metadata.tables[table].constraints
-            assert len(expected) == sum(isinstance(c, CheckConstraint) for c in declared)
-    finally:
-        migrated.dispose()
-        modelled.dispose()
-
-
-def _checks(engine, table: str) -> dict[str, str]:
-    found = inspect(engine).get_check_constraints(table)
-    return {check["name"]: " ".join(check["sqltext"].split()) for check in found}
+    of_models = models.Base.metadata.tables
+    upgrade(empty_database_url)
+    migrated = {table: checks(empty_database_url, table) for table in of_models}
+    command.downgrade(migration_config(empty_database_url), "base")
+    with inspected(empty_database_url) as found:
+        models.Base.metadata.create_all(found.engine)
+    for name, table in of_models.items():
+        assert migrated[name] == checks(empty_database_url, name)
+        declared = [rule for rule in table.constraints if isinstance(rule, CheckConstraint)]
+        assert len(migrated[name]) == len(declared)
 
 
 def test_a_fresh_database_has_the_default_tenant(database):
@@ -127,9 +121,8 @@ def _upgrade_at_once(url, barrier):
 
 def test_processes_that_migrate_at_once_wait_for_one_another(empty_database_url):
     barrier = FORKS.Barrier(3)
-    processes = [
-        FORKS.Process(target=_upgrade_at_once, args=(empty_database_url, barrier)) for _ in range(3)
-    ]
+    arguments = (empty_database_url, barrier)
+    processes = [FORKS.Process(target=_upgrade_at_once, args=arguments) for _ in range(3)]
     for process in processes:
         process.start()
     for process in processes:
@@ -158,20 +151,12 @@ def test_the_sql_of_a_migration_can_be_printed(capsys):
 
 
 def test_a_migration_that_orphans_rows_is_undone(tmp_path):
-    path = tmp_path / "orphans.sqlite3"
-    upgrade(f"sqlite:///{path}")
-    engine = create_engine(f"sqlite:///{path}")  # foreign keys are off by default
+    url = f"sqlite:///{tmp_path / 'orphans.sqlite3'}"
+    upgrade(url)
+    engine = create_engine(url)  # foreign keys are off by default
     with engine.begin() as connection:
-        connection.execute(
-            text("INSERT INTO calibration_name VALUES (:tenant, 'x', 1, NULL)"),
-            {"tenant": "0" * 32},
-        )
+        orphan = text("INSERT INTO calibration_name VALUES (:tenant, 'x', 1, NULL)")
+        connection.execute(orphan, {"tenant": "0" * 32})
     engine.dispose()
     with pytest.raises(RuntimeError, match="without their parents"):
-        upgrade(f"sqlite:///{path}")
-
-
-def test_migrations_lie_beside_their_package():
-    folder = Path(migrations.__file__).parent
-    assert (folder / "script.py.mako").exists()
-    assert list((folder / "versions").glob("0001_*.py"))
+        upgrade(url)

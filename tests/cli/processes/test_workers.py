@@ -11,7 +11,7 @@ from pathlib import Path
 
 import httpx
 import pytest
-from howsure_command import ServedProcess, howsure
+from howsure_command import ServedProcess
 from job_workspaces import inputs_set
 from runner_children import wait_until
 from runner_models import endless_above
@@ -104,10 +104,3 @@ def is_healthy(**ports: int | None) -> bool:
     return (
         subprocess.run([sys.executable, HEALTH_CHECK], env=variables, check=False).returncode == 0
     )
-
-
-def test_a_worker_that_is_to_run_nothing_says_so(tmp_path) -> None:
-    done = howsure("worker", "--port", 0, folder=tmp_path, HOWSURE_WORKERS="0")
-
-    assert done.returncode == 1
-    assert "HOWSURE_WORKERS: a worker runs 1 job or more at a time" in " ".join(done.stderr.split())

@@ -1,11 +1,14 @@
 """What holds for each chart of the registry."""
 
+import copy
 import json
 import math
 import re
 import xml.etree.ElementTree as ET
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
 import pytest
 from chart_reports import HOSTILE
 
@@ -81,23 +84,19 @@ def test_cells_point_at_their_value_in_the_report(figures):
 
 
 def test_groups_without_a_sample_are_not_drawn(reports):
-    report = json.loads(json.dumps(reports["one"]))
-    for event in report["events"].values():
+    report = copy.deepcopy(reports["one"])
+    drawn = {"odds_ratio": ["bins"], "reliability": ["before", "after"], "classes": ["classes"]}
+    counts = {}
+    for k, event in report["events"].items():
         served = event["measures"][event["served"]]
-        served["bins"][1]["count"] = served["bins"][1]["hits"] = 0
-        for rows in ("before", "after", "classes"):
-            served["reliability"][rows][0]["count"] = 0
-    for name, rows, kept in (
-        ("odds_ratio", "bins", None),
-        ("reliability", "reliability", ("before", "after")),
-        ("classes", "reliability", ("classes",)),
-    ):
-        for figure in CHARTS[name].figures(report):
-            event = report["events"][figure.key]
-            served = event["measures"][event["served"]][rows]
-            all_rows = served if kept is None else [row for part in kept for row in served[part]]
-            drawn = [row for row in all_rows if row["count"]]
-            assert len(figure.data["rows"]) == len(drawn) < len(all_rows)
+        groups = served["reliability"] | {"bins": served["bins"]}
+        for name in chain(*drawn.values()):
+            groups[name][0] |= {"count": 0, "hits": 0}
+            counts[k, name] = [row["count"] for row in groups[name]]
+    for chart, names in drawn.items():
+        for figure in CHARTS[chart].figures(report):
+            of_groups = [count for name in names for count in counts[figure.key, name]]
+            assert len(figure.data["rows"]) == np.count_nonzero(of_groups) < len(of_groups)
 
 
 def test_classes_without_any_sample_have_an_empty_chart(reports):

@@ -1,4 +1,6 @@
-"""Answers rendered one request at a time, from plain data: what faster ways must equal."""
+"""Answers as plain data: what faster ways to render them, and other formats, must equal."""
+
+from collections.abc import Mapping
 
 import msgspec
 import numpy as np
@@ -87,3 +89,37 @@ def plain_oip(batch, wanted) -> tuple[bytes, int | None]:
         answer["id"] = wanted.id
     head = msgspec.json.encode(answer | {"outputs": outputs})
     return b"".join([head, *raw]), len(head) if raw else None
+
+
+def arrays_of(predictions: list[dict]) -> dict[str, np.ndarray]:
+    """Return the predictions of a JSON answer as the arrays that other formats hold."""
+    columns = {
+        "class": [row["class"] for row in predictions],
+        "topk_class": [[top["class"] for top in row["classes"]] for row in predictions],
+        "topk_score": [[top["score"] for top in row["classes"]] for row in predictions],
+        "out_of_distribution": [row["out_of_distribution"] for row in predictions],
+    }
+    for event in [name for name in predictions[0] if name.startswith("top")]:
+        for part in ("probability", "uncertainty", "bin"):
+            columns[f"{event}_{part}"] = [row[event][part] for row in predictions]
+        for part, end in (("lower", 0), ("upper", 1)):
+            columns[f"{event}_{part}"] = [row[event]["interval"][end] for row in predictions]
+    for risk in reversed(predictions[0]["abstain"]):
+        # Null, for want of a threshold: no row may be accepted. The first risk decides.
+        flags = [row["abstain"][risk] is not False for row in predictions]
+        columns |= {f"abstain_{risk}": flags, "abstain": flags}
+    return {name: np.array(column) for name, column in columns.items()}
+
+
+# How far the numbers of one row may differ if the model ran with other rows beside it.
+TOLERANCES = {"uncertainty": {"rtol": 1e-4}, "score": {"rtol": 0, "atol": 1e-6}}
+
+
+def assert_says(found: Mapping[str, np.ndarray], predictions: list[dict]) -> None:
+    """Compare the arrays of an answer with those of a JSON answer to the same rows."""
+    for name, expected in arrays_of(predictions).items():
+        if expected.dtype.kind == "f":
+            tolerance = TOLERANCES.get(name.rpartition("_")[2], {"rtol": 1e-6})
+            np.testing.assert_allclose(found[name], expected, **tolerance, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], expected, err_msg=name)

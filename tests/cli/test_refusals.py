@@ -1,0 +1,81 @@
+"""Commands that cannot do what is asked say why in one sentence, and never with a traceback."""
+
+import pytest
+from howsure_command import Done, howsure
+from running_service import DIGITS
+
+LOGITS = ("calibrate", DIGITS / "calibration_logits.csv")
+SERVE = ("serve", "--port", "0")
+EVERYWHERE = "0.0.0.0"  # noqa: S104 - what is to be refused
+NO_SUCH_TENANT = "there is no tenant 'nobody'"
+BEYOND = ("tenants", "limit", "default", "--jobs", str(2**63))
+NO_SERVER = "postgresql+psycopg://u:secret@127.0.0.1:9/x"
+SCOPES = "--scope: expected predict, read, write, admin"
+FOR_OTHERS = (
+    "is reachable from other machines and there is no API key",
+    *("howsure keys create", "127.0.0.1", "HOWSURE_ALLOW_ANONYMOUS=1"),
+)
+# Words, settings, and parts of the sentence.
+IN_A_FOLDER = [
+    (("list",), {"PORT": "abc"}, "HOWSURE_PORT: expected an integer from 0 to 65535"),
+    (("list",), {"DEVICE": "cuda:0,cuda:0"}, "HOWSURE_DEVICE: expected each device once"),
+    (("list",), {"DATA_DIR": "/dev/null/x"}, "HOWSURE_DATA_DIR"),
+    (("serve", "--port", "99999"), {}, "--port: expected an integer from 0 to 65535"),
+    ((*SERVE, "--host", "999.1.1.1"), {}, "choose another --host"),
+    ((*SERVE, "--host", EVERYWHERE), {}, EVERYWHERE, *FOR_OTHERS),
+    ((*SERVE, "--host", "::"), {}, "::", *FOR_OTHERS),
+    (SERVE, {"DATABASE_URL": "nonsense"}, "HOWSURE_DATABASE_URL: "),
+    (SERVE, {"DATABASE_URL": NO_SERVER}, "see HOWSURE_DATABASE_URL"),
+    (("worker", "--port", "0"), {"WORKERS": "0"}, "HOWSURE_WORKERS: a worker runs 1 job or more"),
+    (("keys", "create", "a b"), {}, "NAME: expected"),
+    (("keys", "create", "job", "--scope", "all"), {}, SCOPES),
+    (("keys", "create", "job", "--days", "0"), {}, "--days: expected 1 to 3650"),
+    (("keys", "create", "job", "--tenant", ""), {}, "--tenant: expected"),
+    (("keys", "revoke", "nobody"), {}, "there is no key 'nobody'"),
+    (("keys", "rotate", "nobody"), {}, "there is no key 'nobody'"),
+    (("tenants", "limit", "nobody", "--jobs", "1"), {}, NO_SUCH_TENANT),
+    (("tenants", "limit", "default"), {}, "at least one limit"),
+    (BEYOND, {}, "expected a whole number from 0"),
+    (("audit", "--result", "maybe"), {}, "--result: expected accepted or refused"),
+]
+ON_A_SERVICE = [
+    (("predict", "nobody", DIGITS / "README.md"), "JSON"),
+    (("predict", "nobody", DIGITS / "calibration.npz"), "need a file"),
+    (("report", "nobody"), "nobody"),
+    (("report", "logits", "--open", "--format", "csv"), "--open shows html, not csv"),
+    (("report", "logits", "--format", "csv", "-o", "/nowhere/report.csv"), "cannot write"),
+    (("bins", "nobody", "--format", "parquet"), "use --output FILE"),
+    (("import", DIGITS / "request.json"), "howsure.bins/1"),
+    (("delete", "nobody", "--yes"), "does not name a version"),
+    (("delete", "logits#@1", "--yes"), "logits#@1"),
+    (("calibrate", DIGITS / "calibration.npz"), "model"),
+    ((*LOGITS, "--bins", "many"), "bins"),
+    ((*LOGITS, "--config", "{"), "JSON"),
+    ((*LOGITS, "--config", "list.json"), "expected a JSON object"),
+    ((*LOGITS, "--config", "deep.json"), "nested too deep"),
+    (("list", "--url", "http://127.0.0.1:9"), "no answer"),
+    (("list", "--url", "http://a:b"), "--url"),
+]
+
+
+def check(done: Done, *parts: str) -> None:
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Traceback" not in done.stderr
+    assert "secret" not in done.stderr
+    sentence = " ".join(done.stderr.split())
+    assert all(part in sentence for part in parts), sentence
+
+
+@pytest.mark.parametrize("case", IN_A_FOLDER, ids=lambda case: " ".join(case[0]))
+def test_in_a_folder(tmp_path, case) -> None:
+    words, settings, *parts = case
+    variables = {f"HOWSURE_{name}": value for name, value in settings.items()}
+    check(howsure(*words, folder=tmp_path, **variables), *parts)
+
+
+@pytest.mark.parametrize(("arguments", "part"), ON_A_SERVICE)
+def test_on_a_service(tmp_path, monkeypatch, command, arguments, part: str) -> None:
+    (tmp_path / "list.json").write_text("[1]")
+    (tmp_path / "deep.json").write_text("[" * 10_000)
+    monkeypatch.chdir(tmp_path)
+    check(command(*arguments, status=1), part)

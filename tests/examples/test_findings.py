@@ -1,0 +1,102 @@
+"""Each finding is reported for pictures with its fault, and none for pictures without.
+
+Of the digits, and of Fashion-MNIST where a copy of it lies beside the checkout.
+"""
+
+import httpx
+import numpy as np
+import onnxruntime
+import pytest
+from fashion_mnist import DATA, REQUIRES_DATA, images_and_labels
+from faulty_uploads import clean_uploads, faulty_uploads, of, with_factor
+from running_service import DIGITS, calibrate, quick_config
+
+from howsure.statistics.findings import FINDINGS
+
+CLEAN = ("floats", "bytes", "sorted by class", "logits", "probabilities", "too sure")
+EACH_SET = pytest.mark.parametrize(
+    "pictures",
+    ["digits", pytest.param("fashion", marks=REQUIRES_DATA)],
+    indirect=True,
+    scope="module",
+)
+
+
+def logits_of(model: bytes, inputs: np.ndarray) -> np.ndarray:
+    session = onnxruntime.InferenceSession(model, providers=["CPUExecutionProvider"])
+    (logits,) = session.run(None, {session.get_inputs()[0].name: inputs.astype(np.float32)})
+    return logits
+
+
+@pytest.fixture(scope="module")
+def pictures(request: pytest.FixtureRequest) -> dict[str, object]:
+    """Pictures of values from 0 to 1, their labels, a model of them, and its logits."""
+    if request.param == "digits":
+        with np.load(DIGITS / "calibration.npz") as data:
+            inputs, labels = data["inputs"].astype(np.float32) / 16, data["labels"]
+        model = with_factor((DIGITS / "model.onnx").read_bytes(), 16.0)
+    else:
+        inputs, labels = (found[:1500] for found in images_and_labels("calibration"))
+        model = (DATA / "model.onnx").read_bytes()
+    return {"model": model, "inputs": inputs, "labels": labels, "logits": logits_of(model, inputs)}
+
+
+def found(client: httpx.Client, parts: dict[str, bytes]) -> list[dict]:
+    answer = calibrate(client, **parts, config=quick_config())
+    assert answer.status_code == httpx.codes.CREATED, answer.text
+    assert answer.json()["status"] == "succeeded", answer.json()["error"]
+    return answer.json()["findings"]
+
+
+@EACH_SET
+def test_each_finding_has_a_faulty_upload(pictures) -> None:
+    assert faulty_uploads(**pictures).keys() == FINDINGS.keys()
+    assert clean_uploads(**pictures).keys() == set(CLEAN)
+
+
+@EACH_SET
+@pytest.mark.parametrize("code", FINDINGS)
+def test_each_fault_is_reported(client, pictures, code: str) -> None:
+    by_code = {
+        finding["code"]: finding for finding in found(client, faulty_uploads(**pictures)[code])
+    }
+    finding = by_code[code]
+    assert finding["docs"] == f"docs/findings.md#{code}"
+    assert finding["figures"]
+    assert finding["message"].endswith(".")
+
+
+@EACH_SET
+@pytest.mark.parametrize("name", CLEAN)
+def test_clean_sets_have_no_findings(client, pictures, name: str) -> None:
+    parts = clean_uploads(**pictures)[name]
+    assert found(client, parts) == []
+    files = [(part, ("a.bin", content)) for part, content in parts.items()]
+    files.append(("config", (None, quick_config())))
+    tried = client.post("/calibrate", params={"dry_run": True}, files=files)
+    assert tried.json()["findings"] == []
+
+
+@pytest.mark.parametrize("pictures", [pytest.param("fashion", marks=REQUIRES_DATA)], indirect=True)
+def test_raw_bytes_into_the_float_model_are_told_with_their_figures(client, pictures) -> None:
+    pixels = np.round(pictures["inputs"] * 255).astype(np.uint8)
+    parts = {"model": pictures["model"], "calibration": of(pixels, pictures["labels"])}
+    (finding,) = found(client, parts)
+    assert finding["code"] == "inputs-not-scaled"
+    raw = logits_of(pictures["model"], pixels[:256])
+    labels = pictures["labels"][:256]
+    assert finding["figures"]["accuracy"] == np.mean(raw.argmax(axis=1) == labels)
+    right = pictures["logits"][:256].argmax(axis=1) == labels
+    assert finding["figures"]["rescaled_accuracy"] == pytest.approx(np.mean(right), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("model", "calibration"),
+    [
+        pytest.param("model_uint8.onnx", "calibration.npz", marks=REQUIRES_DATA),
+        pytest.param("model_overconfident.onnx", "calibration_float32.npz", marks=REQUIRES_DATA),
+    ],
+)
+def test_nothing_is_found_of_other_models(client, model: str, calibration: str) -> None:
+    content = {"model": DATA / model, "calibration": DATA / calibration}
+    assert found(client, {part: path.read_bytes() for part, path in content.items()}) == []
