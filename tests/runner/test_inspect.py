@@ -3,10 +3,11 @@
 import numpy as np
 import pytest
 from forked_children import SERVER
-from graph_models import constant, make_model, node, value
+from graph_models import node
 from runner_models import (
     N_FEATURES,
     linear,
+    of_rows,
     rows,
     save,
     softmax_of_two,
@@ -28,16 +29,6 @@ from service.runner.pool import RunnerPool
 def inspect(pool, files, trial=None, *, top_k=(1, 5), **options):
     trial = {"x": rows(20)} if trial is None else trial
     return pool.inspect(files, top_k=top_k, trial=trial, **options)
-
-
-def of_features(*nodes, rows_out="N", **constants):
-    """Return a model of rows ``x`` and scores ``y``; its constants are w and those given."""
-    return make_model(
-        list(nodes),
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", (rows_out, None))],
-        initializers=[constant(name, array) for name, array in constants.items()],
-    )
 
 
 def test_a_model_is_described(pool, tmp_path):
@@ -93,7 +84,7 @@ def test_bytes_that_are_no_model_are_refused(pool, tmp_path):
 
 def test_the_message_of_the_runtime_is_not_passed_on(pool, tmp_path):
     with pytest.raises(InvalidOnnxModel) as caught:
-        inspect(pool, save(tmp_path, of_features(node("MatMul", ["x", "absent"], ["y"]))))
+        inspect(pool, save(tmp_path, of_rows(node("MatMul", ["x", "absent"], ["y"]))))
     message = caught.value.message
     assert message.startswith("model: ONNX Runtime cannot load it: a node,")
     for hidden in ("onnxruntime/", "ONNXRuntimeError", str(tmp_path), "absent"):
@@ -128,12 +119,12 @@ def test_a_model_with_too_many_classes_is_refused(tmp_path):
     ("model", "words"),
     [
         (
-            of_features(node("ReduceMax", ["x"], ["y"], axes=[0], keepdims=1), rows_out=None),
+            of_rows(node("ReduceMax", ["x"], ["y"], axes=[0], keepdims=1)),
             "one row per sample",
         ),
         (
             # As a batch normalisation that was exported in training mode does.
-            of_features(
+            of_rows(
                 node("ReduceMean", ["x"], ["mean"], axes=[0], keepdims=1),
                 node("Sub", ["x", "mean"], ["centred"]),
                 node("MatMul", ["centred", "w"], ["y"]),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto, helper
-from runner_models import PASSES_FOLDER, digits_model, save
+from runner_models import PASSES_FOLDER, digits_model, of_rows, save
 
 from service.errors import InvalidConfig, InvalidOnnxModel, TooLarge
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
@@ -131,20 +131,13 @@ def test_random_numbers_beside_the_scores_are_allowed(pool, tmp_path):
 )
 def test_last_layers_with_too_many_features_for_their_masks(pool, tmp_path, side, passes, words):
     n_channels = 24
-    nodes = [
+    model = of_rows(
         node("Tile", ["x", "times"], ["wide"]),
-        node("Conv", ["wide", "K"], ["maps"]),
+        node("Conv", ["wide", "kernel"], ["maps"]),
         node("ReduceMean", ["maps"], ["y"], axes=[2, 3], keepdims=0),
-    ]
-    kernel = np.random.default_rng(0).normal(size=(3, n_channels, 1, 1))
-    model = make_model(
-        nodes,
-        inputs=[value("x", ("N", 1, 1, 1))],
-        outputs=[value("y", ("N", 3))],
-        initializers=[
-            constant("times", [1, n_channels, side, side], np.int64),
-            constant("K", kernel),
-        ],
+        shape=("N", 1, 1, 1),
+        times=[1, n_channels, side, side],
+        kernel=np.random.default_rng(0).normal(size=(3, n_channels, 1, 1)),
     )
     plan = PassPlan("last_layer_dropout_variance", passes=passes, seed=0)
     trial = {"x": X[:3, 0].reshape(3, 1, 1, 1)}

@@ -8,15 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
 from runner_children import is_gone, processor_ticks, wait_until
 from runner_models import (
     N_FEATURES,
     endless_above,
     linear,
+    mean_of_vectors,
     rows,
     save,
-    weights,
 )
 from served_requests import (
     LIMITS,
@@ -52,16 +51,7 @@ def endless(pool, folder):
 
 @pytest.fixture(scope="module")
 def of_any_length(pool, folder):
-    graph = make_model(
-        [
-            node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
-            node("MatMul", ["m", "w"], ["y"]),
-        ],
-        inputs=[value("x", ("N", "T", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[constant("w", weights())],
-    )
-    files = save(folder, graph, name="any_length.onnx")
+    files = save(folder, mean_of_vectors(), name="any_length.onnx")
     return Resolving(pool)(files, "any length", trial=rows(20)[:, None])
 
 

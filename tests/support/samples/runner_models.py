@@ -54,6 +54,32 @@ def linear(matrix=None, *, batch="N", element_type=TensorProto.FLOAT, dtype=np.f
     )
 
 
+def of_rows(*nodes, shape=("N", N_FEATURES), **constants):
+    """Return a model from rows ``x`` to scores ``y``; constants of whole numbers are int64."""
+    arrays = {name: np.asarray(given) for name, given in constants.items()}
+    n_classes = arrays["w"].shape[1] if "w" in arrays else None
+    return make_model(
+        nodes,
+        inputs=[value("x", shape)],
+        outputs=[value("y", (shape[0], n_classes))],
+        initializers=[
+            constant(name, array, np.int64 if array.dtype.kind == "i" else np.float32)
+            for name, array in arrays.items()
+        ],
+    )
+
+
+def mean_of_vectors(matrix=None):
+    """Takes the mean of any number of vectors a row."""
+    matrix = weights() if matrix is None else matrix
+    return of_rows(
+        node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
+        node("MatMul", ["m", "w"], ["y"]),
+        shape=("N", "T", len(matrix)),
+        w=matrix,
+    )
+
+
 def from_integers(matrix, element_type=TensorProto.UINT8):
     return make_model(
         [
@@ -82,21 +108,15 @@ def softmax_of_two(matrix):
 
 def undefined_below_zero(matrix):
     """Gives NaN for a row whose first feature is negative."""
-    return make_model(
-        [
-            node("Gather", ["x", "first"], ["a"], axis=1),
-            node("Log", ["a"], ["b"]),
-            node("Mul", ["b", "zero"], ["c"]),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "c"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", matrix.shape[1]))],
-        initializers=[
-            constant("w", matrix),
-            constant("first", [0], np.int64),
-            constant("zero", 0.0),
-        ],
+    return of_rows(
+        node("Gather", ["x", "first"], ["a"], axis=1),
+        node("Log", ["a"], ["b"]),
+        node("Mul", ["b", "zero"], ["c"]),
+        node("MatMul", ["x", "w"], ["z"]),
+        node("Add", ["z", "c"], ["y"]),
+        w=matrix,
+        first=[0],
+        zero=0.0,
     )
 
 
@@ -113,24 +133,17 @@ def endless_above(limit, matrix=None, *, turns=ENDLESS):
         [value("goes", (), TensorProto.BOOL), value("t", ())],
         [constant("step", 0.0)],
     )
-    matrix = weights() if matrix is None else matrix
-    return make_model(
-        [
-            node("ReduceMax", ["x"], ["m"], keepdims=0),
-            node("Greater", ["m", "limit"], ["on"]),
-            node("Loop", ["most", "on", "m"], ["last"], body=body),
-            node("Mul", ["last", "zero"], ["nothing"]),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "nothing"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", matrix.shape[1]))],
-        initializers=[
-            constant("w", matrix),
-            constant("limit", limit),
-            constant("most", turns, np.int64),
-            constant("zero", 0.0),
-        ],
+    return of_rows(
+        node("ReduceMax", ["x"], ["m"], keepdims=0),
+        node("Greater", ["m", "limit"], ["on"]),
+        node("Loop", ["most", "on", "m"], ["last"], body=body),
+        node("Mul", ["last", "zero"], ["nothing"]),
+        node("MatMul", ["x", "w"], ["z"]),
+        node("Add", ["z", "nothing"], ["y"]),
+        w=weights() if matrix is None else matrix,
+        limit=float(limit),
+        most=turns,
+        zero=0.0,
     )
 
 
@@ -162,34 +175,25 @@ def slow_to_load(n_products=1500, size=1200):
     """Multiplies constants, which ONNX Runtime does while it loads a model: many seconds."""
     turn = np.roll(np.eye(size, dtype=np.float32), 1, axis=0)
     products = [node("MatMul", [f"c{i}", "c0"], [f"c{i + 1}"]) for i in range(n_products)]
-    return make_model(
-        [
-            *products,
-            node("Slice", [f"c{n_products}", "begin", "end"], ["part"]),
-            node("MatMul", ["x", "part"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[
-            constant("c0", turn),
-            constant("begin", [0, 0], np.int64),
-            constant("end", [N_FEATURES, 10], np.int64),
-        ],
+    return of_rows(
+        *products,
+        node("Slice", [f"c{n_products}", "begin", "end"], ["part"]),
+        node("MatMul", ["x", "part"], ["y"]),
+        c0=turn,
+        begin=[0, 0],
+        end=[N_FEATURES, 10],
     )
 
 
 def memory_hungry(n_bytes=2**50):
-    """Adds a sum of zeros, more of them than any machine holds, to the logits."""
-    return make_model(
-        [
-            node("ConstantOfShape", ["size"], ["zeros"]),
-            node("ReduceSum", ["zeros"], ["nothing"], keepdims=0),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "nothing"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[constant("w", weights()), constant("size", [n_bytes // 4], np.int64)],
+    """Adds a sum of zeros, by default more of them than any machine holds, to the logits."""
+    return of_rows(
+        node("ConstantOfShape", ["size"], ["zeros"]),
+        node("ReduceSum", ["zeros"], ["nothing"], keepdims=0),
+        node("MatMul", ["x", "w"], ["z"]),
+        node("Add", ["z", "nothing"], ["y"]),
+        w=weights(),
+        size=[n_bytes // 4],
     )
 
 
