@@ -127,7 +127,7 @@ LIES += ["an unknown failure", "a failure without text"]
     ("script", "timeout", "error", "words"),
     [
         *((lie, 10.0, OnnxModelCrashed, "invalid response") for lie in LIES),
-        ("close the socket when asked", 10.0, OnnxModelCrashed, ""),
+        ("close the socket when asked", 10.0, OnnxModelCrashed, "closed its socket"),
         ("never answer", 0.3, DeadlineExceeded, r"0\.3 s"),
         ("half an answer", 0.3, DeadlineExceeded, r"0\.3 s"),
     ],

@@ -40,7 +40,7 @@ def png(*chunks: tuple[bytes, bytes]) -> bytes:
 
 @pytest.mark.parametrize("orientation", range(10))
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_exif_orientation_is_applied(orientation: int, kind: str):
+def test_exif_orientation_is_applied(orientation, kind):
     exif = Image.Exif()
     exif[0x0112] = orientation
     content = encoded(scene(40, 20), kind, exif=exif)
@@ -59,7 +59,7 @@ def test_exif_orientation_is_applied(orientation: int, kind: str):
         b"Exif\x00\x00II*\x00\x08\x00\x00\x00\x01\x00\x1a\x01\x05\x00\x01\x00\x00\x00\xff\xff\x00\x00",
     ],
 )
-def test_damaged_exif_leaves_a_picture_as_it_is(exif: bytes):
+def test_damaged_exif_leaves_a_picture_as_it_is(exif):
     content = jpeg(30, 20)
     segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
     np.testing.assert_array_equal(read(content[:2] + segment + content[2:]), read(content))
@@ -77,7 +77,7 @@ def test_cmyk_is_seen_in_colours_and_not_inverted():
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA"])
-def test_modes_are_brought_to_colours_and_to_grey(mode: str):
+def test_modes_are_brought_to_colours_and_to_grey(mode):
     image = Image.fromarray(scene(24, 18)).convert(mode)
     content = encoded(image, "PNG")
     np.testing.assert_array_equal(read(content), np.asarray(image.convert("RGB")))
@@ -92,7 +92,7 @@ def test_transparency_is_ignored():
 
 
 @pytest.mark.parametrize("transparency", [0, bytes(range(256))])
-def test_a_palette_with_transparent_colours_is_read_without_a_warning(transparency: Any):
+def test_a_palette_with_transparent_colours_is_read_without_a_warning(transparency):
     image = Image.fromarray(scene(24, 18)).convert("P", palette=Image.Palette.ADAPTIVE)
     content = encoded(image, "PNG", transparency=transparency)
     np.testing.assert_array_equal(read(content), np.asarray(image.convert("RGB")))
@@ -129,7 +129,7 @@ def test_the_first_picture_of_a_jpeg_with_several_is_read():
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
-def test_an_animated_picture_is_refused(kind: str):
+def test_an_animated_picture_is_refused(kind):
     frames = [Image.fromarray(scene(16, 16, seed=seed)) for seed in range(3)]
     content = encoded(frames[0], kind, save_all=True, append_images=frames[1:])
     assert "animated; send one still picture" in refused(content)
@@ -137,7 +137,7 @@ def test_an_animated_picture_is_refused(kind: str):
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
 @pytest.mark.parametrize("share", [0.02, 0.3, 0.6, 0.9])
-def test_truncated_pictures_are_refused(kind: str, share: float):
+def test_truncated_pictures_are_refused(kind, share):
     content = encoded(scene(200, 150), kind)
     message = refused(content[: int(len(content) * share)])
     assert message.startswith("pictures[3]: ")
@@ -169,7 +169,7 @@ def test_damaged_pictures_are_read_or_refused():
         (b"abc", "got 3 bytes of an unknown format"),
     ],
 )
-def test_other_formats_are_named(content: bytes, told: str):
+def test_other_formats_are_named(content, told):
     message = refused(content)
     assert message == f"pictures[3]: expected a picture, JPEG, PNG or WebP, {told}"
 
@@ -191,7 +191,7 @@ def claims(kind: str, width: int, height: int) -> bytes:
 
 
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(kind: str):
+def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(kind):
     # From just above the limit to where Pillow itself warns, and where it refuses.
     for width, height in ((8001, 8000), (10000, 10000), (16000, 16000)):
         with pytest.raises(TooLarge, match=f"at most 64 megapixels, got {width} x {height}"):
@@ -199,7 +199,7 @@ def test_a_picture_of_too_many_pixels_is_refused_before_it_is_decoded(kind: str)
 
 
 @pytest.mark.parametrize("options", [{"lossless": True}, {"quality": 50}])
-def test_the_size_in_the_head_of_a_webp_is_checked_before_decoding(options: Any):
+def test_the_size_in_the_head_of_a_webp_is_checked_before_decoding(options):
     content = bytearray(encoded(scene(8, 8), "WEBP", **options))
     if options.get("lossless"):
         assert content[12:16] == b"VP8L"

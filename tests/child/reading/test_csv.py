@@ -1,7 +1,5 @@
 """CSV of outputs: its dialects, and what is refused with the cell at fault."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from dataset_files import read_all, refusal, write_text
@@ -24,7 +22,7 @@ ROWS = "0,0.5,-1,2\n2,1e-3,4,5\n1,6,7,8\n"
     ],
     ids=["byte order mark", "CRLF", "no last newline", "blank lines", "quotes", "spaces"],
 )
-def test_dialects_of_csv(tmp_path: Path, text: str) -> None:
+def test_dialects_of_csv(tmp_path, text):
     found, labels = read_all(write_text(tmp_path / "set", text))
     np.testing.assert_array_equal(found["logits"], [[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
     np.testing.assert_array_equal(labels, [0, 2, 1])
@@ -54,7 +52,7 @@ CSV_CASES = {
 
 
 @pytest.mark.parametrize("case", CSV_CASES)
-def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path, case):
     text, location, message = CSV_CASES[case]
     error = refusal(write_text(tmp_path / "set.csv", text))
     assert type(error) is InvalidDataset
@@ -62,7 +60,7 @@ def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str)
     assert message in error.violations[0].message
 
 
-def test_rows_of_csv_are_counted_over_blocks(tmp_path: Path) -> None:
+def test_rows_of_csv_are_counted_over_blocks(tmp_path):
     text = HEADER + "0,1.000000001,2.000000001,3.000000001\n" * 100_000
     path = write_text(tmp_path / "set.csv", text + "0,1,two,3\n")
     assert refusal(path).violations[0].location == "calibration.logit_1[100000]"
@@ -70,7 +68,7 @@ def test_rows_of_csv_are_counted_over_blocks(tmp_path: Path) -> None:
     assert refusal(path, batch_size=5000).violations[0].location == "calibration.logit_1[100000]"
 
 
-def test_a_csv_of_a_million_columns_is_refused_by_its_header(tmp_path: Path) -> None:
+def test_a_csv_of_a_million_columns_is_refused_by_its_header(tmp_path):
     names = ",".join(f"logit_{k}" for k in range(1_000_000))
     path = write_text(tmp_path / "long.csv", f"label,{names}\n")
     error = refusal(path)

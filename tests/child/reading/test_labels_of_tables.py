@@ -52,15 +52,7 @@ def info_of(path: Path, reading: Reading | None = None) -> DatasetInfo:
     ],
     ids=["by their order", "class_map", "classes"],
 )
-def test_names_of_classes(
-    tmp_path: Path,
-    file_format: str,
-    stored: str | None,
-    reading: Reading,
-    indices: dict[str, int] | None,
-    *,
-    inferred: bool,
-) -> None:
+def test_names_of_classes(tmp_path, file_format, stored, reading, indices, *, inferred):
     indices = indices or reading.class_map
     path = written(tmp_path / "set", file_format, stored, NAMES)
     found, labels = read_all(path, reading=reading)
@@ -75,9 +67,7 @@ def test_names_of_classes(
 
 
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
-def test_a_name_that_class_map_does_not_have_is_refused(
-    tmp_path: Path, file_format: str, stored: str | None
-) -> None:
+def test_a_name_that_class_map_does_not_have_is_refused(tmp_path, file_format, stored):
     path = written(tmp_path / "set", file_format, stored, NAMES)
     error = refusal(path, reading=Reading(class_map={"cat": 0, "dog": 1}))
     assert error.violations[0].location == "calibration.label"
@@ -87,18 +77,14 @@ def test_a_name_that_class_map_does_not_have_is_refused(
 
 
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
-def test_names_that_are_integers_are_indices(
-    tmp_path: Path, file_format: str, stored: str | None
-) -> None:
+def test_names_that_are_integers_are_indices(tmp_path, file_format, stored):
     names = [str(k % 4) for k in range(30)]
     path = written(tmp_path / "set", file_format, stored, names)
     assert read_all(path)[1].tolist() == [k % 4 for k in range(30)]
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_integers_are_names_where_the_caller_maps_integers(
-    tmp_path: Path, file_format: str
-) -> None:
+def test_integers_are_names_where_the_caller_maps_integers(tmp_path, file_format):
     counted = (np.arange(30) % 3 + 1).tolist()
     path = tmp_path / "set"
     if file_format == "csv":
@@ -127,7 +113,7 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
     return path
 
 
-def test_class_labels_keep_their_numbers_and_names(tmp_path: Path) -> None:
+def test_class_labels_keep_their_numbers_and_names(tmp_path):
     path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"])
     for reading in (Reading(), Reading(class_map={"eel": 0, "cat": 1, "dog": 2})):
         assert read_all(path, reading=reading)[1].tolist() == LABELS
@@ -145,9 +131,7 @@ def test_class_labels_keep_their_numbers_and_names(tmp_path: Path) -> None:
     ],
     ids=["class_map", "classes"],
 )
-def test_class_labels_are_renumbered_where_the_caller_says_otherwise(
-    tmp_path: Path, reading: Reading
-) -> None:
+def test_class_labels_are_renumbered_where_the_caller_says_otherwise(tmp_path, reading):
     path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"])
     assert read_all(path, reading=reading)[1].tolist() == [[2, 0, 1][label] for label in LABELS]
     info = info_of(path, reading)
@@ -155,7 +139,7 @@ def test_class_labels_are_renumbered_where_the_caller_says_otherwise(
     assert "Labels were renumbered" in info.notes[-1]
 
 
-def test_a_class_label_without_a_name_is_refused(tmp_path: Path) -> None:
+def test_a_class_label_without_a_name_is_refused(tmp_path):
     error = refusal(with_class_label(tmp_path / "set", ["eel", "cat"]))
     assert error.violations[0].location == "calibration.label[2]"
     assert "from 0 to 1, got 2" in error.message
@@ -168,7 +152,7 @@ def test_a_class_label_without_a_name_is_refused(tmp_path: Path) -> None:
     assert "'eel'" in error.message
 
 
-def test_class_labels_of_a_column_of_another_name(tmp_path: Path) -> None:
+def test_class_labels_of_a_column_of_another_name(tmp_path):
     path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"], column="fine_label")
     reading = Reading(columns={"label": ["fine_label"]})
     assert read_all(path, reading=reading)[1].tolist() == LABELS
@@ -185,7 +169,7 @@ def test_class_labels_of_a_column_of_another_name(tmp_path: Path) -> None:
         b'{"info": {"features": {"label": {"names": [1, 2, 3]}}}}',
     ],
 )
-def test_other_metadata_are_ignored(tmp_path: Path, metadata: bytes) -> None:
+def test_other_metadata_are_ignored(tmp_path, metadata):
     path = tmp_path / "set"
     table = pa.table({"age": AGE, "label": LABELS})
     pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
@@ -193,7 +177,7 @@ def test_other_metadata_are_ignored(tmp_path: Path, metadata: bytes) -> None:
     assert info_of(path).class_map is None
 
 
-def test_names_of_classes_are_utf_8(tmp_path: Path) -> None:
+def test_names_of_classes_are_utf_8(tmp_path):
     wrong = pa.array([b"\xff\xfe"] * 30).cast(pa.binary()).view(pa.string())
     path = write_parquet(tmp_path / "set", {"age": AGE, "label": wrong})
     assert type(refusal(path)) is InvalidDataset

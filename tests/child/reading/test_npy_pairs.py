@@ -31,7 +31,7 @@ def pair(folder: Path, array: np.ndarray | bytes, labels: np.ndarray | bytes) ->
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 @pytest.mark.parametrize("dtype", ["<f4", ">f8", "|u1", "<f2", "|b1", ">i2"])
-def test_an_array_is_the_input(tmp_path: Path, dtype: str, batch_size: int) -> None:
+def test_an_array_is_the_input(tmp_path, dtype, batch_size):
     inputs = (INPUTS * 50).astype(dtype) if dtype != "|u1" else (INPUTS > 0).astype(dtype)
     path, labels = pair(tmp_path, inputs, LABELS.astype(">u2"))
     reading = Reading(labels=labels)
@@ -51,9 +51,7 @@ def test_an_array_is_the_input(tmp_path: Path, dtype: str, batch_size: int) -> N
 @pytest.mark.parametrize(
     ("kind", "outputs"), [("logits", LOGITS), ("probabilities", PROBABILITIES)]
 )
-def test_the_caller_says_what_an_array_holds(
-    tmp_path: Path, kind: str, outputs: np.ndarray
-) -> None:
+def test_the_caller_says_what_an_array_holds(tmp_path, kind, outputs):
     path, labels = pair(tmp_path, outputs, LABELS)
     reading = Reading(labels=labels, kind=kind)
     found, _ = read_all(path, reading=reading)
@@ -68,7 +66,7 @@ def test_the_caller_says_what_an_array_holds(
     assert refusal(path, reading=reading).violations[0].location == "calibration_labels[29]"
 
 
-def test_labels_may_be_missing(tmp_path: Path) -> None:
+def test_labels_may_be_missing(tmp_path):
     path, _ = pair(tmp_path, INPUTS, LABELS)
     found, labels = read_all(path, labels_required=False)
     np.testing.assert_array_equal(found["inputs"], INPUTS)
@@ -80,7 +78,7 @@ def test_labels_may_be_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["npz", "csv"])
-def test_other_formats_have_labels_of_their_own(tmp_path: Path, file_format: str) -> None:
+def test_other_formats_have_labels_of_their_own(tmp_path, file_format):
     _, labels = pair(tmp_path, INPUTS, LABELS)
     path = tmp_path / "other.npz"
     if file_format == "npz":
@@ -107,7 +105,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_is_named_with_its_place(tmp_path, case):
     array, labels, location, message = CASES[case]
     path, beside = pair(tmp_path, array, labels)
     error = refusal(path, reading=Reading(labels=beside))
@@ -116,7 +114,7 @@ def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> Non
     assert message in error.violations[0].message
 
 
-def test_claims_are_judged_before_anything_is_allocated(tmp_path: Path) -> None:
+def test_claims_are_judged_before_anything_is_allocated(tmp_path):
     for array, labels in ((HUGE, LABELS), (INPUTS, npy_claim("<i8", (N,)))):
         path, beside = pair(tmp_path, array, labels)
         refuse = partial(refusal, path, reading=Reading(labels=beside))

@@ -1,7 +1,5 @@
 """Parquet that asks for much with few bytes, or whose pages are not what its footer says."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
@@ -20,7 +18,7 @@ def lists(lengths: np.ndarray) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, pa.array(np.zeros(lengths.sum(), bool)))
 
 
-def test_rows_of_lists_that_cost_no_bytes_are_counted(tmp_path: Path) -> None:
+def test_rows_of_lists_that_cost_no_bytes_are_counted(tmp_path):
     n_samples = 200_000
     path = write_parquet(
         tmp_path / "set",
@@ -35,7 +33,7 @@ def test_rows_of_lists_that_cost_no_bytes_are_counted(tmp_path: Path) -> None:
         assert type(refusal(path, limits=limits)) is TooLarge
 
 
-def test_memory_does_not_grow_with_the_lists_of_a_row_group(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_lists_of_a_row_group(tmp_path):
     n_samples = 60_000
     ids = np.random.default_rng(0).integers(0, 30_000, (n_samples, 128)).astype(np.int32)
     values = pa.FixedSizeListArray.from_arrays(pa.array(ids.ravel()), 128)
@@ -62,7 +60,7 @@ def varint(value: int) -> bytes:
 
 
 @pytest.mark.parametrize("claimed", [N, N - 1, N + 1, 8191])
-def test_pages_have_as_many_values_as_the_footer_says(tmp_path: Path, claimed: int) -> None:
+def test_pages_have_as_many_values_as_the_footer_says(tmp_path, claimed):
     path = tmp_path / "set"
     table = {"x": np.arange(N), "label": np.arange(N) % 2}
     write_parquet(path, table, compression="none", use_dictionary=False)
@@ -77,7 +75,7 @@ def test_pages_have_as_many_values_as_the_footer_says(tmp_path: Path, claimed: i
         assert type(refusal(path)) is InvalidDataset
 
 
-def test_a_mutated_table_of_inputs_is_read_or_refused(tmp_path: Path) -> None:
+def test_a_mutated_table_of_inputs_is_read_or_refused(tmp_path):
     path = write_parquet(
         tmp_path / "set",
         {

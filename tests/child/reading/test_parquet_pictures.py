@@ -54,7 +54,7 @@ PICTURES = [png(pixels) for pixels in PIXELS]
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_pictures_are_pixels(tmp_path: Path, batch_size: int) -> None:
+def test_pictures_are_pixels(tmp_path, batch_size):
     path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
     found, labels = read_all(path, batch_size=batch_size, reading=AS_THEY_ARE)
     np.testing.assert_array_equal(found["pixels"], PIXELS)
@@ -67,13 +67,13 @@ def test_pictures_are_pixels(tmp_path: Path, batch_size: int) -> None:
     assert info.notes == ()
 
 
-def test_columns_of_pictures_may_be_of_other_types(tmp_path: Path) -> None:
+def test_columns_of_pictures_may_be_of_other_types(tmp_path):
     large = pa.StructArray.from_arrays([pa.array(PICTURES, pa.large_binary())], ["bytes"])
     path = write(tmp_path / "set", {"photo": large, "label": LABELS})
     np.testing.assert_array_equal(read_all(path, reading=AS_THEY_ARE)[0]["pixels"], PIXELS)
 
 
-def test_pictures_of_any_size_become_one_size(tmp_path: Path) -> None:
+def test_pictures_of_any_size_become_one_size(tmp_path):
     sizes = RNG.integers(8, 40, (N, 2))
     raw = [RNG.integers(0, 256, (*size, 3)).astype(np.uint8) for size in sizes]
     path = write(tmp_path / "set", {"image": images([png(r) for r in raw]), "label": LABELS})
@@ -89,7 +89,7 @@ def test_pictures_of_any_size_become_one_size(tmp_path: Path) -> None:
     assert "config.preprocessing" in error.message
 
 
-def test_one_of_several_columns_of_pictures_is_chosen(tmp_path: Path) -> None:
+def test_one_of_several_columns_of_pictures_is_chosen(tmp_path):
     columns = {
         "image": images(PICTURES[::-1]),
         "mask": images(PICTURES),
@@ -107,7 +107,7 @@ def test_one_of_several_columns_of_pictures_is_chosen(tmp_path: Path) -> None:
     assert "the one input" in refusal(path, reading=both).message
 
 
-def test_columns_beside_pictures_are_named(tmp_path: Path) -> None:
+def test_columns_beside_pictures_are_named(tmp_path):
     columns = {"image": images(PICTURES), "label": LABELS, "text": ["x"] * N, "ids": [[1]] * N}
     path = write(tmp_path / "set", columns)
     with open_dataset(path, location="c", limits=LIMITS, reading=AS_THEY_ARE) as dataset:
@@ -125,9 +125,7 @@ def with_row(row: int, content: bytes | None) -> list[bytes | None]:
     [(None, "paths are never opened"), (b"", ""), (b"GIF89a", ""), (PICTURES[0][:60], "")],
     ids=["a path alone", "no bytes", "another format", "cut off"],
 )
-def test_rows_without_a_picture_are_named(
-    tmp_path: Path, row: int, content: bytes | None, message: str
-) -> None:
+def test_rows_without_a_picture_are_named(tmp_path, row, content, message):
     # Were the path opened, there would be a picture.
     (tmp_path / f"{row}.png").write_bytes(PICTURES[row])
     path = write(tmp_path / "set", {"image": images(with_row(row, content)), "label": LABELS})
@@ -137,27 +135,27 @@ def test_rows_without_a_picture_are_named(
     assert message in error.message
 
 
-def test_a_cell_without_a_picture_is_named(tmp_path: Path) -> None:
+def test_a_cell_without_a_picture_is_named(tmp_path):
     rows = [None if k == 17 else {"bytes": PICTURES[k], "path": None} for k in range(N)]
     path = write(tmp_path / "set", {"image": pa.array(rows, STRUCT), "label": LABELS})
     error = refusal(path, reading=AS_THEY_ARE)
     assert error.violations[0].location == "calibration.image[17]"
 
 
-def test_pictures_need_preprocessing(tmp_path: Path) -> None:
+def test_pictures_need_preprocessing(tmp_path):
     error = refusal(write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS}))
     assert type(error) is InvalidDataset
     assert error.violations[0].location == "calibration.image"
     assert all(preset in error.message for preset in ("config.preprocessing", *PRESETS))
 
 
-def test_pixels_are_held_to_limits(tmp_path: Path) -> None:
+def test_pixels_are_held_to_limits(tmp_path):
     path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
     for limits in (DatasetLimits(max_row_bytes=89), DatasetLimits(max_inflated_bytes=90 * N - 1)):
         assert type(refusal(path, reading=AS_THEY_ARE, limits=limits)) is TooLarge
 
 
-def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path):
     n_samples, filler = 4000, 75_000
     buffer = io.BytesIO()
     Image.fromarray(PIXELS[0]).save(buffer, "JPEG")

@@ -38,9 +38,7 @@ def info_of(path: Path, reading: Reading | None = None, **options: object) -> Da
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_features_are_side_by_side_in_the_order_of_the_file(
-    tmp_path: Path, file_format: str, batch_size: int
-) -> None:
+def test_features_are_side_by_side_in_the_order_of_the_file(tmp_path, file_format, batch_size):
     path = write_columns(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
     found, labels = read_all(path, batch_size=batch_size)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
@@ -66,9 +64,7 @@ def test_features_are_side_by_side_in_the_order_of_the_file(
         (["uint64", "int64"], "float64"),
     ],
 )
-def test_features_get_the_type_that_holds_all_of_them(
-    tmp_path: Path, dtypes: list[str], expected: str
-) -> None:
+def test_features_get_the_type_that_holds_all_of_them(tmp_path, dtypes, expected):
     columns = {f"x{k}": (AGE % 2).astype(dtype) for k, dtype in enumerate(dtypes)}
     found, _ = read_all(write_parquet(tmp_path / "set", columns | {"label": LABELS}))
     assert found["inputs"].dtype == expected
@@ -76,7 +72,7 @@ def test_features_get_the_type_that_holds_all_of_them(
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_lists_are_arrays_of_64_bit_integers_by_name(tmp_path: Path, batch_size: int) -> None:
+def test_lists_are_arrays_of_64_bit_integers_by_name(tmp_path, batch_size):
     path = write_parquet(tmp_path / "set", TOKENS, row_group_size=11)
     found, labels = read_all(path, batch_size=batch_size)
     assert list(found) == ["input_ids", "attention_mask"]
@@ -86,7 +82,7 @@ def test_lists_are_arrays_of_64_bit_integers_by_name(tmp_path: Path, batch_size:
     assert {array.dtype for array in found.values()} == {np.dtype("int64")}
 
 
-def test_columns_beside_lists_are_not_read_and_named(tmp_path: Path) -> None:
+def test_columns_beside_lists_are_not_read_and_named(tmp_path):
     more = {f"c{k}": AGE for k in range(4)} | {"text": ["x"] * N, "tags": [["a"]] * N}
     path = write_parquet(tmp_path / "set", {"idx": AGE} | TOKENS | more)
     info = info_of(path)
@@ -99,7 +95,7 @@ def test_columns_beside_lists_are_not_read_and_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("kind", ["lists", "large lists", "lists of one length"])
-def test_nested_lists_keep_their_shape_and_precision(tmp_path: Path, dtype: str, kind: str) -> None:
+def test_nested_lists_keep_their_shape_and_precision(tmp_path, dtype, kind):
     series = RNG.normal(size=(N, 4, 2)).astype(dtype)
     inner = pa.list_(pa.from_numpy_dtype(dtype))
     arrow = {
@@ -113,7 +109,7 @@ def test_nested_lists_keep_their_shape_and_precision(tmp_path: Path, dtype: str,
     assert found["series"].dtype == dtype
 
 
-def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
+def test_columns_are_read_as_the_caller_names_them(tmp_path):
     columns = TOKENS | {"income": INCOME, "age": AGE, "city": ["x"] * N, "target": 2 - LABELS}
     path = write_parquet(tmp_path / "set", columns)
     asked = {"ids": ["input_ids"], "plain": ["age", "income"], "one": ["age"], "label": ["target"]}
@@ -126,7 +122,7 @@ def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str) -> None:
+def test_a_label_of_another_name_is_no_feature(tmp_path, file_format):
     path = write_columns(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
     found, labels = read_all(path, reading=Reading(columns={"label": ["target"]}))
     # Nor is the column `label`, which may be the same thing in other words.
@@ -135,7 +131,7 @@ def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str)
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
+def test_inputs_without_labels(tmp_path, file_format):
     path = write_columns(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
     found, labels = read_all(path, labels_required=False)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
@@ -148,7 +144,7 @@ def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_inputs_are_held_to_limits(tmp_path: Path, file_format: str) -> None:
+def test_inputs_are_held_to_limits(tmp_path, file_format):
     path = write_columns(tmp_path / "set", file_format, FEATURES)
     for limits in (
         DatasetLimits(max_samples=N - 1),
@@ -214,7 +210,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_is_named_with_its_place(tmp_path, case):
     columns, location, message = CASES[case]
     error = refusal(write_parquet(tmp_path / "set", columns, row_group_size=7))
     assert type(error) is InvalidDataset
@@ -233,7 +229,7 @@ ASKED_CASES = {
 
 
 @pytest.mark.parametrize("case", ASKED_CASES)
-def test_columns_that_cannot_be_read_as_asked_are_refused(tmp_path: Path, case: str) -> None:
+def test_columns_that_cannot_be_read_as_asked_are_refused(tmp_path, case):
     asked, message = ASKED_CASES[case]
     columns = FEATURES | {"city": TEXT, "ids": TOKENS["input_ids"]}
     path = write_parquet(tmp_path / "set", columns)
@@ -258,7 +254,7 @@ CSV_CASES = {
 
 
 @pytest.mark.parametrize("case", CSV_CASES)
-def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path, case):
     text, location, message = CSV_CASES[case]
     error = refusal(write_text(tmp_path / "set", text))
     assert type(error) is InvalidDataset

@@ -34,15 +34,13 @@ def place_of(file_format: str) -> str:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
+def path(tmp_path):
     return tmp_path / "set.npz"
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, N_SAMPLES, 1000])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_a_set_without_labels_is_read_where_none_are_required(
-    path: Path, file_format: str, batch_size: int
-) -> None:
+def test_a_set_without_labels_is_read_where_none_are_required(path, file_format, batch_size):
     write(path, file_format, None)
     found, labels = read_all(path, batch_size=batch_size, labels_required=False)
     np.testing.assert_array_equal(found["logits"], LOGITS)
@@ -59,9 +57,7 @@ def test_a_set_without_labels_is_read_where_none_are_required(
 
 @pytest.mark.parametrize("labels_required", [False, True])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_labels_that_are_there_are_read_and_checked(
-    path: Path, file_format: str, *, labels_required: bool
-) -> None:
+def test_labels_that_are_there_are_read_and_checked(path, file_format, *, labels_required):
     write(path, file_format, LABELS)
     with open_dataset(
         path, location="calibration", limits=LIMITS, labels_required=labels_required
@@ -76,7 +72,7 @@ def test_labels_that_are_there_are_read_and_checked(
 
 
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
+def test_rows_without_labels_are_counted(path, file_format):
     options = {"labels_required": False, "limits": DatasetLimits(max_samples=N_SAMPLES - 1)}
     read_all(write(path, file_format, None, rows=N_SAMPLES - 1), **options)
     for rows, refused in ((N_SAMPLES, TooLarge), (0, InvalidDataset)):
@@ -96,9 +92,7 @@ def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
         ({}, "", "the model's inputs"),
     ],
 )
-def test_arrays_without_labels_agree_among_themselves(
-    path: Path, arrays: dict[str, np.ndarray], location: str, message: str
-) -> None:
+def test_arrays_without_labels_agree_among_themselves(path, arrays, location, message):
     error = refusal(write_npz(path, **arrays), labels_required=False)
     assert type(error) is InvalidDataset
     assert error.violations[0].location == f"calibration{location}"
@@ -106,7 +100,7 @@ def test_arrays_without_labels_agree_among_themselves(
 
 
 @pytest.mark.parametrize("name", ["labels", "Label", "y"])
-def test_a_column_that_looks_like_a_label_is_refused(path: Path, name: str) -> None:
+def test_a_column_that_looks_like_a_label_is_refused(path, name):
     table = output_columns(LOGITS, LABELS)
     table[name] = table.pop("label")
     error = refusal(write_parquet(path, table), labels_required=False)

@@ -2,7 +2,6 @@
 
 import threading
 import zlib
-from pathlib import Path
 
 import large_pictures
 import pytest
@@ -18,7 +17,7 @@ CROP = (64, 64)
 
 
 @pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
-def test_an_archive_takes_less_memory_than_it_is_large(tmp_path: Path, write) -> None:
+def test_an_archive_takes_less_memory_than_it_is_large(tmp_path, write):
     path = tmp_path / "set"
     write(path, 60 * MIB)
     n_pictures, grown = read_apart(path, crop=CROP)
@@ -26,7 +25,7 @@ def test_an_archive_takes_less_memory_than_it_is_large(tmp_path: Path, write) ->
     assert grown < 40
 
 
-def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path: Path) -> None:
+def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path):
     """Four pictures of 30 megapixels in 2 MB: 480 MB if all were decoded at once."""
     width, height = 6_000, 5_000
     lines = zlib.compress(bytes(height * (1 + 3 * width)), 1)
@@ -46,7 +45,7 @@ def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path: Path) -> N
     assert grown < 190
 
 
-def test_later_batches_are_not_read_in_advance(tmp_path: Path) -> None:
+def test_later_batches_are_not_read_in_advance(tmp_path):
     members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
     members["1/299.png"] = b"broken"
     with opened(write_tar(tmp_path / "set", members), AS_THEY_ARE) as dataset:
@@ -65,12 +64,12 @@ def test_later_batches_are_not_read_in_advance(tmp_path: Path) -> None:
         (b"", 64_000_000),
     ],
 )
-def test_the_claimed_size_is_read_from_the_head_of_a_picture(content: bytes, pixels: int) -> None:
+def test_the_claimed_size_is_read_from_the_head_of_a_picture(content, pixels):
     assert claimed_pixels(content) == pixels
 
 
 @pytest.mark.parametrize(("kept_bytes", "most"), [(1, 16), (16 * MIB, 4), (1024 * MIB, 1)])
-def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes: int, most: int) -> None:
+def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes, most):
     begun: list[int] = []
 
     def make(item: int) -> int:
@@ -83,7 +82,7 @@ def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes: int, most: int
     assert sorted(begun) == list(range(100))
 
 
-def test_the_first_item_that_fails_is_reported() -> None:
+def test_the_first_item_that_fails_is_reported():
     later_failed = threading.Event()
 
     def make(item: int) -> int:
