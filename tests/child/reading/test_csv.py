@@ -22,8 +22,8 @@ ROWS = "0,0.5,-1,2\n2,1e-3,4,5\n1,6,7,8\n"
     ],
     ids=["byte order mark", "CRLF", "no last newline", "blank lines", "quotes", "spaces"],
 )
-def test_dialects_of_csv(tmp_path, text):
-    found, labels = read_all(write_text(tmp_path / "set", text))
+def test_dialects_of_csv(path, text):
+    found, labels = read_all(write_text(path, text))
     np.testing.assert_array_equal(found["logits"], [[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
     np.testing.assert_array_equal(labels, [0, 2, 1])
 
@@ -52,19 +52,19 @@ CSV_CASES = {
 
 
 @pytest.mark.parametrize("case", CSV_CASES)
-def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path, case):
+def test_a_broken_rule_of_csv_is_named_with_its_place(path, case):
     text, location, message = CSV_CASES[case]
-    error = refusal(write_text(tmp_path / "set.csv", text))
+    error = refusal(write_text(path, text))
     assert type(error) is InvalidDataset
     assert error.violations[0].location.startswith(f"calibration{location}")
     assert message in error.violations[0].message
 
 
-def test_rows_of_csv_are_counted_over_blocks(tmp_path):
+def test_rows_of_csv_are_counted_over_blocks(path):
     text = HEADER + "0,1.000000001,2.000000001,3.000000001\n" * 100_000
-    path = write_text(tmp_path / "set.csv", text + "0,1,two,3\n")
+    path = write_text(path, text + "0,1,two,3\n")
     assert refusal(path).violations[0].location == "calibration.logit_1[100000]"
-    path = write_text(tmp_path / "set.csv", text + "0,1,nan,3\n")
+    path = write_text(path, text + "0,1,nan,3\n")
     assert refusal(path, batch_size=5000).violations[0].location == "calibration.logit_1[100000]"
 
 

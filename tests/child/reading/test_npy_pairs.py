@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, npy_bytes, npy_claim, read_all, refusal, write_npz
+from dataset_files import LIMITS, check_refused, npy_bytes, npy_claim, read_all, refusal, write_npz
 from own_process import peak_of
 
 from service.child.reading.open_set import open_dataset
@@ -108,10 +108,7 @@ CASES = {
 def test_a_broken_rule_is_named_with_its_place(tmp_path, case):
     array, labels, location, message = CASES[case]
     path, beside = pair(tmp_path, array, labels)
-    error = refusal(path, reading=Reading(labels=beside))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.violations[0].message
+    check_refused(path, location, message, reading=Reading(labels=beside))
 
 
 def test_claims_are_judged_before_anything_is_allocated(tmp_path):

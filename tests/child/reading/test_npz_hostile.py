@@ -23,11 +23,6 @@ INPUTS = np.arange(60, dtype=np.float32).reshape(20, 3)
 GOOD = {"inputs.npy": npy_bytes(INPUTS), "labels.npy": npy_bytes(LABELS)}
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "set.npz"
-
-
 @pytest.mark.parametrize(
     "name",
     [

@@ -72,17 +72,17 @@ def test_outputs_come_back_with_their_classes(tmp_path, kind, dtype):
     np.testing.assert_array_equal(found[kind], outputs)
 
 
-def test_a_vector_in_fortran_order_is_read(tmp_path):
+def test_a_vector_in_fortran_order_is_read(path):
     labels = np.asfortranarray(np.arange(4))
-    path = write_npz(tmp_path / "set.npz", inputs=np.ones((4, 1)), labels=labels)
+    path = write_npz(path, inputs=np.ones((4, 1)), labels=labels)
     np.testing.assert_array_equal(read_all(path)[1], labels)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
-def test_memory_does_not_grow_with_the_samples(tmp_path, *, compressed):
+def test_memory_does_not_grow_with_the_samples(path, *, compressed):
     n_samples = 320_000
     path = write_npz(
-        tmp_path / "set.npz",
+        path,
         compressed=compressed,
         inputs=np.zeros((n_samples, 25), np.float32),
         labels=np.zeros(n_samples, np.int64),

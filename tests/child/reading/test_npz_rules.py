@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-from dataset_files import read_all, refusal, write_npz
+from dataset_files import check_refused, read_all, refusal, write_npz
 
-from service.errors import InvalidDataset, TooLarge
+from service.errors import TooLarge
 from service.runner.messages.limits import DatasetLimits
 
 INPUTS = np.ones((20, 3), np.float32)
@@ -85,16 +85,13 @@ CASES = {
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_a_broken_rule_is_named_with_its_place(tmp_path, case, *, compressed):
+def test_a_broken_rule_is_named_with_its_place(path, case, *, compressed):
     arrays, location, message = CASES[case]
-    error = refusal(write_npz(tmp_path / "set.npz", compressed=compressed, **arrays))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.violations[0].message
+    check_refused(write_npz(path, compressed=compressed, **arrays), location, message)
 
 
-def test_the_location_is_the_callers(tmp_path):
-    path = write_npz(tmp_path / "set.npz", inputs=INPUTS, labels=changed(LABELS, (2,), -5))
+def test_the_location_is_the_callers(path):
+    path = write_npz(path, inputs=INPUTS, labels=changed(LABELS, (2,), -5))
     assert refusal(path, location="evaluation").violations[0].location == "evaluation.labels[2]"
 
 
@@ -109,17 +106,17 @@ def test_rows_are_counted_over_batches_and_label_slices(tmp_path):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_softmax_in_its_own_precision_is_a_distribution(tmp_path, dtype):
+def test_a_softmax_in_its_own_precision_is_a_distribution(path, dtype):
     logits = np.random.default_rng(0).normal(size=(20, 100)) * 3
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(dtype)
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True, dtype=dtype)
-    path = write_npz(tmp_path / "set.npz", probabilities=probabilities, labels=LABELS)
+    path = write_npz(path, probabilities=probabilities, labels=LABELS)
     assert read_all(path)[0]["probabilities"].dtype == dtype
 
 
-def test_a_sum_off_by_less_than_a_thousandth_is_one(tmp_path):
+def test_a_sum_off_by_less_than_a_thousandth_is_one(path):
     probabilities = changed(PROBABILITIES, (13, 0), 0.2509)
-    read_all(write_npz(tmp_path / "set.npz", probabilities=probabilities, labels=LABELS))
+    read_all(write_npz(path, probabilities=probabilities, labels=LABELS))
 
 
 @pytest.mark.parametrize(
@@ -131,13 +128,13 @@ def test_a_sum_off_by_less_than_a_thousandth_is_one(tmp_path):
         (DatasetLimits(max_inflated_bytes=800), "calibration"),
     ],
 )
-def test_limits_are_held_to_what_the_headers_claim(tmp_path, limits, location):
-    path = write_npz(tmp_path / "set.npz", compressed=True, logits=LOGITS, labels=LABELS)
+def test_limits_are_held_to_what_the_headers_claim(path, limits, location):
+    path = write_npz(path, compressed=True, logits=LOGITS, labels=LABELS)
     error = refusal(path, limits=limits)
     assert type(error) is TooLarge
     assert error.violations[0].location == location
 
 
-def test_limits_are_inclusive(tmp_path):
-    path = write_npz(tmp_path / "set.npz", logits=LOGITS, labels=LABELS)
+def test_limits_are_inclusive(path):
+    path = write_npz(path, logits=LOGITS, labels=LABELS)
     read_all(path, limits=DatasetLimits(max_samples=20, max_classes=4, max_row_bytes=32))

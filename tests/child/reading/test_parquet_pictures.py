@@ -54,8 +54,8 @@ PICTURES = [png(pixels) for pixels in PIXELS]
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_pictures_are_pixels(tmp_path, batch_size):
-    path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
+def test_pictures_are_pixels(path, batch_size):
+    path = write(path, {"image": images(PICTURES), "label": LABELS})
     found, labels = read_all(path, batch_size=batch_size, reading=AS_THEY_ARE)
     np.testing.assert_array_equal(found["pixels"], PIXELS)
     np.testing.assert_array_equal(labels, LABELS)
@@ -67,16 +67,16 @@ def test_pictures_are_pixels(tmp_path, batch_size):
     assert info.notes == ()
 
 
-def test_columns_of_pictures_may_be_of_other_types(tmp_path):
+def test_columns_of_pictures_may_be_of_other_types(path):
     large = pa.StructArray.from_arrays([pa.array(PICTURES, pa.large_binary())], ["bytes"])
-    path = write(tmp_path / "set", {"photo": large, "label": LABELS})
+    path = write(path, {"photo": large, "label": LABELS})
     np.testing.assert_array_equal(read_all(path, reading=AS_THEY_ARE)[0]["pixels"], PIXELS)
 
 
-def test_pictures_of_any_size_become_one_size(tmp_path):
+def test_pictures_of_any_size_become_one_size(path):
     sizes = RNG.integers(8, 40, (N, 2))
     raw = [RNG.integers(0, 256, (*size, 3)).astype(np.uint8) for size in sizes]
-    path = write(tmp_path / "set", {"image": images([png(r) for r in raw]), "label": LABELS})
+    path = write(path, {"image": images([png(r) for r in raw]), "label": LABELS})
     reading = Reading(preprocessing=Preprocessing(resize=(8, 9)))
     expected = [
         np.asarray(Image.fromarray(r).resize((9, 8), Image.Resampling.BILINEAR)) for r in raw
@@ -89,14 +89,14 @@ def test_pictures_of_any_size_become_one_size(tmp_path):
     assert "config.preprocessing" in error.message
 
 
-def test_one_of_several_columns_of_pictures_is_chosen(tmp_path):
+def test_one_of_several_columns_of_pictures_is_chosen(path):
     columns = {
         "image": images(PICTURES[::-1]),
         "mask": images(PICTURES),
         "label": LABELS,
         "width": LABELS,
     }
-    path = write(tmp_path / "set", columns)
+    path = write(path, columns)
     error = refusal(path, reading=AS_THEY_ARE)
     assert "got `image`, `mask`; choose by config.columns" in error.message
     reading = Reading(preprocessing=Preprocessing(), columns={"input.1": ["mask"]})
@@ -107,9 +107,9 @@ def test_one_of_several_columns_of_pictures_is_chosen(tmp_path):
     assert "the one input" in refusal(path, reading=both).message
 
 
-def test_columns_beside_pictures_are_named(tmp_path):
+def test_columns_beside_pictures_are_named(path):
     columns = {"image": images(PICTURES), "label": LABELS, "text": ["x"] * N, "ids": [[1]] * N}
-    path = write(tmp_path / "set", columns)
+    path = write(path, columns)
     with open_dataset(path, location="c", limits=LIMITS, reading=AS_THEY_ARE) as dataset:
         (note,) = dataset.info.notes
     assert "only `image` are inputs; not read: `text`, `ids`" in note
@@ -135,27 +135,27 @@ def test_rows_without_a_picture_are_named(tmp_path, row, content, message):
     assert message in error.message
 
 
-def test_a_cell_without_a_picture_is_named(tmp_path):
+def test_a_cell_without_a_picture_is_named(path):
     rows = [None if k == 17 else {"bytes": PICTURES[k], "path": None} for k in range(N)]
-    path = write(tmp_path / "set", {"image": pa.array(rows, STRUCT), "label": LABELS})
+    path = write(path, {"image": pa.array(rows, STRUCT), "label": LABELS})
     error = refusal(path, reading=AS_THEY_ARE)
     assert error.violations[0].location == "calibration.image[17]"
 
 
-def test_pictures_need_preprocessing(tmp_path):
-    error = refusal(write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS}))
+def test_pictures_need_preprocessing(path):
+    error = refusal(write(path, {"image": images(PICTURES), "label": LABELS}))
     assert type(error) is InvalidDataset
     assert error.violations[0].location == "calibration.image"
     assert all(preset in error.message for preset in ("config.preprocessing", *PRESETS))
 
 
-def test_pixels_are_held_to_limits(tmp_path):
-    path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
+def test_pixels_are_held_to_limits(path):
+    path = write(path, {"image": images(PICTURES), "label": LABELS})
     for limits in (DatasetLimits(max_row_bytes=89), DatasetLimits(max_inflated_bytes=90 * N - 1)):
         assert type(refusal(path, reading=AS_THEY_ARE, limits=limits)) is TooLarge
 
 
-def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path):
+def test_memory_does_not_grow_with_a_row_group_of_pictures(path):
     n_samples, filler = 4000, 75_000
     buffer = io.BytesIO()
     Image.fromarray(PIXELS[0]).save(buffer, "JPEG")
@@ -169,7 +169,6 @@ def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path):
     del comments
     table = pa.table({"image": pa.StructArray.from_arrays([bytes_], ["bytes"])})
     table = table.append_column("label", pa.array(np.arange(n_samples) % 3))
-    path = tmp_path / "set"
     pa_parquet.write_table(table, path, row_group_size=n_samples)
     del table, bytes_
     assert path.stat().st_size > n_samples * filler

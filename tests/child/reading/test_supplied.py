@@ -32,11 +32,6 @@ def write(path: Path, file_format: str, supplied: dict[str, np.ndarray]) -> Path
     return write_logits(path, file_format, np.ones((n_samples, 2)), labels, **columns)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "set.npz"
-
-
 @settings(deadline=None, max_examples=40)
 @given(
     data=st.data(),

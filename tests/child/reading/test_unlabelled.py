@@ -33,11 +33,6 @@ def place_of(file_format: str) -> str:
     return "calibration.labels" if file_format == "npz" else "calibration.label"
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "set.npz"
-
-
 @pytest.mark.parametrize("batch_size", [1, 7, N_SAMPLES, 1000])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_a_set_without_labels_is_read_where_none_are_required(path, file_format, batch_size):

@@ -27,11 +27,6 @@ GOOD = class_folders()
 PICTURE = plain_png(200)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "set"
-
-
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize(
     "name",

@@ -20,11 +20,6 @@ GOOD = class_folders()
 PICTURE = plain_png(200)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "set"
-
-
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_all_forms_of_tar_are_read(path, form):
     long = f"{'d' * 60}/{'e' * 60}"

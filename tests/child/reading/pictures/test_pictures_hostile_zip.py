@@ -26,11 +26,6 @@ GOOD = class_folders()
 PICTURE = plain_png(200)
 
 
-@pytest.fixture
-def path(tmp_path):
-    return tmp_path / "set"
-
-
 @pytest.mark.parametrize("flag", [0x1, 0x20, 0x40])
 def test_encrypted_members_are_refused(path, flag):
     path.write_bytes(zip_file([Member("cat/1.png", PICTURE, flags=flag)]))

@@ -17,15 +17,14 @@ CROP = (64, 64)
 
 
 @pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
-def test_an_archive_takes_less_memory_than_it_is_large(tmp_path, write):
-    path = tmp_path / "set"
+def test_an_archive_takes_less_memory_than_it_is_large(path, write):
     write(path, 60 * MIB)
     n_pictures, grown = read_apart(path, crop=CROP)
     assert n_pictures > 600
     assert grown < 40
 
 
-def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path):
+def test_pictures_that_claim_much_are_decoded_few_at_a_time(path):
     """Four pictures of 30 megapixels in 2 MB: 480 MB if all were decoded at once."""
     width, height = 6_000, 5_000
     lines = zlib.compress(bytes(height * (1 + 3 * width)), 1)
@@ -38,17 +37,17 @@ def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path):
     black = (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
     )
-    path = write_tar(tmp_path / "set", {f"{k % 2}/{k}.png": black for k in range(4)})
+    path = write_tar(path, {f"{k % 2}/{k}.png": black for k in range(4)})
     n_pictures, grown = read_apart(path, 4, CROP)
     assert n_pictures == 4
     # One of them takes 120 MB, and may take twice that: no second one has room beside it.
     assert grown < 190
 
 
-def test_later_batches_are_not_read_in_advance(tmp_path):
+def test_later_batches_are_not_read_in_advance(path):
     members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
     members["1/299.png"] = b"broken"
-    with opened(write_tar(tmp_path / "set", members), AS_THEY_ARE) as dataset:
+    with opened(write_tar(path, members), AS_THEY_ARE) as dataset:
         batches = dataset.batches(4)
         assert next(batches).start == 0
         batches.close()
