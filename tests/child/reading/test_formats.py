@@ -4,15 +4,26 @@ import gzip
 import pickle
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_columns, write_npz, write_text
+from dataset_files import (
+    LIMITS,
+    info_of,
+    npy_bytes,
+    read_all,
+    refusal,
+    write_columns,
+    write_npz,
+    write_text,
+)
 from picture_files import AS_THEY_ARE, WRITERS, plain_png
 
 from service.child.reading.open_set import FORMATS, open_dataset
-from service.errors import InvalidDataset, UnsupportedFormat
+from service.errors import InvalidDataset, TooLarge, UnsupportedFormat
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
 TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
@@ -54,11 +65,30 @@ def test_the_format_does_not_depend_on_the_file_name(tmp_path, file_format, name
     with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
         assert dataset.info.format == file_format
         (batch,) = dataset.batches(2)
+        first, second = dataset.batches(1), dataset.batches(1)
+        assert next(first).start == next(second).start == 0
     np.testing.assert_array_equal(batch.labels, [0, 1])
     if file_format in WRITERS:
         np.testing.assert_array_equal(batch.arrays["pixels"][:, 0, 0], [[1] * 3, [2] * 3])
     else:
         np.testing.assert_array_equal(batch.arrays["logits"], LOGITS)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_limits_are_inclusive(tmp_path, file_format):
+    path = write(tmp_path / "set", file_format)
+    reading = reading_of(path, file_format)
+    row_bytes = info_of(path, reading=reading).row_bytes
+    limits = DatasetLimits(max_samples=2, max_classes=2, max_row_bytes=row_bytes)
+    read_all(path, reading=reading, limits=limits)
+    for less in (
+        {"max_samples": 1},
+        {"max_classes": 1},
+        {"max_row_bytes": row_bytes - 1},
+        {"max_inflated_bytes": 2 * row_bytes - 1},
+    ):
+        error = refusal(path, reading=reading, limits=replace(limits, **less))
+        assert type(error) is TooLarge
 
 
 @pytest.mark.parametrize(

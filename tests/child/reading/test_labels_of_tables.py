@@ -7,11 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
+from dataset_files import info_of, read_all, refusal, write_parquet, write_text
 
-from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
@@ -36,12 +34,6 @@ def written(path: Path, file_format: str, stored: str | None, names: list[str]) 
     return write_parquet(path, {"age": AGE, "label": arrow[stored]}, row_group_size=11)
 
 
-def info_of(path: Path, reading: Reading | None = None) -> DatasetInfo:
-    reading = reading or Reading()
-    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
-        return dataset.info
-
-
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
 @pytest.mark.parametrize(
     ("reading", "indices", "inferred"),
@@ -58,7 +50,7 @@ def test_names_of_classes(path, file_format, stored, reading, indices, *, inferr
     found, labels = read_all(path, reading=reading)
     assert labels.tolist() == [indices[name] for name in NAMES]
     np.testing.assert_array_equal(found["inputs"], AGE[:, None])
-    info = info_of(path, reading)
+    info = info_of(path, reading=reading)
     assert {name: info.class_map[name] for name in set(NAMES)} == {
         name: indices[name] for name in set(NAMES)
     }
@@ -116,7 +108,7 @@ def test_class_labels_keep_their_numbers_and_names(path):
     path = with_class_label(path, ["eel", "cat", "dog"])
     for reading in (Reading(), Reading(class_map={"eel": 0, "cat": 1, "dog": 2})):
         assert read_all(path, reading=reading)[1].tolist() == LABELS
-        info = info_of(path, reading)
+        info = info_of(path, reading=reading)
         assert info.class_map == {"eel": 0, "cat": 1, "dog": 2}
         assert not info.is_numbered_by_name
         assert not any("renumbered" in note for note in info.notes)
@@ -133,7 +125,7 @@ def test_class_labels_keep_their_numbers_and_names(path):
 def test_class_labels_are_renumbered_where_the_caller_says_otherwise(path, reading):
     path = with_class_label(path, ["eel", "cat", "dog"])
     assert read_all(path, reading=reading)[1].tolist() == [[2, 0, 1][label] for label in LABELS]
-    info = info_of(path, reading)
+    info = info_of(path, reading=reading)
     assert {info.class_map[name] for name in ("cat", "dog", "eel")} == {0, 1, 2}
     assert "Labels were renumbered" in info.notes[-1]
 
@@ -155,7 +147,7 @@ def test_class_labels_of_a_column_of_another_name(path):
     path = with_class_label(path, ["eel", "cat", "dog"], column="fine_label")
     reading = Reading(columns={"label": ["fine_label"]})
     assert read_all(path, reading=reading)[1].tolist() == LABELS
-    assert info_of(path, reading).class_map == {"eel": 0, "cat": 1, "dog": 2}
+    assert info_of(path, reading=reading).class_map == {"eel": 0, "cat": 1, "dog": 2}
 
 
 @pytest.mark.parametrize(

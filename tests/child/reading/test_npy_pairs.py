@@ -5,13 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, check_refused, npy_bytes, npy_claim, read_all, refusal, write_npz
+from dataset_files import check_refused, info_of, npy_bytes, npy_claim, read_all, refusal, write_npz
 from own_process import peak_of
 
-from service.child.reading.open_set import open_dataset
-from service.errors import InvalidDataset, TooLarge
+from service.errors import InvalidDataset
 from service.runner.messages.dataset import ArrayInfo
-from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
 N = 30
@@ -40,10 +38,7 @@ def test_an_array_is_the_input(tmp_path, dtype, batch_size):
     assert found["inputs"].dtype == np.dtype(dtype).newbyteorder("=")
     np.testing.assert_array_equal(found_labels, LABELS)
     assert found_labels.dtype == np.int64
-    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
-        info = dataset.info
-        first, second = dataset.batches(20), dataset.batches(20)
-        assert next(first).start == next(second).start == 0
+    info = info_of(path, reading=reading)
     assert (info.kind, info.format, info.labelled, info.n_classes) == ("inputs", "npy", True, None)
     assert info.arrays == {"inputs": ArrayInfo(inputs.dtype.newbyteorder("=").name, (N, 3, 2))}
 
@@ -56,8 +51,8 @@ def test_the_caller_says_what_an_array_holds(tmp_path, kind, outputs):
     reading = Reading(labels=labels, kind=kind)
     found, _ = read_all(path, reading=reading)
     np.testing.assert_array_equal(found[kind], outputs)
-    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
-        assert (dataset.info.kind, dataset.info.n_classes) == (kind, 4)
+    info = info_of(path, reading=reading)
+    assert (info.kind, info.n_classes) == (kind, 4)
     wrong = outputs.copy()
     wrong[17, 2] = np.nan
     pair(tmp_path, wrong, LABELS)
@@ -116,11 +111,3 @@ def test_claims_are_judged_before_anything_is_allocated(tmp_path):
         path, beside = pair(tmp_path, array, labels)
         refuse = partial(refusal, path, reading=Reading(labels=beside))
         assert peak_of(refuse) < 3_000_000
-    path, beside = pair(tmp_path, INPUTS, LABELS)
-    for limits in (
-        DatasetLimits(max_samples=N - 1),
-        DatasetLimits(max_row_bytes=23),
-        DatasetLimits(max_inflated_bytes=24 * N - 1),
-    ):
-        error = refusal(path, reading=Reading(labels=beside), limits=limits)
-        assert type(error) is TooLarge

@@ -4,9 +4,6 @@ import numpy as np
 import pytest
 from dataset_files import check_refused, read_all, refusal, write_npz
 
-from service.errors import TooLarge
-from service.runner.messages.limits import DatasetLimits
-
 INPUTS = np.ones((20, 3), np.float32)
 LABELS = np.arange(20) % 4
 LOGITS = np.linspace(-3, 3, 80).reshape(20, 4)
@@ -117,24 +114,3 @@ def test_a_softmax_in_its_own_precision_is_a_distribution(path, dtype):
 def test_a_sum_off_by_less_than_a_thousandth_is_one(path):
     probabilities = changed(PROBABILITIES, (13, 0), 0.2509)
     read_all(write_npz(path, probabilities=probabilities, labels=LABELS))
-
-
-@pytest.mark.parametrize(
-    ("limits", "location"),
-    [
-        (DatasetLimits(max_samples=19), "calibration.labels"),
-        (DatasetLimits(max_classes=3), "calibration.logits"),
-        (DatasetLimits(max_row_bytes=31), "calibration"),
-        (DatasetLimits(max_inflated_bytes=800), "calibration"),
-    ],
-)
-def test_limits_are_held_to_what_the_headers_claim(path, limits, location):
-    path = write_npz(path, compressed=True, logits=LOGITS, labels=LABELS)
-    error = refusal(path, limits=limits)
-    assert type(error) is TooLarge
-    assert error.violations[0].location == location
-
-
-def test_limits_are_inclusive(path):
-    path = write_npz(path, logits=LOGITS, labels=LABELS)
-    read_all(path, limits=DatasetLimits(max_samples=20, max_classes=4, max_row_bytes=32))

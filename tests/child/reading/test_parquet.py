@@ -6,7 +6,6 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from dataset_files import (
-    check_mutations,
     check_refused,
     output_columns,
     read_all,
@@ -81,8 +80,3 @@ def test_a_footer_of_another_length_is_refused(path, claim):
     path = write_parquet(path, TABLE)
     path.write_bytes(path.read_bytes()[:-8] + struct.pack("<L", claim) + b"PAR1")
     assert type(refusal(path)) is (TooLarge if claim > MAX_FOOTER_BYTES else InvalidDataset)
-
-
-def test_a_mutated_parquet_is_read_or_refused(path):
-    path = write_parquet(path, TABLE, row_group_size=16)
-    check_mutations(path, step=29, times=200)

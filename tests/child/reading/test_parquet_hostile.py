@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import LIMITS, check_mutations, read_all, refusal, write_parquet
+from dataset_files import LIMITS, check_mutations, output_columns, read_all, refusal, write_parquet
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
@@ -74,14 +74,19 @@ def test_pages_have_as_many_values_as_the_footer_says(path, claimed):
         assert type(refusal(path)) is InvalidDataset
 
 
-def test_a_mutated_table_of_inputs_is_read_or_refused(path):
-    path = write_parquet(
-        path,
-        {
-            "ids": lists(np.full(40, 4)),
-            "label": pa.array(["cat", "dog"] * 20),
-            "uncertainty_own": np.linspace(0, 1, 40),
-        },
-        row_group_size=16,
-    )
-    check_mutations(path, step=97, times=250)
+MUTATED = {
+    "inputs": {
+        "ids": lists(np.full(40, 4)),
+        "label": pa.array(["cat", "dog"] * 20),
+        "uncertainty_own": np.linspace(0, 1, 40),
+    },
+    "outputs": output_columns(
+        np.linspace(-1, 1, 120, dtype="f4").reshape(40, 3), np.arange(40) % 3
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MUTATED)
+def test_a_mutated_table_is_read_or_refused(path, kind):
+    write_parquet(path, MUTATED[kind], row_group_size=16)
+    check_mutations(path, step=59, times=225)

@@ -7,6 +7,7 @@ import pytest
 from dataset_files import (
     LIMITS,
     TABLE_FORMATS,
+    info_of,
     output_columns,
     read_all,
     write_columns,
@@ -37,8 +38,7 @@ def test_columns_are_read_by_name(tmp_path_factory, data, prefix, batch_size):
         np.testing.assert_array_equal(values, outputs)
         np.testing.assert_array_equal(found_labels, labels)
         assert values.flags.c_contiguous
-        with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
-            info = dataset.info
+        info = info_of(path)
         kind = {"logit_": "logits", "prob_": "probabilities"}[prefix]
         assert (info.kind, info.format) == (kind, path.suffix[1:])
         assert info.arrays == {kind: ArrayInfo("float64", (n_samples, n_classes))}

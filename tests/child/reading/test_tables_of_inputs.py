@@ -1,13 +1,11 @@
 """Tables of inputs: features side by side, lists as arrays, columns as the caller names them."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
 from dataset_files import (
-    LIMITS,
     check_refused,
+    info_of,
     read_all,
     refusal,
     write_columns,
@@ -15,9 +13,8 @@ from dataset_files import (
     write_text,
 )
 
-from service.child.reading.open_set import open_dataset
-from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import ArrayInfo, DatasetInfo
+from service.errors import InvalidDataset
+from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
@@ -36,14 +33,6 @@ TOKENS = {
 }
 
 
-def info_of(path: Path, reading: Reading | None = None, **options: object) -> DatasetInfo:
-    reading = reading or Reading()
-    with open_dataset(
-        path, location="calibration", limits=LIMITS, reading=reading, **options
-    ) as dataset:
-        return dataset.info
-
-
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
 def test_features_are_side_by_side_in_the_order_of_the_file(path, file_format, batch_size):
@@ -52,14 +41,12 @@ def test_features_are_side_by_side_in_the_order_of_the_file(path, file_format, b
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     np.testing.assert_array_equal(labels, LABELS)
     info = info_of(path)
-    assert (info.kind, info.format, info.n_classes, info.supplied) == (
-        "inputs",
-        file_format,
-        None,
-        ("own",),
-    )
+    assert (info.kind, info.format, info.n_classes) == ("inputs", file_format, None)
+    assert info.supplied == ("own",)
     assert info.arrays == {"inputs": ArrayInfo("float64", (N, 2))}
     assert info.notes == ("Columns of `inputs`, in the order of the file: 2, `age`, `income`.",)
+    error = refusal(path, limits=DatasetLimits(max_classes=2))
+    assert error.violations[0].location == "calibration.label[2]"
 
 
 @pytest.mark.parametrize(
@@ -149,19 +136,6 @@ def test_inputs_without_labels(path, file_format):
     assert error.violations[0].location == "calibration.label"
     assert "got `age`, `income`" in error.message
     assert 'config.columns: {"label": ["its name"]}' in error.message
-
-
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_inputs_are_held_to_limits(path, file_format):
-    path = write_columns(path, file_format, FEATURES)
-    for limits in (
-        DatasetLimits(max_samples=N - 1),
-        DatasetLimits(max_row_bytes=15),
-        DatasetLimits(max_inflated_bytes=16 * N - 1),
-        DatasetLimits(max_classes=2),
-    ):
-        error = refusal(path, limits=limits)
-        assert type(error) is (InvalidDataset if limits.max_classes == 2 else TooLarge)
 
 
 def nulled(values: np.ndarray, row: int) -> pa.Array:

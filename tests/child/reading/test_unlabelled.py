@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from dataset_files import (
     COLUMN_FORMATS,
-    LIMITS,
+    check_refused,
+    info_of,
     output_columns,
     read_all,
+    read_supplied,
     refusal,
     write_logits,
     write_npz,
     write_parquet,
 )
 
-from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.limits import DatasetLimits
 
@@ -41,24 +42,18 @@ def test_a_set_without_labels_is_read_where_none_are_required(path, file_format,
     np.testing.assert_array_equal(found["logits"], LOGITS)
     np.testing.assert_array_equal(labels, np.zeros(N_SAMPLES))
     assert labels.dtype == np.int64
-    with open_dataset(path, location="shifted", limits=LIMITS, labels_required=False) as dataset:
-        info = dataset.info
-        assert dataset.labels().dtype == np.int64
-        human = np.concatenate([b.supplied["human"] for b in dataset.batches(batch_size)])
-    assert not info.labelled
-    assert (info.n_samples, info.n_classes, info.supplied) == (N_SAMPLES, 3, ("human",))
-    np.testing.assert_array_equal(human, HUMAN)
+    info = info_of(path, labels_required=False)
+    assert (info.labelled, info.n_samples, info.n_classes) == (False, N_SAMPLES, 3)
+    supplied = read_supplied(path, batch_size=batch_size, labels_required=False)
+    np.testing.assert_array_equal(supplied["human"], HUMAN)
 
 
 @pytest.mark.parametrize("labels_required", [False, True])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
 def test_labels_that_are_there_are_read_and_checked(path, file_format, *, labels_required):
     write(path, file_format, LABELS)
-    with open_dataset(
-        path, location="calibration", limits=LIMITS, labels_required=labels_required
-    ) as dataset:
-        assert dataset.info.labelled
-        np.testing.assert_array_equal(dataset.labels(), LABELS)
+    assert info_of(path, labels_required=labels_required).labelled
+    np.testing.assert_array_equal(read_all(path, labels_required=labels_required)[1], LABELS)
     for wrong in (-1, 3):
         labels = LABELS.copy()
         labels[41] = wrong
@@ -88,10 +83,7 @@ def test_rows_without_labels_are_counted(path, file_format):
     ],
 )
 def test_arrays_without_labels_agree_among_themselves(path, arrays, location, message):
-    error = refusal(write_npz(path, **arrays), labels_required=False)
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.message
+    check_refused(write_npz(path, **arrays), location, message, labels_required=False)
 
 
 @pytest.mark.parametrize("name", ["labels", "Label", "y"])

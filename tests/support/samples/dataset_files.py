@@ -137,9 +137,13 @@ def info_of(path: Path, **options: object) -> DatasetInfo:
         return dataset.info
 
 
-def read_supplied(path: Path, *, batch_size: int = 7) -> dict[str, np.ndarray]:
+def read_supplied(
+    path: Path, *, batch_size: int = 7, labels_required: bool = True
+) -> dict[str, np.ndarray]:
     """Read a whole set in batches and return its supplied columns."""
-    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+    with open_dataset(
+        path, location="calibration", limits=LIMITS, labels_required=labels_required
+    ) as dataset:
         batches = list(dataset.batches(batch_size))
     assert all(
         values.shape == batch.labels.shape

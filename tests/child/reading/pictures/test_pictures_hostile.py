@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_files import (
-    AS_THEY_ARE,
     WRITERS,
     class_folders,
     jpeg,
@@ -19,9 +18,7 @@ from picture_files import (
     refused_at,
 )
 
-from service.child.reading.open_set import open_dataset
-from service.errors import InvalidInput, TooLarge, UnsupportedFormat
-from service.runner.messages.limits import DatasetLimits
+from service.errors import InvalidInput, UnsupportedFormat
 
 GOOD = class_folders()
 PICTURE = plain_png(200)
@@ -115,26 +112,6 @@ def test_the_first_picture_of_another_size_is_named(path, kind):
 )
 def test_files_that_break_a_layout_are_named(path, kind, members, location):
     assert refused_at(WRITERS[kind](path, members)) == f"calibration{location}"
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize(
-    "limits",
-    [
-        DatasetLimits(max_samples=8),
-        DatasetLimits(max_row_bytes=35),
-        DatasetLimits(max_inflated_bytes=9 * 36 - 1),
-        DatasetLimits(max_classes=2),
-    ],
-)
-def test_limits_are_kept(path, kind, limits):
-    WRITERS[kind](path, GOOD)
-    with (
-        pytest.raises(InvalidInput) as refused,
-        open_dataset(path, location="calibration", limits=limits, reading=AS_THEY_ARE),
-    ):
-        pass
-    assert type(refused.value) is TooLarge
 
 
 @pytest.mark.parametrize("kind", WRITERS)
