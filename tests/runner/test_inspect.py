@@ -1,9 +1,12 @@
 """What is found when a model is loaded and tried on the first rows of a set."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from forked_children import SERVER
-from graph_models import node
+from graph_models import make_model, node
+from onnx import TensorProto, helper
 from runner_models import (
     N_FEATURES,
     linear,
@@ -12,16 +15,20 @@ from runner_models import (
     save,
     softmax_of_two,
     weights,
-    with_external_weights,
 )
 
+from service.calibrations.onnx_model import _model_failures_as_invalid
+from service.child.onnx.onnx_file import serialised
 from service.errors import (
     InferenceFailed,
     InvalidConfig,
     InvalidDataset,
     InvalidOnnxModel,
+    ModelRule,
+    OnnxModelCrashed,
     TooLarge,
 )
+from service.graph.inline import inline_functions
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.pool import RunnerPool
 
@@ -65,21 +72,6 @@ def test_events_that_are_certain_are_omitted(pool, tmp_path):
 
 def test_a_single_array_may_be_called_inputs(pool, tmp_path):
     assert inspect(pool, save(tmp_path, linear()), {"inputs": rows(5)}).n_classes == 10
-
-
-def test_external_weights_come_from_the_companion(pool, tmp_path):
-    files = with_external_weights(tmp_path, weights(200))
-    loaded = inspect(pool, files)
-    assert loaded.description.external_files == ("model.onnx.data",)
-    assert loaded.n_classes == 200
-    with pytest.raises(InvalidOnnxModel, match=r"model\.onnx\.data"):
-        inspect(pool, OnnxModelFiles(files.path))
-
-
-def test_bytes_that_are_no_model_are_refused(pool, tmp_path):
-    with pytest.raises(InvalidOnnxModel) as caught:
-        inspect(pool, save(tmp_path, b"garbage" * 100))
-    assert caught.value.violations[0].location == "model"
 
 
 def test_the_message_of_the_runtime_is_not_passed_on(pool, tmp_path):
@@ -151,3 +143,55 @@ def test_a_missing_file_is_reported_without_its_path(pool, tmp_path):
     with pytest.raises(InferenceFailed) as caught:
         inspect(pool, OnnxModelFiles(tmp_path / "absent.onnx"))
     assert str(tmp_path) not in caught.value.message
+
+
+def of_another_opset():
+    """Return a model with a function of an older opset, which cannot be inlined."""
+    softmax = helper.make_function(
+        "own", "f", ["a"], ["b"], [node("Softmax", ["a"], ["b"])], [helper.make_opsetid("", 9)]
+    )
+    call = node("f", ["x"], ["y"], domain="own")
+    own = helper.make_opsetid("own", 1)
+    return make_model([call], functions=[softmax], opset_imports=[own])
+
+
+def of_an_unsupported_type():
+    """Return a model with an operator that ONNX Runtime does not have for this type."""
+    return of_rows(
+        node("Cast", ["x"], ["whole"], to=TensorProto.INT16),
+        node("Relu", ["whole"], ["positive"]),
+        node("Cast", ["positive"], ["f"], to=TensorProto.FLOAT),
+        node("MatMul", ["f", "w"], ["y"]),
+        w=weights(),
+    )
+
+
+def too_large_for_one_file(*_):
+    def fail():
+        raise ValueError("more than 2 GiB")
+
+    serialised(SimpleNamespace(SerializeToString=fail))
+
+
+def crashed(*_):
+    with _model_failures_as_invalid():
+        raise OnnxModelCrashed("It died.")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "rule"),
+    [
+        (lambda *_: inline_functions(of_another_opset()), ModelRule.FUNCTION_NOT_INLINED),
+        (
+            lambda pool, folder: inspect(pool, save(folder, of_an_unsupported_type())),
+            ModelRule.NOT_IMPLEMENTED,
+        ),
+        (too_large_for_one_file, ModelRule.FILE_TOO_LARGE),
+        (crashed, ModelRule.CRASHED),
+    ],
+    ids=lambda found: str(found) if isinstance(found, ModelRule) else "",
+)
+def test_the_broken_rule_is_named(pool, tmp_path, attempt, rule):
+    with pytest.raises(InvalidOnnxModel) as refused:
+        attempt(pool, tmp_path)
+    assert refused.value.violations[0].rule is rule

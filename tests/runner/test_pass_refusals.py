@@ -6,7 +6,7 @@ from graph_models import constant, make_model, node, value
 from onnx import TensorProto, helper
 from runner_models import PASSES_FOLDER, digits_model, of_rows, save
 
-from service.errors import InvalidConfig, InvalidOnnxModel, TooLarge
+from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule, TooLarge
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 from service.runner.messages.passes import PassPlan
 
@@ -76,8 +76,9 @@ def inspect_members(pool, folder, *labels):
 
 @pytest.mark.parametrize("other", [["b", "c", "d"], ["c", "b", "a"]])
 def test_members_that_name_other_classes_are_refused(pool, tmp_path, other):
-    with pytest.raises(InvalidOnnxModel, match=r"model\[2\].*in the same order"):
+    with pytest.raises(InvalidOnnxModel, match=r"model\[2\].*in the same order") as refused:
         inspect_members(pool, tmp_path, ["a", "b", "c"], ["a", "b", "c"], other)
+    assert refused.value.violations[0].rule is ModelRule.MEMBERS_DIFFER
 
 
 @pytest.mark.parametrize("other", [["a", "b", "c"], [0, 1, 2]])

@@ -197,21 +197,6 @@ def memory_hungry(n_bytes=2**50):
     )
 
 
-def with_external_weights(folder, matrix, *, batch="N"):
-    """Save a linear model whose weights lie in ``model.onnx.data``, behind 64 other bytes."""
-    model = linear(matrix, batch=batch)
-    tensor = model.graph.initializer[0]
-    data = tensor.raw_data
-    tensor.ClearField("raw_data")
-    tensor.data_location = TensorProto.EXTERNAL
-    for key, text in (("location", "model.onnx.data"), ("offset", "64"), ("length", len(data))):
-        entry = tensor.external_data.add()
-        entry.key, entry.value = key, str(text)
-    companion = Path(folder) / "stored-under-another-name"
-    companion.write_bytes(bytes(64) + data)
-    return OnnxModelFiles(save(folder, model).path, companions={"model.onnx.data": companion})
-
-
 def check_head(outputs, logits, top_k):
     """Compare a head's answers with scipy's, in float64."""
     logits = np.asarray(logits, dtype=np.float64)
