@@ -105,7 +105,7 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
 
 
 def test_class_labels_keep_their_numbers_and_names(path):
-    path = with_class_label(path, ["eel", "cat", "dog"])
+    with_class_label(path, ["eel", "cat", "dog"])
     for reading in (Reading(), Reading(class_map={"eel": 0, "cat": 1, "dog": 2})):
         assert read_all(path, reading=reading)[1].tolist() == LABELS
         info = info_of(path, reading=reading)
