@@ -223,16 +223,16 @@ class Starts:
 
 @pytest.fixture
 def starts():
-    return Starts()
+    made = Starts()
+    yield made
+    for child in made.children:
+        child.close()
 
 
 @pytest.fixture
 def spawner(starts):
-    made = Spawner(starts)
-    yield made
-    made.close()
-    for child in starts.children:
-        child.close()
+    with closing(Spawner(starts)) as made:
+        yield made
 
 
 def test_the_next_child_is_started_in_reserve(spawner, starts):

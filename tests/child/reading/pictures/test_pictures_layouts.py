@@ -139,7 +139,6 @@ def test_other_files_are_left_out_and_counted(write):
 def test_the_caller_says_which_index_a_class_has(write, reading, cat):
     path = write(class_folders())
     with opened(path, reading) as dataset:
-        assert dataset.info.class_map is not None
         assert dataset.info.class_map["cat"] == cat
         assert np.bincount(dataset.labels())[cat] == CLASSES["cat"]
         assert dataset.info.notes == ()

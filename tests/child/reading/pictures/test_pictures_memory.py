@@ -1,12 +1,11 @@
 """Memory does not grow with the archive, with its index, or with what a picture claims."""
 
 import threading
-import zlib
 
 import large_pictures
 import pytest
 from own_process import read_apart
-from picture_files import AS_THEY_ARE, opened, plain_png, write_tar
+from picture_files import AS_THEY_ARE, opened, plain_png, png, write_tar
 
 from service.child.pictures.decode import claimed_pixels
 from service.child.reading.pictures.picture_dataset import in_order
@@ -26,17 +25,7 @@ def test_an_archive_takes_less_memory_than_it_is_large(path, write):
 
 def test_pictures_that_claim_much_are_decoded_few_at_a_time(path):
     """Four pictures of 30 megapixels in 2 MB: 480 MB if all were decoded at once."""
-    width, height = 6_000, 5_000
-    lines = zlib.compress(bytes(height * (1 + 3 * width)), 1)
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        length, checked = len(content).to_bytes(4, "big"), kind + content
-        return length + checked + zlib.crc32(checked).to_bytes(4, "big")
-
-    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
-    black = (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
-    )
+    black = png(6_000, 5_000, 8, bytes(5_000 * (1 + 3 * 6_000)))
     path = write_tar(path, {f"{k % 2}/{k}.png": black for k in range(4)})
     n_pictures, grown = read_apart(path, 4, CROP)
     assert n_pictures == 4
