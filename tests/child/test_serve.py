@@ -8,7 +8,7 @@ from service.runner.messages.frames import Frame, Kind
 
 
 @pytest.mark.parametrize("kind", FIRST_KINDS)
-def test_a_child_that_was_used_takes_no_other_upload(kind) -> None:
+def test_a_child_that_was_used_takes_no_other_upload(kind):
     requests = Requests()
     with pytest.raises(KeyError):  # it names no sets
         requests.answer(Frame(Kind.READ, 0, {}, {}, budget_ms=60_000))

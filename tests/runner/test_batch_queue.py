@@ -4,7 +4,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, passthrough, value
+from graph_models import node, passthrough
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto
@@ -13,6 +13,8 @@ from runner_models import (
     PASSES_FOLDER,
     digits_model,
     linear,
+    mean_of_vectors,
+    of_rows,
     rows,
     save,
     softmax_of_two,
@@ -28,36 +30,17 @@ from service.runner.messages.passes import PassPlan
 TRIAL = rows(20)
 
 
-def of_any_length():
-    """Takes the mean of any number of vectors a row."""
-    return make_model(
-        [
-            node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
-            node("MatMul", ["m", "w"], ["y"]),
-        ],
-        inputs=[value("x", ("N", "T", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[constant("w", random_weights())],
-    )
-
-
 def picky():
     """Fails as a whole where a row's first feature is no index of the table."""
-    return make_model(
-        [
-            node("Gather", ["x", "first"], ["a"], axis=1),
-            node("Cast", ["a"], ["index"], to=TensorProto.INT64),
-            node("Gather", ["table", "index"], ["b"], axis=0),
-            node("MatMul", ["x", "w"], ["z"]),
-            node("Add", ["z", "b"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[
-            constant("w", random_weights()),
-            constant("first", 0, np.int64),
-            constant("table", np.zeros((100, 10))),
-        ],
+    return of_rows(
+        node("Gather", ["x", "first"], ["a"], axis=1),
+        node("Cast", ["a"], ["index"], to=TensorProto.INT64),
+        node("Gather", ["table", "index"], ["b"], axis=0),
+        node("MatMul", ["x", "w"], ["z"]),
+        node("Add", ["z", "b"], ["y"]),
+        w=random_weights(),
+        first=0,
+        table=np.zeros((100, 10)),
     )
 
 
@@ -103,7 +86,7 @@ def assert_same(outputs, answers):
 
 @given(data=st.data())
 def test_rows_of_any_sizes_come_back_whole_and_once(loaded, data):
-    model = loaded(of_any_length, TRIAL[:, None])
+    model = loaded(mean_of_vectors, TRIAL[:, None])
     run_rows = data.draw(st.integers(1, 12))
     queue = AskedQueue(model, run_rows=run_rows)
     generator = np.random.default_rng(data.draw(st.integers(0, 99)))
@@ -140,7 +123,7 @@ def test_a_small_request_passes_beside_a_large_one(loaded):
 
 
 def test_requests_of_other_shapes_take_turns(loaded):
-    queue = AskedQueue(loaded(of_any_length, TRIAL[:, None]))
+    queue = AskedQueue(loaded(mean_of_vectors, TRIAL[:, None]))
     large = queue.put_rows(x=np.ones((100, 1, N_FEATURES), np.float32))
     queue.exchange()
     other = queue.put_rows(x=np.ones((3, 2, N_FEATURES), np.float32))

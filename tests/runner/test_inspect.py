@@ -1,26 +1,34 @@
 """What is found when a model is loaded and tried on the first rows of a set."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from forked_children import SERVER
-from graph_models import constant, make_model, node, value
+from graph_models import make_model, node
+from onnx import TensorProto, helper
 from runner_models import (
     N_FEATURES,
     linear,
+    of_rows,
     rows,
     save,
     softmax_of_two,
     weights,
-    with_external_weights,
 )
 
+from service.calibrations.onnx_model import _model_failures_as_invalid
+from service.child.onnx.onnx_file import serialised
 from service.errors import (
     InferenceFailed,
     InvalidConfig,
     InvalidDataset,
     InvalidOnnxModel,
+    ModelRule,
+    OnnxModelCrashed,
     TooLarge,
 )
+from service.graph.inline import inline_functions
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.pool import RunnerPool
 
@@ -28,16 +36,6 @@ from service.runner.pool import RunnerPool
 def inspect(pool, files, trial=None, *, top_k=(1, 5), **options):
     trial = {"x": rows(20)} if trial is None else trial
     return pool.inspect(files, top_k=top_k, trial=trial, **options)
-
-
-def of_features(*nodes, rows_out="N", **constants):
-    """Return a model of rows ``x`` and scores ``y``; its constants are w and those given."""
-    return make_model(
-        list(nodes),
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", (rows_out, None))],
-        initializers=[constant(name, array) for name, array in constants.items()],
-    )
 
 
 def test_a_model_is_described(pool, tmp_path):
@@ -76,24 +74,9 @@ def test_a_single_array_may_be_called_inputs(pool, tmp_path):
     assert inspect(pool, save(tmp_path, linear()), {"inputs": rows(5)}).n_classes == 10
 
 
-def test_external_weights_come_from_the_companion(pool, tmp_path):
-    files = with_external_weights(tmp_path, weights(200))
-    loaded = inspect(pool, files)
-    assert loaded.description.external_files == ("model.onnx.data",)
-    assert loaded.n_classes == 200
-    with pytest.raises(InvalidOnnxModel, match=r"model\.onnx\.data"):
-        inspect(pool, OnnxModelFiles(files.path))
-
-
-def test_bytes_that_are_no_model_are_refused(pool, tmp_path):
-    with pytest.raises(InvalidOnnxModel) as caught:
-        inspect(pool, save(tmp_path, b"garbage" * 100))
-    assert caught.value.violations[0].location == "model"
-
-
 def test_the_message_of_the_runtime_is_not_passed_on(pool, tmp_path):
     with pytest.raises(InvalidOnnxModel) as caught:
-        inspect(pool, save(tmp_path, of_features(node("MatMul", ["x", "absent"], ["y"]))))
+        inspect(pool, save(tmp_path, of_rows(node("MatMul", ["x", "absent"], ["y"]))))
     message = caught.value.message
     assert message.startswith("model: ONNX Runtime cannot load it: a node,")
     for hidden in ("onnxruntime/", "ONNXRuntimeError", str(tmp_path), "absent"):
@@ -128,12 +111,12 @@ def test_a_model_with_too_many_classes_is_refused(tmp_path):
     ("model", "words"),
     [
         (
-            of_features(node("ReduceMax", ["x"], ["y"], axes=[0], keepdims=1), rows_out=None),
+            of_rows(node("ReduceMax", ["x"], ["y"], axes=[0], keepdims=1)),
             "one row per sample",
         ),
         (
             # As a batch normalisation that was exported in training mode does.
-            of_features(
+            of_rows(
                 node("ReduceMean", ["x"], ["mean"], axes=[0], keepdims=1),
                 node("Sub", ["x", "mean"], ["centred"]),
                 node("MatMul", ["centred", "w"], ["y"]),
@@ -160,3 +143,55 @@ def test_a_missing_file_is_reported_without_its_path(pool, tmp_path):
     with pytest.raises(InferenceFailed) as caught:
         inspect(pool, OnnxModelFiles(tmp_path / "absent.onnx"))
     assert str(tmp_path) not in caught.value.message
+
+
+def of_another_opset():
+    """Return a model with a function of an older opset, which cannot be inlined."""
+    softmax = helper.make_function(
+        "own", "f", ["a"], ["b"], [node("Softmax", ["a"], ["b"])], [helper.make_opsetid("", 9)]
+    )
+    call = node("f", ["x"], ["y"], domain="own")
+    own = helper.make_opsetid("own", 1)
+    return make_model([call], functions=[softmax], opset_imports=[own])
+
+
+def of_an_unsupported_type():
+    """Return a model with an operator that ONNX Runtime does not have for this type."""
+    return of_rows(
+        node("Cast", ["x"], ["whole"], to=TensorProto.INT16),
+        node("Relu", ["whole"], ["positive"]),
+        node("Cast", ["positive"], ["f"], to=TensorProto.FLOAT),
+        node("MatMul", ["f", "w"], ["y"]),
+        w=weights(),
+    )
+
+
+def too_large_for_one_file(*_):
+    def fail():
+        raise ValueError("more than 2 GiB")
+
+    serialised(SimpleNamespace(SerializeToString=fail))
+
+
+def crashed(*_):
+    with _model_failures_as_invalid():
+        raise OnnxModelCrashed("It died.")
+
+
+@pytest.mark.parametrize(
+    ("attempt", "rule"),
+    [
+        (lambda *_: inline_functions(of_another_opset()), ModelRule.FUNCTION_NOT_INLINED),
+        (
+            lambda pool, folder: inspect(pool, save(folder, of_an_unsupported_type())),
+            ModelRule.NOT_IMPLEMENTED,
+        ),
+        (too_large_for_one_file, ModelRule.FILE_TOO_LARGE),
+        (crashed, ModelRule.CRASHED),
+    ],
+    ids=lambda found: str(found) if isinstance(found, ModelRule) else "",
+)
+def test_the_broken_rule_is_named(pool, tmp_path, attempt, rule):
+    with pytest.raises(InvalidOnnxModel) as refused:
+        attempt(pool, tmp_path)
+    assert refused.value.violations[0].rule is rule

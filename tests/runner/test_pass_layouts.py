@@ -2,8 +2,8 @@
 
 import numpy as np
 import pytest
-from graph_models import constant, dropout, make_model, node, value
-from runner_models import save
+from graph_models import dropout, node
+from runner_models import mean_of_vectors, of_rows, save
 from scipy.special import softmax
 
 from service.errors import InvalidInput, InvalidOnnxModel
@@ -13,16 +13,9 @@ N_VALUES, N_CLASSES = 4, 3
 WEIGHTS = np.random.default_rng(0).normal(size=(N_VALUES, N_CLASSES)).astype(np.float32)
 
 
-def of_values(nodes, batch="N", **constants):
-    """Return a model of rows of a few values, and the weights W."""
-    return make_model(
-        nodes,
-        inputs=[value("x", (batch, N_VALUES))],
-        initializers=[
-            constant("W", WEIGHTS),
-            *(constant(name, number) for name, number in constants.items()),
-        ],
-    )
+def of_values(*nodes, batch="N", **constants):
+    """Return a model of rows of a few values, and the weights w."""
+    return of_rows(*nodes, shape=(batch, N_VALUES), w=WEIGHTS, **constants)
 
 
 def sequences_first(batch, length, *, merged=False):
@@ -30,43 +23,36 @@ def sequences_first(batch, length, *, merged=False):
     nodes = [node("Transpose", ["x"], ["turned"], perm=[1, 0, 2])]
     given, seen = "turned", "dropped"
     if merged:
-        nodes += [
-            node("Shape", ["turned"], ["shape"]),
-            node("Reshape", ["turned", "flat"], ["one"]),
-        ]
+        nodes.append(node("Shape", ["turned"], ["shape"]))
+        nodes.append(node("Reshape", ["turned", "flat"], ["one"]))
         given, seen = "one", "apart"
     nodes += dropout(given, "dropped", 0.5)
     if merged:
         nodes.append(node("Reshape", ["dropped", "shape"], ["apart"]))
-    nodes += [
+    return of_rows(
+        *nodes,
         node("Sin", [seen], ["waves"]),
         node("ReduceMean", ["waves"], ["mean"], axes=[0], keepdims=0),
-        node("MatMul", ["mean", "W"], ["y"]),
-    ]
-    return make_model(
-        nodes,
-        inputs=[value("x", (batch, length, N_VALUES))],
-        initializers=[constant("W", WEIGHTS), constant("flat", [-1, N_VALUES], np.int64)],
+        node("MatMul", ["mean", "w"], ["y"]),
+        shape=(batch, length, N_VALUES),
+        w=WEIGHTS,
+        flat=[-1, N_VALUES],
     )
 
 
 def drawing(batch, shape):
-    nodes = [
+    return of_values(
         node("RandomNormal", [], ["noise"], shape=shape),
         node("Add", ["x", "noise"], ["moved"]),
         node("Sin", ["moved"], ["waves"]),
-        node("MatMul", ["waves", "W"], ["y"]),
-    ]
-    return make_model(
-        nodes, inputs=[value("x", (batch, N_VALUES))], initializers=[constant("W", WEIGHTS)]
+        node("MatMul", ["waves", "w"], ["y"]),
+        batch=batch,
     )
 
 
 def dropped_weights(batch):
-    nodes = [*dropout("W", "kept", 0.5), node("MatMul", ["x", "kept"], ["y"])]
-    return make_model(
-        nodes, inputs=[value("x", (batch, N_VALUES))], initializers=[constant("W", WEIGHTS)]
-    )
+    nodes = [*dropout("w", "kept", 0.5), node("MatMul", ["x", "kept"], ["y"])]
+    return of_values(*nodes, batch=batch)
 
 
 TIME_FIRST = (5, N_VALUES)
@@ -118,18 +104,8 @@ def test_weights_are_dropped_alike_in_batches_of_any_size(pool, tmp_path):
     np.testing.assert_allclose(found[1:], [found[0]] * 2, rtol=1e-4)
 
 
-def mean_over_time():
-    nodes = [
-        node("ReduceMean", ["x"], ["mean"], axes=[1], keepdims=0),
-        node("MatMul", ["mean", "W"], ["y"]),
-    ]
-    return make_model(
-        nodes, inputs=[value("x", ("N", "T", N_VALUES))], initializers=[constant("W", WEIGHTS)]
-    )
-
-
 def exact_norms(x):
-    """Return ``||d ||p||_2 / dx||_2`` of `mean_over_time` by hand."""
+    """Return ``||d ||p||_2 / dx||_2`` of `mean_of_vectors` by hand."""
     p = softmax(x.astype(float).mean(axis=1) @ WEIGHTS, axis=1)
     norm = np.sqrt((p**2).sum(axis=1, keepdims=True))
     of_mean = (p * (p - norm**2) / norm) @ WEIGHTS.T
@@ -138,7 +114,7 @@ def exact_norms(x):
 
 @pytest.mark.parametrize(("planned", "asked"), [(20, 16), (16, 20), (16, 3)])
 def test_gradients_of_text_of_another_length_than_the_trial_rows(pool, tmp_path, planned, asked):
-    files = save(tmp_path, mean_over_time())
+    files = save(tmp_path, mean_of_vectors(WEIGHTS))
     trial = normal(20, planned, N_VALUES)
     found = inspect(pool, files, "gradient_norm", trial, passes=64, step=1e-3)
     x = normal(30, asked, N_VALUES, seed=2)
@@ -151,12 +127,12 @@ def test_gradients_of_text_of_another_length_than_the_trial_rows(pool, tmp_path,
 
 @pytest.mark.parametrize("directions", [2, 16])
 def test_missing_values_do_not_count_in_the_scale_of_a_step(pool, tmp_path, directions):
-    nodes = [
+    model = of_values(
         node("IsNaN", ["x"], ["missing"]),
         node("Where", ["missing", "nothing", "x"], ["known"]),
-        node("MatMul", ["known", "W"], ["y"]),
-    ]
-    model = of_values(nodes, nothing=0)
+        node("MatMul", ["known", "w"], ["y"]),
+        nothing=0.0,
+    )
     x = normal(50, N_VALUES)
     x[::3, ::2], x[1::3, 1::2] = np.nan, np.nan
     files = save(tmp_path, model)
@@ -168,14 +144,15 @@ def test_missing_values_do_not_count_in_the_scale_of_a_step(pool, tmp_path, dire
 
 
 def test_a_row_without_a_finite_score_is_named(pool, tmp_path):
-    nodes = [
-        node("MatMul", ["x", "W"], ["z"]),
+    model = of_values(
+        node("MatMul", ["x", "w"], ["z"]),
         node("Softmax", ["z"], ["p"], axis=1),
         node("ReduceMax", ["x"], ["largest"], axes=[1], keepdims=1),
         node("Less", ["largest", "limit"], ["is_usual"]),
         node("Where", ["is_usual", "p", "nothing"], ["y"]),
-    ]
-    model = of_values(nodes, nothing=0, limit=10)
+        nothing=0.0,
+        limit=10.0,
+    )
     x, files = normal(20, N_VALUES), save(tmp_path, model)
     plan = PassPlan("gradient_norm", passes=16, seed=0, step=1e-3)
     found = pool.inspect(

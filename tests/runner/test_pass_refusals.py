@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from graph_models import constant, make_model, node, value
 from onnx import TensorProto, helper
-from runner_models import PASSES_FOLDER, digits_model, save
+from runner_models import PASSES_FOLDER, digits_model, of_rows, save
 
-from service.errors import InvalidConfig, InvalidOnnxModel, TooLarge
+from service.errors import InvalidConfig, InvalidOnnxModel, ModelRule, TooLarge
 from service.runner.messages.onnx_models import OnnxMember, OnnxModelFiles
 from service.runner.messages.passes import PassPlan
 
@@ -76,8 +76,9 @@ def inspect_members(pool, folder, *labels):
 
 @pytest.mark.parametrize("other", [["b", "c", "d"], ["c", "b", "a"]])
 def test_members_that_name_other_classes_are_refused(pool, tmp_path, other):
-    with pytest.raises(InvalidOnnxModel, match=r"model\[2\].*in the same order"):
+    with pytest.raises(InvalidOnnxModel, match=r"model\[2\].*in the same order") as refused:
         inspect_members(pool, tmp_path, ["a", "b", "c"], ["a", "b", "c"], other)
+    assert refused.value.violations[0].rule is ModelRule.MEMBERS_DIFFER
 
 
 @pytest.mark.parametrize("other", [["a", "b", "c"], [0, 1, 2]])
@@ -131,20 +132,13 @@ def test_random_numbers_beside_the_scores_are_allowed(pool, tmp_path):
 )
 def test_last_layers_with_too_many_features_for_their_masks(pool, tmp_path, side, passes, words):
     n_channels = 24
-    nodes = [
+    model = of_rows(
         node("Tile", ["x", "times"], ["wide"]),
-        node("Conv", ["wide", "K"], ["maps"]),
+        node("Conv", ["wide", "kernel"], ["maps"]),
         node("ReduceMean", ["maps"], ["y"], axes=[2, 3], keepdims=0),
-    ]
-    kernel = np.random.default_rng(0).normal(size=(3, n_channels, 1, 1))
-    model = make_model(
-        nodes,
-        inputs=[value("x", ("N", 1, 1, 1))],
-        outputs=[value("y", ("N", 3))],
-        initializers=[
-            constant("times", [1, n_channels, side, side], np.int64),
-            constant("K", kernel),
-        ],
+        shape=("N", 1, 1, 1),
+        times=[1, n_channels, side, side],
+        kernel=np.random.default_rng(0).normal(size=(3, n_channels, 1, 1)),
     )
     plan = PassPlan("last_layer_dropout_variance", passes=passes, seed=0)
     trial = {"x": X[:3, 0].reshape(3, 1, 1, 1)}

@@ -139,16 +139,6 @@ class TestDropout:
         )
         assert low < high / 5
 
-    def test_its_cost_is_measured(self, pool):
-        found = pool.inspect(
-            digits_model("hidden_dropout_cnn"),
-            top_k=TOP_K,
-            passes=(DROPOUT,),
-            trial={"inputs": X[:100]},
-        )
-        assert found.costs.keys() == {"plain", "dropout_variance"}
-        assert found.costs["dropout_variance"] > found.costs["plain"] > 0
-
 
 class TestLastLayer:
     def test_it_equals_full_dropout_where_only_the_last_layer_has_dropout(self, pool):

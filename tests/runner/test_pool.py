@@ -1,16 +1,14 @@
 """The pool of children for all threads: who gets which child, and how long anybody waits."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from own_process import run_apart
 from runner_children import StartedChildren, wait_until
 from runner_models import (
     check_head,
@@ -21,7 +19,6 @@ from runner_models import (
     save,
     slow_to_load,
     weights,
-    with_external_weights,
 )
 
 from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput, Overloaded
@@ -97,22 +94,6 @@ def test_a_model_stays_loaded_between_requests(own_pool, tmp_path):
     own_pool.record(*model, {"x": X}, np.zeros(len(X), dtype=int), seed=0)
 
 
-def test_a_stored_description_serves_in_another_pool(own_pool, pool, tmp_path):
-    files, resolved = load(own_pool, save(tmp_path, linear()))
-    check_answers(pool, (files, json.loads(json.dumps(resolved))))
-
-
-def test_the_same_file_with_other_companions_is_another_model(own_pool, tmp_path):
-    models = []
-    for seed in range(2):
-        (tmp_path / str(seed)).mkdir()
-        given = with_external_weights(tmp_path / str(seed), weights(100, seed=seed))
-        files = OnnxModelFiles(given.path, given.companions, sha256="the same")
-        models.append(load(own_pool, files))
-    for seed, model in enumerate(models):
-        check_answers(own_pool, model, matrix=weights(100, seed=seed))
-
-
 def test_models_are_told_apart_by_digests_and_not_by_paths():
     a, b = Path("a"), Path("b")
     one = OnnxModelFiles(a, sha256="1").key({})
@@ -165,9 +146,8 @@ print(sorted(name for name in sys.modules if name.split(".")[0] in unwanted) or 
 
 
 def test_the_parent_imports_no_onnx(tmp_path):
-    command = [sys.executable, "-c", WITHOUT_ONNX, str(save(tmp_path, linear()).path)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert (done.stdout, done.stderr) == ("none\n", "")
+    path = save(tmp_path, linear()).path
+    assert run_apart(WITHOUT_ONNX, path, folder=tmp_path) == "none\n"
 
 
 class TestPlaces:

@@ -40,17 +40,17 @@ def real_child():
     return ready(RunnerProcess.start())
 
 
-def predict(process, **options):
+def predict(process, x=np.zeros((1, 1)), *, timeout=10):  # noqa: B008 - it is not changed
     """Send a request to a child without a model, which answers that it failed."""
     fields = {"location": "inputs", "start": 0, "each_run": 9.0}
-    return process.call(Kind.PREDICT, fields, {"x": np.zeros((1, 1))}, **options)
+    return process.call(Kind.PREDICT, fields, {"x": x}, timeout=timeout)
 
 
 def test_a_child_reports_its_versions_and_answers_one_request_after_the_other():
     with real_child() as process:
         assert process.wait_ready(1)["versions"].keys() == {"numpy", "onnx", "onnxruntime"}
         for _ in range(3):
-            assert predict(process, timeout=10).status is Status.FAILED
+            assert predict(process).status is Status.FAILED
 
 
 def what_it_has(start_child):
@@ -103,75 +103,40 @@ def test_a_child_is_locked_in_and_limited_before_it_reads_a_model(tmp_path, star
     assert wait_until(lambda: all(is_gone(child.pid) for child in started))
 
 
-NOTHING_LEFT = """
-from runner_children import children, descriptors, folders
-from service.runner.process import RunnerProcess
-
-for _ in range(2):  # the first use also opens what stays
-    before = descriptors()
-    process = RunnerProcess.start()
-    process.wait_ready(600)
-    assert children() == [process.pid]
-    assert not folders()
-    process.close()
-    process.close()
-    process.kill()
-assert (children(), descriptors()) == ([], before)
-"""
-
-
-def test_nothing_is_left_of_a_closed_child(tmp_path):
-    run_apart(NOTHING_LEFT, folder=tmp_path)
-
-
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGSEGV, signal.SIGFPE])
 def test_the_signal_that_ended_a_child_is_named(number):
     with real_child() as process:
         os.kill(process.pid, number)
         assert wait_until(lambda: not process.is_alive())
         with pytest.raises(OnnxModelCrashed, match=number.name):
-            predict(process, timeout=5)
+            predict(process)
 
 
 def test_a_request_that_is_too_large_is_not_sent():
     with real_child() as process:
         with pytest.raises(FrameError):
-            process.call(Kind.PREDICT, {}, {"x": np.broadcast_to(0.0, 2**30)}, timeout=5)
-        assert predict(process, timeout=10).status is Status.FAILED
+            predict(process, np.broadcast_to(0.0, 2**30))
+        assert predict(process).status is Status.FAILED
+
+
+LIES = ["another sequence", "another kind", "nonsense", "enormous arrays", "long fields"]
+LIES += ["an unknown failure", "a failure without text"]
 
 
 @pytest.mark.parametrize(
-    "lie",
-    ["another sequence", "another kind", "nonsense", "enormous arrays", "long fields"],
+    ("script", "timeout", "error", "words"),
+    [
+        *((lie, 10.0, OnnxModelCrashed, "invalid response") for lie in LIES),
+        ("close the socket when asked", 10.0, OnnxModelCrashed, "closed its socket"),
+        ("never answer", 0.3, DeadlineExceeded, r"0\.3 s"),
+        ("half an answer", 0.3, DeadlineExceeded, r"0\.3 s"),
+    ],
 )
-def test_a_child_that_answers_nonsense_is_killed(lie):
-    with ready(start_scripted(lie)) as process:
-        with pytest.raises(OnnxModelCrashed, match="invalid response"):
-            predict(process, timeout=10, max_tensor_bytes=1000)
-        assert not process.is_alive()
-
-
-@pytest.mark.parametrize("lie", ["an unknown failure", "a failure without text"])
-def test_a_child_that_reports_an_impossible_failure_is_killed(lie):
-    request = ChildRequest(Kind.PREDICT, {}, lambda answer: answer, 10.0, {})
-    with ready(start_scripted(lie)) as process:
-        with pytest.raises(OnnxModelCrashed, match="invalid response"):
-            ask(process, request)
-        assert not process.is_alive()
-
-
-@pytest.mark.parametrize("script", ["never answer", "half an answer"])
-def test_a_child_that_does_not_finish_its_answer_is_killed(script):
+def test_a_child_that_does_not_answer_a_request_is_killed(script, timeout, error, words):
+    request = ChildRequest(Kind.PREDICT, {}, lambda answer: answer, timeout, {})
     with ready(start_scripted(script)) as process:
-        with pytest.raises(DeadlineExceeded, match=r"0\.3 s"):
-            predict(process, timeout=0.3)
-        assert wait_until(lambda: is_gone(process.pid))
-
-
-def test_a_child_that_closes_its_socket_is_killed():
-    with ready(start_scripted("close the socket when asked")) as process:
-        with pytest.raises(OnnxModelCrashed):
-            predict(process, timeout=10)
+        with pytest.raises(error, match=words):
+            ask(process, request)
         assert wait_until(lambda: is_gone(process.pid))
 
 
@@ -258,16 +223,16 @@ class Starts:
 
 @pytest.fixture
 def starts():
-    return Starts()
+    made = Starts()
+    yield made
+    for child in made.children:
+        child.close()
 
 
 @pytest.fixture
 def spawner(starts):
-    made = Spawner(starts)
-    yield made
-    made.close()
-    for child in starts.children:
-        child.close()
+    with closing(Spawner(starts)) as made:
+        yield made
 
 
 def test_the_next_child_is_started_in_reserve(spawner, starts):
@@ -363,7 +328,5 @@ class TestThread:
         thread.close()
         assert thread.submit(lambda: 1).cancelled()
 
-    def test_the_thread_outlives_the_main_thread(self):
-        command = [sys.executable, "-c", AFTER_MAIN]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
-        assert done.stdout == "alive\n"
+    def test_the_thread_outlives_the_main_thread(self, tmp_path):
+        assert run_apart(AFTER_MAIN, folder=tmp_path) == "alive\n"

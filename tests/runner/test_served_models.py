@@ -6,7 +6,6 @@ import signal
 import threading
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from functools import partial
 
 import pytest
 from forked_children import SERVER
@@ -19,8 +18,8 @@ from served_requests import (
     at_work,
     outcome,
     outcomes,
-    run_loop,
     until,
+    with_children,
 )
 
 from service.errors import (
@@ -33,12 +32,9 @@ from service.errors import (
     TooManyRequests,
 )
 from service.runner import served_models as module
-from service.runner.child_requests import ChildRequests
 from service.runner.devices import Device, Placement
 from service.runner.model_to_serve import NOT_NEEDED
 from service.runner.queue_bounds import QueueBounds
-from service.runner.served_models import ServedModels
-from service.runner.spawner import Spawner
 
 
 @pytest.fixture(scope="module")
@@ -78,150 +74,109 @@ def advance(seconds):
 async def own_children(**options):
     """Serve models from children that nothing else uses; yield them too."""
     started = StartedChildren()
-    spawner, serve = serving(started.start_child)
-    try:
-        async with at_work(serve, **options) as work:
-            yield work, started
-    finally:
-        spawner.close()
+    async with with_children(started.start_child, **options) as work:
+        yield work, started
     assert wait_until(lambda: not started.pids())
 
 
-def serving(start_child, *, placement=None):
-    """Return a spawner and what serves models from its children."""
-    spawner = Spawner(start_child)
-    return spawner, partial(
-        ServedModels,
-        spawner,
-        ChildRequests(load_timeout=60.0, run_timeout=60.0, max_classes=1000, threads=1),
-        placement=placement or Placement(lambda: [FIRST]),
-        answered=lambda *_: None,
-    )
-
-
-# Both load on the CPU; their reasons tell them apart.
-FIRST, SECOND = (Device("cpu", "CPUExecutionProvider", reason) for reason in ("first", "second"))
-
-
-def test_a_model_is_loaded_once_for_all_waiting_requests(pool, make):
+async def test_a_model_is_loaded_once_for_all_waiting_requests(pool, make):
     loads = []
 
     def rehearse(run, provider):
         loads.append((run({"x": rows(3)}), provider))
         return NOT_NEEDED
 
-    async def body():
-        async with at_work(pool.serve) as work:
-            model = make(0, rehearse=rehearse)
-            arrays = [rows(n % 5 + 1, seed=n) for n in range(20)]
-            requests = [work.ask(model, array) for array in arrays]
-            assert work.state(model).status == "loading"
-            for array, answer in zip(arrays, await outcomes(requests), strict=True):
-                alone = pool.predict(model.files, model.resolved, {"x": array})
-                assert_alike(answer.outputs, alone)
-            assert work.state(model).status == "loaded"
-            ((rehearsed, provider),) = loads
-            assert provider == "CPUExecutionProvider"
-            assert_alike(rehearsed, pool.predict(model.files, model.resolved, {"x": rows(3)}))
-
-    run_loop(body)
+    async with at_work(pool.serve) as work:
+        model = make(0, rehearse=rehearse)
+        arrays = [rows(n % 5 + 1, seed=n) for n in range(20)]
+        requests = [work.ask(model, array) for array in arrays]
+        assert work.state(model).status == "loading"
+        for array, answer in zip(arrays, await outcomes(requests), strict=True):
+            alone = pool.predict(model.files, model.resolved, {"x": array})
+            assert_alike(answer.outputs, alone)
+        assert work.state(model).status == "loaded"
+        ((rehearsed, provider),) = loads
+        assert provider == "CPUExecutionProvider"
+        assert_alike(rehearsed, pool.predict(model.files, model.resolved, {"x": rows(3)}))
 
 
-def test_the_least_recently_used_model_is_evicted_and_no_busy_one(pool, make):
-    async def body():
-        async with at_work(pool.serve, max_models=3) as work:
-            _, busy = await work.hold(make(9))
-            await work.load(make(0), make(1), make(0), make(2))
-            assert work.loaded() == {"9", "0", "2"}
-            await work.load(make(0), make(1))
-            assert work.loaded() == {"9", "0", "1"}
-            assert not busy.answered.done()
-
-    run_loop(body)
+async def test_the_least_recently_used_model_is_evicted_and_no_busy_one(pool, make):
+    async with at_work(pool.serve, max_models=3) as work:
+        _, busy = await work.hold(make(9))
+        await work.load(make(0), make(1), make(0), make(2))
+        assert work.loaded() == {"9", "0", "2"}
+        await work.load(make(0), make(1))
+        assert work.loaded() == {"9", "0", "1"}
+        assert not busy.answered.done()
 
 
-def test_a_model_without_room_waits_for_a_limited_time(pool, make):
-    async def body():
-        async with at_work(pool.serve, max_models=1) as work:
-            _, busy = await work.hold(make(9))
-            waiting = work.ask(make(0))
-            work.drop(busy)
-            await asyncio.sleep(0)
-            assert not waiting.answered.done()  # the child is still at it
-            advance(module.ROOM_WAIT_SECONDS)
-            error = await outcome(waiting)
-            assert type(error) is Overloaded
-            assert "busy" in error.message
-
-    run_loop(body)
+async def test_a_model_without_room_waits_for_a_limited_time(pool, make):
+    async with at_work(pool.serve, max_models=1) as work:
+        _, busy = await work.hold(make(9))
+        waiting = work.ask(make(0))
+        work.drop(busy)
+        await asyncio.sleep(0)
+        assert not waiting.answered.done()  # the child is still at it
+        advance(module.ROOM_WAIT_SECONDS)
+        error = await outcome(waiting)
+        assert type(error) is Overloaded
+        assert "busy" in error.message
 
 
-def test_memory_is_kept_within_bounds_except_for_the_last_model(pool, make):
-    async def body():
-        async with at_work(pool.serve, max_memory=1) as work:
-            await work.load(make(0))
-            pid = work.state(make(0)).pid
-            assert work.state(make(0)).memory_bytes > 2**20
-            await work.load(make(0))
-            assert work.state(make(0)).pid == pid  # it is not loaded for each request
-            await work.load(make(1))
-            assert work.loaded() == {"1"}
-            await until(lambda: is_gone(pid))
-
-    run_loop(body)
+async def test_memory_is_kept_within_bounds_except_for_the_last_model(pool, make):
+    async with at_work(pool.serve, max_memory=1) as work:
+        await work.load(make(0))
+        pid = work.state(make(0)).pid
+        assert work.state(make(0)).memory_bytes > 2**20
+        await work.load(make(0))
+        assert work.state(make(0)).pid == pid  # it is not loaded for each request
+        await work.load(make(1))
+        assert work.loaded() == {"1"}
+        await until(lambda: is_gone(pid))
 
 
-def test_memory_is_freed_when_a_model_becomes_idle(pool, make):
-    async def body():
-        async with at_work(pool.serve, max_memory=1) as work:
-            await work.hold(make(9))
-            await work.load(make(0))
-            await until(lambda: work.loaded() == {"9"})
-
-    run_loop(body)
+async def test_memory_is_freed_when_a_model_becomes_idle(pool, make):
+    async with at_work(pool.serve, max_memory=1) as work:
+        await work.hold(make(9))
+        await work.load(make(0))
+        await until(lambda: work.loaded() == {"9"})
 
 
-def test_a_model_that_does_not_load_is_tried_again_only_after_a_while(pool, make, broken):
-    async def body():
-        async with at_work(pool.serve) as work:
-            model = broken(1)
-            errors = await outcomes([work.ask(model) for _ in range(3)])
-            assert [type(error) for error in errors] == [InvalidOnnxModel] * 3
-            for _ in range(50):
-                with pytest.raises(InvalidOnnxModel):
-                    work.ask(model)
-                assert work.state(model).status == "failed"
-            # The same error is raised again and again: it must not keep all its callers alive.
-            depth, trace = 0, errors[0].__traceback__
-            while trace is not None:
-                depth, trace = depth + 1, trace.tb_next
-            assert depth < 10
-            advance(module.FIRST_BACK_OFF_SECONDS)
-            again = work.ask(model)  # accepted
-            assert isinstance(await outcome(again), InvalidOnnxModel)
-            await work.load(make(0))
-            assert work.held() == (0, 0)
-
-    run_loop(body)
+async def test_a_model_that_does_not_load_is_tried_again_only_after_a_while(pool, make, broken):
+    async with at_work(pool.serve) as work:
+        model = broken(1)
+        errors = await outcomes([work.ask(model) for _ in range(3)])
+        assert [type(error) for error in errors] == [InvalidOnnxModel] * 3
+        for _ in range(50):
+            with pytest.raises(InvalidOnnxModel):
+                work.ask(model)
+            assert work.state(model).status == "failed"
+        # The same error is raised again and again: it must not keep all its callers alive.
+        depth, trace = 0, errors[0].__traceback__
+        while trace is not None:
+            depth, trace = depth + 1, trace.tb_next
+        assert depth < 10
+        advance(module.FIRST_BACK_OFF_SECONDS)
+        again = work.ask(model)  # accepted
+        assert isinstance(await outcome(again), InvalidOnnxModel)
+        await work.load(make(0))
+        assert work.held() == (0, 0)
 
 
-def test_models_that_do_not_load_are_forgotten(pool, broken, monkeypatch):
+async def test_models_that_do_not_load_are_forgotten(pool, broken, monkeypatch):
     monkeypatch.setattr(module, "MOST_UNLOADED", 2)
 
-    async def body():
-        async with at_work(pool.serve) as work:
-            await work.load(*(broken(number) for number in range(5)))
-            names = [state.name for state in work.models.states()]
-            assert names == ["broken 4", "broken 3", "broken 2"]
-
-    run_loop(body)
+    async with at_work(pool.serve) as work:
+        await work.load(*(broken(number) for number in range(5)))
+        names = [state.name for state in work.models.states()]
+        assert names == ["broken 4", "broken 3", "broken 2"]
 
 
 @pytest.mark.parametrize(
     ("error", "reported"),
     [(InvalidInput("unlike before"), InvalidInput), (ZeroDivisionError("bug"), InferenceFailed)],
 )
-def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, error, reported):
+async def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, error, reported):
     errors = [error]
 
     def rehearse(*_):
@@ -229,19 +184,16 @@ def test_the_error_of_a_rehearsal_is_reported_and_the_child_closed(make, error, 
             raise errors.pop()
         return NOT_NEEDED
 
-    async def body():
-        async with own_children() as (work, children):
-            model = make(0, rehearse=rehearse)
-            assert type(await outcome(work.ask(model))) is reported
-            await until(lambda: len(children.pids()) <= 1)  # a spare one
-            advance(module.FIRST_BACK_OFF_SECONDS)
-            assert (await outcome(work.ask(model))).order
-            assert work.state(model).error is None
-
-    run_loop(body)
+    async with own_children() as (work, children):
+        model = make(0, rehearse=rehearse)
+        assert type(await outcome(work.ask(model))) is reported
+        await until(lambda: len(children.pids()) <= 1)  # a spare one
+        advance(module.FIRST_BACK_OFF_SECONDS)
+        assert (await outcome(work.ask(model))).order
+        assert work.state(model).error is None
 
 
-def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
+async def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
     held, go_on = threading.Event(), threading.Event()
 
     def rehearse(run, _):
@@ -250,22 +202,19 @@ def test_a_child_killed_while_it_loads_fails_the_waiting_requests(make):
         run({"x": rows(1)})
         return NOT_NEEDED
 
-    async def body():
-        model = make(0, rehearse=rehearse)
-        async with own_children() as (work, children):
-            waiting = [work.ask(model) for _ in range(3)]
-            await asyncio.to_thread(held.wait, 20)
-            for pid in children.pids():
-                os.kill(pid, signal.SIGKILL)
-            go_on.set()
-            for error in await outcomes(waiting):
-                assert type(error) is OnnxModelCrashed
-            assert work.models.count_loaded() == 0
-
-    run_loop(body)
+    model = make(0, rehearse=rehearse)
+    async with own_children() as (work, children):
+        waiting = [work.ask(model) for _ in range(3)]
+        await asyncio.to_thread(held.wait, 20)
+        for pid in children.pids():
+            os.kill(pid, signal.SIGKILL)
+        go_on.set()
+        for error in await outcomes(waiting):
+            assert type(error) is OnnxModelCrashed
+        assert work.models.count_loaded() == 0
 
 
-def test_closing_fails_all_requests_and_ends_all_children(make):
+async def test_closing_fails_all_requests_and_ends_all_children(make):
     held = threading.Event()
 
     def rehearse(run, _):
@@ -273,48 +222,42 @@ def test_closing_fails_all_requests_and_ends_all_children(make):
         while True:  # until its child is killed
             run({"x": rows(1)})
 
-    async def body():
-        async with own_children(max_models=2) as (work, children):
-            _, running = await work.hold(make(9))
-            behind = work.ask(make(9))
-            loading = work.ask(make(0, rehearse=rehearse))
-            await asyncio.to_thread(held.wait, 20)
-            no_room = work.ask(make(1))
-            await work.models.close()
-            for error in await outcomes([running, behind, loading, no_room]):
-                assert type(error) is Overloaded
-                assert "shutting down" in error.message
-            with pytest.raises(Overloaded):
-                work.ask(make(0))
-            assert len(children.pids()) <= 1
-
-    run_loop(body)
+    async with own_children(max_models=2) as (work, children):
+        _, running = await work.hold(make(9))
+        behind = work.ask(make(9))
+        loading = work.ask(make(0, rehearse=rehearse))
+        await asyncio.to_thread(held.wait, 20)
+        no_room = work.ask(make(1))
+        await work.models.close()
+        for error in await outcomes([running, behind, loading, no_room]):
+            assert type(error) is Overloaded
+            assert "shutting down" in error.message
+        with pytest.raises(Overloaded):
+            work.ask(make(0))
+        assert len(children.pids()) <= 1
 
 
-def test_only_so_many_rows_and_bytes_may_wait(pool, make):
+async def test_only_so_many_rows_and_bytes_may_wait(pool, make):
     bounds = QueueBounds(max_rows=10, max_bytes=4000)
 
-    async def body():
-        async with at_work(pool.serve, bounds=bounds) as work:
-            model = make(0)
-            large = work.ask(model, rows(30))  # one may wait, however large
-            with pytest.raises(TooManyRequests):
-                work.ask(model)
-            await outcome(large)
-            requests = [work.ask(model, rows(2)) for _ in range(5)]
-            with pytest.raises(TooManyRequests, match="10 rows"):
-                work.ask(model)
-            for request in requests:
-                work.drop(request)
-            await work.hold(model)
-            work.ask(model, rows(120))
-            with pytest.raises(TooManyRequests, match="bytes"):
-                work.ask(model, rows(60))
-
-    run_loop(body)
+    async with at_work(pool.serve, bounds=bounds) as work:
+        model = make(0)
+        large = work.ask(model, rows(30))  # one may wait, however large
+        with pytest.raises(TooManyRequests):
+            work.ask(model)
+        await outcome(large)
+        requests = [work.ask(model, rows(2)) for _ in range(5)]
+        with pytest.raises(TooManyRequests, match="10 rows"):
+            work.ask(model)
+        for request in requests:
+            work.drop(request)
+        await work.hold(model)
+        work.ask(model, rows(120))
+        with pytest.raises(TooManyRequests, match="bytes"):
+            work.ask(model, rows(60))
 
 
-async def end(work, model, number):
+async def end_process(work, model, number):
     """End the process of a model that has answered, and wait until that is known."""
     await work.load(model)
     pid = work.state(model).pid
@@ -322,38 +265,32 @@ async def end(work, model, number):
     await until(lambda: work.state(model).pid != pid)
 
 
-def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool, make):
-    async def body():
-        async with at_work(pool.serve) as work:
-            for _ in range(2):
-                await end(work, make(0), signal.SIGSEGV)
-                assert work.state(make(0)).status == "unloaded"
-            pid, asked = await work.hold(make(0))
-            waiting = work.ask(make(0), rows(9))
-            os.kill(pid, signal.SIGSEGV)
-            os.kill(pid, signal.SIGCONT)
-            assert isinstance(await outcome(asked), OnnxModelQuarantined | OnnxModelCrashed)
-            assert isinstance(await outcome(waiting), OnnxModelQuarantined)
-            assert work.held() == (0, 0)
-            with pytest.raises(OnnxModelQuarantined, match="SIGSEGV") as refused:
-                work.ask(make(0))
-            assert refused.value.retry_after > 0
-            assert work.state(make(0)).status == "failed"
-            assert (await outcome(work.ask(make(1)))).order
-            advance(module.COOL_DOWN_SECONDS)
-            assert (await outcome(work.ask(make(0)))).order
-
-    run_loop(body)
+async def test_a_model_that_crashes_three_times_is_quarantined_for_a_while(pool, make):
+    async with at_work(pool.serve) as work:
+        for _ in range(2):
+            await end_process(work, make(0), signal.SIGSEGV)
+            assert work.state(make(0)).status == "unloaded"
+        pid, asked = await work.hold(make(0))
+        waiting = work.ask(make(0), rows(9))
+        os.kill(pid, signal.SIGSEGV)
+        os.kill(pid, signal.SIGCONT)
+        assert isinstance(await outcome(asked), OnnxModelQuarantined | OnnxModelCrashed)
+        assert isinstance(await outcome(waiting), OnnxModelQuarantined)
+        assert work.held() == (0, 0)
+        with pytest.raises(OnnxModelQuarantined, match="SIGSEGV") as refused:
+            work.ask(make(0))
+        assert refused.value.retry_after > 0
+        assert work.state(make(0)).status == "failed"
+        assert (await outcome(work.ask(make(1)))).order
+        advance(module.COOL_DOWN_SECONDS)
+        assert (await outcome(work.ask(make(0)))).order
 
 
-def test_a_process_killed_from_outside_does_not_count_as_a_crash(pool, make):
-    async def body():
-        async with at_work(pool.serve) as work:
-            for _ in range(3):
-                await end(work, make(0), signal.SIGKILL)
-            assert (await outcome(work.ask(make(0)))).order
-
-    run_loop(body)
+async def test_a_process_killed_from_outside_does_not_count_as_a_crash(pool, make):
+    async with at_work(pool.serve) as work:
+        for _ in range(3):
+            await end_process(work, make(0), signal.SIGKILL)
+        assert (await outcome(work.ask(make(0)))).order
 
 
 class TestTenants:
@@ -375,100 +312,82 @@ class TestTenants:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
 
-    def test_a_tenant_without_models_gets_a_place_of_one_with_two(self, pool, make):
-        async def body():
-            models = [make(number, tenant="flooding") for number in (0, 1)]
-            async with self.flooded(pool, *models) as (work, _):
-                for answer in await work.load(*[make(2, tenant="quiet")] * 2):
-                    assert answer.order
+    async def test_a_tenant_without_models_gets_a_place_of_one_with_two(self, pool, make):
+        models = [make(number, tenant="flooding") for number in (0, 1)]
+        async with self.flooded(pool, *models) as (work, _):
+            for answer in await work.load(*[make(2, tenant="quiet")] * 2):
+                assert answer.order
 
-        run_loop(body)
+    async def test_tenants_with_equally_many_models_keep_them(self, pool, make):
+        models = make(0, tenant="first"), make(1, tenant="second")
+        async with self.flooded(pool, *models) as (work, answers):
+            waiting = work.ask(make(2, tenant="third"))
+            advance(module.ROOM_WAIT_SECONDS)
+            assert isinstance(await outcome(waiting), Overloaded)
+            before = len(answers)
+            await until(lambda: len(answers) >= before + 10)
 
-    def test_tenants_with_equally_many_models_keep_them(self, pool, make):
-        async def body():
-            models = make(0, tenant="first"), make(1, tenant="second")
-            async with self.flooded(pool, *models) as (work, answers):
-                waiting = work.ask(make(2, tenant="third"))
-                advance(module.ROOM_WAIT_SECONDS)
-                assert isinstance(await outcome(waiting), Overloaded)
-                before = len(answers)
-                await until(lambda: len(answers) >= before + 10)
+    async def test_a_model_whose_place_is_no_longer_wanted_goes_on(self, pool, make):
+        models = [make(number, tenant="flooding") for number in (0, 1)]
+        async with self.flooded(pool, *models) as (work, answers):
+            work.drop(work.ask(make(2, tenant="quiet")))
+            before = len(answers)
+            await until(lambda: len(answers) >= before + 100)
 
-        run_loop(body)
 
-    def test_a_model_whose_place_is_no_longer_wanted_goes_on(self, pool, make):
-        async def body():
-            models = [make(number, tenant="flooding") for number in (0, 1)]
-            async with self.flooded(pool, *models) as (work, answers):
-                work.drop(work.ask(make(2, tenant="quiet")))
-                before = len(answers)
-                await until(lambda: len(answers) >= before + 100)
+class Devices(Placement):
+    """Places models on the devices, and tells which of these is the emptiest."""
 
-        run_loop(body)
+    def emptiest(self):
+        found = self.place("probe", 0)
+        self.remove("probe")
+        return found
 
 
 class TestDevices:
-    def run(self, test, *, max_models=4, devices=(FIRST, SECOND)):
-        """Run a test on models that are served on two devices."""
-        placement = Placement(lambda: devices)
+    # Both load on the CPU; their reasons tell them apart.
+    FIRST, SECOND = (
+        Device("cpu", "CPUExecutionProvider", reason) for reason in ("first", "second")
+    )
 
-        def emptiest():
-            found = placement.place("probe", 0)
-            placement.remove("probe")
-            return found
+    @pytest.fixture
+    def devices(self):
+        return Devices(lambda: (self.FIRST, self.SECOND))
 
-        async def body():
-            spawner, serve = serving(SERVER.start_child, placement=placement)
-            try:
-                async with at_work(serve, max_models=max_models) as work:
-                    await test(work, placement, emptiest)
-            finally:
-                spawner.close()
-
-        run_loop(body)
-
-    def test_models_are_spread_by_the_memory_that_they_take(self, make):
-        async def test(work, placement, emptiest):
-            assert emptiest() == FIRST
+    async def test_models_are_spread_by_the_memory_that_they_take(self, make, devices):
+        async with with_children(SERVER.start_child, placement=devices) as work:
+            assert devices.emptiest() == self.FIRST
             await work.load(make(0))
             # One byte on the other device is less than a loaded model takes on this one.
-            placement.place("small", 1)
-            assert emptiest() == SECOND
-            placement.remove("small")
+            devices.place("small", 1)
+            assert devices.emptiest() == self.SECOND
+            devices.remove("small")
             await work.load(make(1))
-            placement.resize(make(0).key, 2**40)
-            assert emptiest() == SECOND
-            placement.resize(make(1).key, 2**41)
-            assert emptiest() == FIRST
+            devices.resize(make(0).key, 2**40)
+            assert devices.emptiest() == self.SECOND
+            devices.resize(make(1).key, 2**41)
+            assert devices.emptiest() == self.FIRST
 
-        self.run(test)
-
-    def test_an_evicted_model_leaves_its_device(self, make):
-        async def test(work, placement, emptiest):
+    async def test_an_evicted_model_leaves_its_device(self, make, devices):
+        async with with_children(SERVER.start_child, placement=devices, max_models=2) as work:
             await work.load(make(0), make(1), make(2))
             # The third model is where the first was: the second is alone on its device.
-            placement.resize(make(2).key, 2**40)
-            assert emptiest() == SECOND
-            placement.remove(make(2).key)
-            assert emptiest() == FIRST
+            devices.resize(make(2).key, 2**40)
+            assert devices.emptiest() == self.SECOND
+            devices.remove(make(2).key)
+            assert devices.emptiest() == self.FIRST
 
-        self.run(test, max_models=2)
-
-    def test_a_model_whose_process_dies_leaves_its_device(self, make):
-        async def test(work, _, emptiest):
+    async def test_a_model_whose_process_dies_leaves_its_device(self, make, devices):
+        async with with_children(SERVER.start_child, placement=devices) as work:
             await work.load(make(0))
-            assert emptiest() == SECOND
+            assert devices.emptiest() == self.SECOND
             os.kill(work.state(make(0)).pid, signal.SIGKILL)
-            await until(lambda: emptiest() == FIRST)
+            await until(lambda: devices.emptiest() == self.FIRST)
 
-        self.run(test)
-
-    def test_a_model_that_does_not_load_leaves_its_device(self, make):
+    async def test_a_model_that_does_not_load_leaves_its_device(self, make):
         missing = Device("cuda:99", "CUDAExecutionProvider", "it is not there")
-
-        async def test(work, _, emptiest):
+        devices = Devices(lambda: (missing, self.SECOND))
+        async with with_children(SERVER.start_child, placement=devices) as work:
             assert "cuda:99" in (await outcome(work.ask(make(0)))).message
             assert work.state(make(0)).status == "failed"
-            assert emptiest() == missing
-
-        self.run(test, devices=(missing, SECOND))
+            assert devices.emptiest() == missing

@@ -8,15 +8,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
 from runner_children import is_gone, processor_ticks, wait_until
 from runner_models import (
     N_FEATURES,
     endless_above,
     linear,
+    mean_of_vectors,
     rows,
     save,
-    weights,
 )
 from served_requests import (
     LIMITS,
@@ -27,7 +26,6 @@ from served_requests import (
     json_body,
     outcome,
     outcomes,
-    run_loop,
     until,
 )
 
@@ -53,16 +51,7 @@ def endless(pool, folder):
 
 @pytest.fixture(scope="module")
 def of_any_length(pool, folder):
-    graph = make_model(
-        [
-            node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
-            node("MatMul", ["m", "w"], ["y"]),
-        ],
-        inputs=[value("x", ("N", "T", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[constant("w", weights())],
-    )
-    files = save(folder, graph, name="any_length.onnx")
+    files = save(folder, mean_of_vectors(), name="any_length.onnx")
     return Resolving(pool)(files, "any length", trial=rows(20)[:, None])
 
 
@@ -70,212 +59,176 @@ def alone(pool, model, array):
     return pool.predict(model.files, model.resolved, {"x": array})
 
 
-def test_a_small_answer_comes_before_a_large_one_is_complete(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            large = work.ask(model, rows(1000))
-            await until(work.models.running)
-            small = await outcome(work.ask(model, rows(3, seed=2)))
-            whole = await outcome(large)
-            assert small.order < whole.order
-            assert_alike(whole.outputs, alone(pool, model, rows(1000)))
-            assert_alike(small.outputs, alone(pool, model, rows(3, seed=2)))
-
-    run_loop(body)
+async def test_a_small_answer_comes_before_a_large_one_is_complete(pool, model):
+    async with at_work(pool.serve) as work:
+        large = work.ask(model, rows(1000))
+        await until(work.models.running)
+        small = await outcome(work.ask(model, rows(3, seed=2)))
+        whole = await outcome(large)
+        assert small.order < whole.order
+        assert_alike(whole.outputs, alone(pool, model, rows(1000)))
+        assert_alike(small.outputs, alone(pool, model, rows(3, seed=2)))
 
 
-def test_bodies_larger_than_the_socket_holds_arrive(pool, of_any_length):
+async def test_bodies_larger_than_the_socket_holds_arrive(pool, of_any_length):
     array = np.random.default_rng(0).normal(size=(50, 2000, N_FEATURES)).astype(np.float32)
 
-    async def body():
-        async with at_work(pool.serve) as work:
-            requests = [work.ask(of_any_length, array[:n]) for n in (50, 1, 49)]
-            for request, n in zip(requests, (50, 1, 49), strict=True):
-                expected = alone(pool, of_any_length, array[:n])
-                assert_alike((await outcome(request)).outputs, expected)
-
-    run_loop(body)
+    async with at_work(pool.serve) as work:
+        requests = [work.ask(of_any_length, array[:n]) for n in (50, 1, 49)]
+        for request, n in zip(requests, (50, 1, 49), strict=True):
+            expected = alone(pool, of_any_length, array[:n])
+            assert_alike((await outcome(request)).outputs, expected)
 
 
-def test_an_invalid_request_fails_alone(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
-            good = [work.ask(model)]
-            work.put(model, wrong)
-            good.append(work.ask(model))
-            for answer in await outcomes(good):
-                assert_alike(answer.outputs, alone(pool, model, rows(1)))
-            assert isinstance(await outcome(wrong), InvalidInput)
-            assert work.state(model).status == "loaded"
-
-    run_loop(body)
+async def test_an_invalid_request_fails_alone(pool, model):
+    async with at_work(pool.serve) as work:
+        wrong = work.asker.request(json_body(rows(1), calibration="other"), JSON)
+        good = [work.ask(model)]
+        work.put(model, wrong)
+        good.append(work.ask(model))
+        for answer in await outcomes(good):
+            assert_alike(answer.outputs, alone(pool, model, rows(1)))
+        assert isinstance(await outcome(wrong), InvalidInput)
+        assert work.state(model).status == "loaded"
 
 
-def test_a_request_whose_timeout_passes_fails_before_its_run(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            await work.hold(model)
-            waiting = [work.ask(model, timeout=timeout) for timeout in (4.0, 10.0)]
-            asyncio.get_running_loop().advance(10.0)
-            for error in await outcomes(waiting):
-                assert isinstance(error, DeadlineExceeded)
-                assert "waited" in error.message
-            with pytest.raises(DeadlineExceeded):
-                work.ask(model, timeout=0.0)
-            assert work.models.pending() == 0
-
-    run_loop(body)
+async def test_a_request_whose_timeout_passes_fails_before_its_run(pool, model):
+    async with at_work(pool.serve) as work:
+        await work.hold(model)
+        waiting = [work.ask(model, timeout=timeout) for timeout in (4.0, 10.0)]
+        asyncio.get_running_loop().advance(10.0)
+        for error in await outcomes(waiting):
+            assert isinstance(error, DeadlineExceeded)
+            assert "waited" in error.message
+        with pytest.raises(DeadlineExceeded):
+            work.ask(model, timeout=0.0)
+        assert work.models.pending() == 0
 
 
-def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
-    async def body():
-        limits = SimpleNamespace(**asdict(LIMITS))
-        async with at_work(pool.serve, limits=limits) as work:
-            await work.load(endless)
-            limits.run_seconds = 0.3  # of this request alone
-            long = work.ask(endless, rows(1) + 2000)
-            await until(work.models.running)
-            limits.run_seconds = LIMITS.run_seconds
-            waiting = [work.ask(endless) for _ in range(3)]
-            assert isinstance(await outcome(long), DeadlineExceeded)
-            for answer in await outcomes(waiting):
-                assert answer.outputs.top_classes.shape == (1, 5)
-
-    run_loop(body)
+async def test_a_run_that_takes_too_long_fails_its_request_alone(pool, endless):
+    limits = SimpleNamespace(**asdict(LIMITS))
+    async with at_work(pool.serve, limits=limits) as work:
+        await work.load(endless)
+        limits.run_seconds = 0.3  # of this request alone
+        long = work.ask(endless, rows(1) + 2000)
+        await until(work.models.running)
+        limits.run_seconds = LIMITS.run_seconds
+        waiting = [work.ask(endless) for _ in range(3)]
+        assert isinstance(await outcome(long), DeadlineExceeded)
+        for answer in await outcomes(waiting):
+            assert answer.outputs.top_classes.shape == (1, 5)
 
 
-def test_a_request_whose_timeout_passes_in_its_run_fails(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            await work.load(model)
-            pid = work.state(model).pid
-            os.kill(pid, signal.SIGSTOP)
-            running = work.ask(model, timeout=4.0)
-            await until(work.models.running)
-            asyncio.get_running_loop().advance(4.0)
-            assert "ran for longer" in (await outcome(running)).message
-            os.kill(pid, signal.SIGCONT)
-            await work.load(model)
-            assert work.state(model).pid == pid
-
-    run_loop(body)
+async def test_a_request_whose_timeout_passes_in_its_run_fails(pool, model):
+    async with at_work(pool.serve) as work:
+        await work.load(model)
+        pid = work.state(model).pid
+        os.kill(pid, signal.SIGSTOP)
+        running = work.ask(model, timeout=4.0)
+        await until(work.models.running)
+        asyncio.get_running_loop().advance(4.0)
+        assert "ran for longer" in (await outcome(running)).message
+        os.kill(pid, signal.SIGCONT)
+        await work.load(model)
+        assert work.state(model).pid == pid
 
 
 @pytest.mark.parametrize("is_busy", [True, False])
-def test_a_killed_child_fails_only_the_request_that_it_was_running(pool, endless, is_busy):
-    async def body():
-        async with at_work(pool.serve) as work:
-            await work.load(endless)
-            pid = work.state(endless).pid
-            if is_busy:
-                ticks = processor_ticks(pid)
-                running = work.ask(endless, rows(1) + 2000)
-                # A request that it has not read yet does not fail.
-                await until(lambda: processor_ticks(pid) > ticks + 10)
-            os.kill(pid, signal.SIGKILL)
-            assert wait_until(lambda: is_gone(pid))  # the loop does not hear of it
-            waiting = [work.ask(endless) for _ in range(3)]
-            for answer in await outcomes(waiting):
-                assert answer.outputs.top_classes.shape == (1, 5)
-            if is_busy:
-                error = await outcome(running)
-                assert isinstance(error, OnnxModelCrashed)
-                assert "SIGKILL" in error.message
-            assert work.state(endless).pid != pid
-
-    run_loop(body)
+async def test_a_killed_child_fails_only_the_request_that_it_was_running(pool, endless, is_busy):
+    async with at_work(pool.serve) as work:
+        await work.load(endless)
+        pid = work.state(endless).pid
+        if is_busy:
+            ticks = processor_ticks(pid)
+            running = work.ask(endless, rows(1) + 2000)
+            # A request that it has not read yet does not fail.
+            await until(lambda: processor_ticks(pid) > ticks + 10)
+        os.kill(pid, signal.SIGKILL)
+        assert wait_until(lambda: is_gone(pid))  # the loop does not hear of it
+        waiting = [work.ask(endless) for _ in range(3)]
+        for answer in await outcomes(waiting):
+            assert answer.outputs.top_classes.shape == (1, 5)
+        if is_busy:
+            error = await outcome(running)
+            assert isinstance(error, OnnxModelCrashed)
+            assert "SIGKILL" in error.message
+        assert work.state(endless).pid != pid
 
 
-def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            pid, unread = await work.hold(model)
-            dropped, behind = work.ask(model), work.ask(model)
-            work.drop(dropped)
-            os.kill(pid, signal.SIGKILL)
-            for answer in await outcomes([unread, behind]):
-                assert answer.outputs.top_classes.shape == (1, 5)
-            assert work.state(model).pid != pid
-            assert work.held() == (0, 0)
-
-    run_loop(body)
+async def test_requests_that_a_killed_child_had_not_read_go_to_the_next(pool, model):
+    async with at_work(pool.serve) as work:
+        pid, unread = await work.hold(model)
+        dropped, behind = work.ask(model), work.ask(model)
+        work.drop(dropped)
+        os.kill(pid, signal.SIGKILL)
+        for answer in await outcomes([unread, behind]):
+            assert answer.outputs.top_classes.shape == (1, 5)
+        assert work.state(model).pid != pid
+        assert work.held() == (0, 0)
 
 
-def test_a_child_that_does_not_answer_in_time_is_killed(pool, model):
-    async def body():
-        async with at_work(pool.serve, limits=replace(LIMITS, run_seconds=30.0)) as work:
-            pid, request = await work.hold(model)
-            asyncio.get_running_loop().advance(1000.0)
-            assert isinstance(await outcome(request, seconds=2000), DeadlineExceeded)
-            await until(lambda: is_gone(pid))
-            await work.load(model)
-
-    run_loop(body)
+async def test_a_child_that_does_not_answer_in_time_is_killed(pool, model):
+    async with at_work(pool.serve, limits=replace(LIMITS, run_seconds=30.0)) as work:
+        pid, request = await work.hold(model)
+        asyncio.get_running_loop().advance(1000.0)
+        assert isinstance(await outcome(request, seconds=2000), DeadlineExceeded)
+        await until(lambda: is_gone(pid))
+        await work.load(model)
 
 
-def test_requests_may_be_dropped_in_any_state(pool, model):
+async def test_requests_may_be_dropped_in_any_state(pool, model):
     generator = np.random.default_rng(0)
 
-    async def body():
-        async with at_work(pool.serve) as work:
-            kept, dropped = [], []
+    async with at_work(pool.serve) as work:
+        kept, dropped = [], []
 
-            def drop(request):
-                if not request.answered.done():
-                    work.drop(request)
-                    request.answered.cancel()
+        def drop(request):
+            if not request.answered.done():
+                work.drop(request)
+                request.answered.cancel()
 
-            for n in range(100):
-                request = work.ask(model, rows(int(generator.integers(1, 40)), seed=n))
-                (kept if n % 2 else dropped).append(request)
-                if n == 40:
-                    await outcome(kept[0])
-                if n > 20 and generator.random() < 0.5:
-                    await asyncio.sleep(generator.random() / 200)
-                for gone in generator.choice(len(dropped), size=2):
-                    drop(dropped[gone])
-            for request in dropped:
-                drop(request)
-            for answer in await outcomes(kept):
-                assert len(answer.outputs.top_classes)
-            await until(lambda: not work.models.running())
-            assert work.models.pending() == 0
-            assert work.held() == (0, 0)
-
-    run_loop(body)
+        for n in range(100):
+            request = work.ask(model, rows(int(generator.integers(1, 40)), seed=n))
+            (kept if n % 2 else dropped).append(request)
+            if n == 40:
+                await outcome(kept[0])
+            if n > 20 and generator.random() < 0.5:
+                await asyncio.sleep(generator.random() / 200)
+            for gone in generator.choice(len(dropped), size=2):
+                drop(dropped[gone])
+        for request in dropped:
+            drop(request)
+        for answer in await outcomes(kept):
+            assert len(answer.outputs.top_classes)
+        await until(lambda: not work.models.running())
+        assert work.models.pending() == 0
+        assert work.held() == (0, 0)
 
 
-def test_a_model_whose_only_request_was_dropped_loads_for_the_next(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            work.drop(work.ask(model))
-            await until(lambda: work.loaded() == {"linear"})
-            assert (await outcome(work.ask(model))).order == 1
-
-    run_loop(body)
+async def test_a_model_whose_only_request_was_dropped_loads_for_the_next(pool, model):
+    async with at_work(pool.serve) as work:
+        work.drop(work.ask(model))
+        await until(lambda: work.loaded() == {"linear"})
+        assert (await outcome(work.ask(model))).order == 1
 
 
-def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
-    async def body():
-        async with at_work(pool.serve) as work:
-            await work.load(model)
-            pid = work.state(model).pid
-            supplied = {str(n): [1] * 900 for n in range(200)}
-            data = json_body(rows(900), supplied=supplied).replace(b" ", b"")
-            requests = [work.asker.request(data, JSON, n_rows=900) for _ in range(8)]
-            for request in requests:
-                work.put(model, request)
-            for answer in await outcomes(requests):
-                assert len(answer.supplied) == 200
-                own = answer.supplied["7"]
-                assert np.frombuffer(own.data, own.dtype).tolist() == [1] * 900
-            assert work.state(model).pid == pid
-
-    run_loop(body)
+async def test_supplied_values_may_take_more_bytes_than_their_text(pool, model):
+    async with at_work(pool.serve) as work:
+        await work.load(model)
+        pid = work.state(model).pid
+        supplied = {str(n): [1] * 900 for n in range(200)}
+        data = json_body(rows(900), supplied=supplied).replace(b" ", b"")
+        requests = [work.asker.request(data, JSON, n_rows=900) for _ in range(8)]
+        for request in requests:
+            work.put(model, request)
+        for answer in await outcomes(requests):
+            assert len(answer.supplied) == 200
+            own = answer.supplied["7"]
+            assert np.frombuffer(own.data, own.dtype).tolist() == [1] * 900
+        assert work.state(model).pid == pid
 
 
-def test_the_answers_of_a_run_are_reported_in_one_call(pool, model):
+async def test_the_answers_of_a_run_are_reported_in_one_call(pool, model):
     class Counting(Futures):
         calls = 0
 
@@ -283,11 +236,8 @@ def test_the_answers_of_a_run_are_reported_in_one_call(pool, model):
             self.calls += 1
             super().answered(answers)
 
-    async def body():
-        async with at_work(pool.serve) as work:
-            work.asker = Counting()
-            await work.load(model)
-            await outcomes([work.ask(model) for _ in range(8)])
-            assert work.asker.calls == 2
-
-    run_loop(body)
+    async with at_work(pool.serve) as work:
+        work.asker = Counting()
+        await work.load(model)
+        await outcomes([work.ask(model) for _ in range(8)])
+        assert work.asker.calls == 2

@@ -63,13 +63,13 @@ def read_by_liar(how, path, *, timeout=30.0):
         spawner.close()
 
 
-def test_a_relative_path_means_the_folder_of_the_parent(reader, path, monkeypatch) -> None:
+def test_a_relative_path_means_the_folder_of_the_parent(reader, path, monkeypatch):
     monkeypatch.chdir(path.parent)
     with reader.read([asked(Path(path.name))], LIMITS) as (dataset,):
         assert dataset.info.n_samples == ROWS
 
 
-def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path) -> None:
+def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path):
     other = write_npz(tmp_path / "other.npz", inputs=INPUTS[:50], labels=LABELS[:50])
     before = set(children())
     with reader.read([asked(path), SetToRead(other, "evaluation")], LIMITS) as (first, second):
@@ -87,7 +87,7 @@ def test_both_sets_of_an_upload_are_read_by_one_process(reader, path, tmp_path) 
         assert [batch.start for batch in first.shards()] == [0, 4096, 8192]
 
 
-def test_every_format_is_read_where_nothing_can_be_reached(reader, tmp_path) -> None:
+def test_every_format_is_read_where_nothing_can_be_reached(reader, tmp_path):
     """What reads them may be loaded after the process has given up its rights."""
     columns = {"label": LABELS[:40], "a": INPUTS[:40, 0], "b": INPUTS[:40, 1]}
     lines = ["label,a,b", *(f"{k % 4},{k}.5,2" for k in range(40))]
@@ -104,7 +104,7 @@ def test_every_format_is_read_where_nothing_can_be_reached(reader, tmp_path) -> 
             assert found == dataset.info.n_samples
 
 
-def test_a_rule_is_broken_where_it_was_before(reader, tmp_path) -> None:
+def test_a_rule_is_broken_where_it_was_before(reader, tmp_path):
     inputs = INPUTS.copy()
     inputs[7000, 1] = np.nan
     path = write_npz(tmp_path / "set.npz", inputs=inputs, labels=LABELS)
@@ -117,37 +117,37 @@ def test_a_rule_is_broken_where_it_was_before(reader, tmp_path) -> None:
 
 
 @pytest.mark.parametrize("how", ["abort", "segmentation fault"])
-def test_a_file_that_crashes_its_reader(path, how) -> None:
+def test_a_file_that_crashes_its_reader(path, how):
     with pytest.raises(InvalidDataset) as refused:
         read_by_liar(how, path)
     assert refused.value.violations[0].location == "calibration"
     assert refused.value.violations[0].message == CRASHED
 
 
-def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(path) -> None:
+def test_a_reader_that_somebody_kills_is_no_fault_of_the_file(path):
     with pytest.raises(Overloaded, match=STOPPED):
         read_by_liar("killed", path)
 
 
 @pytest.mark.parametrize("how", ["memory", "arrow memory"])
-def test_a_file_that_takes_too_much_memory(path, how) -> None:
+def test_a_file_that_takes_too_much_memory(path, how):
     with pytest.raises(TooLarge, match="Reading the file needs more than 2 GiB of memory"):
         read_by_liar(how, path)
 
 
-def test_a_file_that_takes_too_long(path) -> None:
+def test_a_file_that_takes_too_long(path):
     with pytest.raises(InvalidDataset, match=r"Reading the file took longer than 0\.5 s"):
         read_by_liar("sleep", path, timeout=0.5)
 
 
-def test_the_text_of_a_library_is_not_passed_on(path) -> None:
+def test_the_text_of_a_library_is_not_passed_on(path):
     with pytest.raises(InvalidDataset) as refused:
         read_by_liar("library", path)
     assert "damaged" in refused.value.message
     assert "thrift" not in refused.value.message
 
 
-def test_nothing_can_be_reached_where_a_file_is_read(path) -> None:
+def test_nothing_can_be_reached_where_a_file_is_read(path):
     before = path.read_bytes()
     with pytest.raises(InvalidDataset, match=r"reached \[\]"):
         read_by_liar("look around", path)
@@ -155,7 +155,7 @@ def test_nothing_can_be_reached_where_a_file_is_read(path) -> None:
 
 
 @pytest.mark.parametrize("lie", ["another format", "fewer rows"])
-def test_a_reader_that_lies_is_treated_as_crashed(path, lie) -> None:
+def test_a_reader_that_lies_is_treated_as_crashed(path, lie):
     with pytest.raises(InvalidDataset) as refused:
         read_by_liar(lie, path)
     assert refused.value.violations[0].message == CRASHED
@@ -184,7 +184,7 @@ def opened(found):
     return received
 
 
-def test_a_valid_report_of_a_set_is_taken() -> None:
+def test_a_valid_report_of_a_set_is_taken():
     assert opened(OPENED).info == INFO
 
 
@@ -210,7 +210,7 @@ def test_a_valid_report_of_a_set_is_taken() -> None:
         replace(OPENED, trial=ALL.rows(slice(0, 1))),
     ],
 )
-def test_an_invalid_report_of_a_set_is_refused(found) -> None:
+def test_an_invalid_report_of_a_set_is_refused(found):
     with pytest.raises(ValueError, match=r"."):
         opened(found)
 
@@ -226,11 +226,11 @@ def test_an_invalid_report_of_a_set_is_refused(found) -> None:
         ALL.rows(slice(0, 3)),
     ],
 )
-def test_rows_that_differ_from_the_report_are_refused(batch) -> None:
+def test_rows_that_differ_from_the_report_are_refused(batch):
     check_rows(ALL, INFO, LABELS[:N], start=0, n_rows=N)
     with pytest.raises(FieldError):
         check_rows(batch, INFO, LABELS[:N], start=0, n_rows=N)
 
 
-def test_an_honest_reader_is_believed(path) -> None:
+def test_an_honest_reader_is_believed(path):
     assert read_by_liar("honest", path) == ROWS

@@ -4,10 +4,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import locked_child
-import numpy as np
 import pytest
-from graph_models import constant, make_model, node, value
-from runner_models import linear, rows, save, weights
+from runner_models import linear, memory_hungry, rows, save, weights
 from scripted_child import start_program
 
 from service.errors import InvalidDataset, InvalidOnnxModel, SandboxUnavailable
@@ -98,29 +96,11 @@ def test_allow_unsandboxed_runs_models_with_the_remaining_rules(tmp_path, name, 
     assert found[left[0]] == "done"
 
 
-def hungry(n_numbers):
-    """A linear model that makes an array of so many float32 on its way."""
-    return make_model(
-        [
-            node("MatMul", ["x", "w"], ["plain"]),
-            node("ConstantOfShape", ["shape"], ["many"]),
-            node("ReduceMax", ["many"], ["most"], keepdims=0),
-            node("Add", ["plain", "most"], ["y"]),
-        ],
-        inputs=[value("x", ("N", len(weights())))],
-        outputs=[value("y", ("N", weights().shape[1]))],
-        initializers=[
-            constant("w", weights()),
-            constant("shape", np.array([n_numbers]), np.int64),
-        ],
-    )
-
-
 def test_a_model_that_takes_more_memory_than_it_may_is_refused(tmp_path):
     rules = SandboxRules(memory_bytes=2**28)
     with RunnerPool(device="cpu", threads=1, sandbox=rules) as pool:
-        found = pool.inspect(save(tmp_path, hungry(2**10)), top_k=(1,), trial={"x": rows(4)})
+        found = pool.inspect(save(tmp_path, memory_hungry(2**12)), top_k=(1,), trial={"x": rows(4)})
         assert found.n_classes == weights().shape[1]
-        large = save(tmp_path, hungry(2**28), name="large.onnx")
+        large = save(tmp_path, memory_hungry(2**30), name="large.onnx")
         with pytest.raises((InvalidOnnxModel, InvalidDataset), match="memory"):
             pool.inspect(large, top_k=(1,), trial={"x": rows(4)})

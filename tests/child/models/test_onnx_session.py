@@ -1,25 +1,10 @@
 """A session runs on the device that was asked for, or says that it does not."""
 
-import numpy as np
 import pytest
-from runner_models import linear, rows, weights
+from runner_models import linear, session_on
 
-from service.child.onnx.session import OnnxSession
-from service.child.onnx.watchdog import Watchdog
 from service.errors import InferenceFailed
 from service.runner.pool import RunnerPool
-
-
-def load(device):
-    data = linear().SerializeToString()
-    return OnnxSession(data, weights={}, device=device, threads=1, watchdog=Watchdog())
-
-
-def test_the_cpu():
-    session = load("cpu")
-    assert (session.provider, session.output_names) == ("CPUExecutionProvider", ["y"])
-    answer = session.run(("y",), {"x": rows(4)}, place="inputs")["y"]
-    np.testing.assert_allclose(answer, rows(4) @ weights(), rtol=1e-5)
 
 
 def test_an_unusable_gpu_is_not_replaced_by_the_cpu(capfd):
@@ -27,4 +12,4 @@ def test_an_unusable_gpu_is_not_replaced_by_the_cpu(capfd):
         if pool.device().name != "cpu":
             pytest.skip("CUDA works here")
     with pytest.raises(InferenceFailed, match="cuda:0 could not be used for the ONNX model"):
-        load("cuda:0")
+        session_on("cuda:0", linear())

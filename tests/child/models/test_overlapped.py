@@ -7,7 +7,7 @@ import pytest
 from service.child.onnx.batches import map_ahead
 
 
-def test_results_are_made_in_another_thread_and_kept_in_order() -> None:
+def test_results_are_made_in_another_thread_and_kept_in_order():
     begun = threading.Event()
     here = threading.get_ident()
 
@@ -26,7 +26,7 @@ def test_results_are_made_in_another_thread_and_kept_in_order() -> None:
     assert map_ahead([], make) == []
 
 
-def test_the_failure_of_an_earlier_item_comes_first() -> None:
+def test_the_failure_of_an_earlier_item_comes_first():
     def items():
         yield "bad"
         raise ValueError("the next one cannot be had")
@@ -40,7 +40,7 @@ def test_the_failure_of_an_earlier_item_comes_first() -> None:
         map_ahead(items(), str)
 
 
-def test_no_more_items_are_taken_after_a_failure() -> None:
+def test_no_more_items_are_taken_after_a_failure():
     asked = []
 
     def items():

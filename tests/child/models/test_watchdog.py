@@ -6,19 +6,14 @@ from contextlib import suppress
 import onnxruntime
 import pytest
 from runner_children import wait_until
-from runner_models import endless_above, linear, rows
+from runner_models import endless_above, linear, rows, session_on
 
-from service.child.onnx.session import CPU, OnnxSession, bound_run, session_options
+from service.child.onnx.session import CPU, bound_run, session_options
 from service.child.onnx.watchdog import Watchdog
 from service.errors import DeadlineExceeded, InvalidInput
 
 LONG = 60.0
 ROUNDING = 1e-6
-
-
-def load(model, watchdog):
-    data = model.SerializeToString()
-    return OnnxSession(data, weights={}, device="cpu", threads=1, watchdog=watchdog)
 
 
 class Clock:
@@ -43,7 +38,7 @@ def watchdog(clock):
 @pytest.fixture
 def endless(watchdog):
     """A session that runs for ever as soon as one value is above 1000."""
-    return load(endless_above(1000.0), watchdog)
+    return session_on("cpu", endless_above(1000.0), watchdog)
 
 
 def run(session, x):
@@ -100,8 +95,8 @@ def test_no_run_begins_after_the_deadline_of_its_request(watchdog, clock):
 
 def test_a_late_stop_does_not_stop_a_later_run():
     watchdog = Watchdog()
-    endless = load(endless_above(1000.0), watchdog)
-    session, x = load(linear(), watchdog), rows(1)
+    endless = session_on("cpu", endless_above(1000.0), watchdog)
+    session, x = session_on("cpu", linear(), watchdog), rows(1)
     with watchdog.request(LONG, 0.05), pytest.raises(DeadlineExceeded):
         run(endless, rows(1) + 2000)
     for number in range(300):

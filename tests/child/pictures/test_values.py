@@ -30,7 +30,7 @@ REFERENCES: dict[str, dict[str, Any]] = {
 
 @pytest.mark.parametrize("preset", REFERENCES)
 @pytest.mark.parametrize("kind", ["JPEG", "PNG", "WEBP"])
-def test_presets_give_the_values_of_the_transforms_they_are_named_after(preset: str, kind: str):
+def test_presets_give_the_values_of_the_transforms_they_are_named_after(preset, kind):
     preprocessing = PRESETS[preset]
     for seed, (width, height) in enumerate(SIZES):
         content = encoded(scene(width, height, seed=seed), kind)
@@ -60,7 +60,7 @@ def test_the_preset_none_keeps_pixels():
 
 @pytest.mark.parametrize("layout", ["nchw", "nhwc"])
 @pytest.mark.parametrize("colour", ["rgb", "bgr"])
-def test_channels_come_in_the_models_order_and_layout(colour: Any, layout: Any):
+def test_channels_come_in_the_models_order_and_layout(colour, layout):
     picture = scene(8, 6)
     mean, std = (0.1, 0.2, 0.3), (1.0, 2.0, 4.0)
     given = Preprocessing(colour=colour, layout=layout, scale=0.5, mean=mean, std=std)
@@ -77,7 +77,7 @@ def test_channels_come_in_the_models_order_and_layout(colour: Any, layout: Any):
 @pytest.mark.parametrize(
     ("layout", "shape"), [("nchw", (2, 1, 6, 8)), ("nhwc", (2, 6, 8, 1)), ("nhw", (2, 6, 8))]
 )
-def test_grey_pictures_have_one_channel_or_no_axis_for_it(layout: Any, shape: tuple[int, ...]):
+def test_grey_pictures_have_one_channel_or_no_axis_for_it(layout, shape):
     given = Preprocessing(colour="grey", layout=layout, scale=2.0, mean=(3.0,), std=(0.5,))
     picture = np.random.default_rng(1).integers(0, 256, (6, 8), dtype=np.uint8)
     pixels = read_picture(encoded(picture, "PNG"), given, place="body")

@@ -1,7 +1,5 @@
 """CSV of outputs: its dialects, and what is refused with the cell at fault."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from dataset_files import read_all, refusal, write_text
@@ -24,8 +22,8 @@ ROWS = "0,0.5,-1,2\n2,1e-3,4,5\n1,6,7,8\n"
     ],
     ids=["byte order mark", "CRLF", "no last newline", "blank lines", "quotes", "spaces"],
 )
-def test_dialects_of_csv(tmp_path: Path, text: str) -> None:
-    found, labels = read_all(write_text(tmp_path / "set", text))
+def test_dialects_of_csv(path, text):
+    found, labels = read_all(write_text(path, text))
     np.testing.assert_array_equal(found["logits"], [[0.5, -1, 2], [1e-3, 4, 5], [6, 7, 8]])
     np.testing.assert_array_equal(labels, [0, 2, 1])
 
@@ -54,23 +52,23 @@ CSV_CASES = {
 
 
 @pytest.mark.parametrize("case", CSV_CASES)
-def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_of_csv_is_named_with_its_place(path, case):
     text, location, message = CSV_CASES[case]
-    error = refusal(write_text(tmp_path / "set.csv", text))
+    error = refusal(write_text(path, text))
     assert type(error) is InvalidDataset
     assert error.violations[0].location.startswith(f"calibration{location}")
     assert message in error.violations[0].message
 
 
-def test_rows_of_csv_are_counted_over_blocks(tmp_path: Path) -> None:
+def test_rows_of_csv_are_counted_over_blocks(path):
     text = HEADER + "0,1.000000001,2.000000001,3.000000001\n" * 100_000
-    path = write_text(tmp_path / "set.csv", text + "0,1,two,3\n")
+    path = write_text(path, text + "0,1,two,3\n")
     assert refusal(path).violations[0].location == "calibration.logit_1[100000]"
-    path = write_text(tmp_path / "set.csv", text + "0,1,nan,3\n")
+    path = write_text(path, text + "0,1,nan,3\n")
     assert refusal(path, batch_size=5000).violations[0].location == "calibration.logit_1[100000]"
 
 
-def test_a_csv_of_a_million_columns_is_refused_by_its_header(tmp_path: Path) -> None:
+def test_a_csv_of_a_million_columns_is_refused_by_its_header(tmp_path):
     names = ",".join(f"logit_{k}" for k in range(1_000_000))
     path = write_text(tmp_path / "long.csv", f"label,{names}\n")
     error = refusal(path)

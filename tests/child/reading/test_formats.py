@@ -4,15 +4,26 @@ import gzip
 import pickle
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
-from dataset_files import LIMITS, npy_bytes, read_all, refusal, write_columns, write_npz, write_text
+from dataset_files import (
+    LIMITS,
+    info_of,
+    npy_bytes,
+    read_all,
+    refusal,
+    write_columns,
+    write_npz,
+    write_text,
+)
 from picture_files import AS_THEY_ARE, WRITERS, plain_png
 
 from service.child.reading.open_set import FORMATS, open_dataset
-from service.errors import InvalidDataset, UnsupportedFormat
+from service.errors import InvalidDataset, TooLarge, UnsupportedFormat
+from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
 TABLE = {"label": np.array([0, 1]), "logit_0": np.array([1.0, 2]), "logit_1": np.array([3.0, 4])}
@@ -48,19 +59,36 @@ def reading_of(path: Path, file_format: str) -> Reading:
 
 @pytest.mark.parametrize("name", ["set", "set.npz", "set.csv", "set.parquet", "set.csv.gz"])
 @pytest.mark.parametrize("file_format", FORMATS)
-def test_the_format_does_not_depend_on_the_file_name(
-    tmp_path: Path, file_format: str, name: str
-) -> None:
+def test_the_format_does_not_depend_on_the_file_name(tmp_path, file_format, name):
     path = write(tmp_path / name, file_format)
     reading = reading_of(path, file_format)
     with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
         assert dataset.info.format == file_format
         (batch,) = dataset.batches(2)
+        first, second = dataset.batches(1), dataset.batches(1)
+        assert next(first).start == next(second).start == 0
     np.testing.assert_array_equal(batch.labels, [0, 1])
     if file_format in WRITERS:
         np.testing.assert_array_equal(batch.arrays["pixels"][:, 0, 0], [[1] * 3, [2] * 3])
     else:
         np.testing.assert_array_equal(batch.arrays["logits"], LOGITS)
+
+
+@pytest.mark.parametrize("file_format", FORMATS)
+def test_limits_are_inclusive(tmp_path, file_format):
+    path = write(tmp_path / "set", file_format)
+    reading = reading_of(path, file_format)
+    row_bytes = info_of(path, reading=reading).row_bytes
+    limits = DatasetLimits(max_samples=2, max_classes=2, max_row_bytes=row_bytes)
+    read_all(path, reading=reading, limits=limits)
+    for less in (
+        {"max_samples": 1},
+        {"max_classes": 1},
+        {"max_row_bytes": row_bytes - 1},
+        {"max_inflated_bytes": 2 * row_bytes - 1},
+    ):
+        error = refusal(path, reading=reading, limits=replace(limits, **less))
+        assert type(error) is TooLarge
 
 
 @pytest.mark.parametrize(
@@ -76,7 +104,7 @@ def test_the_format_does_not_depend_on_the_file_name(
         ("label,größe\n".encode("latin-1"), "another kind"),
     ],
 )
-def test_other_files_are_named(tmp_path: Path, data: bytes, message: str) -> None:
+def test_other_files_are_named(tmp_path, data, message):
     path = tmp_path / "set.npz"
     path.write_bytes(data)
     error = refusal(path)
@@ -85,14 +113,14 @@ def test_other_files_are_named(tmp_path: Path, data: bytes, message: str) -> Non
     assert message in error.message
 
 
-def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+def test_an_empty_file_is_refused(tmp_path):
     path = write_text(tmp_path / "set.csv", "")
     error = refusal(path, location="evaluation")
     assert type(error) is UnsupportedFormat
     assert error.message == "evaluation: expected a set of samples, got an empty file"
 
 
-def test_a_character_that_crosses_the_end_of_the_head_is_text(tmp_path: Path) -> None:
+def test_a_character_that_crosses_the_end_of_the_head_is_text(tmp_path):
     names = ["label", "logit_0", "logit_1"]
     for n_bytes in range(4080, 4100):
         filler = "uncertainty_" + "é" * ((n_bytes - 40) // 2)
@@ -104,9 +132,7 @@ def test_a_character_that_crosses_the_end_of_the_head_is_text(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_without_pyarrow_tables_are_refused_with_the_way_out(
-    tmp_path: Path, file_format: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_without_pyarrow_tables_are_refused_with_the_way_out(tmp_path, file_format, monkeypatch):
     path = write(tmp_path / "set", file_format)
     # Python's own mark of a module that cannot be imported.
     monkeypatch.setitem(sys.modules, "pyarrow", None)
@@ -115,12 +141,12 @@ def test_without_pyarrow_tables_are_refused_with_the_way_out(
     assert "pip install howsure[tables]" in error.message
 
 
-def test_without_pyarrow_arrays_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pyarrow_arrays_are_read(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     read_all(write_npz(tmp_path / "set.npz", inputs=np.ones((2, 1)), labels=np.arange(2)))
 
 
-def test_a_closed_set_closes_its_file(tmp_path: Path) -> None:
+def test_a_closed_set_closes_its_file(tmp_path):
     path = write(tmp_path / "set", "npz")
     with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
         next(dataset.batches(1))

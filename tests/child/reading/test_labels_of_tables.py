@@ -7,11 +7,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import LIMITS, read_all, refusal, write_parquet, write_text
+from dataset_files import info_of, read_all, refusal, write_parquet, write_text
 
-from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
@@ -36,12 +34,6 @@ def written(path: Path, file_format: str, stored: str | None, names: list[str]) 
     return write_parquet(path, {"age": AGE, "label": arrow[stored]}, row_group_size=11)
 
 
-def info_of(path: Path, reading: Reading | None = None) -> DatasetInfo:
-    reading = reading or Reading()
-    with open_dataset(path, location="calibration", limits=LIMITS, reading=reading) as dataset:
-        return dataset.info
-
-
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
 @pytest.mark.parametrize(
     ("reading", "indices", "inferred"),
@@ -52,21 +44,13 @@ def info_of(path: Path, reading: Reading | None = None) -> DatasetInfo:
     ],
     ids=["by their order", "class_map", "classes"],
 )
-def test_names_of_classes(
-    tmp_path: Path,
-    file_format: str,
-    stored: str | None,
-    reading: Reading,
-    indices: dict[str, int] | None,
-    *,
-    inferred: bool,
-) -> None:
+def test_names_of_classes(path, file_format, stored, reading, indices, *, inferred):
     indices = indices or reading.class_map
-    path = written(tmp_path / "set", file_format, stored, NAMES)
+    path = written(path, file_format, stored, NAMES)
     found, labels = read_all(path, reading=reading)
     assert labels.tolist() == [indices[name] for name in NAMES]
     np.testing.assert_array_equal(found["inputs"], AGE[:, None])
-    info = info_of(path, reading)
+    info = info_of(path, reading=reading)
     assert {name: info.class_map[name] for name in set(NAMES)} == {
         name: indices[name] for name in set(NAMES)
     }
@@ -75,10 +59,8 @@ def test_names_of_classes(
 
 
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
-def test_a_name_that_class_map_does_not_have_is_refused(
-    tmp_path: Path, file_format: str, stored: str | None
-) -> None:
-    path = written(tmp_path / "set", file_format, stored, NAMES)
+def test_a_name_that_class_map_does_not_have_is_refused(path, file_format, stored):
+    path = written(path, file_format, stored, NAMES)
     error = refusal(path, reading=Reading(class_map={"cat": 0, "dog": 1}))
     assert error.violations[0].location == "calibration.label"
     assert "'eel'" in error.message
@@ -87,20 +69,15 @@ def test_a_name_that_class_map_does_not_have_is_refused(
 
 
 @pytest.mark.parametrize(("file_format", "stored"), PLACES)
-def test_names_that_are_integers_are_indices(
-    tmp_path: Path, file_format: str, stored: str | None
-) -> None:
+def test_names_that_are_integers_are_indices(path, file_format, stored):
     names = [str(k % 4) for k in range(30)]
-    path = written(tmp_path / "set", file_format, stored, names)
+    path = written(path, file_format, stored, names)
     assert read_all(path)[1].tolist() == [k % 4 for k in range(30)]
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_integers_are_names_where_the_caller_maps_integers(
-    tmp_path: Path, file_format: str
-) -> None:
+def test_integers_are_names_where_the_caller_maps_integers(path, file_format):
     counted = (np.arange(30) % 3 + 1).tolist()
-    path = tmp_path / "set"
     if file_format == "csv":
         written(path, "csv", None, list(map(str, counted)))
     else:
@@ -127,11 +104,11 @@ def with_class_label(path: Path, names: object, *, column: str = "label") -> Pat
     return path
 
 
-def test_class_labels_keep_their_numbers_and_names(tmp_path: Path) -> None:
-    path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"])
+def test_class_labels_keep_their_numbers_and_names(path):
+    with_class_label(path, ["eel", "cat", "dog"])
     for reading in (Reading(), Reading(class_map={"eel": 0, "cat": 1, "dog": 2})):
         assert read_all(path, reading=reading)[1].tolist() == LABELS
-        info = info_of(path, reading)
+        info = info_of(path, reading=reading)
         assert info.class_map == {"eel": 0, "cat": 1, "dog": 2}
         assert not info.is_numbered_by_name
         assert not any("renumbered" in note for note in info.notes)
@@ -145,34 +122,32 @@ def test_class_labels_keep_their_numbers_and_names(tmp_path: Path) -> None:
     ],
     ids=["class_map", "classes"],
 )
-def test_class_labels_are_renumbered_where_the_caller_says_otherwise(
-    tmp_path: Path, reading: Reading
-) -> None:
-    path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"])
+def test_class_labels_are_renumbered_where_the_caller_says_otherwise(path, reading):
+    path = with_class_label(path, ["eel", "cat", "dog"])
     assert read_all(path, reading=reading)[1].tolist() == [[2, 0, 1][label] for label in LABELS]
-    info = info_of(path, reading)
+    info = info_of(path, reading=reading)
     assert {info.class_map[name] for name in ("cat", "dog", "eel")} == {0, 1, 2}
     assert "Labels were renumbered" in info.notes[-1]
 
 
-def test_a_class_label_without_a_name_is_refused(tmp_path: Path) -> None:
-    error = refusal(with_class_label(tmp_path / "set", ["eel", "cat"]))
+def test_a_class_label_without_a_name_is_refused(path):
+    error = refusal(with_class_label(path, ["eel", "cat"]))
     assert error.violations[0].location == "calibration.label[2]"
     assert "from 0 to 1, got 2" in error.message
-    error = refusal(with_class_label(tmp_path / "set", ["eel", "eel", "cat"]))
+    error = refusal(with_class_label(path, ["eel", "eel", "cat"]))
     assert type(error) is InvalidDataset
     error = refusal(
-        with_class_label(tmp_path / "set", ["eel", "cat", "dog"]),
+        with_class_label(path, ["eel", "cat", "dog"]),
         reading=Reading(class_map={"cat": 0, "dog": 1}),
     )
     assert "'eel'" in error.message
 
 
-def test_class_labels_of_a_column_of_another_name(tmp_path: Path) -> None:
-    path = with_class_label(tmp_path / "set", ["eel", "cat", "dog"], column="fine_label")
+def test_class_labels_of_a_column_of_another_name(path):
+    path = with_class_label(path, ["eel", "cat", "dog"], column="fine_label")
     reading = Reading(columns={"label": ["fine_label"]})
     assert read_all(path, reading=reading)[1].tolist() == LABELS
-    assert info_of(path, reading).class_map == {"eel": 0, "cat": 1, "dog": 2}
+    assert info_of(path, reading=reading).class_map == {"eel": 0, "cat": 1, "dog": 2}
 
 
 @pytest.mark.parametrize(
@@ -185,15 +160,14 @@ def test_class_labels_of_a_column_of_another_name(tmp_path: Path) -> None:
         b'{"info": {"features": {"label": {"names": [1, 2, 3]}}}}',
     ],
 )
-def test_other_metadata_are_ignored(tmp_path: Path, metadata: bytes) -> None:
-    path = tmp_path / "set"
+def test_other_metadata_are_ignored(path, metadata):
     table = pa.table({"age": AGE, "label": LABELS})
     pa_parquet.write_table(table.replace_schema_metadata({b"huggingface": metadata}), path)
     assert read_all(path)[1].tolist() == LABELS
     assert info_of(path).class_map is None
 
 
-def test_names_of_classes_are_utf_8(tmp_path: Path) -> None:
+def test_names_of_classes_are_utf_8(path):
     wrong = pa.array([b"\xff\xfe"] * 30).cast(pa.binary()).view(pa.string())
-    path = write_parquet(tmp_path / "set", {"age": AGE, "label": wrong})
+    path = write_parquet(path, {"age": AGE, "label": wrong})
     assert type(refusal(path)) is InvalidDataset

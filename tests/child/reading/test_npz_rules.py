@@ -1,13 +1,8 @@
 """Rules for the arrays of an .npz archive: a refusal names the array, the row and the fix."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from dataset_files import read_all, refusal, write_npz
-
-from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.limits import DatasetLimits
+from dataset_files import check_refused, read_all, refusal, write_npz
 
 INPUTS = np.ones((20, 3), np.float32)
 LABELS = np.arange(20) % 4
@@ -87,22 +82,17 @@ CASES = {
 
 @pytest.mark.parametrize("compressed", [False, True])
 @pytest.mark.parametrize("case", CASES)
-def test_a_broken_rule_is_named_with_its_place(
-    tmp_path: Path, case: str, *, compressed: bool
-) -> None:
+def test_a_broken_rule_is_named_with_its_place(path, case, *, compressed):
     arrays, location, message = CASES[case]
-    error = refusal(write_npz(tmp_path / "set.npz", compressed=compressed, **arrays))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.violations[0].message
+    check_refused(write_npz(path, compressed=compressed, **arrays), location, message)
 
 
-def test_the_location_is_the_callers(tmp_path: Path) -> None:
-    path = write_npz(tmp_path / "set.npz", inputs=INPUTS, labels=changed(LABELS, (2,), -5))
+def test_the_location_is_the_callers(path):
+    path = write_npz(path, inputs=INPUTS, labels=changed(LABELS, (2,), -5))
     assert refusal(path, location="evaluation").violations[0].location == "evaluation.labels[2]"
 
 
-def test_rows_are_counted_over_batches_and_label_slices(tmp_path: Path) -> None:
+def test_rows_are_counted_over_batches_and_label_slices(tmp_path):
     labels = np.zeros(200_000, np.int32)
     inputs = np.zeros((200_000, 1), np.float32)
     path = write_npz(tmp_path / "a.npz", inputs=inputs, labels=changed(labels, (150_003,), -1))
@@ -113,39 +103,14 @@ def test_rows_are_counted_over_batches_and_label_slices(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
-def test_a_softmax_in_its_own_precision_is_a_distribution(
-    tmp_path: Path, dtype: type[np.floating]
-) -> None:
+def test_a_softmax_in_its_own_precision_is_a_distribution(path, dtype):
     logits = np.random.default_rng(0).normal(size=(20, 100)) * 3
     exponentials = np.exp(logits - logits.max(axis=1, keepdims=True)).astype(dtype)
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True, dtype=dtype)
-    path = write_npz(tmp_path / "set.npz", probabilities=probabilities, labels=LABELS)
+    path = write_npz(path, probabilities=probabilities, labels=LABELS)
     assert read_all(path)[0]["probabilities"].dtype == dtype
 
 
-def test_a_sum_off_by_less_than_a_thousandth_is_one(tmp_path: Path) -> None:
+def test_a_sum_off_by_less_than_a_thousandth_is_one(path):
     probabilities = changed(PROBABILITIES, (13, 0), 0.2509)
-    read_all(write_npz(tmp_path / "set.npz", probabilities=probabilities, labels=LABELS))
-
-
-@pytest.mark.parametrize(
-    ("limits", "location"),
-    [
-        (DatasetLimits(max_samples=19), "calibration.labels"),
-        (DatasetLimits(max_classes=3), "calibration.logits"),
-        (DatasetLimits(max_row_bytes=31), "calibration"),
-        (DatasetLimits(max_inflated_bytes=800), "calibration"),
-    ],
-)
-def test_limits_are_held_to_what_the_headers_claim(
-    tmp_path: Path, limits: DatasetLimits, location: str
-) -> None:
-    path = write_npz(tmp_path / "set.npz", compressed=True, logits=LOGITS, labels=LABELS)
-    error = refusal(path, limits=limits)
-    assert type(error) is TooLarge
-    assert error.violations[0].location == location
-
-
-def test_limits_are_inclusive(tmp_path: Path) -> None:
-    path = write_npz(tmp_path / "set.npz", logits=LOGITS, labels=LABELS)
-    read_all(path, limits=DatasetLimits(max_samples=20, max_classes=4, max_row_bytes=32))
+    read_all(write_npz(path, probabilities=probabilities, labels=LABELS))

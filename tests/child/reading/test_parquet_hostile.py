@@ -1,12 +1,10 @@
 """Parquet that asks for much with few bytes, or whose pages are not what its footer says."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import LIMITS, check_mutations, read_all, refusal, write_parquet
+from dataset_files import LIMITS, check_mutations, output_columns, read_all, refusal, write_parquet
 
 from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
@@ -20,10 +18,10 @@ def lists(lengths: np.ndarray) -> pa.Array:
     return pa.ListArray.from_arrays(offsets, pa.array(np.zeros(lengths.sum(), bool)))
 
 
-def test_rows_of_lists_that_cost_no_bytes_are_counted(tmp_path: Path) -> None:
+def test_rows_of_lists_that_cost_no_bytes_are_counted(path):
     n_samples = 200_000
     path = write_parquet(
-        tmp_path / "set",
+        path,
         {"ids": lists(np.full(n_samples, 64)), "label": np.zeros(n_samples, np.int8)},
         compression="zstd",
     )
@@ -35,11 +33,11 @@ def test_rows_of_lists_that_cost_no_bytes_are_counted(tmp_path: Path) -> None:
         assert type(refusal(path, limits=limits)) is TooLarge
 
 
-def test_memory_does_not_grow_with_the_lists_of_a_row_group(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_lists_of_a_row_group(path):
     n_samples = 60_000
     ids = np.random.default_rng(0).integers(0, 30_000, (n_samples, 128)).astype(np.int32)
     values = pa.FixedSizeListArray.from_arrays(pa.array(ids.ravel()), 128)
-    path = write_parquet(tmp_path / "set", {"ids": values, "label": ids[:, 0] % 2})
+    path = write_parquet(path, {"ids": values, "label": ids[:, 0] % 2})
     assert pa_parquet.read_metadata(path).num_row_groups == 1
     del values
     before = pa.total_allocated_bytes()
@@ -62,8 +60,7 @@ def varint(value: int) -> bytes:
 
 
 @pytest.mark.parametrize("claimed", [N, N - 1, N + 1, 8191])
-def test_pages_have_as_many_values_as_the_footer_says(tmp_path: Path, claimed: int) -> None:
-    path = tmp_path / "set"
+def test_pages_have_as_many_values_as_the_footer_says(path, claimed):
     table = {"x": np.arange(N), "label": np.arange(N) % 2}
     write_parquet(path, table, compression="none", use_dictionary=False)
     header = pa_parquet.read_metadata(path).row_group(0).column(0).data_page_offset
@@ -77,14 +74,19 @@ def test_pages_have_as_many_values_as_the_footer_says(tmp_path: Path, claimed: i
         assert type(refusal(path)) is InvalidDataset
 
 
-def test_a_mutated_table_of_inputs_is_read_or_refused(tmp_path: Path) -> None:
-    path = write_parquet(
-        tmp_path / "set",
-        {
-            "ids": lists(np.full(40, 4)),
-            "label": pa.array(["cat", "dog"] * 20),
-            "uncertainty_own": np.linspace(0, 1, 40),
-        },
-        row_group_size=16,
-    )
-    check_mutations(path, step=97, times=250)
+MUTATED = {
+    "inputs": {
+        "ids": lists(np.full(40, 4)),
+        "label": pa.array(["cat", "dog"] * 20),
+        "uncertainty_own": np.linspace(0, 1, 40),
+    },
+    "outputs": output_columns(
+        np.linspace(-1, 1, 120, dtype="f4").reshape(40, 3), np.arange(40) % 3
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", MUTATED)
+def test_a_mutated_table_is_read_or_refused(path, kind):
+    write_parquet(path, MUTATED[kind], row_group_size=16)
+    check_mutations(path, step=59, times=225)

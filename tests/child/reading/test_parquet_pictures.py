@@ -8,12 +8,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pa_parquet
 import pytest
-from dataset_files import LIMITS, read_all, refusal
+from dataset_files import check_refused, info_of, read_all, refusal, write_parquet
 from own_process import read_apart
 from picture_files import encoded
 from PIL import Image
 
-from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.limits import DatasetLimits
@@ -37,46 +36,45 @@ def images(contents: list[bytes | None]) -> pa.Array:
     return pa.array(rows, STRUCT)
 
 
-def write(path: Path, columns: dict[str, object], *, row_group_size: int = 10) -> Path:
-    """Write columns with the metadata that `datasets` writes."""
+def write(path: Path, pictures: pa.Array, **others: object) -> Path:
+    """Write pictures and labels with the metadata that `datasets` writes."""
     features = {
         "image": {"_type": "Image"},
         "label": {"names": ["eel", "cat", "dog"], "_type": "ClassLabel"},
     }
-    table = pa.table(columns).replace_schema_metadata(
-        {"huggingface": json.dumps({"info": {"features": features}})}
-    )
-    pa_parquet.write_table(table, path, row_group_size=row_group_size)
+    table = pa.table({"image": pictures, "label": LABELS} | others)
+    metadata = {"huggingface": json.dumps({"info": {"features": features}})}
+    pa_parquet.write_table(table.replace_schema_metadata(metadata), path, row_group_size=10)
     return path
 
 
 PICTURES = [png(pixels) for pixels in PIXELS]
+IMAGES = images(PICTURES)
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_pictures_are_pixels(tmp_path: Path, batch_size: int) -> None:
-    path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
+def test_pictures_are_pixels(path, batch_size):
+    path = write(path, IMAGES)
     found, labels = read_all(path, batch_size=batch_size, reading=AS_THEY_ARE)
     np.testing.assert_array_equal(found["pixels"], PIXELS)
     np.testing.assert_array_equal(labels, LABELS)
-    with open_dataset(path, location="c", limits=LIMITS, reading=AS_THEY_ARE) as dataset:
-        info = dataset.info
+    info = info_of(path, reading=AS_THEY_ARE)
     assert (info.kind, info.format, info.n_samples) == ("inputs", "parquet", N)
     assert info.arrays == {"pixels": ArrayInfo("uint8", (N, 6, 5, 3))}
     assert info.class_map == {"eel": 0, "cat": 1, "dog": 2}
     assert info.notes == ()
 
 
-def test_columns_of_pictures_may_be_of_other_types(tmp_path: Path) -> None:
+def test_columns_of_pictures_may_be_of_other_types(path):
     large = pa.StructArray.from_arrays([pa.array(PICTURES, pa.large_binary())], ["bytes"])
-    path = write(tmp_path / "set", {"photo": large, "label": LABELS})
+    write_parquet(path, {"photo": large, "label": LABELS})
     np.testing.assert_array_equal(read_all(path, reading=AS_THEY_ARE)[0]["pixels"], PIXELS)
 
 
-def test_pictures_of_any_size_become_one_size(tmp_path: Path) -> None:
+def test_pictures_of_any_size_become_one_size(path):
     sizes = RNG.integers(8, 40, (N, 2))
     raw = [RNG.integers(0, 256, (*size, 3)).astype(np.uint8) for size in sizes]
-    path = write(tmp_path / "set", {"image": images([png(r) for r in raw]), "label": LABELS})
+    path = write(path, images([png(r) for r in raw]))
     reading = Reading(preprocessing=Preprocessing(resize=(8, 9)))
     expected = [
         np.asarray(Image.fromarray(r).resize((9, 8), Image.Resampling.BILINEAR)) for r in raw
@@ -89,14 +87,8 @@ def test_pictures_of_any_size_become_one_size(tmp_path: Path) -> None:
     assert "config.preprocessing" in error.message
 
 
-def test_one_of_several_columns_of_pictures_is_chosen(tmp_path: Path) -> None:
-    columns = {
-        "image": images(PICTURES[::-1]),
-        "mask": images(PICTURES),
-        "label": LABELS,
-        "width": LABELS,
-    }
-    path = write(tmp_path / "set", columns)
+def test_one_of_several_columns_of_pictures_is_chosen(path):
+    write(path, images(PICTURES[::-1]), mask=IMAGES, width=LABELS)
     error = refusal(path, reading=AS_THEY_ARE)
     assert "got `image`, `mask`; choose by config.columns" in error.message
     reading = Reading(preprocessing=Preprocessing(), columns={"input.1": ["mask"]})
@@ -107,16 +99,10 @@ def test_one_of_several_columns_of_pictures_is_chosen(tmp_path: Path) -> None:
     assert "the one input" in refusal(path, reading=both).message
 
 
-def test_columns_beside_pictures_are_named(tmp_path: Path) -> None:
-    columns = {"image": images(PICTURES), "label": LABELS, "text": ["x"] * N, "ids": [[1]] * N}
-    path = write(tmp_path / "set", columns)
-    with open_dataset(path, location="c", limits=LIMITS, reading=AS_THEY_ARE) as dataset:
-        (note,) = dataset.info.notes
+def test_columns_beside_pictures_are_named(path):
+    write(path, IMAGES, text=["x"] * N, ids=[[1]] * N)
+    (note,) = info_of(path, reading=AS_THEY_ARE).notes
     assert "only `image` are inputs; not read: `text`, `ids`" in note
-
-
-def with_row(row: int, content: bytes | None) -> list[bytes | None]:
-    return [*PICTURES[:row], content, *PICTURES[row + 1 :]]
 
 
 @pytest.mark.parametrize("row", [0, 17])
@@ -125,39 +111,32 @@ def with_row(row: int, content: bytes | None) -> list[bytes | None]:
     [(None, "paths are never opened"), (b"", ""), (b"GIF89a", ""), (PICTURES[0][:60], "")],
     ids=["a path alone", "no bytes", "another format", "cut off"],
 )
-def test_rows_without_a_picture_are_named(
-    tmp_path: Path, row: int, content: bytes | None, message: str
-) -> None:
+def test_rows_without_a_picture_are_named(tmp_path, row, content, message):
     # Were the path opened, there would be a picture.
     (tmp_path / f"{row}.png").write_bytes(PICTURES[row])
-    path = write(tmp_path / "set", {"image": images(with_row(row, content)), "label": LABELS})
-    error = refusal(path, reading=AS_THEY_ARE)
-    assert isinstance(error, InvalidDataset)
-    assert error.violations[0].location == f"calibration.image[{row}]"
-    assert message in error.message
+    path = write(tmp_path / "set", images([*PICTURES[:row], content, *PICTURES[row + 1 :]]))
+    check_refused(path, f".image[{row}]", message, reading=AS_THEY_ARE)
 
 
-def test_a_cell_without_a_picture_is_named(tmp_path: Path) -> None:
+def test_a_cell_without_a_picture_is_named(path):
     rows = [None if k == 17 else {"bytes": PICTURES[k], "path": None} for k in range(N)]
-    path = write(tmp_path / "set", {"image": pa.array(rows, STRUCT), "label": LABELS})
-    error = refusal(path, reading=AS_THEY_ARE)
-    assert error.violations[0].location == "calibration.image[17]"
+    check_refused(write(path, pa.array(rows, STRUCT)), ".image[17]", "", reading=AS_THEY_ARE)
 
 
-def test_pictures_need_preprocessing(tmp_path: Path) -> None:
-    error = refusal(write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS}))
+def test_pictures_need_preprocessing(path):
+    error = refusal(write(path, IMAGES))
     assert type(error) is InvalidDataset
     assert error.violations[0].location == "calibration.image"
     assert all(preset in error.message for preset in ("config.preprocessing", *PRESETS))
 
 
-def test_pixels_are_held_to_limits(tmp_path: Path) -> None:
-    path = write(tmp_path / "set", {"image": images(PICTURES), "label": LABELS})
+def test_pixels_are_held_to_limits(path):
+    path = write(path, IMAGES)
     for limits in (DatasetLimits(max_row_bytes=89), DatasetLimits(max_inflated_bytes=90 * N - 1)):
         assert type(refusal(path, reading=AS_THEY_ARE, limits=limits)) is TooLarge
 
 
-def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_a_row_group_of_pictures(path):
     n_samples, filler = 4000, 75_000
     buffer = io.BytesIO()
     Image.fromarray(PIXELS[0]).save(buffer, "JPEG")
@@ -171,7 +150,6 @@ def test_memory_does_not_grow_with_a_row_group_of_pictures(tmp_path: Path) -> No
     del comments
     table = pa.table({"image": pa.StructArray.from_arrays([bytes_], ["bytes"])})
     table = table.append_column("label", pa.array(np.arange(n_samples) % 3))
-    path = tmp_path / "set"
     pa_parquet.write_table(table, path, row_group_size=n_samples)
     del table, bytes_
     assert path.stat().st_size > n_samples * filler

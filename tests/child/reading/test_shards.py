@@ -26,7 +26,7 @@ def info_of(*row_bytes: int) -> DatasetInfo:
 
 
 @given(row_bytes=st.lists(st.integers(0, 2**40), min_size=1, max_size=3))
-def test_a_shard_has_a_power_of_two_of_rows_and_no_more_bytes_than_aimed_at(row_bytes) -> None:
+def test_a_shard_has_a_power_of_two_of_rows_and_no_more_bytes_than_aimed_at(row_bytes):
     found = shard_rows(info_of(*row_bytes))
     assert found & (found - 1) == 0
     assert 1 <= found <= MOST_ROWS
@@ -36,7 +36,7 @@ def test_a_shard_has_a_power_of_two_of_rows_and_no_more_bytes_than_aimed_at(row_
     assert 2 * found > MOST_ROWS or 2 * found * size > AIMED_BYTES
 
 
-def test_the_bytes_are_the_same_at_any_time(monkeypatch) -> None:
+def test_the_bytes_are_the_same_at_any_time(monkeypatch):
     arrays = {"b": np.zeros(3), "a": np.ones((2, 2), np.float16)}
     first = npz_content(arrays)
     now = time.time()
@@ -46,7 +46,7 @@ def test_the_bytes_are_the_same_at_any_time(monkeypatch) -> None:
     assert npz_content({"b": np.zeros(3), "a": np.zeros((2, 2), np.float16)}) != first
 
 
-def test_rows_are_written_in_c_order_as_readers_want_them() -> None:
+def test_rows_are_written_in_c_order_as_readers_want_them():
     array = np.asfortranarray(np.arange(6.0).reshape(3, 2))
     assert npz_content({"a": array}) == npz_content({"a": np.ascontiguousarray(array)})
 
@@ -69,7 +69,7 @@ SETS = {
 @pytest.mark.parametrize("rows", [1, 4, 16])
 @pytest.mark.parametrize("release", ["this", "before"])
 @pytest.mark.parametrize("arrays", SETS.values(), ids=SETS.keys())
-def test_the_shards_together_are_the_set(tmp_path, arrays, rows, release) -> None:
+def test_the_shards_together_are_the_set(tmp_path, arrays, rows, release):
     # numpy itself can write no array that is called "file".
     members = {f"{name}.npy": npy_bytes(array) for name, array in arrays.items()}
     path = write_members(tmp_path / "set.npz", members)

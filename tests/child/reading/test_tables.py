@@ -1,7 +1,5 @@
 """What CSV and Parquet share: columns by name, limits, streams of constant memory."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -9,6 +7,7 @@ import pytest
 from dataset_files import (
     LIMITS,
     TABLE_FORMATS,
+    info_of,
     output_columns,
     read_all,
     write_columns,
@@ -23,9 +22,7 @@ from service.runner.messages.dataset import ArrayInfo
 
 @settings(deadline=None, max_examples=40)
 @given(data=st.data(), prefix=st.sampled_from(["logit_", "prob_"]), batch_size=st.integers(1, 60))
-def test_columns_are_read_by_name(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, prefix: str, batch_size: int
-) -> None:
+def test_columns_are_read_by_name(tmp_path_factory, data, prefix, batch_size):
     rng = np.random.default_rng(data.draw(st.integers(0, 2**32)))
     n_samples, n_classes = data.draw(st.integers(1, 50)), data.draw(st.integers(2, 12))
     outputs = rng.dirichlet(np.ones(n_classes), size=n_samples)
@@ -41,8 +38,7 @@ def test_columns_are_read_by_name(
         np.testing.assert_array_equal(values, outputs)
         np.testing.assert_array_equal(found_labels, labels)
         assert values.flags.c_contiguous
-        with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
-            info = dataset.info
+        info = info_of(path)
         kind = {"logit_": "logits", "prob_": "probabilities"}[prefix]
         assert (info.kind, info.format) == (kind, path.suffix[1:])
         assert info.arrays == {kind: ArrayInfo("float64", (n_samples, n_classes))}
@@ -51,7 +47,7 @@ def test_columns_are_read_by_name(
 
 
 @pytest.mark.parametrize("suffix", TABLE_FORMATS)
-def test_memory_does_not_grow_with_the_rows(tmp_path: Path, suffix: str) -> None:
+def test_memory_does_not_grow_with_the_rows(tmp_path, suffix):
     n_samples = 600_000
     rng = np.random.default_rng(0)
     table = output_columns(

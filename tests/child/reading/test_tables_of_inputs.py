@@ -1,15 +1,20 @@
 """Tables of inputs: features side by side, lists as arrays, columns as the caller names them."""
 
-from pathlib import Path
-
 import numpy as np
 import pyarrow as pa
 import pytest
-from dataset_files import LIMITS, read_all, refusal, write_columns, write_parquet, write_text
+from dataset_files import (
+    check_refused,
+    info_of,
+    read_all,
+    refusal,
+    write_columns,
+    write_parquet,
+    write_text,
+)
 
-from service.child.reading.open_set import open_dataset
-from service.errors import InvalidDataset, TooLarge
-from service.runner.messages.dataset import ArrayInfo, DatasetInfo
+from service.errors import InvalidDataset
+from service.runner.messages.dataset import ArrayInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import Reading
 
@@ -28,32 +33,20 @@ TOKENS = {
 }
 
 
-def info_of(path: Path, reading: Reading | None = None, **options: object) -> DatasetInfo:
-    reading = reading or Reading()
-    with open_dataset(
-        path, location="calibration", limits=LIMITS, reading=reading, **options
-    ) as dataset:
-        return dataset.info
-
-
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_features_are_side_by_side_in_the_order_of_the_file(
-    tmp_path: Path, file_format: str, batch_size: int
-) -> None:
-    path = write_columns(tmp_path / "set", file_format, FEATURES | {"uncertainty_own": INCOME})
+def test_features_are_side_by_side_in_the_order_of_the_file(path, file_format, batch_size):
+    path = write_columns(path, file_format, FEATURES | {"uncertainty_own": INCOME})
     found, labels = read_all(path, batch_size=batch_size)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     np.testing.assert_array_equal(labels, LABELS)
     info = info_of(path)
-    assert (info.kind, info.format, info.n_classes, info.supplied) == (
-        "inputs",
-        file_format,
-        None,
-        ("own",),
-    )
+    assert (info.kind, info.format, info.n_classes) == ("inputs", file_format, None)
+    assert info.supplied == ("own",)
     assert info.arrays == {"inputs": ArrayInfo("float64", (N, 2))}
     assert info.notes == ("Columns of `inputs`, in the order of the file: 2, `age`, `income`.",)
+    error = refusal(path, limits=DatasetLimits(max_classes=2))
+    assert error.violations[0].location == "calibration.label[2]"
 
 
 @pytest.mark.parametrize(
@@ -66,18 +59,16 @@ def test_features_are_side_by_side_in_the_order_of_the_file(
         (["uint64", "int64"], "float64"),
     ],
 )
-def test_features_get_the_type_that_holds_all_of_them(
-    tmp_path: Path, dtypes: list[str], expected: str
-) -> None:
+def test_features_get_the_type_that_holds_all_of_them(path, dtypes, expected):
     columns = {f"x{k}": (AGE % 2).astype(dtype) for k, dtype in enumerate(dtypes)}
-    found, _ = read_all(write_parquet(tmp_path / "set", columns | {"label": LABELS}))
+    found, _ = read_all(write_parquet(path, columns | {"label": LABELS}))
     assert found["inputs"].dtype == expected
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE % 2] * len(dtypes), axis=1))
 
 
 @pytest.mark.parametrize("batch_size", [1, 7, 100])
-def test_lists_are_arrays_of_64_bit_integers_by_name(tmp_path: Path, batch_size: int) -> None:
-    path = write_parquet(tmp_path / "set", TOKENS, row_group_size=11)
+def test_lists_are_arrays_of_64_bit_integers_by_name(path, batch_size):
+    path = write_parquet(path, TOKENS, row_group_size=11)
     found, labels = read_all(path, batch_size=batch_size)
     assert list(found) == ["input_ids", "attention_mask"]
     np.testing.assert_array_equal(found["input_ids"], IDS)
@@ -86,20 +77,20 @@ def test_lists_are_arrays_of_64_bit_integers_by_name(tmp_path: Path, batch_size:
     assert {array.dtype for array in found.values()} == {np.dtype("int64")}
 
 
-def test_columns_beside_lists_are_not_read_and_named(tmp_path: Path) -> None:
+def test_columns_beside_lists_are_not_read_and_named(path):
     more = {f"c{k}": AGE for k in range(4)} | {"text": ["x"] * N, "tags": [["a"]] * N}
-    path = write_parquet(tmp_path / "set", {"idx": AGE} | TOKENS | more)
+    path = write_parquet(path, {"idx": AGE} | TOKENS | more)
     info = info_of(path)
     assert list(info.arrays) == ["input_ids", "attention_mask"]
     (note,) = info.notes
     assert "only `input_ids`, `attention_mask` are inputs" in note
     assert note.endswith("not read: `idx`, `c0`, `c1`, `c2`, `c3`, ….")
-    assert info_of(write_parquet(tmp_path / "set", TOKENS)).notes == ()
+    assert info_of(write_parquet(path, TOKENS)).notes == ()
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 @pytest.mark.parametrize("kind", ["lists", "large lists", "lists of one length"])
-def test_nested_lists_keep_their_shape_and_precision(tmp_path: Path, dtype: str, kind: str) -> None:
+def test_nested_lists_keep_their_shape_and_precision(path, dtype, kind):
     series = RNG.normal(size=(N, 4, 2)).astype(dtype)
     inner = pa.list_(pa.from_numpy_dtype(dtype))
     arrow = {
@@ -108,14 +99,14 @@ def test_nested_lists_keep_their_shape_and_precision(tmp_path: Path, dtype: str,
         "lists of one length": pa.list_(pa.list_(pa.from_numpy_dtype(dtype), 2), 4),
     }[kind]
     columns = {"series": pa.array([[list(r) for r in s] for s in series], arrow), "label": LABELS}
-    found, _ = read_all(write_parquet(tmp_path / "set", columns, row_group_size=11))
+    found, _ = read_all(write_parquet(path, columns, row_group_size=11))
     np.testing.assert_array_equal(found["series"], series)
     assert found["series"].dtype == dtype
 
 
-def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
+def test_columns_are_read_as_the_caller_names_them(path):
     columns = TOKENS | {"income": INCOME, "age": AGE, "city": ["x"] * N, "target": 2 - LABELS}
-    path = write_parquet(tmp_path / "set", columns)
+    path = write_parquet(path, columns)
     asked = {"ids": ["input_ids"], "plain": ["age", "income"], "one": ["age"], "label": ["target"]}
     found, labels = read_all(path, reading=Reading(columns=asked))
     assert list(found) == ["ids", "plain", "one"]
@@ -126,8 +117,8 @@ def test_columns_are_read_as_the_caller_names_them(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str) -> None:
-    path = write_columns(tmp_path / "set", file_format, FEATURES | {"target": 2 - LABELS})
+def test_a_label_of_another_name_is_no_feature(path, file_format):
+    path = write_columns(path, file_format, FEATURES | {"target": 2 - LABELS})
     found, labels = read_all(path, reading=Reading(columns={"label": ["target"]}))
     # Nor is the column `label`, which may be the same thing in other words.
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
@@ -135,8 +126,8 @@ def test_a_label_of_another_name_is_no_feature(tmp_path: Path, file_format: str)
 
 
 @pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
-    path = write_columns(tmp_path / "set", file_format, {"age": AGE, "income": INCOME})
+def test_inputs_without_labels(path, file_format):
+    path = write_columns(path, file_format, {"age": AGE, "income": INCOME})
     found, labels = read_all(path, labels_required=False)
     np.testing.assert_array_equal(found["inputs"], np.stack([AGE, INCOME], axis=1))
     assert labels.tolist() == [0] * N
@@ -145,19 +136,6 @@ def test_inputs_without_labels(tmp_path: Path, file_format: str) -> None:
     assert error.violations[0].location == "calibration.label"
     assert "got `age`, `income`" in error.message
     assert 'config.columns: {"label": ["its name"]}' in error.message
-
-
-@pytest.mark.parametrize("file_format", ["csv", "parquet"])
-def test_inputs_are_held_to_limits(tmp_path: Path, file_format: str) -> None:
-    path = write_columns(tmp_path / "set", file_format, FEATURES)
-    for limits in (
-        DatasetLimits(max_samples=N - 1),
-        DatasetLimits(max_row_bytes=15),
-        DatasetLimits(max_inflated_bytes=16 * N - 1),
-        DatasetLimits(max_classes=2),
-    ):
-        error = refusal(path, limits=limits)
-        assert type(error) is (InvalidDataset if limits.max_classes == 2 else TooLarge)
 
 
 def nulled(values: np.ndarray, row: int) -> pa.Array:
@@ -214,12 +192,9 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_broken_rule_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_is_named_with_its_place(path, case):
     columns, location, message = CASES[case]
-    error = refusal(write_parquet(tmp_path / "set", columns, row_group_size=7))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.violations[0].message
+    check_refused(write_parquet(path, columns, row_group_size=7), location, message)
 
 
 ASKED_CASES = {
@@ -233,10 +208,10 @@ ASKED_CASES = {
 
 
 @pytest.mark.parametrize("case", ASKED_CASES)
-def test_columns_that_cannot_be_read_as_asked_are_refused(tmp_path: Path, case: str) -> None:
+def test_columns_that_cannot_be_read_as_asked_are_refused(path, case):
     asked, message = ASKED_CASES[case]
     columns = FEATURES | {"city": TEXT, "ids": TOKENS["input_ids"]}
-    path = write_parquet(tmp_path / "set", columns)
+    path = write_parquet(path, columns)
     error = refusal(path, reading=Reading(columns=asked))
     assert type(error) is InvalidDataset
     assert message in error.message
@@ -258,9 +233,6 @@ CSV_CASES = {
 
 
 @pytest.mark.parametrize("case", CSV_CASES)
-def test_a_broken_rule_of_csv_is_named_with_its_place(tmp_path: Path, case: str) -> None:
+def test_a_broken_rule_of_csv_is_named_with_its_place(path, case):
     text, location, message = CSV_CASES[case]
-    error = refusal(write_text(tmp_path / "set", text))
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.violations[0].message
+    check_refused(write_text(path, text), location, message)

@@ -6,16 +6,17 @@ import numpy as np
 import pytest
 from dataset_files import (
     COLUMN_FORMATS,
-    LIMITS,
+    check_refused,
+    info_of,
     output_columns,
     read_all,
+    read_supplied,
     refusal,
     write_logits,
     write_npz,
     write_parquet,
 )
 
-from service.child.reading.open_set import open_dataset
 from service.errors import InvalidDataset, TooLarge
 from service.runner.messages.limits import DatasetLimits
 
@@ -33,41 +34,26 @@ def place_of(file_format: str) -> str:
     return "calibration.labels" if file_format == "npz" else "calibration.label"
 
 
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "set.npz"
-
-
 @pytest.mark.parametrize("batch_size", [1, 7, N_SAMPLES, 1000])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_a_set_without_labels_is_read_where_none_are_required(
-    path: Path, file_format: str, batch_size: int
-) -> None:
+def test_a_set_without_labels_is_read_where_none_are_required(path, file_format, batch_size):
     write(path, file_format, None)
     found, labels = read_all(path, batch_size=batch_size, labels_required=False)
     np.testing.assert_array_equal(found["logits"], LOGITS)
     np.testing.assert_array_equal(labels, np.zeros(N_SAMPLES))
     assert labels.dtype == np.int64
-    with open_dataset(path, location="shifted", limits=LIMITS, labels_required=False) as dataset:
-        info = dataset.info
-        assert dataset.labels().dtype == np.int64
-        human = np.concatenate([b.supplied["human"] for b in dataset.batches(batch_size)])
-    assert not info.labelled
-    assert (info.n_samples, info.n_classes, info.supplied) == (N_SAMPLES, 3, ("human",))
-    np.testing.assert_array_equal(human, HUMAN)
+    info = info_of(path, labels_required=False)
+    assert (info.labelled, info.n_samples, info.n_classes) == (False, N_SAMPLES, 3)
+    supplied = read_supplied(path, batch_size=batch_size, labels_required=False)
+    np.testing.assert_array_equal(supplied["human"], HUMAN)
 
 
 @pytest.mark.parametrize("labels_required", [False, True])
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_labels_that_are_there_are_read_and_checked(
-    path: Path, file_format: str, *, labels_required: bool
-) -> None:
+def test_labels_that_are_there_are_read_and_checked(path, file_format, *, labels_required):
     write(path, file_format, LABELS)
-    with open_dataset(
-        path, location="calibration", limits=LIMITS, labels_required=labels_required
-    ) as dataset:
-        assert dataset.info.labelled
-        np.testing.assert_array_equal(dataset.labels(), LABELS)
+    assert info_of(path, labels_required=labels_required).labelled
+    np.testing.assert_array_equal(read_all(path, labels_required=labels_required)[1], LABELS)
     for wrong in (-1, 3):
         labels = LABELS.copy()
         labels[41] = wrong
@@ -76,7 +62,7 @@ def test_labels_that_are_there_are_read_and_checked(
 
 
 @pytest.mark.parametrize("file_format", COLUMN_FORMATS)
-def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
+def test_rows_without_labels_are_counted(path, file_format):
     options = {"labels_required": False, "limits": DatasetLimits(max_samples=N_SAMPLES - 1)}
     read_all(write(path, file_format, None, rows=N_SAMPLES - 1), **options)
     for rows, refused in ((N_SAMPLES, TooLarge), (0, InvalidDataset)):
@@ -96,17 +82,12 @@ def test_rows_without_labels_are_counted(path: Path, file_format: str) -> None:
         ({}, "", "the model's inputs"),
     ],
 )
-def test_arrays_without_labels_agree_among_themselves(
-    path: Path, arrays: dict[str, np.ndarray], location: str, message: str
-) -> None:
-    error = refusal(write_npz(path, **arrays), labels_required=False)
-    assert type(error) is InvalidDataset
-    assert error.violations[0].location == f"calibration{location}"
-    assert message in error.message
+def test_arrays_without_labels_agree_among_themselves(path, arrays, location, message):
+    check_refused(write_npz(path, **arrays), location, message, labels_required=False)
 
 
 @pytest.mark.parametrize("name", ["labels", "Label", "y"])
-def test_a_column_that_looks_like_a_label_is_refused(path: Path, name: str) -> None:
+def test_a_column_that_looks_like_a_label_is_refused(path, name):
     table = output_columns(LOGITS, LABELS)
     table[name] = table.pop("label")
     error = refusal(write_parquet(path, table), labels_required=False)

@@ -37,14 +37,14 @@ def same(found: np.ndarray, sent: np.ndarray) -> None:
 
 
 @given(tensors)
-def test_an_npy_array_is_read_to_the_bit(array: np.ndarray) -> None:
+def test_an_npy_array_is_read_to_the_bit(array):
     found = read(NPY, npy(array))
     same(found.arrays["inputs"], array)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 @given(first=tensors, second=tensors)
-def test_members_of_an_npz_are_read_to_the_bit(first, second, *, compressed: bool) -> None:
+def test_members_of_an_npz_are_read_to_the_bit(first, second, *, compressed):
     body = npz(compressed=compressed, **{"a/b:0": first, "uncertainty_own": second})
     found = read(NPZ, body)
     assert found.arrays.keys() == {"a/b:0"}
@@ -54,7 +54,7 @@ def test_members_of_an_npz_are_read_to_the_bit(first, second, *, compressed: boo
 
 
 @given(tensors)
-def test_base64_is_read_to_the_bit(array: np.ndarray) -> None:
+def test_base64_is_read_to_the_bit(array):
     body = {"calibration": "digits", "inputs": {"x": encoded(array)}}
     same(read(JSON, json.dumps(body).encode()).arrays["x"], array)
 
@@ -63,7 +63,7 @@ def test_base64_is_read_to_the_bit(array: np.ndarray) -> None:
     arrays(np.float64, array_shapes(max_dims=4, max_side=4), elements=st.floats(-1e30, 1e30)),
     st.sampled_from([None, 1, "\t"]),
 )
-def test_lists_are_read_to_the_bit(array: np.ndarray, indent) -> None:
+def test_lists_are_read_to_the_bit(array, indent):
     body = json.dumps({"calibration": "c", "logits": array.tolist()}, indent=indent).encode()
     np.testing.assert_array_equal(read(JSON, body).arrays["logits"], array, strict=True)
 
@@ -82,7 +82,7 @@ GOOD = {
 
 
 @given(st.data(), st.sampled_from(sorted(GOOD)))
-def test_a_damaged_body_is_read_or_refused(data: st.DataObject, kind: str) -> None:
+def test_a_damaged_body_is_read_or_refused(data, kind):
     body = bytearray(GOOD[kind])
     for _ in range(data.draw(st.integers(1, 4))):
         at = data.draw(st.integers(0, len(body) - 1))
@@ -97,7 +97,7 @@ def test_a_damaged_body_is_read_or_refused(data: st.DataObject, kind: str) -> No
 
 
 @pytest.mark.parametrize("kind", sorted(GOOD))
-def test_every_truncation_is_refused(kind: str) -> None:
+def test_every_truncation_is_refused(kind):
     for size in range(len(GOOD[kind])):
         with pytest.raises(InvalidInput):
             read(kind, GOOD[kind][:size])
@@ -122,7 +122,7 @@ def lists(row: bytes, count: int) -> bytes:
     ],
     ids=["rows", "columns", "bomb", "rows in a bomb", "flat", "deep", "spaced", "numbers"],
 )
-def test_large_bodies_are_refused_before_memory_is_taken(kind: str, body: bytes) -> None:
+def test_large_bodies_are_refused_before_memory_is_taken(kind, body):
     def refuse() -> None:
         with pytest.raises(InvalidInput):
             read(kind, body)
@@ -131,7 +131,7 @@ def test_large_bodies_are_refused_before_memory_is_taken(kind: str, body: bytes)
 
 
 @pytest.mark.parametrize("row", [b"[0]", b"[[0],[1]]", b"[[[0]],[[1]]]", b" [ [0]\t, [1] ]", b"7"])
-def test_rows_are_counted(row: bytes) -> None:
+def test_rows_are_counted(row):
     assert len(read(JSON, lists(row, 10_000)).arrays["inputs"]) == 10_000
     with pytest.raises(TooLarge, match="at most 10000 rows, got 10001"):
         read(JSON, lists(row, 10_001))

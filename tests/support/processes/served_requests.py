@@ -7,6 +7,7 @@ import os
 import signal
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import count
 
 import numpy as np
@@ -19,6 +20,7 @@ from service.child.onnx.watchdog import Watchdog
 from service.child.requests.body_decoder import BodyDecoder
 from service.child.requests.media_types import NPY
 from service.runner.child_requests import ChildRequests
+from service.runner.devices import Device, Placement
 from service.runner.messages.frames import HEADER, parse_header
 from service.runner.messages.onnx_models import serving
 from service.runner.messages.predict_batches import (
@@ -34,7 +36,8 @@ from service.runner.model_output import HeadOutputs, output_spec
 from service.runner.model_to_serve import ModelToServe
 from service.runner.predict_requests import BatchLimits, BatchRequest, BatchResponse, body_kind
 from service.runner.queue_bounds import QueueBounds
-from service.runner.served_models import ServingRoom
+from service.runner.served_models import ServedModels, ServingRoom
+from service.runner.spawner import Spawner
 
 PATIENT_SECONDS = 600.0
 LIMITS = BatchLimits(max_rows=1000, max_bytes=2**22, run_rows=8, run_seconds=PATIENT_SECONDS)
@@ -182,6 +185,27 @@ async def at_work(serve, **options):
     finally:
         await serving.models.close()
         serving.take_errors()
+
+
+CPU = Device("cpu", "CPUExecutionProvider", "said")
+
+
+@asynccontextmanager
+async def with_children(start_child, *, placement=None, **options):
+    """Serve models from children of one's own."""
+    spawner = Spawner(start_child)
+    serve = partial(
+        ServedModels,
+        spawner,
+        ChildRequests(load_timeout=60.0, run_timeout=60.0, max_classes=1000, threads=1),
+        placement=placement or Placement(lambda: [CPU]),
+        answered=lambda *_: None,
+    )
+    try:
+        async with at_work(serve, **options) as work:
+            yield work
+    finally:
+        await asyncio.to_thread(spawner.close)
 
 
 class MovedLoop(asyncio.SelectorEventLoop):

@@ -13,7 +13,8 @@ import pyarrow.parquet as pa_parquet
 import pytest
 
 from service.child.reading.open_set import open_dataset
-from service.errors import InvalidInput
+from service.errors import InvalidDataset, InvalidInput
+from service.runner.messages.dataset import DatasetInfo
 from service.runner.messages.limits import DatasetLimits
 from service.runner.messages.reading import AS_IT_IS, Reading
 
@@ -130,9 +131,19 @@ def read_all(
     return {n: np.concatenate([batch.arrays[n] for batch in batches]) for n in names}, labels
 
 
-def read_supplied(path: Path, *, batch_size: int = 7) -> dict[str, np.ndarray]:
+def info_of(path: Path, **options: object) -> DatasetInfo:
+    """Return what is known of a set once it is open."""
+    with open_dataset(path, **{"location": "calibration", "limits": LIMITS} | options) as dataset:
+        return dataset.info
+
+
+def read_supplied(
+    path: Path, *, batch_size: int = 7, labels_required: bool = True
+) -> dict[str, np.ndarray]:
     """Read a whole set in batches and return its supplied columns."""
-    with open_dataset(path, location="calibration", limits=LIMITS) as dataset:
+    with open_dataset(
+        path, location="calibration", limits=LIMITS, labels_required=labels_required
+    ) as dataset:
         batches = list(dataset.batches(batch_size))
     assert all(
         values.shape == batch.labels.shape
@@ -151,6 +162,14 @@ def refusal(path: Path, **options: object) -> InvalidInput:
     assert refused.value.violations
     assert str(path.parent) not in refused.value.message
     return refused.value
+
+
+def check_refused(path: Path, location: str, message: str, **options: object) -> None:
+    """Check that a set is refused as invalid at a place of it, for this reason."""
+    error = refusal(path, **options)
+    assert type(error) is InvalidDataset
+    assert error.violations[0].location == f"calibration{location}"
+    assert message in error.violations[0].message
 
 
 def check_mutations(path: Path, *, step: int, times: int) -> None:

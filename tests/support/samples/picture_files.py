@@ -1,7 +1,9 @@
 """Picture files, and sets of them."""
 
 import io
+import struct
 import tarfile
+import zlib
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from io import BytesIO
@@ -47,6 +49,16 @@ def encoded(image: Image.Image | NDArray[np.uint8], kind: str, **options: Any) -
 def jpeg(width: int, height: int, *, seed: int = 0, quality: int = 85) -> bytes:
     """Return the bytes of a JPEG of this size."""
     return encoded(scene(width, height, seed=seed), "JPEG", quality=quality)
+
+
+def png(width: int, height: int, bits: int, lines: bytes) -> bytes:
+    """Return a PNG in colours whose head says this."""
+    head = struct.pack(">IIBBBBB", width, height, bits, 2, 0, 0, 0)
+    chunks = [(b"IHDR", head), (b"IDAT", zlib.compress(lines, 1)), (b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in chunks
+    )
 
 
 def reference_values(

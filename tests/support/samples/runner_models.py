@@ -49,6 +49,32 @@ def linear(matrix=None, *, batch="N", element_type=TensorProto.FLOAT, dtype=np.f
     )
 
 
+def of_rows(*nodes, shape=("N", N_FEATURES), **constants):
+    """Return a model from rows ``x`` to scores ``y``; constants of whole numbers are int64."""
+    arrays = {name: np.asarray(given) for name, given in constants.items()}
+    n_classes = arrays["w"].shape[1] if "w" in arrays else None
+    return make_model(
+        nodes,
+        inputs=[value("x", shape)],
+        outputs=[value("y", (shape[0], n_classes))],
+        initializers=[
+            constant(name, array, np.int64 if array.dtype.kind == "i" else np.float32)
+            for name, array in arrays.items()
+        ],
+    )
+
+
+def mean_of_vectors(matrix=None):
+    """Takes the mean of any number of vectors a row."""
+    matrix = weights() if matrix is None else matrix
+    return of_rows(
+        node("ReduceMean", ["x"], ["m"], axes=[1], keepdims=0),
+        node("MatMul", ["m", "w"], ["y"]),
+        shape=("N", "T", len(matrix)),
+        w=matrix,
+    )
+
+
 def from_integers(matrix, element_type=TensorProto.UINT8):
     return make_model(
         [
@@ -157,19 +183,13 @@ def slow_to_load(n_products=1500, size=1200):
     """Multiplies constants, which ONNX Runtime does while it loads a model: many seconds."""
     turn = np.roll(np.eye(size, dtype=np.float32), 1, axis=0)
     products = [node("MatMul", [f"c{i}", "c0"], [f"c{i + 1}"]) for i in range(n_products)]
-    return make_model(
-        [
-            *products,
-            node("Slice", [f"c{n_products}", "begin", "end"], ["part"]),
-            node("MatMul", ["x", "part"], ["y"]),
-        ],
-        inputs=[value("x", ("N", N_FEATURES))],
-        outputs=[value("y", ("N", 10))],
-        initializers=[
-            constant("c0", turn),
-            constant("begin", [0, 0], np.int64),
-            constant("end", [N_FEATURES, 10], np.int64),
-        ],
+    return of_rows(
+        *products,
+        node("Slice", [f"c{n_products}", "begin", "end"], ["part"]),
+        node("MatMul", ["x", "part"], ["y"]),
+        c0=turn,
+        begin=[0, 0],
+        end=[N_FEATURES, 10],
     )
 
 

@@ -4,13 +4,11 @@ import io
 import random
 import tarfile
 from contextlib import suppress
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from picture_files import (
-    AS_THEY_ARE,
     WRITERS,
     class_folders,
     jpeg,
@@ -20,17 +18,10 @@ from picture_files import (
     refused_at,
 )
 
-from service.child.reading.open_set import open_dataset
-from service.errors import InvalidInput, TooLarge, UnsupportedFormat
-from service.runner.messages.limits import DatasetLimits
+from service.errors import InvalidInput, UnsupportedFormat
 
 GOOD = class_folders()
 PICTURE = plain_png(200)
-
-
-@pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "set"
 
 
 @pytest.mark.parametrize("kind", WRITERS)
@@ -41,14 +32,14 @@ def path(tmp_path: Path) -> Path:
         *("cat\\1.png", "cat/\x1b[31m.png", "cat/1\n.png", "cat/../", "x" * 1100 + ".png"),
     ],
 )
-def test_names_are_labels_and_never_paths(path: Path, kind: str, name: str) -> None:
+def test_names_are_labels_and_never_paths(path, kind, name):
     error = refusal(WRITERS[kind](path, GOOD | {name: b"" if name.endswith("/") else PICTURE}))
     assert "plain name" in error.message
     assert error.violations[0].location.startswith("calibration[")
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_a_duplicate_member_is_refused(path: Path, kind: str) -> None:
+def test_a_duplicate_member_is_refused(path, kind):
     WRITERS[kind](path, GOOD | {"cat/0.pnx": PICTURE})
     path.write_bytes(path.read_bytes().replace(b"cat/0.pnx", b"cat/0.png"))
     if kind == "tar":
@@ -65,7 +56,7 @@ def test_a_duplicate_member_is_refused(path: Path, kind: str) -> None:
 
 @pytest.mark.parametrize("kind", WRITERS)
 @pytest.mark.parametrize("content", [b"", b"GIF89a", jpeg(8, 8)[:-60], b"\xff\xd8\xff", b"not"])
-def test_a_broken_picture_in_the_middle_is_named(path: Path, kind: str, content: bytes) -> None:
+def test_a_broken_picture_in_the_middle_is_named(path, kind, content):
     members = {f"{k % 2}/{k}.png": plain_png(k) for k in range(40)} | {"1/23.png": content}
     WRITERS[kind](path, members)
     with opened(path) as dataset:
@@ -77,7 +68,7 @@ def test_a_broken_picture_in_the_middle_is_named(path: Path, kind: str, content:
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-def test_the_first_picture_of_another_size_is_named(path: Path, kind: str) -> None:
+def test_the_first_picture_of_another_size_is_named(path, kind):
     members = {f"{k % 2}/{k}.png": plain_png(k, width=4 + (k > 20)) for k in range(40)}
     error = refusal(WRITERS[kind](path, members))
     assert error.violations[0].location == "calibration[1/21.png]"
@@ -119,32 +110,12 @@ def test_the_first_picture_of_another_size_is_named(path: Path, kind: str) -> No
         ({"1.png": PICTURE, "labels.csv": b"", "metadata.csv": b""}, "[metadata.csv]"),
     ],
 )
-def test_files_that_break_a_layout_are_named(path: Path, kind: str, members, location: str) -> None:
+def test_files_that_break_a_layout_are_named(path, kind, members, location):
     assert refused_at(WRITERS[kind](path, members)) == f"calibration{location}"
 
 
 @pytest.mark.parametrize("kind", WRITERS)
-@pytest.mark.parametrize(
-    "limits",
-    [
-        DatasetLimits(max_samples=8),
-        DatasetLimits(max_row_bytes=35),
-        DatasetLimits(max_inflated_bytes=9 * 36 - 1),
-        DatasetLimits(max_classes=2),
-    ],
-)
-def test_limits_are_kept(path: Path, kind: str, limits: DatasetLimits) -> None:
-    WRITERS[kind](path, GOOD)
-    with (
-        pytest.raises(InvalidInput) as refused,
-        open_dataset(path, location="calibration", limits=limits, reading=AS_THEY_ARE),
-    ):
-        pass
-    assert type(refused.value) is TooLarge
-
-
-@pytest.mark.parametrize("kind", WRITERS)
-def test_every_truncation_is_refused(path: Path, kind: str) -> None:
+def test_every_truncation_is_refused(path, kind):
     data = WRITERS[kind](path, GOOD).read_bytes()
     end = len(data.rstrip(b"\0")) if kind == "tar" else len(data) - 1
     for size in random.Random(0).sample(range(1, end), 60):
@@ -158,9 +129,7 @@ def test_every_truncation_is_refused(path: Path, kind: str) -> None:
 
 @settings(max_examples=150)
 @given(st.data())
-def test_changed_archives_are_read_or_refused(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
-) -> None:
+def test_changed_archives_are_read_or_refused(tmp_path_factory, data):
     kind = data.draw(st.sampled_from(sorted(WRITERS)))
     path = tmp_path_factory.mktemp("changed") / "set"
     members = {f"{name}/1.png": plain_png(7) for name in ("cat", "dog")}
@@ -175,7 +144,7 @@ def test_changed_archives_are_read_or_refused(
 
 
 @pytest.mark.parametrize("ending", ["gz", "bz2", "xz"])
-def test_compressed_archives_are_sent_decompressed(path: Path, ending: str) -> None:
+def test_compressed_archives_are_sent_decompressed(path, ending):
     with tarfile.open(path, f"w:{ending}") as archive:
         archive.addfile(tarfile.TarInfo("cat/1.png"), io.BytesIO())
     error = refusal(path)

@@ -26,7 +26,7 @@ WITH = Preprocessing()
 
 
 @pytest.fixture(params=WRITERS)
-def write(request, tmp_path: Path):
+def write(request, tmp_path):
     return lambda members: WRITERS[request.param](tmp_path / "set", members)
 
 
@@ -44,7 +44,7 @@ def check(path: Path, expected: list[int], reading: Reading = AS_THEY_ARE) -> tu
 
 
 @pytest.mark.parametrize("prefix", ["", "pets/", "pets/train/", "./", "été/"])
-def test_a_folder_is_a_class_at_any_depth(write, prefix: str) -> None:
+def test_a_folder_is_a_class_at_any_depth(write, prefix):
     members = class_folders(prefix)
     expected = [ORDER[name.split("/")[-2]] for name in members]
     (note,) = check(write(members), expected)
@@ -54,13 +54,13 @@ def test_a_folder_is_a_class_at_any_depth(write, prefix: str) -> None:
     )
 
 
-def test_folders_below_a_class_folder_are_ignored(write) -> None:
+def test_folders_below_a_class_folder_are_ignored(write):
     names = ["cat/a/1.png", "dog/2.png", "cat/b/c/3.png", "dog/a/4.png"]
     members = {name: plain_png(shade) for shade, name in enumerate(names)}
     check(write(members), [0, 1, 0, 1])
 
 
-def test_an_empty_folder_is_a_class(write) -> None:
+def test_an_empty_folder_is_a_class(write):
     members = {
         "set/": b"",
         "set/bat/": b"",
@@ -78,9 +78,7 @@ def test_an_empty_folder_is_a_class(write) -> None:
 @pytest.mark.parametrize("table", ["labels.csv", "metadata.csv"])
 @pytest.mark.parametrize("folder", ["", "pets/"])
 @pytest.mark.parametrize("columns", ["file_name,label", "width,class,Path", "﻿image,label"])
-def test_a_table_has_the_class_of_each_picture(
-    write, table: str, folder: str, columns: str
-) -> None:
+def test_a_table_has_the_class_of_each_picture(write, table, folder, columns):
     names = ["images/b.png", "images/a.png", "c, d.png"]
     classes = dict(zip(names, ["dog", "cat", "dog"], strict=True))
     rows = [columns]
@@ -105,7 +103,7 @@ def test_a_table_has_the_class_of_each_picture(
         ("json", lambda label: json.dumps({"class": label})),
     ],
 )
-def test_a_file_of_the_same_name_holds_the_class_of_a_picture(write, ending: str, content) -> None:
+def test_a_file_of_the_same_name_holds_the_class_of_a_picture(write, ending, content):
     members = {}
     for shade, label in enumerate([7, 0, 993]):
         members[f"{shade:06d}.png"] = plain_png(shade)
@@ -114,7 +112,7 @@ def test_a_file_of_the_same_name_holds_the_class_of_a_picture(write, ending: str
     assert note == "Classes have the numbers that their labels are."
 
 
-def test_other_json_files_are_left_out(write) -> None:
+def test_other_json_files_are_left_out(write):
     members = class_folders()
     members |= {name.replace(".png", ".json"): b'[{"boxes": []}]' for name in members}
     notes = check(write(members), [ORDER[n.split("/")[0]] for n in members if n.endswith("png")])
@@ -124,7 +122,7 @@ def test_other_json_files_are_left_out(write) -> None:
     )
 
 
-def test_other_files_are_left_out_and_counted(write) -> None:
+def test_other_files_are_left_out_and_counted(write):
     members = {"pets/README.md": b"# Pets", "pets/.DS_Store": b"\0"} | class_folders("pets/")
     members |= {"__MACOSX/pets/cat/._1.png": b"\0", "pets/cat/Thumbs.db": b"", "pets/dog/": b""}
     notes = check(write(members), [ORDER[n.split("/")[1]] for n in class_folders("pets/")])
@@ -138,16 +136,15 @@ def test_other_files_are_left_out_and_counted(write) -> None:
         (Reading(WITH, classes=["dog", "emu", "yak", "cat"]), 3),
     ],
 )
-def test_the_caller_says_which_index_a_class_has(write, reading: Reading, cat: int) -> None:
+def test_the_caller_says_which_index_a_class_has(write, reading, cat):
     path = write(class_folders())
     with opened(path, reading) as dataset:
-        assert dataset.info.class_map is not None
         assert dataset.info.class_map["cat"] == cat
         assert np.bincount(dataset.labels())[cat] == CLASSES["cat"]
         assert dataset.info.notes == ()
 
 
-def test_one_folder_is_a_class_if_the_caller_says_so(write) -> None:
+def test_one_folder_is_a_class_if_the_caller_says_so(write):
     path = write({"all/cat/1.png": plain_png(0), "all/cat/2.png": plain_png(1)})
     check(path, [5, 5], Reading(WITH, class_map={"cat": 5}))
     with (
@@ -157,7 +154,7 @@ def test_one_folder_is_a_class_if_the_caller_says_so(write) -> None:
         pass
 
 
-def test_pictures_without_labels_are_a_set_where_none_are_required(write) -> None:
+def test_pictures_without_labels_are_a_set_where_none_are_required(write):
     for folder in ("", "pets/"):
         path = write({f"{folder}{shade}.png": plain_png(shade) for shade in range(5)})
         with opened(path, labels_required=False) as dataset:
@@ -168,7 +165,7 @@ def test_pictures_without_labels_are_a_set_where_none_are_required(write) -> Non
             pass
 
 
-def test_a_table_without_classes_is_of_a_set_without_labels(write) -> None:
+def test_a_table_without_classes_is_of_a_set_without_labels(write):
     path = write({"1.png": plain_png(0), "metadata.csv": b"file_name,text\n1.png,a cat\n"})
     with opened(path, labels_required=False) as dataset:
         assert not dataset.info.labelled
@@ -176,7 +173,7 @@ def test_a_table_without_classes_is_of_a_set_without_labels(write) -> None:
         pass
 
 
-def test_pictures_of_all_formats_are_brought_to_one_size(write) -> None:
+def test_pictures_of_all_formats_are_brought_to_one_size(write):
     sizes = [(300, 260), (256, 256), (500, 300), (260, 700)]
     members = {f"{k % 2}/{k}.JPG": jpeg(*size, seed=k) for k, size in enumerate(sizes)}
     with opened(write(members), Reading(PRESETS["imagenet"])) as dataset:
@@ -196,7 +193,7 @@ def test_pictures_of_all_formats_are_brought_to_one_size(write) -> None:
         (Preprocessing(colour="grey", mean=(0,), std=(1,)), (3, 4, 1)),
     ],
 )
-def test_the_shape_is_known_at_once(write, preprocessing: Preprocessing, shape) -> None:
+def test_the_shape_is_known_at_once(write, preprocessing, shape):
     with opened(write(class_folders()), Reading(preprocessing)) as dataset:
         assert dataset.info.arrays["pixels"].shape == (9, *shape)
         assert next(dataset.batches(2)).arrays["pixels"].shape == (2, *shape)

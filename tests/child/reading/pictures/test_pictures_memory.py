@@ -1,13 +1,11 @@
 """Memory does not grow with the archive, with its index, or with what a picture claims."""
 
 import threading
-import zlib
-from pathlib import Path
 
 import large_pictures
 import pytest
 from own_process import read_apart
-from picture_files import AS_THEY_ARE, opened, plain_png, write_tar
+from picture_files import AS_THEY_ARE, opened, plain_png, png, write_tar
 
 from service.child.pictures.decode import claimed_pixels
 from service.child.reading.pictures.picture_dataset import in_order
@@ -18,38 +16,27 @@ CROP = (64, 64)
 
 
 @pytest.mark.parametrize("write", [large_pictures.write_tar, large_pictures.write_zip])
-def test_an_archive_takes_less_memory_than_it_is_large(tmp_path: Path, write) -> None:
-    path = tmp_path / "set"
+def test_an_archive_takes_less_memory_than_it_is_large(path, write):
     write(path, 60 * MIB)
     n_pictures, grown = read_apart(path, crop=CROP)
     assert n_pictures > 600
     assert grown < 40
 
 
-def test_pictures_that_claim_much_are_decoded_few_at_a_time(tmp_path: Path) -> None:
+def test_pictures_that_claim_much_are_decoded_few_at_a_time(path):
     """Four pictures of 30 megapixels in 2 MB: 480 MB if all were decoded at once."""
-    width, height = 6_000, 5_000
-    lines = zlib.compress(bytes(height * (1 + 3 * width)), 1)
-
-    def chunk(kind: bytes, content: bytes) -> bytes:
-        length, checked = len(content).to_bytes(4, "big"), kind + content
-        return length + checked + zlib.crc32(checked).to_bytes(4, "big")
-
-    header = width.to_bytes(4, "big") + height.to_bytes(4, "big") + bytes([8, 2, 0, 0, 0])
-    black = (
-        b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", lines) + chunk(b"IEND", b"")
-    )
-    path = write_tar(tmp_path / "set", {f"{k % 2}/{k}.png": black for k in range(4)})
+    black = png(6_000, 5_000, 8, bytes(5_000 * (1 + 3 * 6_000)))
+    path = write_tar(path, {f"{k % 2}/{k}.png": black for k in range(4)})
     n_pictures, grown = read_apart(path, 4, CROP)
     assert n_pictures == 4
     # One of them takes 120 MB, and may take twice that: no second one has room beside it.
     assert grown < 190
 
 
-def test_later_batches_are_not_read_in_advance(tmp_path: Path) -> None:
+def test_later_batches_are_not_read_in_advance(path):
     members = {f"{k % 2}/{k:03d}.png": plain_png(k % 250) for k in range(300)}
     members["1/299.png"] = b"broken"
-    with opened(write_tar(tmp_path / "set", members), AS_THEY_ARE) as dataset:
+    with opened(write_tar(path, members), AS_THEY_ARE) as dataset:
         batches = dataset.batches(4)
         assert next(batches).start == 0
         batches.close()
@@ -65,12 +52,12 @@ def test_later_batches_are_not_read_in_advance(tmp_path: Path) -> None:
         (b"", 64_000_000),
     ],
 )
-def test_the_claimed_size_is_read_from_the_head_of_a_picture(content: bytes, pixels: int) -> None:
+def test_the_claimed_size_is_read_from_the_head_of_a_picture(content, pixels):
     assert claimed_pixels(content) == pixels
 
 
 @pytest.mark.parametrize(("kept_bytes", "most"), [(1, 16), (16 * MIB, 4), (1024 * MIB, 1)])
-def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes: int, most: int) -> None:
+def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes, most):
     begun: list[int] = []
 
     def make(item: int) -> int:
@@ -83,7 +70,7 @@ def test_the_memory_of_pictures_made_ahead_is_limited(kept_bytes: int, most: int
     assert sorted(begun) == list(range(100))
 
 
-def test_the_first_item_that_fails_is_reported() -> None:
+def test_the_first_item_that_fails_is_reported():
     later_failed = threading.Event()
 
     def make(item: int) -> int:

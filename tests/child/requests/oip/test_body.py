@@ -14,12 +14,12 @@ COMPRESS = {"gzip": gzip.compress, "deflate": zlib.compress, "identity": bytes}
 
 
 @given(st.binary(max_size=2000), st.sampled_from(sorted(COMPRESS)))
-def test_a_body_is_inflated(body: bytes, encoding: str) -> None:
+def test_a_body_is_inflated(body, encoding):
     assert inflate(COMPRESS[encoding](body), encoding, max_bytes=2000) == body
 
 
 @given(st.integers(1, 5000), st.integers(0, 4999), st.sampled_from(["gzip", "deflate"]))
-def test_a_body_is_inflated_up_to_the_limit(size: int, limit: int, encoding: str) -> None:
+def test_a_body_is_inflated_up_to_the_limit(size, limit, encoding):
     packed = COMPRESS[encoding](b"a" * size)
     if size <= limit:
         assert len(inflate(packed, encoding, max_bytes=limit)) == size
@@ -29,7 +29,7 @@ def test_a_body_is_inflated_up_to_the_limit(size: int, limit: int, encoding: str
 
 
 @given(st.binary(min_size=1, max_size=200), st.sampled_from(["gzip", "deflate"]), st.data())
-def test_truncated_bodies_are_refused(body: bytes, encoding: str, data) -> None:
+def test_truncated_bodies_are_refused(body, encoding, data):
     packed = COMPRESS[encoding](body)
     cut = data.draw(st.integers(0, len(packed) - 1))
 
@@ -38,7 +38,7 @@ def test_truncated_bodies_are_refused(body: bytes, encoding: str, data) -> None:
 
 
 @given(st.binary(max_size=50), st.text(max_size=5))
-def test_a_body_is_divided_without_loss_or_refused(body: bytes, length: str) -> None:
+def test_a_body_is_divided_without_loss_or_refused(body, length):
     try:
         text, raw = divide(body, length)
     except MalformedRequest:

@@ -32,7 +32,7 @@ def sent(named: dict[str, np.ndarray], *, binary: dict[str, bool]) -> dict[str, 
 
 
 @given(st.data())
-def test_tensors_are_read_as_the_client_sends_them(data) -> None:
+def test_tensors_are_read_as_the_client_sends_them(data):
     named, binary = {}, {}
     for name in data.draw(st.lists(st.text(min_size=1), min_size=1, max_size=3, unique=True)):
         dtype = data.draw(st.sampled_from(DTYPES))
@@ -50,7 +50,7 @@ def test_tensors_are_read_as_the_client_sends_them(data) -> None:
 
 
 @given(arrays(np.uint16, SHAPES, elements=st.integers(0, 0x7F7F)))
-def test_brain_floats(halves) -> None:
+def test_brain_floats(halves):
     name = {"name": "x", "datatype": "BF16", "shape": list(halves.shape)}
     tensor = InputTensor(**name, parameters={"binary_data_size": halves.nbytes})
 
@@ -82,7 +82,7 @@ def test_brain_floats(halves) -> None:
         ("FP32", 1),
     ],
 )
-def test_json_of_another_datatype_is_refused(datatype: str, data: object) -> None:
+def test_json_of_another_datatype_is_refused(datatype, data):
     text = json.dumps(data).encode()
     tensor = InputTensor("x", [text.count(b",") + 1, 1], datatype, data=msgspec.Raw(text))
 

@@ -2,10 +2,7 @@
 
 import json
 
-import msgspec
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from service.errors import InvalidInput
 from service.runner.messages.open_inference import (
@@ -50,15 +47,3 @@ def test_a_flag_must_be_a_boolean(value):
     with pytest.raises(InvalidInput) as caught:
         wanted(outputs=[{"name": "class", "parameters": {"binary_data": value}}])
     assert caught.value.violations[0].location == "outputs.class.parameters.binary_data"
-
-
-@given(
-    st.builds(
-        RequestedOutputs,
-        st.none() | st.text(),
-        st.booleans(),
-        st.none() | st.lists(st.tuples(st.text(), st.booleans())),
-    )
-)
-def test_wanted_outputs_arrive_as_they_were_sent(sent):
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(sent), type=RequestedOutputs) == sent
