@@ -97,6 +97,12 @@ def refuse_new(listener: socket.socket) -> bool:
     return True
 
 
+def can_refuse_new() -> bool:
+    """Return whether `refuse_new` works for this process."""
+    with socket.socket() as probe:
+        return refuse_new(probe)
+
+
 def accept_last(listener: socket.socket) -> list[socket.socket]:
     """Accept all waiting connections, and stop listening at once.
 
@@ -182,7 +188,8 @@ class Server(uvicorn.Server):
     uds : str, optional
         A Unix socket to listen on.
     drain_seconds : float
-        Maximum time of draining; it ends with the last connection.
+        Maximum time of draining. It ends with the last connection, but not where the kernel
+        refuses socket filters.
     """
 
     def __init__(
@@ -230,7 +237,9 @@ class Server(uvicorn.Server):
         """Report the stop, drain, finish running requests, and stop."""
         self._stopping.set()
         try:
-            await self._drain(self._drain_seconds)
+            # Without a filter, a connection may be lost at the end. Clients need the time to see that
+            # the service is not ready.
+            await self._drain(self._drain_seconds, in_full=not can_refuse_new())
             await self._take_last_connections()
             await self._drain(LAST_ARRIVALS_SECONDS)
         finally:
@@ -257,13 +266,16 @@ class Server(uvicorn.Server):
                 except OSError:  # the client has left
                     connection.close()
 
-    async def _drain(self, seconds: float) -> None:
-        """Keep serving until the time is over or no connection has been open for a moment."""
+    async def _drain(self, seconds: float, *, in_full: bool = False) -> None:
+        """Keep serving until the time is over or no connection has been open for a moment.
+
+        ``in_full`` keeps serving for the whole time.
+        """
         until = time.monotonic() + seconds
         was_alone = False
         while time.monotonic() < until and not self.force_exit:
             is_alone = not self.server_state.connections
-            if is_alone and was_alone:
+            if is_alone and was_alone and not in_full:
                 return
             was_alone = is_alone
             for connection in self.server_state.connections:

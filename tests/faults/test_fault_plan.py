@@ -13,6 +13,7 @@ from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
+from fault_plan.stop_server import stop_server
 
 SEED = 5
 
@@ -30,6 +31,11 @@ def test_the_server_is_killed(tmp_path) -> None:
     (stale / "part").write_bytes(b"half a model")
     found = holds(kill_server(tmp_path, times=3, seed=SEED, copies=10))
     assert found.struck.total() > found.struck["no job"], "no kill struck a job"
+
+
+@pytest.mark.slow
+def test_the_server_is_stopped(tmp_path) -> None:
+    assert holds(stop_server(tmp_path, times=8, seed=SEED)).more["predictions"] > 0
 
 
 @pytest.mark.slow
