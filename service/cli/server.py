@@ -11,6 +11,7 @@ import struct
 import sys
 import time
 from functools import partial
+from types import FrameType
 from typing import TYPE_CHECKING, cast
 
 import structlog
@@ -220,6 +221,14 @@ class Server(uvicorn.Server):
         )
         self._drain_seconds = drain_seconds
         self._stopping: asyncio.Event = app.state.stopping
+        self._is_hurried = False
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Stop at the first signal; a second one ends only the draining."""
+        if self.should_exit:
+            self._is_hurried = True
+        else:
+            super().handle_exit(sig, frame)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Start with enough open files for all connections."""
@@ -237,8 +246,8 @@ class Server(uvicorn.Server):
         """Report the stop, drain, finish running requests, and stop."""
         self._stopping.set()
         try:
-            # Without a filter, a connection may be lost at the end. Clients need the time to see that
-            # the service is not ready.
+            # Without a filter, a connection may be lost at the end, so clients get all of the time
+            # to see that the service is not ready.
             await self._drain(self._drain_seconds, in_full=not can_refuse_new())
             await self._take_last_connections()
             await self._drain(LAST_ARRIVALS_SECONDS)
@@ -273,7 +282,7 @@ class Server(uvicorn.Server):
         """
         until = time.monotonic() + seconds
         was_alone = False
-        while time.monotonic() < until and not self.force_exit:
+        while time.monotonic() < until and not self._is_hurried:
             is_alone = not self.server_state.connections
             if is_alone and was_alone and not in_full:
                 return

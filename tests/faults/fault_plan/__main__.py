@@ -21,6 +21,7 @@ from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
 from fault_plan.name_race import name_race
 from fault_plan.noisy_neighbour import noisy_neighbour
+from fault_plan.stop_server import stop_server
 
 
 def on_postgresql(fault: Callable[..., Figures]) -> Callable[..., Figures]:
@@ -35,6 +36,7 @@ def on_postgresql(fault: Callable[..., Figures]) -> Callable[..., Figures]:
 
 FAULTS: dict[str, Callable[..., Figures]] = {
     "kill-server": kill_server,
+    "stop-server": stop_server,
     "kill-worker": on_postgresql(kill_worker),
     "kill-dask-worker": kill_dask_worker,
     "database-away": database_away,

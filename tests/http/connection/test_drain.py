@@ -85,7 +85,7 @@ def test_requests_during_the_drain_are_answered_and_end_their_connection(socket_
         # The last connection has ended. With filters, draining ends with it.
         running.thread.join(None if socket_filters else 0.2)
         assert running.thread.is_alive() is not socket_filters
-        running.server.force_exit = True
+        running.server.handle_exit(signal.SIGINT, None)
 
 
 @pytest.mark.parametrize("sent", [post("/predict?x", b"xy"), post("/ordinary/a", b"xy")])
