@@ -34,6 +34,7 @@ class Model:
     batch: int | None = None
     companions: Mapping[str, bytes] = field(default_factory=dict)
     scalars: Mapping[str, str] = field(default_factory=dict)
+    masks: np.ndarray | None = None
 
     def run(self, model: onnx.ModelProto, rows: Rows) -> dict[str, np.ndarray]:
         """Return all outputs of a graph made of the model; maps and sequences as lists."""
@@ -139,6 +140,7 @@ def serve(
         choice,
         top_k=top_k,
         scalars=model.scalars,
+        last_layer_masks=model.masks,
     )
     return model.run(graph, rows)
 
@@ -193,7 +195,9 @@ def write(
         **{**thresholds, **options},
     )
     spec = ExportSpec.from_dict(json.loads(json.dumps(spec.as_dict())))  # as it reaches the child
-    graph = build_export_graph(load_onnx_model(model.data), choice, spec, model.scalars)
+    graph = build_export_graph(
+        load_onnx_model(model.data), choice, spec, model.scalars, last_layer_masks=model.masks
+    )
     return Calibrated(model, choice, spec, tables, graph)
 
 
