@@ -12,7 +12,7 @@ from pydantic_settings import SettingsError
 
 from service.calibrations.config_errors import violations_of
 from service.cli.failure import CommandFailed, one_sentence, reason_of
-from service.errors import Overloaded
+from service.errors import Conflict, Overloaded
 from service.settings import Settings
 
 if TYPE_CHECKING:
@@ -114,6 +114,7 @@ def prepare(settings: Settings) -> None:
     """
     from sqlalchemy.exc import SQLAlchemyError
 
+    from service.storage.database import require_usable
     from service.storage.schema import upgrade
 
     try:
@@ -125,11 +126,14 @@ def prepare(settings: Settings) -> None:
         ) from error
     with one_sentence(), opened_stores(settings) as stores:
         try:
+            require_usable(stores.database)
             upgrade(settings.resolved_database_url())
         except SQLAlchemyError as error:
             raise CommandFailed(
-                f"the database does not answer ({reason_of(error)}); see HOWSURE_DATABASE_URL"
+                f"the database cannot be used ({reason_of(error)}); see HOWSURE_DATABASE_URL"
             ) from error
+        except Conflict as error:
+            raise CommandFailed(f"HOWSURE_DATABASE_URL: {error.message}") from error
         try:
             stores.artifacts.check()
         except (OSError, Overloaded) as error:

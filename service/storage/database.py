@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, OperationalError
 from sqlalchemy.exc import TimeoutError as PoolTimeoutError
 from sqlalchemy.orm import Session, sessionmaker
 
-from service.errors import OutcomeUnknown, Overloaded, ServiceError, StorageFull
+from service.errors import Conflict, OutcomeUnknown, Overloaded, ServiceError, StorageFull
 
 # A quota, or a limit on the size of files, is no full disk to SQLite but a write that failed.
 _SQLITE_NO_ROOM = frozenset(
@@ -106,7 +106,10 @@ def make_engine(
         return create_engine(
             parsed,
             pool_pre_ping=True,
-            connect_args=_unless_in(parsed, connect_timeout=POSTGRESQL_CONNECT_SECONDS),
+            # Without an encoding the driver returns bytes for the text of an SQL_ASCII database.
+            connect_args=_unless_in(
+                parsed, connect_timeout=POSTGRESQL_CONNECT_SECONDS, client_encoding="UTF8"
+            ),
             json_serializer=to_json,
         )
     raise ValueError(f"a database must be SQLite or PostgreSQL, not {parsed.drivername!r}")
@@ -251,6 +254,42 @@ def open_database(url: str) -> Database:
         If the URL is of another database, or of a SQLite database without a file.
     """
     return Database(make_engine(url))
+
+
+OLDEST_POSTGRESQL = 14
+_SERVER_FACTS = text(
+    "SELECT current_setting('server_encoding'), current_setting('server_version'),"
+    " current_setting('server_version_num')::int / 10000,"
+    " current_setting('transaction_read_only')::bool"
+)
+
+
+def require_usable(database: Database) -> None:
+    """Refuse a PostgreSQL server that cannot hold the schema.
+
+    Raises
+    ------
+    Conflict
+        If it is too old or read-only, or its encoding is not UTF8.
+    SQLAlchemyError
+        If there is no connection.
+    """
+    if database.dialect == "sqlite":
+        return
+    with database.engine.connect() as connection:
+        encoding, version, major, is_read_only = connection.execute(_SERVER_FACTS).one()
+    if major < OLDEST_POSTGRESQL:
+        raise Conflict(f"PostgreSQL {version} is too old: use {OLDEST_POSTGRESQL} or later.")
+    if encoding != "UTF8":
+        raise Conflict(
+            f"The encoding of the database is {encoding}: create one with"
+            " `createdb --encoding=UTF8 --template=template0 NAME`."
+        )
+    if is_read_only:
+        raise Conflict(
+            "The database is read-only: use the primary server, with"
+            " default_transaction_read_only off."
+        )
 
 
 @contextmanager
