@@ -79,8 +79,13 @@ def opened_stores(settings: Settings, *, must_exist: bool = False) -> Iterator[S
         raise CommandFailed(f"HOWSURE_DATABASE_URL: expected {DATABASE_URLS}") from error
     try:
         artifacts = open_artifact_store(settings.resolved_artifacts_url())
-    except (ValueError, OSError) as error:
+    except ValueError as error:
         raise CommandFailed(f"HOWSURE_ARTIFACTS_URL: {error}") from error
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot create the artifact folder {error.filename} ({error.strerror}); "
+            "see HOWSURE_DATA_DIR and HOWSURE_ARTIFACTS_URL"
+        ) from error
     try:
         yield Stores(settings, database, artifacts)
     finally:

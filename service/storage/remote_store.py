@@ -212,7 +212,7 @@ def _reason(text: str, code: str | None, status: str | None) -> str:
     if status in _REFUSED_STATUS:
         return f"The artifact store refuses the service's credentials ({code or status})."
     if "BadScheme" in text:
-        return "The artifact store's address is http://, which has to be allowed by a variable."
+        return "The artifact store's address begins with http://: set AWS_ALLOW_HTTP=true."
     reason = code or status or ("time is up" if _TIMED_OUT.search(text) else "no connection")
     return f"The artifact store does not answer ({reason}); try again."
 

@@ -108,7 +108,12 @@ def test_a_database_that_cannot_be_used_is_named(
     assert reason in said
 
 
-def test_a_data_folder_that_is_a_file_is_named(tmp_path, monkeypatch) -> None:
-    file = tmp_path / "file"
+@pytest.mark.parametrize("name", ["data", "data/artifacts"])
+def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch, name) -> None:
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True)
     file.touch()
-    assert str(file) in refusal(file, monkeypatch)
+    said = refusal(tmp_path / "data", monkeypatch)
+    assert said.startswith("cannot create the ")
+    assert f"folder {file} (File exists)" in said
+    assert "HOWSURE_DATA_DIR" in said

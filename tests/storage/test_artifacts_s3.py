@@ -166,7 +166,7 @@ def test_a_server_that_falls_silent_is_not_waited_for(s3_server, s3_folder, lead
         ({}, "absent", "has no such bucket"),
         ({"AWS_ACCESS_KEY_ID": "x"}, BUCKET, r"refuses .* \(InvalidAccessKeyId\)"),
         ({"AWS_SECRET_ACCESS_KEY": "x"}, BUCKET, r"refuses .* \(SignatureDoesNotMatch\)"),
-        ({"AWS_ALLOW_HTTP": "false"}, BUCKET, "is http://, which has to be allowed"),
+        ({"AWS_ALLOW_HTTP": "false"}, BUCKET, "begins with http://: set AWS_ALLOW_HTTP"),
     ],
     ids=["bucket", "key", "secret", "http"],
 )
