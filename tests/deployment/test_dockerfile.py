@@ -48,26 +48,32 @@ def test_files_of_the_wheel_are_copied() -> None:
     assert not missing
 
 
-def test_extras_exist() -> None:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    named = {extra for group in re.findall(r'"\.\[([\w,]+)\]"', TEXT) for extra in group.split(",")}
-
-    assert named
-    assert named <= project["optional-dependencies"].keys()
-
-
 def test_stages_are_defined_before_use() -> None:
     stages: list[str] = []
     for instruction, rest in INSTRUCTIONS:
         if instruction == "FROM":
             base, _, stage = rest.partition(" AS ")
             assert base in stages or re.fullmatch(r"python:\d+\.\d+\.\d+-slim-\w+", base)
-            stages.append(stage)
+            stages.append(stage or base)
         elif found := re.search(r"--from=(\S+)", rest):
             assert found[1] in stages
-    # What `docker build` makes without a target is the last one.
+    # `docker build` without a target makes the last one. Old builders build all stages above.
     assert stages[-1] == "cpu"
-    assert "cuda" in stages
+    assert stages.index("cpu") < stages.index("build-cuda") < stages.index("cuda")
+
+
+@pytest.mark.parametrize("newer", ["--chmod", "--start-interval", "--mount", "--link", "<<"])
+def test_docker_20_and_podman_4_know_all_instructions(newer: str) -> None:
+    assert newer not in "\n".join(LINES)
+
+
+def test_labels_name_the_version_and_the_license() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    label = " ".join(arguments("LABEL"))
+
+    assert f'org.opencontainers.image.version="{project["version"]}"' in label
+    assert f'org.opencontainers.image.licenses="{project["license"]}"' in label
+    assert 'org.opencontainers.image.revision="$REVISION"' in label
 
 
 def test_the_image_runs_as_an_unprivileged_user() -> None:
@@ -84,23 +90,31 @@ def test_its_health_check_is_a_program_that_is_copied() -> None:
     ast.parse((ROOT / "docker" / "healthcheck.py").read_text(encoding="utf-8"))
 
 
-@pytest.mark.parametrize("lock", ["requirements.lock", "requirements-cuda.lock"])
-def test_locked_packages_have_hashes(lock: str) -> None:
-    text = (ROOT / lock).read_text(encoding="utf-8")
+@pytest.mark.parametrize("kind", ["", "-cpu", "-cuda"])
+def test_locked_packages_have_hashes(kind: str) -> None:
+    text = (ROOT / f"requirements{kind}.lock").read_text(encoding="utf-8")
     pinned = re.split(r"^(?=[a-z0-9])", text, flags=re.MULTILINE)[1:]
 
     assert len(pinned) > 20
     assert all("--hash=sha256:" in entry for entry in pinned)
 
 
-def test_both_locks_have_the_same_versions() -> None:
-    cpu, cuda = (versions(f"requirements{kind}.lock") for kind in ("", "-cuda"))
+def test_all_locks_have_the_same_versions() -> None:
+    tests, cpu, cuda = (versions(f"requirements{kind}.lock") for kind in ("", "-cpu", "-cuda"))
 
-    assert {name: cuda[name] for name in cuda.keys() & cpu.keys()} == {
-        name: cpu[name] for name in cuda.keys() & cpu.keys()
-    }
+    for lock in (cpu, cuda):
+        shared = lock.keys() & tests.keys()
+        assert {name: lock[name] for name in shared} == {name: tests[name] for name in shared}
     assert any(fnmatch(name, "nvidia-cudnn-cu*") for name in cuda)
-    assert not any(name.startswith("nvidia-") for name in cpu)
+    assert not any(name.startswith("nvidia-") for name in tests.keys() | cpu.keys())
+
+
+def test_the_cpu_image_has_the_runtime_without_cuda() -> None:
+    cpu, cuda = (versions(f"requirements-{kind}.lock") for kind in ("cpu", "cuda"))
+
+    assert "onnxruntime-gpu" not in cpu
+    assert cpu["onnxruntime"] == cuda["onnxruntime-gpu"]
+    assert {"pyarrow", "distributed"} <= cpu.keys() & cuda.keys()
 
 
 def versions(lock: str) -> dict[str, str]:
