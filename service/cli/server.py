@@ -154,8 +154,9 @@ if TYPE_CHECKING:
 
 GRACE_SECONDS = 5
 DRAIN_SECONDS = 1.0
-# For connections that arrive just before the server stops accepting.
-LAST_ARRIVALS_SECONDS = 0.1
+# After the server stops accepting. A client that has just connected has longer to send its request.
+LAST_DRAIN_SECONDS = 0.1
+FIRST_REQUEST_SECONDS = 1.0
 POLL_SECONDS = 0.02
 
 
@@ -189,8 +190,8 @@ class Server(uvicorn.Server):
     uds : str, optional
         A Unix socket to listen on.
     drain_seconds : float
-        Maximum time of draining. It ends with the last connection, but not where the kernel
-        refuses socket filters.
+        Time of draining. It ends early if the service has no connection at the stop, but not where
+        the kernel refuses socket filters.
     """
 
     def __init__(
@@ -246,11 +247,13 @@ class Server(uvicorn.Server):
         """Report the stop, drain, finish running requests, and stop."""
         self._stopping.set()
         try:
-            # Without a filter, a connection may be lost at the end, so clients get all of the time
-            # to see that the service is not ready.
-            await self._drain(self._drain_seconds, in_full=not can_refuse_new())
+            # Load balancers get all of the time to see that the service is not ready. Without a
+            # filter, a connection may be lost at the end, so clients of an idle service get it too.
+            is_used = bool(self.server_state.connections)
+            await self._drain(self._drain_seconds, in_full=is_used or not can_refuse_new())
             await self._take_last_connections()
-            await self._drain(LAST_ARRIVALS_SECONDS)
+            await self._drain(LAST_DRAIN_SECONDS)
+            await self._wait_for_first_requests()
         finally:
             await super().shutdown(sockets)
 
@@ -274,6 +277,15 @@ class Server(uvicorn.Server):
                     await loop.connect_accepted_socket(self.new_protocol, connection)
                 except OSError:  # the client has left
                     connection.close()
+
+    async def _wait_for_first_requests(self) -> None:
+        """Answer clients that are connected and have not sent a request yet."""
+        until = time.monotonic() + FIRST_REQUEST_SECONDS
+        while any(cast("Connection", one).n_answered == 0 for one in self.server_state.connections):
+            left = until - time.monotonic()
+            if left <= 0 or self._is_hurried:
+                return
+            await self._drain(min(left, POLL_SECONDS))
 
     async def _drain(self, seconds: float, *, in_full: bool = False) -> None:
         """Keep serving until the time is over or no connection has been open for a moment.
