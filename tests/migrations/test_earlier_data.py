@@ -1,0 +1,64 @@
+"""Data of an earlier commit is served with the same probabilities."""
+
+import json
+import tarfile
+from pathlib import Path
+
+import pytest
+from running_service import DIGITS_PARTS, calibrated, quick_config, service_on
+
+ARCHIVE = Path(__file__).parents[1] / "data" / "earlier" / "data.tar.xz"
+NAMES = ("default", "interpolated")
+
+
+@pytest.fixture(scope="module")
+def upgraded(tmp_path_factory):
+    """A client of a service on the earlier data folder, and the answers of that time."""
+    folder = tmp_path_factory.mktemp("earlier")
+    with tarfile.open(ARCHIVE) as archive:
+        # Before Python 3.11.4, extractall takes no filter.
+        archive.extraction_filter = getattr(tarfile, "data_filter", None)
+        archive.extractall(folder)
+    with service_on(folder / "data") as found:
+        yield found, json.loads((folder / "answers.json").read_text())
+
+
+def numbers(value, path=""):
+    """Return all numbers of a JSON value by their paths."""
+    if isinstance(value, dict):
+        parts = [numbers(one, f"{path}/{key}") for key, one in value.items()]
+    elif isinstance(value, list):
+        parts = [numbers(one, f"{path}/{position}") for position, one in enumerate(value)]
+    else:
+        return {path: value} if isinstance(value, int | float) else {}
+    return {key: one for part in parts for key, one in part.items()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_predictions_are_the_same(upgraded, name: str) -> None:
+    client, earlier = upgraded
+    body = {"calibration": name, "inputs": earlier["inputs"]}
+
+    found = client.post("/predict", json=body).raise_for_status().json()
+
+    assert found["predictions"] == earlier["answers"][name]["predictions"]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("part", ["events", "model_scores"])
+def test_the_report_has_the_same_numbers(upgraded, name: str, part: str) -> None:
+    client, earlier = upgraded
+    asked = {"calibration": name}
+
+    found = client.get("/report", params=asked, headers={"Accept": "application/json"})
+
+    before, after = numbers(earlier["answers"][name]["report"][part]), numbers(found.json()[part])
+    assert {path: after.get(path) for path in before} == before
+
+
+def test_the_service_goes_on_with_the_data(upgraded) -> None:
+    client, _ = upgraded
+
+    made = calibrated(client, **DIGITS_PARTS, config=quick_config(name="default"))
+
+    assert (made["status"], made["version"]) == ("succeeded", 2)
