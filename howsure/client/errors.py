@@ -21,7 +21,7 @@ class HowsureError(Exception):
     Attributes
     ----------
     status
-        HTTP status; None without a response.
+        HTTP status, or None if no response arrived.
     title, detail
         The kind of the failure, and a sentence about it.
     type

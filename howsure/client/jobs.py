@@ -45,7 +45,7 @@ class WaitOptions:
     Attributes
     ----------
     seconds
-        Longest wait; None for no limit.
+        The longest time to wait. If it is None, there is no limit.
     on_progress
         Called after each change.
     cancel_on_interrupt
@@ -71,7 +71,7 @@ async def wait_for_job(
     Raises
     ------
     JobFailed
-        Of the class ``failure``, if the job fails or is cancelled.
+        An instance of ``failure``, if the job fails or is cancelled.
     """
     if options is None:
         return resource
@@ -153,7 +153,7 @@ class _Telling:
 
 @dataclass(frozen=True)
 class Upload:
-    """The parameters of POST /calibrate; None omits one.
+    """The parameters of POST /calibrate. A parameter that is None is not sent.
 
     ``labels`` belong to ``outputs``, which are logits or probabilities, or to ``calibration``.
     """

@@ -17,7 +17,7 @@ class Request:
     Attributes
     ----------
     params
-        Query parameters; None omits one.
+        Query parameters. A parameter that is None is not sent.
     content, parts
         The body: bytes, or the parts of a multipart form, whose files are streamed.
     repeatable

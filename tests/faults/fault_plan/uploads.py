@@ -44,8 +44,8 @@ class Upload:
 class Entry:
     """One upload, sent once or again with the same key, and its last response.
 
-    ``status`` is None without a response; ``replayed`` says that the service returned an earlier
-    calibration.
+    ``status`` is None if no response arrived. ``replayed`` says that the service returned an
+    earlier calibration.
     """
 
     upload: Upload
