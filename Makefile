@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 
 OUTSIDE := $(VENV)/outside
 
-.PHONY: install demo serve test test-slow test-all openapi faults check audit sbom web pictures lock clean
+.PHONY: install demo serve test test-slow test-all openapi faults check audit sbom web pictures deploy-check lock clean
 
 install: $(VENV)/.installed
 
@@ -84,12 +84,18 @@ pictures: install web
 	npm ci --prefix $*
 	@touch $@
 
-# Renews requirements.lock (versions and hashes, no addresses), then requirements-cuda.lock for the GPU
-# image with the same versions, then requirements-outside.lock.
+# Starts docker-compose.yml, and kills and restarts each container under load. Needs Docker or Podman.
+deploy-check: install
+	$(BIN)/python docker/deploy_check.py
+
+# Renews requirements.lock (versions and hashes, no addresses), then with the same versions the lock files
+# of the images for CPUs and GPUs, then requirements-outside.lock.
 COMPILE := uv pip compile --universal --python-version 3.11 --generate-hashes --no-header --no-annotate
 lock:
 	$(BIN)/python -m pip install --quiet uv
 	$(BIN)/$(COMPILE) --group dev --extra tables --extra cluster -o requirements.lock pyproject.toml
+	$(BIN)/$(COMPILE) --extra tables --extra cluster -c requirements.lock \
+	  --overrides docker/cpu-overrides.txt -o requirements-cpu.lock pyproject.toml
 	$(BIN)/$(COMPILE) --extra tables --extra cluster --extra cuda -c requirements.lock \
 	  -o requirements-cuda.lock pyproject.toml
 	$(BIN)/$(COMPILE) --group outside -o requirements-outside.lock

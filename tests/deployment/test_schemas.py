@@ -11,6 +11,10 @@ from jsonschema import Draft202012Validator
 ROOT = Path(__file__).parents[2]
 SCHEMAS = Path(__file__).parent / "schemas"
 KUBERNETES = {
+    ("autoscaling/v2", "HorizontalPodAutoscaler"): (
+        "io.k8s.api.autoscaling.v2.HorizontalPodAutoscaler"
+    ),
+    ("networking.k8s.io/v1", "NetworkPolicy"): "io.k8s.api.networking.v1.NetworkPolicy",
     ("apps/v1", "Deployment"): "io.k8s.api.apps.v1.Deployment",
     ("policy/v1", "PodDisruptionBudget"): "io.k8s.api.policy.v1.PodDisruptionBudget",
     ("v1", "ConfigMap"): "io.k8s.api.core.v1.ConfigMap",
