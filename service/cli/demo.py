@@ -16,7 +16,7 @@ from howsure.client.request import json_request
 from service.cli.connection import ServiceClient, running
 from service.cli.console import job_progress, print_warnings
 from service.cli.failure import CommandFailed
-from service.cli.local import load_settings, prepare
+from service.cli.local import load_settings, prepare, require_sandbox
 from service.cli.report import print_scores
 from service.cli.serve import require_api_key
 from service.cli.server import address_of, bind
@@ -48,6 +48,7 @@ def _run_demo(console: Console, *, stay: bool) -> None:
 
     folder = demo_folder()
     settings = load_settings()
+    require_sandbox(settings)
     prepare(settings)
     require_api_key(settings)
     configure_logging(settings.log_format, level=logging.WARNING)

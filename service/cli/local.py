@@ -1,6 +1,7 @@
 """Settings, database and artifact store for commands that work without a service."""
 
 import logging
+import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from service.storage.artifact_store import ArtifactStore
     from service.storage.database import Database
 
+# Free space without which a service does not start.
+FREE_BYTES = 2**20
 DATABASE_URLS = "sqlite:///file or postgresql+psycopg://user:password@host/name"
 
 
@@ -109,6 +112,25 @@ def local_stores(*, prepared: bool = True, must_exist: bool = False) -> Iterator
         yield stores
 
 
+def require_sandbox(settings: Settings) -> None:
+    """Refuse to start if the kernel cannot sandbox processes, unless that is allowed.
+
+    Raises
+    ------
+    CommandFailed
+        With the missing features.
+    """
+    from service.runner.messages.sandbox_rules import find_sandbox
+
+    missing = find_sandbox().missing
+    if missing and not settings.allow_unsandboxed:
+        raise CommandFailed(
+            f"the kernel lacks {' and '.join(missing)}, so nothing can read uploads or run models "
+            "safely; use Linux 5.13 or later, or set HOWSURE_ALLOW_UNSANDBOXED=true if you trust "
+            "everyone who uploads"
+        )
+
+
 def prepare(settings: Settings) -> None:
     """Create the data folder, upgrade the database and check the artifact store.
 
@@ -122,13 +144,7 @@ def prepare(settings: Settings) -> None:
     from service.storage.database import require_usable
     from service.storage.schema import upgrade
 
-    try:
-        settings.data_dir.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise CommandFailed(
-            f"cannot create the data folder {settings.data_dir} ({error.strerror}); "
-            "see HOWSURE_DATA_DIR"
-        ) from error
+    _make_data_folder(settings.data_dir)
     with one_sentence(), opened_stores(settings) as stores:
         try:
             require_usable(stores.database)
@@ -143,6 +159,20 @@ def prepare(settings: Settings) -> None:
             stores.artifacts.check()
         except (OSError, Overloaded) as error:
             raise CommandFailed(f"HOWSURE_ARTIFACTS_URL: {error}") from error
+
+
+def _make_data_folder(folder: Path) -> None:
+    """Create the folder, and check that it takes a small file."""
+    verb = "create"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        verb = "write to"
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(FREE_BYTES))
+    except OSError as error:
+        raise CommandFailed(
+            f"cannot {verb} the data folder {folder} ({error.strerror}); see HOWSURE_DATA_DIR"
+        ) from error
 
 
 def pepper_of(settings: Settings, read: "Callable[[str, Path], Pepper]") -> "Pepper":

@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 
 from service.cli.failure import CommandFailed
-from service.cli.local import load_settings, opened_stores, pepper_of, prepare
+from service.cli.local import load_settings, opened_stores, pepper_of, prepare, require_sandbox
 from service.cli.processes.supervisor import Supervisor
 from service.cli.server import Server, address_of, bind, listen
 from service.cli.stopping import until_stopped
@@ -119,6 +119,7 @@ def _prepared_listener(settings: Settings, port: int) -> socket.socket:
     """Bind the port, prepare the stores and configure the log of a process that serves."""
     from service.startup import configure_logging
 
+    require_sandbox(settings)
     listener = bind(settings.host, port)
     prepare(settings)
     configure_logging(settings.log_format)

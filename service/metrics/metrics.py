@@ -149,18 +149,29 @@ class JobMetrics:
             ["kind", "status"],
             registry=registry,
         )
+        self._queue_age = Gauge(
+            "howsure_queue_age_seconds",
+            "Time since the oldest queued job was submitted; 0 without one.",
+            ["kind"],
+            registry=registry,
+        )
         self._database_up = Gauge(
             "howsure_database_up", "Whether the database answered this scrape.", registry=registry
         )
 
-    def show(self, counts: Mapping[tuple[str, str], int] | None) -> None:
-        """Set counts by kind and status; None if the database did not answer."""
-        self._database_up.set(counts is not None)
-        if counts is None:
-            self._jobs.clear()
-        else:
-            for labels, count in counts.items():
-                self._jobs.labels(*labels).set(count)
+    def show(self, counts: Mapping[tuple[str, str], int], ages: Mapping[str, float]) -> None:
+        """Set counts by kind and status, and the ages of the queues by kind."""
+        self._database_up.set(1)
+        for labels, count in counts.items():
+            self._jobs.labels(*labels).set(count)
+        for kind, seconds in ages.items():
+            self._queue_age.labels(kind).set(seconds)
+
+    def hide(self) -> None:
+        """Remove what the database did not answer."""
+        self._database_up.set(0)
+        self._jobs.clear()
+        self._queue_age.clear()
 
 
 class SweepMetrics:

@@ -7,7 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from service.errors import Overloaded
 from service.http.dependencies import WorkspaceDep
 from service.metrics.metrics import CONTENT_TYPE
-from service.storage.overview import job_counts
+from service.storage.overview import job_counts, queue_ages
 from service.workspace import Workspace
 
 log = structlog.get_logger(__name__)
@@ -15,17 +15,13 @@ log = structlog.get_logger(__name__)
 
 def exposition(workspace: Workspace) -> bytes:
     """Return all metrics as text; those from the database are omitted while it is unavailable."""
-    workspace.metrics.jobs.show(_job_counts(workspace))
-    return workspace.metrics.render()
-
-
-def _job_counts(workspace: Workspace) -> dict[tuple[str, str], int] | None:
     try:
         with workspace.database.reading() as session:
-            return job_counts(session)
+            workspace.metrics.jobs.show(job_counts(session), queue_ages(session))
     except (SQLAlchemyError, Overloaded) as error:
         log.warning("jobs_not_counted", error=type(error).__name__)
-        return None
+        workspace.metrics.jobs.hide()
+    return workspace.metrics.render()
 
 
 router = APIRouter(tags=["health"])

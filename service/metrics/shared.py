@@ -17,7 +17,7 @@ from service.metrics.metrics import Metrics
 
 CUMULATIVE = frozenset({"counter", "histogram", "summary"})
 # Every process reads the same values; the scraped process has just read them.
-OF_THE_DATABASE = frozenset({"howsure_jobs", "howsure_database_up"})
+OF_THE_DATABASE = frozenset({"howsure_jobs", "howsure_queue_age_seconds", "howsure_database_up"})
 # A restart of any process is to be seen.
 LATEST = frozenset({"process_start_time_seconds"})
 OF_A_CALIBRATION = frozenset({"calibration", "version"})

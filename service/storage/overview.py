@@ -9,7 +9,16 @@ from uuid import UUID
 from sqlalchemy import SQLColumnExpression, and_, case, func, literal, null, select, union_all
 from sqlalchemy.orm import Session
 
-from models import UNFINISHED, Calibration, CalibrationName, Evaluation, Job, JobStatus, Score
+from models import (
+    UNFINISHED,
+    Calibration,
+    CalibrationName,
+    Evaluation,
+    Job,
+    JobStatus,
+    Score,
+    database_now,
+)
 from service.storage.database import Database
 
 _KINDS: Mapping[str, type[Calibration | Evaluation]] = {
@@ -23,6 +32,14 @@ _COUNTS = union_all(
     )
 )
 
+_OLDEST_QUEUED = select(
+    database_now(),
+    *(
+        select(func.min(table.created_at)).where(table.status == "queued").scalar_subquery()
+        for table in _KINDS.values()
+    ),
+)
+
 
 def job_counts(session: Session) -> dict[tuple[str, str], int]:
     """Return the number of jobs of all tenants by kind and status, including zeros."""
@@ -30,6 +47,15 @@ def job_counts(session: Session) -> dict[tuple[str, str], int]:
     for kind, status, count in session.execute(_COUNTS):
         counts[kind, status] = count
     return counts
+
+
+def queue_ages(session: Session) -> dict[str, float]:
+    """Return by kind the seconds since the oldest queued job was submitted; 0 without one."""
+    now, *oldest = session.execute(_OLDEST_QUEUED).one()
+    return {
+        kind: max(0.0, (now - submitted).total_seconds()) if submitted else 0.0
+        for kind, submitted in zip(_KINDS, oldest, strict=True)
+    }
 
 
 @dataclass(frozen=True)

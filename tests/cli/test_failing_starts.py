@@ -1,9 +1,14 @@
 """A service that cannot start says why, and never what it was trusted with."""
 
+import os
+import subprocess
+import sys
 import uuid
 from collections.abc import Callable, Iterator
 
 import pytest
+import without_sandbox
+from databases import PostgresServer
 from sqlalchemy import create_engine, make_url, text
 
 from service.cli.failure import CommandFailed
@@ -117,3 +122,70 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path, monkeypatch, name) -> N
     assert said.startswith("cannot create the ")
     assert f"folder {file} (File exists)" in said
     assert "HOWSURE_DATA_DIR" in said
+
+
+def test_a_wrong_password_is_named(tmp_path, monkeypatch) -> None:
+    with PostgresServer(fsync=False, password=SECRET[::-1]) as server:
+        url = make_url(server.url).set(password=SECRET).render_as_string(hide_password=False)
+        said = refusal(tmp_path, monkeypatch, DATABASE_URL=url)
+    assert said.startswith("the database cannot be used (")
+    assert 'password authentication failed for user "postgres"' in said
+    assert SECRET not in said
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_folder_of_another_user_is_named(tmp_path, monkeypatch) -> None:
+    tmp_path.chmod(0o500)
+    said = refusal(tmp_path, monkeypatch)
+    assert said == (
+        f"cannot write to the data folder {tmp_path} (Permission denied); see HOWSURE_DATA_DIR"
+    )
+
+
+def command(*words: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        words,
+        env=os.environ | {f"HOWSURE_{name}": value for name, value in settings.items()},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=100,
+    )
+
+
+def sentence(done: subprocess.CompletedProcess[str]) -> str:
+    """Return what a command wrote to stderr, without its line breaks."""
+    return " ".join(done.stderr.split())
+
+
+def test_a_full_disk_is_named(tmp_path) -> None:
+    mounting = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c"]
+    mount = f"mount -t tmpfs -o size=64k tmpfs {tmp_path}"
+    if command(*mounting, mount).returncode != 0:
+        pytest.skip("this user may not mount anything")
+    serve = f"exec {sys.executable} -m service serve"
+    done = command(*mounting, f"{mount} && {serve}", DATA_DIR=str(tmp_path), PORT="0")
+    assert (done.returncode, sentence(done)) == (
+        1,
+        (
+            f"cannot write to the data folder {tmp_path} (No space left on device); "
+            "see HOWSURE_DATA_DIR"
+        ),
+    )
+
+
+@pytest.mark.parametrize("words", ["serve", "worker", "demo"])
+@pytest.mark.parametrize("missing", ["Landlock", "Landlock and seccomp"])
+def test_a_kernel_without_a_sandbox_is_named(tmp_path, words, missing) -> None:
+    done = command(
+        sys.executable,
+        without_sandbox.__file__,
+        missing,
+        words,
+        DATA_DIR=str(tmp_path / "data"),
+        PYTHONPATH=os.pathsep.join(sys.path),
+    )
+    assert done.returncode == 1
+    assert sentence(done).startswith(f"the kernel lacks {missing}, so nothing can read uploads")
+    assert "HOWSURE_ALLOW_UNSANDBOXED=true" in sentence(done)
+    assert not (tmp_path / "data").exists()

@@ -1,10 +1,14 @@
 """The Kubernetes manifests fit together."""
 
+import shutil
+import subprocess
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
+
+from service.cli import server
 
 FOLDER = Path(__file__).parents[2] / "examples" / "kubernetes"
 KUSTOMIZATION = FOLDER / "kustomization.yaml"
@@ -73,6 +77,41 @@ def test_kustomize_applies_existing_files() -> None:
     resources = yaml.safe_load(KUSTOMIZATION.read_text(encoding="utf-8"))["resources"]
 
     assert {FOLDER / name for name in resources} <= set(FILES)
+
+
+def test_the_grace_period_is_longer_than_a_stop() -> None:
+    settings = yaml.safe_load_all((FOLDER / "settings.yaml").read_text(encoding="utf-8"))
+    drain = float(next(iter(settings))["data"]["HOWSURE_DRAIN_SECONDS"])
+    stop = drain + server.LAST_DRAIN_SECONDS + server.FIRST_REQUEST_SECONDS + server.GRACE_SECONDS
+
+    for found in DEPLOYMENTS:
+        (deployment,) = found.values
+        if "howsure" in container(deployment)["command"]:
+            pod = deployment["spec"]["template"]["spec"]
+            assert pod["terminationGracePeriodSeconds"] > stop
+
+
+def rendered(folder: Path) -> dict[tuple[str, str], dict[str, Any]]:
+    """Return what kustomize makes of a folder, by kind and name."""
+    kubectl = shutil.which("kubectl")
+    if kubectl is None:
+        pytest.skip("kubectl is not installed")
+    done = subprocess.run([kubectl, "kustomize", folder], capture_output=True, check=True)
+    found = yaml.safe_load_all(done.stdout)
+    return {(one["kind"], one["metadata"]["name"]): one for one in found}
+
+
+def test_only_the_workers_of_the_gpu_overlay_have_a_gpu() -> None:
+    base, overlay = rendered(FOLDER), rendered(FOLDER.with_name("kubernetes-gpu"))
+    name = ("Deployment", "howsure-worker")
+    worker = overlay.pop(name)
+    found = container(worker)
+
+    assert overlay == {key: one for key, one in base.items() if key != name}
+    test_gpu_images_request_a_gpu(worker)
+    assert found["image"] == "howsure:cuda"
+    assert {"name": "HOWSURE_THREADS", "value": "4"} in found["env"]
+    assert found["resources"]["limits"] == {"memory": "32Gi", "nvidia.com/gpu": 1}
 
 
 def container(deployment: dict[str, Any]) -> dict[str, Any]:

@@ -61,13 +61,14 @@ def test_merged_counts_are_those_of_one_process(seen: list[Observed]) -> None:
 def test_each_gauge_is_merged_by_its_meaning() -> None:
     processes = [Metrics(), Metrics()]
     for queued, metrics in enumerate(processes):
-        metrics.jobs.show({("calibration", "queued"): queued + 3})
+        metrics.jobs.show({("calibration", "queued"): queued + 3}, {"calibration": 2.5})
         metrics.runs.watch(lambda: 2)
     told = [metrics.families() for metrics in processes]
     first, second = samples(told[0]), samples(told[1])
     found = samples(merged(told))
 
     assert found["howsure_jobs", (("kind", "calibration"), ("status", "queued"))] == 3
+    assert found["howsure_queue_age_seconds", (("kind", "calibration"),)] == 2.5
     assert found["howsure_database_up", ()] == 1
     assert found["howsure_models_loaded", ()] == 4
     start = ("process_start_time_seconds", ())
@@ -78,12 +79,13 @@ def test_each_gauge_is_merged_by_its_meaning() -> None:
 
 def test_jobs_are_left_out_if_the_scraped_process_has_no_database() -> None:
     asked, other = Metrics(), Metrics()
-    asked.jobs.show(None)
-    other.jobs.show({("calibration", "queued"): 3})
+    asked.jobs.hide()
+    other.jobs.show({("calibration", "queued"): 3}, {"calibration": 2.5})
     found = Scraped(as_text(merged([asked.families(), other.families()])).decode())
 
     assert found("database_up") == 0
     assert not found.labels("jobs")
+    assert not found.labels("queue_age_seconds")
 
 
 @given(observations)

@@ -16,6 +16,8 @@ N_ROWS = 300
 DOCUMENT = Path(__file__).parents[2] / "docs" / "metrics.md"
 PREDICT = {"method": "POST", "route": "/predict"}
 
+AN_HOUR_SECONDS = 3600
+
 
 @pytest.fixture
 def digits_rows() -> list:
@@ -98,6 +100,8 @@ def test_each_service_counts_its_own_requests_and_jobs(client, tmp_path) -> None
     with service_on(tmp_path, workers=0) as other:
         calibrate(other, calibration=logits_set(), wait=0)
         assert scrape(other)("jobs", kind="calibration", status="queued") == 1
+        assert 0 < scrape(other)("queue_age_seconds", kind="calibration") < AN_HOUR_SECONDS
+        assert scrape(other)("queue_age_seconds", kind="evaluation") == 0
         assert scrape(other)("predict_rows_total") == 0
         assert {labels["route"] for labels in scrape(other).labels("requests_total")} == {
             "/calibrate",

@@ -50,10 +50,12 @@ class StartedChildren:
 
 def is_gone(pid):
     try:
-        state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except (FileNotFoundError, ProcessLookupError):
         return True
-    return state == "Z"
+    # While other threads of a killed process still run, its files are open.
+    state, n_threads = fields[0], int(fields[17])
+    return state == "Z" and n_threads <= 1
 
 
 def descriptors():

@@ -182,9 +182,11 @@ class PostgresServer:
     """A server of one's own, started from installed binaries, which may be stopped at will.
 
     ``fsync=False`` makes it quicker: what it keeps then outlives its processes and no machine.
+    With ``password`` it refuses every other one.
     """
 
-    def __init__(self, *, fsync: bool = True) -> None:
+    def __init__(self, *, fsync: bool = True, password: str | None = None) -> None:
+        self._password = password
         self._binaries = _binaries()
         self._folder = Path(tempfile.mkdtemp(prefix="howsure-postgres-"))
         self._fsync = "on" if fsync else "off"
@@ -200,7 +202,12 @@ class PostgresServer:
         try:
             if self._user is not None:
                 shutil.chown(self._folder, self._user)
-            self._do("initdb", "-A", "trust", "-U", "postgres", "-E", "UTF8", "-N")
+            access = ["-A", "trust"]
+            if self._password is not None:
+                file = self._folder / "password"
+                file.write_text(self._password)
+                access = ["-A", "scram-sha-256", "--pwfile", file]
+            self._do("initdb", *access, "-U", "postgres", "-E", "UTF8", "-N")
             self.start()
         except BaseException:
             self._remove()
