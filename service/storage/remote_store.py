@@ -59,6 +59,8 @@ _FULL_CODES = frozenset(
 )
 # Addresses where a cloud machine requests credentials if none are configured.
 _NO_CREDENTIALS = ("169.254.169.254", "metadata.google.internal", "/metadata/identity/")
+# Stores refuse signatures that are 15 minutes old, or that come from the future.
+_CLOCKS_DIFFER = re.compile(r"RequestTimeTooSkewed|request time and the (?:current|server)")
 _TIMED_OUT = re.compile(r"kind: Timeout|TimedOut|timed out")
 
 ObjectStore: TypeAlias = MemoryStore | S3Store | GCSStore | AzureStore
@@ -209,6 +211,8 @@ def _reason(text: str, code: str | None, status: str | None) -> str:
         return "The artifact store has no such bucket."
     if any(address in text for address in _NO_CREDENTIALS):
         return "There are no credentials for the artifact store."
+    if _CLOCKS_DIFFER.search(text):
+        return "The clock of this machine differs too much from the artifact store's: set it."
     if status in _REFUSED_STATUS:
         return f"The artifact store refuses the service's credentials ({code or status})."
     if "BadScheme" in text:
