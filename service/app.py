@@ -73,8 +73,7 @@ def create_app(
     """
     metrics, stopping = Metrics(), asyncio.Event()
     request_log = RequestLog(settings.log_requests)
-    is_local = settings.is_loopback() and not keyless
-    allowed_origins = AllowedOrigins(settings.host_names(), local=settings.host if is_local else "")
+    allowed_origins = AllowedOrigins(settings.host_names(), keyless=keyless)
     predictions = PredictionApp(
         metrics.requests,
         request_log=request_log,

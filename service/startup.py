@@ -89,7 +89,7 @@ def start(
     settings: Settings, metrics: Metrics, *, start_child: StartChild = RunnerProcess.start
 ) -> tuple[Workspace, Workers]:
     """Open all resources of the settings, and start the worker threads."""
-    settings.data_dir.mkdir(parents=True, exist_ok=True)
+    settings.data_dir.mkdir(mode=0o700, parents=True, exist_ok=True)
     url = settings.resolved_database_url()
     upgrade(url)
     database = open_database(url)

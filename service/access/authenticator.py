@@ -99,15 +99,16 @@ class ActiveKeys:
         """Return the caller of the valid key with this id; None if there is none."""
         return self._callers.get(key_id, (_UNKNOWN, None))[1]
 
-    @property
-    def session_secret(self) -> bytes:
-        """The secret that signs page sessions; it depends on the pepper."""
-        return self._pepper.digest(b"howsure: the secret of sessions").encode()
+    def session_secret(self, key_id: str) -> bytes | None:
+        """Return the secret that signs the page sessions of a valid key; None for other keys.
 
-    def claimed_id(self, given: Sequence[bytes]) -> str | None:
-        """Return the id of the valid key that these values name; the secret is not checked."""
-        text = _text(given[0]) if len(given) == 1 else None
-        return None if text is None or text.id not in self._callers else text.id
+        It depends on the pepper and on the digest of the key, so nobody can sign in who knows only
+        one of the two.
+        """
+        digest, caller = self._callers.get(key_id, (_UNKNOWN, None))
+        if caller is None:
+            return None
+        return self._pepper.digest(f"howsure: the secret of sessions {digest}".encode()).encode()
 
     def used(self) -> Iterable[str]:
         """Return the ids of keys used since the last call."""
@@ -227,13 +228,11 @@ class Authenticator:
 
     def known(self, given: Sequence[bytes], peer: str) -> Caller:
         """Return the caller with these values, whatever its scopes; see `admit`."""
-        ring = self.ring
-        self._bad_keys.require_room(peer, ring.claimed_id(given))
         try:
-            return ring.caller(given)
+            return self.ring.caller(given)
         except Unauthenticated:
             if given:
-                self._bad_keys.note(peer, ring.claimed_id(given))
+                self._bad_keys.note(peer)
             raise
 
     def look(self) -> None:

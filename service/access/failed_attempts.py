@@ -10,7 +10,7 @@ from ipaddress import AddressValueError, IPv6Address
 from service.errors import TooManyBadKeys
 
 WINDOW_SECONDS = 60.0
-# Number of addresses and keys that are remembered.
+# Number of addresses that are remembered.
 MOST_REMEMBERED = 10_000
 # A client with one IPv6 address usually has its whole network.
 _NETWORK_BYTES = 8
@@ -25,8 +25,8 @@ class _Tried:
 class FailedAttempts:
     """Counts invalid keys; call it from one event loop only.
 
-    Valid keys are still accepted from an address with too many invalid ones, because others may
-    share it. Only a key whose id came with too many wrong secrets from there is refused.
+    A valid key is always accepted: others may share its address, and 256 random bits cannot be
+    guessed.
 
     Parameters
     ----------
@@ -39,21 +39,10 @@ class FailedAttempts:
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._most = most
         self._clock = clock
-        self._tried: OrderedDict[tuple[str, str | None], _Tried] = OrderedDict()
+        self._tried: OrderedDict[str, _Tried] = OrderedDict()
 
-    def require_room(self, peer: str, key_id: str | None) -> None:
-        """Refuse an address with too many failed attempts.
-
-        Raises
-        ------
-        TooManyBadKeys
-            If this address has sent the id of a valid key with too many wrong secrets.
-        """
-        if self._tried and key_id is not None:
-            self._require(self._found((_network(peer), key_id)))
-
-    def note(self, peer: str, key_id: str | None) -> None:
-        """Count an invalid key, with the id of the valid key that it names, if any.
+    def note(self, peer: str) -> None:
+        """Count an invalid key.
 
         Raises
         ------
@@ -62,33 +51,16 @@ class FailedAttempts:
         """
         if not self._most:
             return
-        network = _network(peer)
-        if key_id is not None:
-            self._count((network, key_id))
-        of_all = self._count((network, None))
-        # The same whether or not there is a key with this id.
-        self._require(of_all)
-
-    def _count(self, what: tuple[str, str | None]) -> _Tried:
-        tried = self._found(what)
-        if tried is None:
-            tried = self._tried[what] = _Tried(self._clock())
+        network, now = _network(peer), self._clock()
+        tried = self._tried.get(network)
+        if tried is None or now - tried.since >= WINDOW_SECONDS:
+            tried = self._tried[network] = _Tried(now)
             while len(self._tried) > MOST_REMEMBERED:
                 self._tried.popitem(last=False)
         tried.count += 1
-        self._tried.move_to_end(what)
-        return tried
-
-    def _found(self, what: tuple[str, str | None]) -> _Tried | None:
-        tried = self._tried.get(what)
-        if tried is not None and self._clock() - tried.since >= WINDOW_SECONDS:
-            del self._tried[what]
-            return None
-        return tried
-
-    def _require(self, tried: _Tried | None) -> None:
-        if tried is not None and tried.count > self._most:
-            left = tried.since + WINDOW_SECONDS - self._clock()
+        self._tried.move_to_end(network)
+        if tried.count > self._most:
+            left = tried.since + WINDOW_SECONDS - now
             raise TooManyBadKeys(
                 f"More than {self._most} invalid API keys per minute from this address. "
                 "Retry later with a valid key.",

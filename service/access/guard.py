@@ -16,6 +16,7 @@ from service.access.audit_log import AuditEvent, evaluation_subject
 from service.access.authenticator import require_scope
 from service.access.credentials import PAGES, authorization, peer_of, signed_in
 from service.access.origins import AllowedOrigins
+from service.access.page_session import without_foreign_cookies
 from service.access.route_table import OPEN, SMALL, DeclaredRoute, declared_methods, declared_route
 from service.errors import (
     ForeignSite,
@@ -110,6 +111,8 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        scope["headers"] = without_foreign_cookies(headers)
         path: str = scope["path"].removeprefix(scope.get("root_path", ""))
         route = declared_route(scope["method"], path)
         asked = asked_action(route)
@@ -134,7 +137,7 @@ class Guard:
     async def _pass_on(
         self, scope: Scope, receive: Receive, send: Send, route: DeclaredRoute | None, path: str
     ) -> None:
-        headers = [(name.lower(), value) for name, value in scope["headers"]]
+        headers = scope["headers"]
         try:
             caller = _caller(scope, route, path, headers)
             if caller is not None:

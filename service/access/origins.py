@@ -1,11 +1,12 @@
 """Host names of the service, and origins whose pages may send requests to it."""
 
 from collections.abc import Collection
+from ipaddress import ip_address
 
 from service.errors import ForeignSite, UnknownHost
 from service.http.prediction_exchange import Headers
 
-LOOPBACK = frozenset({"localhost", "127.0.0.1", "[::1]"})
+LOCAL = "localhost"
 ANY = "*"
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 _OTHER_SITES = (b"cross-site", b"same-site")
@@ -19,15 +20,14 @@ class AllowedOrigins:
     ----------
     allowed : collection of str
         Public host names of the service, in lower case, without a port; ``*`` allows any.
-    local : str
-        The listening address if only this machine can reach it, else empty. The service then has
-        no other names, unless they are allowed.
+    keyless : bool
+        Whether no caller ever needs a key. Otherwise the service has no other names than allowed
+        ones while it is open to callers without a key, whatever its address.
     """
 
-    def __init__(self, allowed: Collection[str], *, local: str) -> None:
+    def __init__(self, allowed: Collection[str], *, keyless: bool = False) -> None:
         self._allowed = frozenset(allowed)
-        self._names = self._allowed | LOOPBACK | {local}
-        self._is_local = bool(local)
+        self._keyless = keyless
 
     def check(self, method: str, headers: Headers, *, is_open: bool) -> None:
         """Check the host of a request and, with ``is_open``, the origin of the page that sent it.
@@ -39,21 +39,31 @@ class AllowedOrigins:
         ------
         UnknownHost
             If the host is not a name of the service. A malicious page may have changed its own
-            name to this address (DNS rebinding).
+            name to this address (DNS rebinding). It cannot do so with a number, so IP addresses
+            pass, unless names are allowed.
         ForeignSite
             If a page of another site sent a request that may change something.
         """
         hosts = [value.decode("latin-1").lower() for name, value in headers if name == b"host"]
-        knows_names = bool(self._allowed) or (is_open and self._is_local)
+        knows_names = bool(self._allowed) or (is_open and not self._keyless)
         if knows_names and ANY not in self._allowed:
             for host in hosts:
-                if _name_of(host) not in self._names:
+                if not self._is_known(_name_of(host)):
                     raise UnknownHost(
                         f"Unknown host name {host[:_MOST_SHOWN]!a}. Use localhost, or add the "
                         "name to HOWSURE_ALLOWED_HOSTS."
                     )
         if is_open and method not in SAFE_METHODS:
             self._check_origin(hosts, headers)
+
+    def _is_known(self, name: str) -> bool:
+        if name == LOCAL or name in self._allowed:
+            return True
+        try:
+            address = ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return address.is_loopback or not self._allowed
 
     def _check_origin(self, hosts: list[str], headers: Headers) -> None:
         origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]

@@ -5,9 +5,10 @@ import hmac
 import re
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from http.cookies import CookieError, SimpleCookie
+
+from service.http.prediction_exchange import Headers
 
 # Since the sign-in, and since the last page.
 ABSOLUTE_SECONDS = 12 * 3600
@@ -19,6 +20,12 @@ SESSION = "howsure.session"
 # Browsers accept this prefix only from this host, and only over TLS.
 _HOST = "__Host-"
 _NAME = "howsure-session"
+# Identifies visitors without a session: on the sign-in page, and if no API key is needed.
+_VISIT = "howsure-visit"
+_OURS = frozenset(f"{host}{name}".encode() for host in ("", _HOST) for name in (_NAME, _VISIT))
+# What the service writes needs no quotes. Python reads quoted values in quadratic time
+# before 3.11.10 and 3.12.6 (CVE-2024-7592).
+_VALUE = re.compile(rb"[\w.-]{1,300}")
 _PURPOSE = b"howsure: sessions of pages"
 _WRITTEN = re.compile(
     r"([0-9A-Za-z]{12})\.([0-9]{1,12})\.([0-9]{1,12})\.([\w-]{22})\.([0-9a-f]{64})"
@@ -62,30 +69,49 @@ def session_cookie(*, secure: bool) -> str:
     return f"{_HOST}{_NAME}" if secure else _NAME
 
 
-def read_session(cookies: Mapping[str, str], secret: bytes, *, secure: bool) -> PageSession | None:
+def visit_cookie(*, secure: bool) -> str:
+    """Return the name of the cookie of a visitor without a session, over TLS or not."""
+    return f"{_HOST}{_VISIT}" if secure else _VISIT
+
+
+def read_session(
+    cookies: Mapping[str, str], secret_of: Callable[[str], bytes | None], *, secure: bool
+) -> PageSession | None:
     """Return the valid session of a request; None if there is none.
 
-    The active keys tell whether its key is still valid.
+    ``secret_of`` returns the secret that signs the sessions of a valid key, None for other keys.
     """
     found = _WRITTEN.fullmatch(cookies.get(session_cookie(secure=secure), ""))
     if found is None:
         return None
-    text = found[0].rpartition(".")[0]
-    if not hmac.compare_digest(_signature(text, secret), found[5]):
+    text, secret = found[0].rpartition(".")[0], secret_of(found[1])
+    if secret is None or not hmac.compare_digest(_signature(text, secret), found[5]):
         return None
     session = PageSession(found[1], int(found[2]), int(found[3]), found[4])
     return session if session.seconds_left() > 0 else None
 
 
-def cookies_of(headers: Iterable[tuple[bytes, bytes]]) -> dict[str, str]:
-    """Return the cookies of a request by name; none if they cannot be parsed."""
-    sent = b"; ".join(value for name, value in headers if name == b"cookie")
-    found = SimpleCookie()
-    try:
-        found.load(sent.decode("latin-1"))
-    except CookieError:
-        return {}
-    return {name: morsel.value for name, morsel in found.items()}
+def without_foreign_cookies(headers: Headers) -> Headers:
+    """Return the headers without cookies of other services, which no code here should parse.
+
+    Browsers send the cookies of all ports of a host.
+    """
+    if not any(name == b"cookie" for name, _ in headers):
+        return headers
+    kept = [(name, value) for name, value in headers if name != b"cookie"]
+    ours = [b"%b=%b" % pair for pair in _own_cookies(headers)]
+    return [*kept, (b"cookie", b"; ".join(ours))] if ours else kept
+
+
+def cookies_of(headers: Headers) -> dict[str, str]:
+    """Return the service's own cookies of a request by name."""
+    return {name.decode(): value.decode() for name, value in _own_cookies(headers)}
+
+
+def _own_cookies(headers: Headers) -> list[tuple[bytes, bytes]]:
+    sent = (part for name, value in headers if name == b"cookie" for part in value.split(b";"))
+    pairs = (part.strip().partition(b"=") for part in sent)
+    return [(name, value) for name, _, value in pairs if name in _OURS and _VALUE.fullmatch(value)]
 
 
 def _signature(text: str, secret: bytes) -> str:

@@ -165,7 +165,7 @@ def _make_data_folder(folder: Path) -> None:
     """Create the folder, and check that it takes a small file."""
     verb = "create"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         verb = "write to"
         with tempfile.TemporaryFile(dir=folder) as file:
             file.write(bytes(FREE_BYTES))

@@ -1,6 +1,7 @@
 """``howsure serve`` and ``howsure worker``: long-running processes in the foreground."""
 
 import gc
+import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -119,6 +120,8 @@ def _prepared_listener(settings: Settings, port: int) -> socket.socket:
     """Bind the port, prepare the stores and configure the log of a process that serves."""
     from service.startup import configure_logging
 
+    # Nobody else on this machine may read digests, samples or models.
+    os.umask(0o077)
     require_sandbox(settings)
     listener = bind(settings.host, port)
     prepare(settings)

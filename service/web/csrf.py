@@ -8,21 +8,14 @@ import secrets
 
 from starlette.requests import Request
 
-from service.access.page_session import SESSION
+from service.access.page_session import SESSION, visit_cookie
 from service.errors import Forbidden
 
 FIELD = "csrf"
 HEADER = "x-csrf-token"
-# For visitors without a session: on the sign-in page, and if no API key is needed.
-_VISIT = "howsure-visit"
 _NONCE = re.compile(r"[\w-]{22}", re.ASCII)
 _PURPOSE = b"howsure: tokens of forms\0"
 _OURS = ("same-origin", "none")
-
-
-def visit_cookie(request: Request) -> str:
-    """Return the name of the cookie that identifies a visitor without a session."""
-    return f"__Host-{_VISIT}" if request.url.scheme == "https" else _VISIT
 
 
 def nonce_of(request: Request) -> str | None:
@@ -30,7 +23,7 @@ def nonce_of(request: Request) -> str | None:
     session = request.scope.get(SESSION)
     if session is not None:
         return str(session.nonce)
-    found = request.cookies.get(visit_cookie(request), "")
+    found = request.cookies.get(visit_cookie(secure=request.url.scheme == "https"), "")
     return found if _NONCE.fullmatch(found) else None
 
 

@@ -9,10 +9,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from service.access.page_session import SESSION, PageSession, session_cookie
+from service.access.page_session import SESSION, PageSession, session_cookie, visit_cookie
 from service.http.services import services_of
 from service.reports.located import LOCATED_FILTERS, present
-from service.web.csrf import new_nonce, nonce_of, token_of, visit_cookie
+from service.web.csrf import new_nonce, nonce_of, token_of
 from service.web.static_files import asset
 
 # Scripts and styles come from this service only.
@@ -57,7 +57,8 @@ def page(
     )
     response = HTMLResponse(text, status, HEADERS)
     if nonce is None:
-        set_cookie(request, response, visit_cookie(request), given, max_age=None)
+        name = visit_cookie(secure=request.url.scheme == "https")
+        set_cookie(request, response, name, given, max_age=None)
     renewed = None if session is None or not whole else session.renewed()
     if renewed is not None:
         set_session(request, response, renewed)
@@ -68,8 +69,10 @@ def set_session(request: Request, response: Response, session: PageSession) -> N
     """Set the session cookie."""
     authenticator = services_of(request.scope).authenticator
     name = session_cookie(secure=request.url.scheme == "https")
-    value = session.written(authenticator.ring.session_secret)
-    set_cookie(request, response, name, value, max_age=session.seconds_left())
+    secret = authenticator.ring.session_secret(session.key_id)
+    if secret is not None:  # else the key ended meanwhile
+        value = session.written(secret)
+        set_cookie(request, response, name, value, max_age=session.seconds_left())
 
 
 def set_cookie(

@@ -12,6 +12,7 @@ from runner_children import wait_until
 from service.access.api_keys import make_pepper, revoke_key
 from service.access.authenticator import ActiveKeys
 from service.access.page_session import IDLE_SECONDS, new_session
+from service.storage.api_keys import active_keys
 
 OK, SEE_OTHER = httpx.codes.OK, httpx.codes.SEE_OTHER
 UNAUTHORIZED, FORBIDDEN = httpx.codes.UNAUTHORIZED, httpx.codes.FORBIDDEN
@@ -115,13 +116,15 @@ def test_a_session_ends_with_its_key(service, visitor) -> None:
 def test_pages_renew_a_session_and_parts_that_reload_do_not(service, visitor, key) -> None:
     pepper = make_pepper(service.settings.key_pepper, service.settings.data_dir)
     now = new_session(key.split("_")[1])
+    with service.database() as database, database.reading() as session:
+        keys = ActiveKeys(active_keys(session), pepper=pepper)
     for seconds, path, status, is_renewed in (
         (IDLE_SECONDS - 60, "/pages/jobs", OK, False),
         (IDLE_SECONDS - 60, "/", OK, True),
         (IDLE_SECONDS, "/", SEE_OTHER, False),
     ):
         session = replace(now, seen=now.seen - seconds)
-        value = session.written(ActiveKeys([], pepper=pepper).session_secret)
+        value = session.written(keys.session_secret(now.key_id))
         answer = visitor.client.get(path, headers={"Cookie": f"{COOKIE}={value}"})
         assert answer.status_code == status
         assert (f"{COOKIE}=" in answer.headers.get("set-cookie", "")) == is_renewed
