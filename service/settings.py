@@ -9,6 +9,8 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MEBIBYTE = 1024**2
 GIBIBYTE = 1024**3
+# Of examples in earlier versions.
+PUBLISHED_PEPPERS = ("known-to-everybody", "CHANGE-ME-CHANGE-ME")
 
 
 class Settings(BaseSettings):
@@ -189,6 +191,13 @@ class Settings(BaseSettings):
         description="Requests with a log line; `failures`: responses of 400 and above, at most 20 "
         "a second.",
     )
+
+    @field_validator("key_pepper")
+    @classmethod
+    def _is_secret(cls, given: str) -> str:
+        if given in PUBLISHED_PEPPERS:
+            raise ValueError("this value is published: choose 32 random characters or more")
+        return given
 
     @field_validator("device")
     @classmethod

@@ -40,7 +40,7 @@ class AllowedOrigins:
         UnknownHost
             If the host is not a name of the service. A malicious page may have changed its own
             name to this address (DNS rebinding). It cannot do so with a number, so IP addresses
-            pass, unless names are allowed.
+            pass.
         ForeignSite
             If a page of another site sent a request that may change something.
         """
@@ -60,10 +60,10 @@ class AllowedOrigins:
         if name == LOCAL or name in self._allowed:
             return True
         try:
-            address = ip_address(name.strip("[]"))
+            ip_address(name.strip("[]"))
         except ValueError:
             return False
-        return address.is_loopback or not self._allowed
+        return True
 
     def _check_origin(self, hosts: list[str], headers: Headers) -> None:
         origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]

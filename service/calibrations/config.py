@@ -3,6 +3,7 @@
 import re
 from typing import Annotated, Literal, Self, TypeVar
 
+import msgspec
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from howsure.statistics.bins.intervals import IntervalOptions
@@ -180,6 +181,46 @@ class CalibrationConfig(FitConfig):
         )
 
 
+_Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
+_LARGE = {
+    "classes": list[_Text],
+    "class_map": dict[_Text, int],
+    "columns": dict[_Text, list[_Text]],
+}
+# Pydantic lists every error, and lets no other thread run meanwhile.
+_SMALL_BYTES = 16 * 1024
+
+
+def _check_size(text: str | bytes) -> None:
+    """Bound the errors that validation can find: large values must have the right types.
+
+    Raises
+    ------
+    InvalidConfig
+        If a large value has another type, or all others together are too large.
+    """
+    if len(text) <= _SMALL_BYTES:
+        return
+    try:
+        found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return  # validation finds the same error, once
+    size = 0
+    for key, value in found.items():
+        if key in _LARGE and len(value) > _SMALL_BYTES:
+            try:
+                msgspec.json.decode(value, type=_LARGE[key])
+            except msgspec.ValidationError as error:
+                raise InvalidConfig.at(f"config.{key}", shown(str(error))[1:-1]) from error
+        else:
+            size += len(key) + len(value)
+    if size > _SMALL_BYTES:
+        names = ", ".join(f"`{name}`" for name in _LARGE)
+        raise InvalidConfig.at(
+            "config", f"expected at most {_SMALL_BYTES} bytes beside {names}, got {size}"
+        )
+
+
 def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
     """Parse the JSON text of a configuration.
 
@@ -188,6 +229,7 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
     InvalidConfig
         If the text is not JSON or breaks a rule; each violation names its key.
     """
+    _check_size(text)
     try:
         return kind.model_validate_json(text or "{}")
     except ValidationError as error:

@@ -77,9 +77,9 @@ async def start_once(
     ``content`` tells requests with the same key apart: digests in the place of files.
     """
     keyed = keyed_request(idempotency_key(request), request, content)
-    run = run_in_threadpool if lane is None else lane.run
     call = partial(start, replace(ctx, request=keyed))
-    return await run(run_idempotent, ctx.workspace, ctx.tenant_id, keyed, call)
+    run = partial(run_idempotent, ctx.workspace, ctx.tenant_id, keyed, call)
+    return await (run_in_threadpool(run) if lane is None else lane.run(ctx.tenant_id, run))
 
 
 async def calibration_response(
@@ -197,11 +197,14 @@ EVENT_ROUTE: dict[str, Any] = {
 
 
 def event_stream(
-    row: models.Calibration | models.Evaluation, watch: JobWatch, read: Callable[[], BaseModel]
+    row: models.Calibration | models.Evaluation,
+    watch: JobWatch,
+    tenant_id: uuid.UUID,
+    read: Callable[[], BaseModel],
 ) -> EventStream:
     """Return the events of a job; ``read`` returns its resource once it has ended."""
     subscription = JobSubscription(FollowedJob(type(row), row.id), view_of(row))
-    return EventStream(subscription, watch, read)
+    return EventStream(subscription, watch, tenant_id, read)
 
 
 @router.get("/calibrations/{calibration_id}/events", summary="Follow a calibration", **EVENT_ROUTE)
@@ -223,4 +226,4 @@ async def follow_calibration(
         whole = manage.get_calibration(workspace, tenant_id, str(row.id))
         return resource(workspace, tenant_id, whole)
 
-    return event_stream(row, services.job_watch, read)
+    return event_stream(row, services.job_watch, tenant_id, read)

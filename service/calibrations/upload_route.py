@@ -33,7 +33,7 @@ FILES = {
     "evaluation": "A second labelled set, used for scores only.",
     "evaluation_labels": "Labels of an evaluation set in .npy, as .npy.",
 }
-TEXTS = {"config": 8 * 1024**2, "name": 1000}
+TEXTS = {"config": 2 * 1024**2, "name": 1000}
 
 router = APIRouter(tags=["calibrations"])
 
@@ -98,7 +98,7 @@ async def post_calibrate(
         upload = _upload(spooled)
         if dry_run:
             tried = await services.lanes.upload.run(
-                try_upload, ctx.workspace, ctx.tenant_id, upload
+                ctx.tenant_id, try_upload, ctx.workspace, ctx.tenant_id, upload
             )
             return JSONResponse(tried.model_dump(mode="json"))
         start = partial(start_calibration, upload=upload)

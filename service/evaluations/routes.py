@@ -112,6 +112,7 @@ async def post_evaluation(
         if name is None:
             raise InvalidInput.at("name", "this part is required: what the set is called")
         row = await services.lanes.upload.run(
+            ctx.tenant_id,
             evaluations.start_evaluation,
             ctx,
             calibration_id,
@@ -165,7 +166,7 @@ async def follow_evaluation(
     def read() -> Evaluation:
         return resource(evaluations.evaluation_of_id(workspace, tenant_id, row.id))
 
-    return event_stream(row, services.job_watch, read)
+    return event_stream(row, services.job_watch, tenant_id, read)
 
 
 @router.get(

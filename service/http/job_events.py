@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from http import HTTPStatus
@@ -147,6 +148,7 @@ class JobWatch:
         self._max_wait_seconds = max_wait_seconds
         self._subscriptions: set[JobSubscription] = set()
         self._n_streams = 0
+        self._streams_of: Counter[UUID] = Counter()
         self._polling: asyncio.Task[None] | None = None
 
     @property
@@ -155,22 +157,29 @@ class JobWatch:
         return self._n_streams
 
     @contextmanager
-    def streaming(self, subscription: JobSubscription) -> Iterator[None]:
-        """Poll the job of a progress stream until the block ends.
+    def streaming(self, subscription: JobSubscription, tenant_id: UUID) -> Iterator[None]:
+        """Poll the job of a tenant's progress stream until the block ends.
+
+        A tenant may have as many streams as it leaves free for others.
 
         Raises
         ------
         Overloaded
             If too many streams are open.
         """
-        if self._n_streams >= self._places:
+        free, own = self._places - self._n_streams, self._streams_of[tenant_id]
+        if not free or (own and own >= free):
             raise Overloaded("Too many progress streams are open. Retry later.")
         self._n_streams += 1
+        self._streams_of[tenant_id] += 1
         try:
             with self._polled(subscription):
                 yield
         finally:
             self._n_streams -= 1
+            self._streams_of[tenant_id] -= 1
+            if not self._streams_of[tenant_id]:
+                del self._streams_of[tenant_id]
 
     def wait_seconds(self, request: Request) -> float:
         """Return the number of seconds in `Prefer: wait=N`, up to the limit; 0 without it."""
@@ -296,7 +305,8 @@ class EventStream(StreamingResponse):
     ----------
     subscription : JobSubscription
     watch : JobWatch
-        Limits the number of streams; a finished job needs no place.
+        Limits the number of streams of each tenant; a finished job needs no place.
+    tenant_id : UUID
     read : callable
         Returns the whole resource by its id; called in a thread once the job has finished.
     """
@@ -309,12 +319,14 @@ class EventStream(StreamingResponse):
         self,
         subscription: JobSubscription,
         watch: JobWatch,
+        tenant_id: UUID,
         read: Callable[[], BaseModel],
         *,
         heartbeat_seconds: float = HEARTBEAT_SECONDS,
     ) -> None:
         self._subscription = subscription
         self._watch = watch
+        self._tenant_id = tenant_id
         self._read = read
         self._heartbeat_seconds = heartbeat_seconds
         super().__init__(self._events(), headers=HEADERS)
@@ -331,8 +343,9 @@ class EventStream(StreamingResponse):
             await self.stream_response(send)
 
     def _place(self) -> AbstractContextManager[None]:
-        is_unfinished = self._subscription.is_unfinished()
-        return self._watch.streaming(self._subscription) if is_unfinished else nullcontext()
+        if not self._subscription.is_unfinished():
+            return nullcontext()
+        return self._watch.streaming(self._subscription, self._tenant_id)
 
     async def _events(self) -> AsyncIterator[bytes]:
         subscription, sent = self._subscription, None

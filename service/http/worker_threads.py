@@ -1,9 +1,11 @@
 """Separate threads for long work, so that short requests do not wait behind it."""
 
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
+from uuid import UUID
 
 from anyio import CapacityLimiter, to_thread
 
@@ -15,6 +17,9 @@ Result = TypeVar("Result")
 
 class Lane:
     """Runs up to ``threads`` calls at a time in threads; ``queue`` more may wait.
+
+    One tenant has at most all threads but one. Of the places a tenant may have as many as it leaves
+    free for others.
 
     All calls must come from one event loop. ``waited`` gets the waiting time of each in seconds.
     """
@@ -32,6 +37,9 @@ class Lane:
         self._limiter = CapacityLimiter(threads)
         self._room = threads + queue
         self._inside = 0
+        self._inside_of: Counter[UUID] = Counter()
+        self._limiters: dict[UUID, CapacityLimiter] = {}
+        self._threads_of_one = max(threads - 1, 1)
 
     @property
     def running(self) -> int:
@@ -44,16 +52,21 @@ class Lane:
         return max(self._inside - self.running, 0)
 
     async def run(
-        self, call: Callable[Given, Result], *args: Given.args, **kwargs: Given.kwargs
+        self,
+        tenant_id: UUID,
+        call: Callable[Given, Result],
+        *args: Given.args,
+        **kwargs: Given.kwargs,
     ) -> Result:
-        """Run the call when its turn comes.
+        """Run the call of a tenant when its turn comes.
 
         Raises
         ------
         Overloaded
             If too many calls are waiting.
         """
-        if self._inside >= self._room:
+        free, own = self._room - self._inside, self._inside_of[tenant_id]
+        if not free or (own and own >= free):
             raise Overloaded(f"Too many {self._what} are waiting. Retry later.")
         queued = time.perf_counter()
 
@@ -61,11 +74,17 @@ class Lane:
             self._waited((time.perf_counter() - queued,))
             return call(*args, **kwargs)
 
+        limiter = self._limiters.setdefault(tenant_id, CapacityLimiter(self._threads_of_one))
         self._inside += 1
+        self._inside_of[tenant_id] += 1
         try:
-            return await to_thread.run_sync(begin, limiter=self._limiter)
+            async with limiter:
+                return await to_thread.run_sync(begin, limiter=self._limiter)
         finally:
             self._inside -= 1
+            self._inside_of[tenant_id] -= 1
+            if not self._inside_of[tenant_id]:
+                del self._inside_of[tenant_id], self._limiters[tenant_id]
 
 
 @dataclass(frozen=True)

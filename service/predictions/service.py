@@ -1,9 +1,11 @@
 """The prediction service: from a request to a model's queue and back, without blocking."""
 
 import asyncio
+import re
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
 from typing import Protocol, TypeVar
+from uuid import UUID
 
 import structlog
 from sqlalchemy.exc import OperationalError
@@ -34,6 +36,10 @@ OIP = "oip"
 IDENTITY = "identity"
 MOST_DIGITS = 18
 TIMEOUT = b'"timeout"'
+_TIMEOUT_NUMBER = re.compile(rb'"timeout"\s{0,100}:\s{0,100}(\d{1,18})\b')
+MICROSECONDS = 10**6
+# Longer JSON would hold up other requests.
+MOST_PARSED_BYTES = 2**16
 # JSON may write the name of the parameter with escapes.
 ESCAPE = b"\\"
 NANOSECONDS = 1e9
@@ -45,9 +51,11 @@ Result = TypeVar("Result")
 
 
 class InThread(Protocol):
-    """Runs a call in a limited number of threads."""
+    """Runs a tenant's call in a limited number of threads."""
 
-    def __call__(self, call: Callable[[], Result], /) -> Coroutine[object, object, Result]:
+    def __call__(
+        self, tenant_id: UUID, call: Callable[[], Result], /
+    ) -> Coroutine[object, object, Result]:
         """Return the result of the call."""
 
 
@@ -197,7 +205,7 @@ class PredictionService:
             request.set_content = request.body
         left = request.timeout - (self._loop.time() - request.arrived)
         read = partial(read_set_rows, self._workspace, served, request.set_content, seconds=left)
-        request.body, request.n_rows = await self._in_thread(read)
+        request.body, request.n_rows = await self._in_thread(request.tenant_id, read)
         if not request.is_settled:
             request.kind = body_kind(SET_ROWS, reference)
             self._queue(request, served)
@@ -233,7 +241,7 @@ class PredictionService:
 
 
 def _apply_timeout_parameter(request: PredictionRequest) -> None:
-    """Apply the protocol's timeout parameter; bodies without one are not parsed here."""
+    """Apply the protocol's timeout parameter; only small bodies are parsed for it here."""
     body, length = request.body, request.options.header_length
     end = len(body)
     if length is not None:
@@ -242,7 +250,19 @@ def _apply_timeout_parameter(request: PredictionRequest) -> None:
         end = int(length)
     if body.find(TIMEOUT, 0, end) < 0 and body.find(ESCAPE, 0, end) < 0:
         return
-    text, _ = divide(body, length)
-    timeout = parse_infer_request(text).timeout_ns / NANOSECONDS
+    if end > MOST_PARSED_BYTES:
+        timeout = _found_timeout(body, end)
+    else:
+        text, _ = divide(body, length)
+        timeout = parse_infer_request(text).timeout_ns / NANOSECONDS
     if timeout:
         request.timeout = min(request.timeout, timeout)
+
+
+def _found_timeout(body: bytes, end: int) -> float:
+    """Return the seconds of the first number called `timeout` in a large body; 0 without one.
+
+    The model's process reads the whole body later, and refuses a timeout of another type.
+    """
+    found = _TIMEOUT_NUMBER.search(body, body.find(TIMEOUT, 0, end), end)
+    return int(found[1]) / MICROSECONDS if found else 0.0

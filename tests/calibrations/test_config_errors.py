@@ -135,3 +135,27 @@ def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
     found = calibrated(client, quick_config(output={"kind": "probabilities"}), **parts)
     assert found["findings"] == []
     assert "model_data" not in " ".join(found["warnings"])
+
+
+MANY = 200_000
+BOMBS = [
+    ({f"k{n}": 0 for n in range(MANY)}, "config"),
+    ({"output": {f"k{n}": 0 for n in range(MANY)}}, "config"),
+    ({"measures": [0] * MANY}, "config"),
+    ({"classes": [0] * MANY}, "config.classes"),
+    ({"classes": [""] * MANY}, "config.classes"),
+    ({"class_map": {f"k{n}": "x" for n in range(MANY)}}, "config.class_map"),
+    ({"columns": {"x": [1] * MANY}}, "config.columns"),
+]
+
+
+@pytest.mark.parametrize(("sent", "place"), BOMBS, ids=range(len(BOMBS)))
+def test_a_large_configuration_has_one_error(sent, place) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        parse_config(json.dumps(sent), CalibrationConfig)
+    assert [violation.location for violation in refused.value.violations] == [place]
+
+
+def test_many_names_are_no_error() -> None:
+    sent = {"classes": [f"class {n}" for n in range(50_000)], "columns": {"x": ["a" * 900] * 40}}
+    assert parse_config(json.dumps(sent), CalibrationConfig).classes == sent["classes"]

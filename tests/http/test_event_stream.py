@@ -3,6 +3,7 @@
 import asyncio
 import uuid
 from collections.abc import Callable, Coroutine
+from contextlib import ExitStack, suppress
 from typing import Any
 
 from pydantic import BaseModel
@@ -17,6 +18,7 @@ QUEUED = JobView("queued", None, 0, 0, None)
 RUNNING = JobView("running", "fit", 1, 2, None)
 DONE = JobView("succeeded", "fit", 2, 2, None)
 JOB = FollowedJob(models.Calibration, uuid.UUID(int=1))
+TENANT = uuid.UUID(int=2)
 
 
 class Whole(BaseModel):
@@ -79,7 +81,7 @@ class Scene:
     def stream(self) -> EventStream:
         subscription = JobSubscription(JOB, self.jobs.view)
         heartbeat = {"heartbeat_seconds": self.heartbeat_seconds}
-        return EventStream(subscription, self.watch, self.jobs.read, **heartbeat)
+        return EventStream(subscription, self.watch, TENANT, self.jobs.read, **heartbeat)
 
     def begin(self) -> "asyncio.Task[None]":
         return asyncio.create_task(self.stream()({}, self.client.receive, self.client.send))
@@ -124,6 +126,26 @@ async def test_the_stream_survives_a_database_outage() -> None:
     patient.jobs.view = None
     await task
     assert b'"status":"deleted"' in b"".join(patient.client.sent)
+
+
+@played
+async def test_a_tenant_leaves_streams_for_others() -> None:
+    watch = JobWatch(Jobs().look, places=6, stopping=asyncio.Event())
+    with ExitStack() as streams:
+
+        def opened(tenant_id: uuid.UUID) -> int:
+            count = 0
+            with suppress(Overloaded):
+                while True:
+                    streams.enter_context(watch.streaming(JobSubscription(JOB, QUEUED), tenant_id))
+                    count += 1
+            return count
+
+        assert opened(TENANT) == 3
+        assert opened(uuid.uuid4()) == 2
+        assert opened(uuid.uuid4()) == 1
+        assert opened(uuid.uuid4()) == 0
+    assert watch.open == 0
 
 
 @played

@@ -25,7 +25,7 @@ from service.cli.server import bind
 from service.settings import Settings
 from service.storage.database import open_database
 
-PLACES = 60
+PLACES = 60  # of the one tenant, who leaves as many free
 OK, NOT_FOUND, NOT_NOW = (httpx.codes.OK, httpx.codes.NOT_FOUND, httpx.codes.SERVICE_UNAVAILABLE)
 EVENT_STREAM = "text/event-stream; charset=utf-8"
 
@@ -65,7 +65,7 @@ def events_of(client: httpx.Client, address: str) -> Iterator[Events]:
 def idle(tmp_path_factory):
     """A client of a service that runs no jobs, and its database."""
     folder = tmp_path_factory.mktemp("idle")
-    with service_on(folder, workers=0, max_event_streams=PLACES) as client:
+    with service_on(folder, workers=0, max_event_streams=2 * PLACES) as client:
         database = open_database(f"sqlite:///{folder / 'howsure.sqlite3'}")
         yield client, database
         database.dispose()

@@ -64,6 +64,16 @@ def test_the_oip_timeout_parameter_is_a_deadline(busy, word, is_packed) -> None:
     assert infer(busy.client, NAME, body).status_code == OK
 
 
+@pytest.mark.parametrize("is_first", [False, True])
+def test_the_timeout_of_a_large_body_is_a_deadline(busy, is_first) -> None:
+    sent = request(timeout=BRIEFLY_US) | {"id": "x" * 2**17}
+    body = json.dumps(dict(reversed(sent.items())) if is_first else sent)
+    with busy.occupied():
+        answer = infer(busy.client, NAME, body.encode())
+    assert answer.status_code == TIMEOUT, answer.text
+    assert infer(busy.client, NAME, body.encode()).status_code == OK
+
+
 @pytest.mark.parametrize(
     ("header", "parameter"), [(BRIEFLY, 30_000_000), ("30", BRIEFLY_US), (BRIEFLY, 0)]
 )

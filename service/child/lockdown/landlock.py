@@ -54,6 +54,28 @@ def gain_no_privileges() -> None:
         raise LockdownFailed("no_new_privs")
 
 
+# struct __user_cap_header_struct, version 3, this thread; then two empty __user_cap_data_struct.
+_CAPABILITIES = (0x20080522, 0)
+CAPSET = {"x86_64": 126, "aarch64": 91}
+
+
+def drop_capabilities() -> None:
+    """Give up what root may do beyond an ordinary user; this thread, and those it starts.
+
+    Raises
+    ------
+    LockdownFailed
+        If the kernel refuses.
+    """
+    if machine() not in CAPSET:
+        return
+    header = ctypes.create_string_buffer(struct.pack("=Ii", *_CAPABILITIES))
+    try:
+        system_call(CAPSET[machine()], header, ctypes.create_string_buffer(24))
+    except OSError as error:
+        raise LockdownFailed(f"capset: {error}") from error
+
+
 @cache
 def _libc() -> ctypes.CDLL:
     libc = ctypes.CDLL(None, use_errno=True)

@@ -12,6 +12,7 @@ import howsure
 import service
 from service.child.lockdown.landlock import (
     LockdownFailed,
+    drop_capabilities,
     gain_no_privileges,
     is_linux,
     restrict_files,
@@ -111,6 +112,27 @@ def lock_down(rules: SandboxRules, *, uses_cuda: bool) -> None:
         ) from error
 
 
+def lock_down_drawing() -> None:
+    """Drop the rights of the process that draws charts, as far as the kernel supports it.
+
+    Text of strangers is data to it, never code. Its JavaScript runtime needs a pair of sockets.
+
+    Raises
+    ------
+    LockdownFailed
+        If the kernel refuses a rule that it supports.
+    """
+    if not is_linux():
+        return
+    lacking = missing()
+    gain_no_privileges()
+    drop_capabilities()
+    if LANDLOCK not in lacking:
+        restrict_files(libraries())
+    if SECCOMP not in lacking:
+        filter_system_calls(allowed=("socketpair",))
+
+
 def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool) -> None:
     # This module exists on Linux only.
     from service.child.lockdown.resource_limits import limit_resources  # noqa: PLC0415
@@ -122,6 +144,7 @@ def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool
         memory_bytes=rules.memory_bytes, file_bytes=rules.file_bytes, uses_cuda=uses_cuda
     )
     gain_no_privileges()
+    drop_capabilities()
     if LANDLOCK not in lacking:
         restrict_files(readable(uses_cuda=uses_cuda), devices(uses_cuda=uses_cuda))
     if SECCOMP not in lacking:

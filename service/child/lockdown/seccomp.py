@@ -4,7 +4,7 @@ import ctypes
 import errno
 import os
 import struct
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from service.child.lockdown.landlock import LockdownFailed, machine, system_call
 from service.child.lockdown.system_calls import (
@@ -90,6 +90,11 @@ X32 = 0x40000000
 CLONE_THREAD = 0x00010000
 # Allowed options of prctl: names of threads and of memory, and huge pages.
 PRCTL_ALLOWED = (15, 16, 41, 42, 0x53564D41)
+# Commands that choose which process gets the signals of a descriptor, and what it gets: F_SETOWN,
+# F_SETSIG, F_SETOWN_EX, F_SETLEASE, F_NOTIFY. Landlock refuses such signals since version 6.
+FCNTL_REFUSED = (8, 10, 15, 1024, 1026)
+# The same by ioctl (FIOSETOWN, SIOCSPGRP), and input for terminals (TIOCSTI, TIOCLINUX).
+IOCTL_REFUSED = (0x8901, 0x8902, 0x5412, 0x541C)
 REFUSED = answer(ERRNO | errno.EPERM)
 UNKNOWN = answer(ERRNO | errno.ENOSYS)
 PASSED = answer(ALLOW)
@@ -113,15 +118,17 @@ def has_seccomp() -> bool:
     return True
 
 
-def filter_system_calls() -> None:
+def filter_system_calls(allowed: Collection[str] = ()) -> None:
     """Install the filter for all threads of this process, for good.
+
+    ``allowed`` names calls of the list that this process may make nevertheless.
 
     Raises
     ------
     LockdownFailed
         If the kernel refuses.
     """
-    install(rules(machine(), own_pid=os.getpid()))
+    install(rules(machine(), own_pid=os.getpid(), allowed=allowed))
 
 
 def install(instructions: Sequence[bytes]) -> None:
@@ -145,7 +152,7 @@ def install(instructions: Sequence[bytes]) -> None:
         raise LockdownFailed("seccomp: a thread has a filter of its own")
 
 
-def rules(name: str, *, own_pid: int) -> list[bytes]:
+def rules(name: str, *, own_pid: int, allowed: Collection[str] = ()) -> list[bytes]:
     """Return the program for a machine; a call from another architecture kills the process."""
     found = MACHINES[name]
     program = [
@@ -158,7 +165,7 @@ def rules(name: str, *, own_pid: int) -> list[bytes]:
         program += [skip_if_below(X32, 1), answer(KILL_PROCESS)]
     for call in CALLS:
         number = found.number(call)
-        if number is not None and call not in WITH_ARGUMENTS:
+        if number is not None and call not in WITH_ARGUMENTS and call not in allowed:
             program += [skip_unless_equal(number, 1), REFUSED]
     program += [skip_if_below(FIRST_UNKNOWN, 1), UNKNOWN]
     for call, block in _by_arguments(own_pid).items():
@@ -173,6 +180,7 @@ def _by_arguments(own_pid: int) -> dict[str, list[bytes]]:
     """Return blocks for calls that depend on their arguments; each ends with a verdict."""
     to_itself = [low_half(0), skip_unless_equal(own_pid, 1), PASSED, REFUSED]
     allowed = [part for option in PRCTL_ALLOWED for part in (skip_unless_equal(option, 1), PASSED)]
+    of_itself = [low_half(0), skip_unless_equal(0, 1), PASSED, *to_itself[1:]]
     return {
         "clone": [low_half(0), skip_unless_bits(CLONE_THREAD, 1), PASSED, REFUSED],
         # A filter cannot read its arguments in memory; the C library falls back to `clone`.
@@ -180,7 +188,10 @@ def _by_arguments(own_pid: int) -> dict[str, list[bytes]]:
         "kill": to_itself,
         "tgkill": to_itself,
         "prctl": [low_half(0), *allowed, REFUSED],
-        # Reading a limit is allowed. Setting one passes a pointer as the third argument.
+        "sched_setaffinity": of_itself,
+        "fcntl": _refused(1, FCNTL_REFUSED),
+        "ioctl": _refused(1, IOCTL_REFUSED),
+        # Reading an own limit is allowed. Setting one passes a pointer as the third argument.
         "prlimit64": [
             low_half(2),
             skip_if_equal(0, 1),
@@ -188,6 +199,12 @@ def _by_arguments(own_pid: int) -> dict[str, list[bytes]]:
             high_half(2),
             skip_if_equal(0, 1),
             REFUSED,
-            PASSED,
+            *of_itself,
         ],
     }
+
+
+def _refused(argument: int, values: Sequence[int]) -> list[bytes]:
+    """Return a block that refuses a call with one of these values of an argument."""
+    each = [part for value in values for part in (skip_unless_equal(value, 1), REFUSED)]
+    return [low_half(argument), *each, PASSED]

@@ -32,6 +32,9 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "tgkill": (234, 131),
     "prctl": (157, 167),
     "prlimit64": (302, 261),
+    "sched_setaffinity": (203, 122),
+    "fcntl": (72, 25),
+    "ioctl": (16, 29),
     # Other programs and other processes.
     "execve": (59, 221),
     "execveat": (322, 281),
@@ -93,6 +96,9 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "removexattr": (197, 14),
     "lremovexattr": (198, 15),
     "fremovexattr": (199, 16),
+    "truncate": (76, 45),  # Landlock knows it since version 3
+    "sync": (162, 81),
+    "syncfs": (306, 267),
     "utime": (132, None),
     "utimes": (235, None),
     "futimesat": (261, None),
@@ -137,6 +143,7 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "personality": (135, 92),
     "setrlimit": (160, 164),
     "setpriority": (141, 140),
+    "getpriority": (140, 141),
     "ioprio_set": (251, 30),
     "sched_setparam": (142, 118),
     "sched_setscheduler": (144, 119),
@@ -170,4 +177,14 @@ CALLS: Mapping[str, tuple[int | None, int | None]] = {
     "sethostname": (170, 161),
     "setdomainname": (171, 162),
 }
-WITH_ARGUMENTS = ("clone", "clone3", "kill", "tgkill", "prctl", "prlimit64")
+WITH_ARGUMENTS = (
+    "clone",
+    "clone3",
+    "kill",
+    "tgkill",
+    "prctl",
+    "prlimit64",
+    "sched_setaffinity",
+    "fcntl",
+    "ioctl",
+)

@@ -1,8 +1,8 @@
 """The drawing process: reads figures as JSON lines and writes pictures as JSON lines.
 
 Vega runs in V8, which holds Python's global lock while it draws and never returns memory. So it has
-a process of its own. That process reads only its standard input and the specs of this package, and
-no spec can load a URL.
+a process of its own, in a sandbox. That process reads only its standard input and the specs of this
+package, and no spec can load a URL.
 """
 
 import functools
@@ -14,6 +14,8 @@ from typing import Any, BinaryIO
 
 import vl_convert
 
+from service.child.lockdown.lock_down import lock_down_drawing
+
 SPECS = Path(__file__).parent / "specs"
 CONFIG = SPECS / "config.json"  # shared by all specs
 NICENESS = 5  # predictions come first
@@ -22,6 +24,7 @@ NICENESS = 5  # predictions come first
 def main() -> None:
     """Draw until standard input ends."""
     os.nice(NICENESS)
+    lock_down_drawing()
     for path in SPECS.glob("*.json"):
         if path != CONFIG:
             compiled(path.stem)

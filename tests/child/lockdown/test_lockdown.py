@@ -25,6 +25,10 @@ OTHERWISE = {
     "open a file in memory": DONE,
     "start a thread": DONE,
     "signal itself": DONE,
+    "read its own limits": DONE,
+    "bind itself to processors": DONE,
+    "have no capability": DONE,
+    "have a limit of threads": DONE,
     "use clone3": ABSENT,
     "use a call younger than the list": ABSENT,
     "take all memory": {"Cannot allocate memory"},
@@ -64,7 +68,13 @@ def tried(process, question):
     return process.call(Kind.PREDICT, ROWS, {}, timeout=30).fields
 
 
-@pytest.mark.parametrize(("how", "otherwise"), [("cpu", OTHERWISE), ("cuda", OTHERWISE_WITH_CUDA)])
+# Each version of Landlock has the rules that a kernel with that version gets.
+HOW = [(str(version), OTHERWISE) for version in range(1, 7)]
+
+
+@pytest.mark.parametrize(
+    ("how", "otherwise"), [("cpu", OTHERWISE), ("cuda", OTHERWISE_WITH_CUDA), *HOW]
+)
 def test_a_model_can_reach_nothing_outside_its_process(tmp_path, how, otherwise):
     with child(tmp_path, how) as (process, question):
         found = tried(process, question)

@@ -3,7 +3,9 @@
 import os
 import signal
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -56,3 +58,12 @@ def test_no_process_is_left():
     process = renderer._process
     renderer.close()
     assert process.poll() is not None
+
+
+def test_the_process_is_in_a_sandbox(some):
+    with closing(Renderer()) as renderer:
+        assert None not in renderer.draw(some)
+        status = Path(f"/proc/{renderer._process.pid}/status").read_text()
+    found = dict(line.split(":", 1) for line in status.splitlines())
+    assert (found["Seccomp"].strip(), found["NoNewPrivs"].strip()) == ("2", "1")
+    assert int(found["CapEff"], 16) == 0

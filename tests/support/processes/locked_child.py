@@ -2,17 +2,21 @@
 
 Where the child would look at a stranger's bytes, it tries all that a model must not be able to do,
 and answers what became of it, when it is asked to predict. FILE is one that it must not read; HOW
-is ``cpu``, ``cuda`` for the rules that hold there, or ``without NAME`` for a kernel that lacks it.
+is ``cpu``, a version of Landlock, ``cuda`` for the rules that hold there, or ``without NAME`` for a
+kernel that lacks it.
 """
 
 import ctypes
+import fcntl
 import mmap
 import os
 import resource
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 from pathlib import Path
 
@@ -25,6 +29,10 @@ from service.errors import InvalidOnnxModel
 PTRACE_ATTACH = 16
 CLONE3 = 435
 PRCTL, PR_SET_PDEATHSIG = {"x86_64": 157, "aarch64": 167}[os.uname().machine], 1
+TRUNCATE, SYNC, CAPGET, CAPSET = {"x86_64": (76, 162, 125, 126), "aarch64": (45, 81, 90, 91)}[
+    os.uname().machine
+]
+F_SETSIG, F_SETOWN_EX, FIOSETOWN = 10, 15, 0x8901
 IO_URING_SETUP, PIDFD_OPEN, MSEAL = 425, 434, 462
 LIBC = ctypes.CDLL(None, use_errno=True)
 FOUND = {}
@@ -74,6 +82,18 @@ def too_many_files():
             os.close(number)
 
 
+def no_capability():
+    header, found = struct.pack("=Ii", 0x20080522, 0), ctypes.create_string_buffer(24)
+    libc("syscall", CAPGET, ctypes.create_string_buffer(header), found)
+    if any(found.raw[:8] + found.raw[12:20]):
+        raise OSError(0, found.raw.hex())
+
+
+def limited_threads():
+    if resource.getrlimit(resource.RLIMIT_NPROC)[1] == resource.RLIM_INFINITY:
+        raise OSError(0, "no limit")
+
+
 def outcome(attempt):
     try:
         attempt()
@@ -94,6 +114,21 @@ def attempts(secret):
         "overwrite a file": lambda: Path(secret).write_bytes(b"1"),
         "remove a file": lambda: Path(secret).unlink(),
         "truncate a file": lambda: os.truncate(secret, 0),
+        "truncate a file past the library": lambda: libc(
+            "syscall", TRUNCATE, str(secret).encode(), 0
+        ),
+        "own a descriptor's signals": lambda: fcntl.fcntl(0, fcntl.F_SETOWN, parent),
+        "own a descriptor's signals as a thread": lambda: fcntl.fcntl(0, F_SETOWN_EX, bytes(8)),
+        "choose a descriptor's signal": lambda: fcntl.fcntl(0, F_SETSIG, 9),
+        "own a descriptor's signals by ioctl": lambda: fcntl.ioctl(
+            0, FIOSETOWN, struct.pack("i", parent)
+        ),
+        "type at a terminal": lambda: fcntl.ioctl(0, termios.TIOCSTI, b"x"),
+        "bind the parent to a processor": lambda: os.sched_setaffinity(parent, [0]),
+        "read the parent's limits": lambda: resource.prlimit(parent, resource.RLIMIT_CPU),
+        "read the parent's priority": lambda: os.getpriority(os.PRIO_PROCESS, parent),
+        "write all caches": lambda: libc("syscall", SYNC),
+        "use a capability": lambda: libc("syscall", CAPSET, None, None),
         "change a file's mode": lambda: Path(secret).chmod(0o777),
         "list a folder": lambda: list(Path("/").iterdir()),
         "read the first process's environment": lambda: Path("/proc/1/environ").read_bytes(),
@@ -130,6 +165,10 @@ def attempts(secret):
         "open a file in memory": here.read_bytes,
         "start a thread": lambda: threading.Thread(target=len, args=[""]).start(),
         "signal itself": lambda: os.kill(os.getpid(), 0),
+        "read its own limits": lambda: resource.getrlimit(resource.RLIMIT_CPU),
+        "bind itself to processors": lambda: os.sched_setaffinity(0, os.sched_getaffinity(0)),
+        "have no capability": no_capability,
+        "have a limit of threads": limited_threads,
     }
 
 
@@ -149,6 +188,8 @@ def pretend_without(call):
 
 if __name__ == "__main__":
     match sys.argv[3]:
+        case version if version.isdecimal():
+            landlock.landlock_version = lambda: int(version)
         case "cuda":
             serve.lock_down = lambda rules, **_: lock_down(rules, uses_cuda=True)
         case "without Landlock":

@@ -1,0 +1,30 @@
+"""Tenants take turns in the threads for long work."""
+
+import asyncio
+import threading
+import uuid
+
+import pytest
+
+from service.errors import Overloaded
+from service.http.worker_threads import Lane
+
+ONE, OTHER = uuid.uuid4(), uuid.uuid4()
+
+
+def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
+    async def scene() -> None:
+        lane, hold = Lane("tests", threads=3, queue=5), threading.Event()
+        held = [asyncio.create_task(lane.run(ONE, hold.wait)) for _ in range(4)]
+        while lane.running < 2:
+            await asyncio.sleep(0.01)
+        with pytest.raises(Overloaded):
+            await lane.run(ONE, hold.wait)
+        assert (lane.running, lane.pending) == (2, 2)
+        assert await asyncio.wait_for(lane.run(OTHER, lambda: "done"), 20) == "done"
+        hold.set()
+        assert all(await asyncio.gather(*held))
+        assert (lane.running, lane.pending) == (0, 0)
+        assert await lane.run(ONE, lambda: "again") == "again"
+
+    asyncio.run(scene())
