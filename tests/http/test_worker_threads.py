@@ -5,6 +5,7 @@ import threading
 import uuid
 
 import pytest
+from runner_children import wait_until
 
 from service.errors import Overloaded
 from service.http.worker_threads import Lane
@@ -16,8 +17,7 @@ def test_a_tenant_leaves_a_thread_and_places_for_others() -> None:
     async def scene() -> None:
         lane, hold = Lane("tests", threads=3, queue=5), threading.Event()
         held = [asyncio.create_task(lane.run(ONE, hold.wait)) for _ in range(4)]
-        while lane.running < 2:
-            await asyncio.sleep(0.01)
+        assert await asyncio.to_thread(wait_until, lambda: lane.running == 2)
         with pytest.raises(Overloaded):
             await lane.run(ONE, hold.wait)
         assert (lane.running, lane.pending) == (2, 2)
