@@ -48,6 +48,7 @@ class NpyHeader:
     dtype: np.dtype[np.generic]
     shape: tuple[int, ...]
     header_bytes: int
+    is_fortran: bool = False  # whether the columns of a row are apart in the file
 
     @property
     def n_rows(self) -> int:
@@ -66,7 +67,7 @@ def read_npy_header(head: bytes, *, place: str) -> NpyHeader:
     Raises
     ------
     InvalidDataset
-        If this is not an .npy array of numbers in C order with a row per sample.
+        If this is not an .npy array of numbers with a row per sample.
     """
     if not head.startswith(MAGIC):
         raise InvalidDataset.at(place, "expected an .npy array, got bytes of another kind")
@@ -87,16 +88,16 @@ def _read(head: bytes, place: str) -> NpyHeader:
             place,
             f"expected an .npy header of version 1 or 2 and at most {MAX_HEADER_BYTES} bytes",
         ) from error
-    if fault := _fault(dtype, shape, is_fortran=is_fortran):
+    if fault := _fault(dtype, shape):
         raise InvalidDataset.at(place, fault)
-    return NpyHeader(dtype, shape, stream.tell())
+    return NpyHeader(dtype, shape, stream.tell(), is_fortran and len(shape) > 1)
 
 
 # Requests to a model repeat their header, and numpy takes 20 µs to read one.
 _read_plain = lru_cache(maxsize=64)(_read)
 
 
-def _fault(dtype: np.dtype[np.generic], shape: tuple[int, ...], *, is_fortran: bool) -> str:
+def _fault(dtype: np.dtype[np.generic], shape: tuple[int, ...]) -> str:
     if dtype.names is not None or dtype.subdtype is not None:
         return "expected numbers, got records; write each of their fields as an array"
     if dtype.name not in _NUMBERS:
@@ -105,6 +106,4 @@ def _fault(dtype: np.dtype[np.generic], shape: tuple[int, ...], *, is_fortran: b
         return f"expected a shape of at most {MAX_RANK} axes, each from 0 to {MAX_LENGTH} long"
     if not shape:
         return "expected an array with a row per sample, got a scalar"
-    if is_fortran and len(shape) > 1:
-        return "expected rows in C order, got Fortran order; write np.ascontiguousarray(array)"
     return ""

@@ -41,6 +41,9 @@ NPZ_FORMAT, NPY_FORMAT = "npz", "npy"
 # `zipfile` makes an object of each entry of the directory.
 MAX_DIRECTORY_BYTES = MEBIBYTE
 
+# An array in Fortran order is read as a whole.
+MAX_FORTRAN_BYTES = 256 * MEBIBYTE
+
 _SUFFIX = ".npy"
 _MATRIX_RANK = 2
 
@@ -65,6 +68,12 @@ class ArrayFile:
                 f"its header claims {claimed} bytes with shape {self.header.shape}, but there are "
                 f"{self.size}",
             )
+        if self.header.is_fortran and claimed > MAX_FORTRAN_BYTES:
+            raise InvalidDataset.at(
+                self.place,
+                f"expected C order in an array above {MAX_FORTRAN_BYTES // MEBIBYTE} MiB, got "
+                "Fortran order; write np.ascontiguousarray(array)",
+            )
 
     def rows(self, size: int) -> Iterator[AnyArray]:
         """Yield the rows in native byte order, ``size`` at a time."""
@@ -72,6 +81,12 @@ class ArrayFile:
         with refuse_damage(self.place):
             stream = self._open_bytes()
             stream.read(header.header_bytes)
+        if header.is_fortran:
+            whole: AnyArray = np.empty(header.shape[::-1], header.dtype)
+            read_into(stream, whole, self.place)
+            for start in range(0, header.n_rows, size):
+                yield whole.T[start : start + size].astype(header.dtype.newbyteorder("="), "C")
+            return
         for start in range(0, header.n_rows, size):
             shape = (min(size, header.n_rows - start), *header.shape[1:])
             values: AnyArray = np.empty(shape, header.dtype)

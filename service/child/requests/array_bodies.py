@@ -23,7 +23,7 @@ from service.errors import InvalidInput, MalformedRequest
 
 
 def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:
-    """Return the array; it is copied only to change its byte order.
+    """Return the array; it is copied only to change its order or byte order.
 
     Raises
     ------
@@ -39,8 +39,9 @@ def read_npy_body(body: bytes, limits: BodyLimits) -> PredictRequest:
     with as_input():
         header = read_npy_header(bytes(body[:HEAD_BYTES]), place=PLACE)
     check_claims(header, size=len(body), place=PLACE, max_rows=limits.max_rows)
-    array = np.frombuffer(body, header.dtype, offset=header.header_bytes).reshape(header.shape)
-    native = array.astype(header.dtype.newbyteorder("="), copy=False)
+    array = np.frombuffer(body, header.dtype, offset=header.header_bytes)
+    array = array.reshape(header.shape, order="F" if header.is_fortran else "C")
+    native = array.astype(header.dtype.newbyteorder("="), "C", copy=False)
     return PredictRequest({ANY_INPUT: native})
 
 

@@ -71,7 +71,6 @@ CASES = {
         ".uncertainty_human",
         "one float per sample",
     ),
-    "Fortran order": (of_inputs(np.asfortranarray(INPUTS)), ".inputs", "np.ascontiguousarray"),
     "text": (of_inputs(INPUTS.astype(str)), ".inputs", "got text"),
     "objects": (of_inputs(np.array([[object()] * 3] * 20)), ".inputs", "never unpickled"),
     "complex": (of_inputs(INPUTS.astype(complex)), ".inputs", "got complex numbers"),
@@ -85,6 +84,12 @@ CASES = {
 def test_a_broken_rule_is_named_with_its_place(path, case, *, compressed):
     arrays, location, message = CASES[case]
     check_refused(write_npz(path, compressed=compressed, **arrays), location, message)
+
+
+def test_a_large_array_in_fortran_order_is_refused(path, monkeypatch):
+    monkeypatch.setattr("service.child.reading.numpy_files.MAX_FORTRAN_BYTES", INPUTS.nbytes)
+    path = write_npz(path, **of_inputs(np.asfortranarray(INPUTS)))
+    check_refused(path, ".inputs", "np.ascontiguousarray")
 
 
 def test_the_location_is_the_callers(path):

@@ -36,16 +36,18 @@ def same(found: np.ndarray, sent: np.ndarray) -> None:
     assert found.astype(sent.dtype).tobytes() == sent.tobytes(), "to the bit, NaN included"
 
 
-@given(tensors)
-def test_an_npy_array_is_read_to_the_bit(array):
-    found = read(NPY, npy(array))
+@given(tensors, st.sampled_from("CF"))
+def test_an_npy_array_is_read_to_the_bit(array, order):
+    found = read(NPY, npy(np.asarray(array, order=order)))
     same(found.arrays["inputs"], array)
 
 
 @pytest.mark.parametrize("compressed", [False, True])
 @given(first=tensors, second=tensors)
 def test_members_of_an_npz_are_read_to_the_bit(first, second, *, compressed):
-    body = npz(compressed=compressed, **{"a/b:0": first, "uncertainty_own": second})
+    body = npz(
+        compressed=compressed, **{"a/b:0": np.asfortranarray(first), "uncertainty_own": second}
+    )
     found = read(NPZ, body)
     assert found.arrays.keys() == {"a/b:0"}
     same(found.arrays["a/b:0"], first)
