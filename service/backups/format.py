@@ -11,6 +11,7 @@ import msgspec
 
 from service.backups.rows import ColumnKind
 from service.errors import InvalidInput
+from service.storage.artifact_keys import is_key
 
 NAME = "manifest.json"
 FORMAT = 1
@@ -172,7 +173,10 @@ def read_files(folder: Path, manifest: Manifest) -> Iterator[KeptFile]:
     path = manifest.files.part.path
     try:
         for line in read_part(folder, manifest.files.part):
-            yield msgspec.json.decode(line, type=KeptFile)
+            file = msgspec.json.decode(line, type=KeptFile)
+            if not is_key(file.key):
+                raise damaged(path)
+            yield file
     except msgspec.DecodeError as error:
         raise damaged(path) from error
 

@@ -4,7 +4,7 @@ import hashlib
 from pathlib import Path
 
 from sqlalchemy import Connection, column, delete, inspect, literal, select, table
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy.exc import DataError, IntegrityError, ProgrammingError
 
 from models import DEFAULT_TENANT, Base
 from service.backups.back_up import Tell, silent
@@ -22,6 +22,17 @@ from service.errors import Conflict, InvalidInput
 from service.storage.artifact_store import ArtifactStore
 from service.storage.database import database_failures, make_engine
 from service.storage.schema import begin_at, is_known, upgrade_within
+
+# Somebody sealed a part whose lines are no rows of its table.
+_NO_ROWS: tuple[type[Exception], ...] = (
+    ValueError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    DataError,
+    ProgrammingError,
+)
 
 
 def verify(folder: Path, manifest: Manifest, tell: Tell) -> None:
@@ -129,7 +140,10 @@ def _insert_rows(connection: Connection, source: Path, manifest: Manifest, tell:
     for found in reversed(manifest.tables):  # the tenant that the migrations made
         connection.execute(delete(table(found.name)))
     for found in manifest.tables:
-        write_lines(connection, found.name, found.columns, read_part(source, found.part))
+        try:
+            write_lines(connection, found.name, found.columns, read_part(source, found.part))
+        except _NO_ROWS as error:
+            raise damaged(found.part.path) from error
     upgrade_within(connection)
 
 

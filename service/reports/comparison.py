@@ -32,10 +32,12 @@ def compare_calibrations(
     NotFound, Conflict
         If one does not exist or has not succeeded.
     InvalidInput
-        If too many are asked for.
+        If too many are asked for, or one twice.
     """
     if len(references) > MOST_COMPARED:
         raise InvalidInput.at("calibration", f"expected at most {MOST_COMPARED} to compare")
+    if len(set(references)) < len(references):
+        raise InvalidInput.at("calibration", "expected each calibration once")
     reports = [collect_report(workspace, tenant_id, reference) for reference in references]
     # The records of the first are read once for all comparisons, if any needs them.
     ours = cache(lambda: _served(workspace, tenant_id, reports[0]))

@@ -25,8 +25,9 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
     scores : ndarray of shape (n_samples, n_classes)
         With two columns or more: values in [0, 1] whose rows sum to 1 within 1e-3 are
         probabilities; values of at most 0 whose exponentials do so are log-probabilities; other
-        values outside [0, 1] are logits. A single column is the score of class 1 of two: values in
-        [0, 1] are probabilities, others logits. Rows with NaN or +inf are left out.
+        values outside [0, 1] are logits, and so are equal values in each row. A single column is
+        the score of class 1 of two: values in [0, 1] are probabilities, others logits. Rows with
+        NaN or +inf are left out.
 
     Raises
     ------
@@ -42,6 +43,8 @@ def kind_of_values(scores: NDArray[np.floating]) -> ValueKind:
         sums = values.sum(axis=1)
         if np.abs(sums - 1).max() <= SUM_TOLERANCE:
             return "probabilities"
+        if (values == values[:, :1]).all():
+            return "logits"  # equal ones for all classes, as an untrained model has
         raise InvalidOnnxModel.because(
             ModelRule.NOT_A_DISTRIBUTION,
             "the scores lie in [0, 1] but the rows do not sum to 1 (they sum to "

@@ -36,6 +36,8 @@ def test_values_of_both_signs_are_logits(logits):
         (np.eye(4), "probabilities"),
         (np.insert(LOGITS, 2, -np.inf, axis=1), "logits"),
         (np.insert(log_softmax(LOGITS, axis=1), 2, -np.inf, axis=1), "log-probabilities"),
+        (np.zeros((3, 4)), "logits"),
+        (np.full((3, 4), 0.25), "probabilities"),
         # One column is a probability within the unit interval.
         (np.array([[0.0], [0.4], [1.0]]), "probabilities"),
         (np.array([[0.2], [1.4]]), "logits"),
