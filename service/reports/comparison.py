@@ -32,21 +32,24 @@ def compare_calibrations(
     NotFound, Conflict
         If one does not exist or has not succeeded.
     InvalidInput
-        If too many are asked for, or one twice.
+        If too many are asked for.
     """
     if len(references) > MOST_COMPARED:
         raise InvalidInput.at("calibration", f"expected at most {MOST_COMPARED} to compare")
-    if len(set(references)) < len(references):
-        raise InvalidInput.at("calibration", "expected each calibration once")
-    reports = [collect_report(workspace, tenant_id, reference) for reference in references]
-    # The records of the first are read once for all comparisons, if any needs them.
-    ours = cache(lambda: _served(workspace, tenant_id, reports[0]))
+    # A reference that is repeated costs no more than once.
+    report_of = cache(partial(collect_report, workspace, tenant_id))
+    # Records are read only if a comparison needs them.
+    served_of = cache(lambda name: _served(workspace, tenant_id, report_of(name)))
+    first, *others = references
+
+    @cache
+    def compared(name: str) -> dict[str, Any]:
+        ours, theirs = partial(served_of, first), partial(served_of, name)
+        return _compare(report_of(first), report_of(name), ours, theirs)
+
     return {
-        "calibrations": reports,
-        "comparisons": [
-            _compare(reports[0], other, ours, partial(_served, workspace, tenant_id, other))
-            for other in reports[1:]
-        ],
+        "calibrations": [report_of(name) for name in references],
+        "comparisons": [compared(name) for name in others],
     }
 
 
