@@ -205,7 +205,7 @@ def _check_size(text: str | bytes) -> None:
         found = msgspec.json.decode(text, type=dict[str, msgspec.Raw])
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return  # validation finds the same error, once
-    size = 0
+    sizes = {}
     for key, value in found.items():
         if key in _LARGE and len(value) > _SMALL_BYTES:
             try:
@@ -213,11 +213,15 @@ def _check_size(text: str | bytes) -> None:
             except msgspec.ValidationError as error:
                 raise InvalidConfig.at(f"config.{key}", shown(str(error))[1:-1]) from error
         else:
-            size += len(key) + len(value)
-    if size > _SMALL_BYTES:
+            sizes[key] = len(key) + len(value)
+    if sum(sizes.values()) > _SMALL_BYTES:
+        largest = max(sizes, key=lambda key: sizes[key])
+        is_known = largest in CalibrationConfig.model_fields
         names = ", ".join(f"`{name}`" for name in _LARGE)
         raise InvalidConfig.at(
-            "config", f"expected at most {_SMALL_BYTES} bytes beside {names}, got {size}"
+            f"config.{largest}" if is_known else "config",
+            f"expected at most {_SMALL_BYTES} bytes in all keys but {names}, got "
+            f"{sum(sizes.values())}",
         )
 
 

@@ -140,8 +140,8 @@ def test_doubts_about_the_upload_are_findings_and_warnings(client) -> None:
 MANY = 200_000
 BOMBS = [
     ({f"k{n}": 0 for n in range(MANY)}, "config"),
-    ({"output": {f"k{n}": 0 for n in range(MANY)}}, "config"),
-    ({"measures": [0] * MANY}, "config"),
+    ({"output": {f"k{n}": 0 for n in range(MANY)}}, "config.output"),
+    ({"measures": [0] * MANY}, "config.measures"),
     ({"classes": [0] * MANY}, "config.classes"),
     ({"classes": [""] * MANY}, "config.classes"),
     ({"class_map": {f"k{n}": "x" for n in range(MANY)}}, "config.class_map"),

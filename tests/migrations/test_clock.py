@@ -12,11 +12,12 @@ from models import database_now
 
 @pytest.mark.parametrize("offset", [0, -30, 0.25, 86_400 * 400])
 def test_the_databases_time_is_aware_and_that_of_this_machine_with_an_offset(database, offset):
-    before = datetime.now(UTC) + timedelta(seconds=offset)
+    rounding, before = timedelta(milliseconds=2), datetime.now(UTC)
     with database.reading() as session:
         found = session.scalar(select(database_now(offset)))
     assert found.utcoffset() == timedelta(0)
-    assert abs(found - before) < timedelta(seconds=2)
+    now = found - timedelta(seconds=offset)
+    assert before - rounding <= now <= datetime.now(UTC) + rounding
 
 
 def test_offsets_compare_as_times_in_the_database(database):
