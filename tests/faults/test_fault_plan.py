@@ -1,5 +1,6 @@
 """Short forms of the faults that `make faults` inflicts hundreds of times."""
 
+import os
 from collections.abc import Iterator
 
 import pytest
@@ -8,6 +9,7 @@ from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
+from fault_plan.framing import PROXIES, framing
 from fault_plan.idle_connections import idle_connections
 from fault_plan.kill_server import kill_server
 from fault_plan.kill_worker import kill_worker
@@ -31,6 +33,13 @@ def test_the_server_is_killed(tmp_path) -> None:
     (stale / "part").write_bytes(b"half a model")
     found = holds(kill_server(tmp_path, times=3, seed=SEED, copies=10))
     assert found.struck.total() > found.struck["no job"], "no kill struck a job"
+
+
+@pytest.mark.slow
+def test_requests_come_through_proxies(tmp_path) -> None:
+    found = holds(framing(tmp_path, times=3000, seed=SEED))
+    if "CI" in os.environ:
+        assert found.more["fronts"] == ["directly", *PROXIES], "nginx and HAProxy are required"
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from fault_plan.database_away import database_away
 from fault_plan.delete_race import delete_race
 from fault_plan.disk_full import disk_full
 from fault_plan.figures import Figures
+from fault_plan.framing import framing
 from fault_plan.idle_connections import idle_connections
 from fault_plan.kill_dask_worker import kill_dask_worker
 from fault_plan.kill_server import kill_server
@@ -43,6 +44,7 @@ FAULTS: dict[str, Callable[..., Figures]] = {
     "disk-full": disk_full,
     "name-race": on_postgresql(name_race),
     "delete-race": delete_race,
+    "framing": framing,
     "idle-connections": idle_connections,
     "noisy-neighbour": noisy_neighbour,
 }

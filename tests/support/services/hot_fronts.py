@@ -113,6 +113,7 @@ def read_answer(file: BinaryIO, *, to: str = "POST") -> Answer:
     headers = {}
     while (line := file.readline().rstrip()) != b"":
         name, _, value = line.decode().partition(": ")
+        name = name.lower()  # proxies write capitals
         assert name not in headers
         headers[name] = value
     body = b""
