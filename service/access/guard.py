@@ -1,5 +1,8 @@
 """ASGI middleware that authorises requests before their bodies are received."""
 
+import time
+from collections import OrderedDict
+from collections.abc import Callable
 from dataclasses import dataclass
 from http import HTTPStatus
 from types import SimpleNamespace
@@ -36,6 +39,9 @@ from service.workspace import Workspace
 
 ACTION = "howsure.action"
 INTERNAL_ERROR = "internal-error"
+WINDOW_SECONDS = 60.0
+MOST_REFUSALS = 10
+MOST_WINDOWS = 10_000
 # These refusals are only counted: other sites can cause any number of them at no cost.
 _ONLY_COUNTED = frozenset(kind.code() for kind in (RequestLimitReached, ForeignSite, UnknownHost))
 
@@ -78,21 +84,43 @@ def audit_event_of(scope: Scope) -> AuditEvent:
     return asked.act
 
 
-def write_refusal(scope: Scope, asked: AskedAction) -> None:
+def write_refusal(scope: Scope, asked: AskedAction, code: str) -> None:
     """Record that a change was refused."""
     act = audit_event_of(scope)
     if act.is_committed:
         # The change was made. Only something after it failed, such as a wait.
         return
     workspace: Workspace = scope["app"].state.workspace
-    code = scope.get("state", {}).get(FAILURE, INTERNAL_ERROR)
-    if code in _ONLY_COUNTED:
-        return
     try:
         act.refused(workspace.database, asked.subject, code)
     except (ServiceError, SQLAlchemyError) as error:
         # The database is unavailable, probably the reason for the refusal too.
         log.warning("refusal_not_written", action=asked.name, code=code, error=type(error).__name__)
+
+
+class RefusalLog:
+    """Limits the refusals in the audit log, for each key, action and reason, to ten a minute.
+
+    Otherwise a key without rights could fill the database. For calls from one event loop.
+    """
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._windows: OrderedDict[tuple[object, ...], tuple[float, int]] = OrderedDict()
+
+    def take(self, *refusal: object) -> bool:
+        """Tell whether one more such refusal is written."""
+        now = self._clock()
+        since, count = self._windows.get(refusal, (now, 0))
+        if now - since >= WINDOW_SECONDS:
+            since, count = now, 0
+        if count >= MOST_REFUSALS:
+            return False
+        self._windows[refusal] = since, count + 1
+        self._windows.move_to_end(refusal)
+        while len(self._windows) > MOST_WINDOWS:
+            self._windows.popitem(last=False)
+        return True
 
 
 class Guard:
@@ -105,6 +133,7 @@ class Guard:
     def __init__(self, app: ASGIApp, *, allowed_origins: AllowedOrigins) -> None:
         self._app = app
         self._allowed_origins = allowed_origins
+        self._refusals = RefusalLog()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass one request on, or refuse it."""
@@ -132,7 +161,16 @@ class Guard:
             await self._pass_on(scope, receive, watch, route, path)
         finally:
             if status >= HTTPStatus.BAD_REQUEST and CALLER in scope:
-                await run_in_threadpool(write_refusal, scope, asked)
+                await self._record(scope, asked)
+
+    async def _record(self, scope: Scope, asked: AskedAction) -> None:
+        code = scope.get("state", {}).get(FAILURE, INTERNAL_ERROR)
+        caller: Caller = scope[CALLER]
+        is_written = code not in _ONLY_COUNTED and self._refusals.take(
+            caller.tenant_id, caller.key_id, asked.name, code
+        )
+        if is_written:
+            await run_in_threadpool(write_refusal, scope, asked, code)
 
     async def _pass_on(
         self, scope: Scope, receive: Receive, send: Send, route: DeclaredRoute | None, path: str

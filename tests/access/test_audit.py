@@ -11,6 +11,7 @@ from runner_children import wait_until
 from running_service import WAIT, calibrated, evaluate
 
 from service.access.api_keys import SCOPES
+from service.access.guard import MOST_REFUSALS
 from service.access.route_table import ROUTES
 
 # They take a body to ask with, and change nothing.
@@ -154,6 +155,16 @@ def test_an_entry_of_a_refusal_has_its_code(audited) -> None:
     ]
     assert wait_until(lambda: len(new()) == len(expected))
     assert sorted((e["action"], e["code"], str(e["subject"])) for e in new()) == expected
+
+
+def test_repeated_refusals_leave_few_entries(audited) -> None:
+    """Also of different calibrations; another reason is another entry."""
+    new = audited.since_now(result="refused")
+    answers = [audited.everything.delete(f"/calibrations/x{n}").status_code for n in range(40)]
+    assert set(answers) == {httpx.codes.NOT_FOUND}
+    audited.everything.post("/calibrations/x/cancel")
+    assert wait_until(lambda: any(entry["action"] == "cancel" for entry in new()))
+    assert 1 <= sum(entry["action"] == "delete" for entry in new()) <= MOST_REFUSALS
 
 
 def test_unauthenticated_requests_leave_no_entry(audited) -> None:
