@@ -9,7 +9,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 MEBIBYTE = 1024**2
 GIBIBYTE = 1024**3
-# Of examples in earlier versions.
+# Examples of earlier versions contained these.
 PUBLISHED_PEPPERS = ("known-to-everybody", "CHANGE-ME-CHANGE-ME")
 
 

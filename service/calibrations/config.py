@@ -4,7 +4,14 @@ import re
 from typing import Annotated, Literal, Self, TypeVar
 
 import msgspec
-from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.findings import FINDINGS
@@ -184,14 +191,14 @@ class CalibrationConfig(FitConfig):
 _Text = Annotated[str, msgspec.Meta(min_length=1, max_length=1000)]
 _LARGE = {
     "classes": list[_Text],
-    "class_map": dict[_Text, int],
-    "columns": dict[_Text, list[_Text]],
+    "class_map": dict[_Text, Annotated[int, msgspec.Meta(ge=0, lt=MAX_MAPPED)]],
+    "columns": Annotated[dict[_Text, str | list[_Text]], msgspec.Meta(max_length=MAX_INPUTS)],
 }
 # Pydantic lists every error, and lets no other thread run meanwhile.
 _SMALL_BYTES = 16 * 1024
 
 
-def _check_size(text: str | bytes) -> None:
+def _check_size(text: str | bytes, kind: type[BaseModel]) -> None:
     """Bound the errors that validation can find: large values must have the right types.
 
     Raises
@@ -216,7 +223,7 @@ def _check_size(text: str | bytes) -> None:
             sizes[key] = len(key) + len(value)
     if sum(sizes.values()) > _SMALL_BYTES:
         largest = max(sizes, key=lambda key: sizes[key])
-        is_known = largest in CalibrationConfig.model_fields
+        is_known = largest in kind.model_fields
         names = ", ".join(f"`{name}`" for name in _LARGE)
         raise InvalidConfig.at(
             f"config.{largest}" if is_known else "config",
@@ -233,7 +240,7 @@ def parse_config(text: str | bytes, kind: type[AnyConfig]) -> AnyConfig:
     InvalidConfig
         If the text is not JSON or breaks a rule; each violation names its key.
     """
-    _check_size(text)
+    _check_size(text, kind)
     try:
         return kind.model_validate_json(text or "{}")
     except ValidationError as error:

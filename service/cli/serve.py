@@ -120,7 +120,7 @@ def _prepared_listener(settings: Settings, port: int) -> socket.socket:
     """Bind the port, prepare the stores and configure the log of a process that serves."""
     from service.startup import configure_logging
 
-    # Nobody else on this machine may read digests, samples or models.
+    # New files hold digests of keys, samples and models: only this user may read them.
     os.umask(0o077)
     require_sandbox(settings)
     listener = bind(settings.host, port)

@@ -2,7 +2,6 @@
 
 import asyncio
 import re
-from collections import Counter
 from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from http import HTTPStatus
@@ -20,6 +19,7 @@ from starlette.types import Receive, Scope, Send
 import models
 from models import UNFINISHED
 from service.errors import NotFound, Overloaded
+from service.http.worker_threads import TenantPlaces
 from service.storage.overview import FollowedJob, JobView, view_of
 
 Job: TypeAlias = models.Calibration | models.Evaluation
@@ -143,43 +143,31 @@ class JobWatch:
         max_wait_seconds: float = 600.0,
     ) -> None:
         self._look = look
-        self._places = places
+        self._places = TenantPlaces(places)
         self._stopping = stopping
         self._max_wait_seconds = max_wait_seconds
         self._subscriptions: set[JobSubscription] = set()
-        self._n_streams = 0
-        self._streams_of: Counter[UUID] = Counter()
         self._polling: asyncio.Task[None] | None = None
 
     @property
     def open(self) -> int:
         """Number of open progress streams."""
-        return self._n_streams
+        return self._places.taken
 
     @contextmanager
     def streaming(self, subscription: JobSubscription, tenant_id: UUID) -> Iterator[None]:
         """Poll the job of a tenant's progress stream until the block ends.
-
-        A tenant may have as many streams as it leaves free for others.
 
         Raises
         ------
         Overloaded
             If too many streams are open.
         """
-        free, own = self._places - self._n_streams, self._streams_of[tenant_id]
-        if not free or (own and own >= free):
-            raise Overloaded("Too many progress streams are open. Retry later.")
-        self._n_streams += 1
-        self._streams_of[tenant_id] += 1
-        try:
-            with self._polled(subscription):
-                yield
-        finally:
-            self._n_streams -= 1
-            self._streams_of[tenant_id] -= 1
-            if not self._streams_of[tenant_id]:
-                del self._streams_of[tenant_id]
+        with (
+            self._places.place(tenant_id, "Too many progress streams are open."),
+            self._polled(subscription),
+        ):
+            yield
 
     def wait_seconds(self, request: Request) -> float:
         """Return the number of seconds in `Prefer: wait=N`, up to the limit; 0 without it."""

@@ -2,10 +2,12 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import ParamSpec, TypeVar
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from anyio import CapacityLimiter, to_thread
 
@@ -15,11 +17,41 @@ Given = ParamSpec("Given")
 Result = TypeVar("Result")
 
 
+class TenantPlaces:
+    """A number of places; a tenant takes at most as many as are still free."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._taken_by: Counter[UUID] = Counter()
+        self.taken = 0
+
+    @contextmanager
+    def place(self, tenant_id: UUID, refusal: str) -> Iterator[None]:
+        """Hold a place of a tenant until the block ends.
+
+        Raises
+        ------
+        Overloaded
+            With the refusal, if the tenant may take none.
+        """
+        free, own = self._count - self.taken, self._taken_by[tenant_id]
+        if not free or (own and own >= free):
+            raise Overloaded(f"{refusal} Retry later.")
+        self.taken += 1
+        self._taken_by[tenant_id] += 1
+        try:
+            yield
+        finally:
+            self.taken -= 1
+            self._taken_by[tenant_id] -= 1
+            if not self._taken_by[tenant_id]:
+                del self._taken_by[tenant_id]
+
+
 class Lane:
     """Runs up to ``threads`` calls at a time in threads; ``queue`` more may wait.
 
-    One tenant has at most all threads but one. Of the places a tenant may have as many as it leaves
-    free for others.
+    Calls of one tenant use all threads but one.
 
     All calls must come from one event loop. ``waited`` gets the waiting time of each in seconds.
     """
@@ -35,10 +67,9 @@ class Lane:
         self._waited = waited
         self._what = what
         self._limiter = CapacityLimiter(threads)
-        self._room = threads + queue
-        self._inside = 0
-        self._inside_of: Counter[UUID] = Counter()
-        self._limiters: dict[UUID, CapacityLimiter] = {}
+        self._places = TenantPlaces(threads + queue)
+        # Of the tenants with calls.
+        self._limiters: WeakValueDictionary[UUID, CapacityLimiter] = WeakValueDictionary()
         self._threads_of_one = max(threads - 1, 1)
 
     @property
@@ -49,7 +80,7 @@ class Lane:
     @property
     def pending(self) -> int:
         """Number of waiting calls."""
-        return max(self._inside - self.running, 0)
+        return max(self._places.taken - self.running, 0)
 
     async def run(
         self,
@@ -65,9 +96,6 @@ class Lane:
         Overloaded
             If too many calls are waiting.
         """
-        free, own = self._room - self._inside, self._inside_of[tenant_id]
-        if not free or (own and own >= free):
-            raise Overloaded(f"Too many {self._what} are waiting. Retry later.")
         queued = time.perf_counter()
 
         def begin() -> Result:
@@ -75,16 +103,9 @@ class Lane:
             return call(*args, **kwargs)
 
         limiter = self._limiters.setdefault(tenant_id, CapacityLimiter(self._threads_of_one))
-        self._inside += 1
-        self._inside_of[tenant_id] += 1
-        try:
+        with self._places.place(tenant_id, f"Too many {self._what} are waiting."):
             async with limiter:
                 return await to_thread.run_sync(begin, limiter=self._limiter)
-        finally:
-            self._inside -= 1
-            self._inside_of[tenant_id] -= 1
-            if not self._inside_of[tenant_id]:
-                del self._inside_of[tenant_id], self._limiters[tenant_id]
 
 
 @dataclass(frozen=True)

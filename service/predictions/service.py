@@ -36,7 +36,7 @@ OIP = "oip"
 IDENTITY = "identity"
 MOST_DIGITS = 18
 TIMEOUT = b'"timeout"'
-_TIMEOUT_NUMBER = re.compile(rb'"timeout"\s{0,100}:\s{0,100}(\d{1,18})\b')
+_TIMEOUT_NUMBER = re.compile(rb'"timeout"\s{0,100}:\s{0,100}(\d{1,18})\s{0,100}[,}]')
 MICROSECONDS = 10**6
 # Longer JSON would hold up other requests.
 MOST_PARSED_BYTES = 2**16

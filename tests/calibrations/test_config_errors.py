@@ -146,6 +146,8 @@ BOMBS = [
     ({"classes": [""] * MANY}, "config.classes"),
     ({"class_map": {f"k{n}": "x" for n in range(MANY)}}, "config.class_map"),
     ({"columns": {"x": [1] * MANY}}, "config.columns"),
+    ({"columns": {f"x{n}": "" for n in range(MANY)}}, "config.columns"),
+    ({"class_map": {f"k{n}": -1 for n in range(MANY)}}, "config.class_map"),
 ]
 
 
@@ -157,5 +159,8 @@ def test_a_large_configuration_has_one_error(sent, place) -> None:
 
 
 def test_many_names_are_no_error() -> None:
-    sent = {"classes": [f"class {n}" for n in range(50_000)], "columns": {"x": ["a" * 900] * 40}}
+    sent = {
+        "classes": [f"class {n}" for n in range(50_000)],
+        "columns": {"x": ["a" * 900] * 40, "label": "y"},
+    }
     assert parse_config(json.dumps(sent), CalibrationConfig).classes == sent["classes"]

@@ -133,7 +133,9 @@ def test_a_wrong_password_is_named(tmp_path, monkeypatch) -> None:
     assert SECRET not in said
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+@pytest.mark.skipif(
+    os.geteuid() == 0, reason="root may write everywhere; an ordinary user runs it in CI"
+)
 def test_a_folder_of_another_user_is_named(tmp_path, monkeypatch) -> None:
     tmp_path.chmod(0o500)
     said = refusal(tmp_path, monkeypatch)

@@ -94,9 +94,10 @@ def test_invalid_timeout_headers_are_refused(busy, path, sent) -> None:
     assert sentence_of(answer) == f"Timeout: expected seconds, a number above 0, got '{sent}'"
 
 
+@pytest.mark.parametrize("size", [0, 2**17])
 @pytest.mark.parametrize("sent", [-1, 1.5, True, "1"])
-def test_invalid_timeout_parameters_are_refused(busy, sent) -> None:
-    answer = infer(busy.client, NAME, request(timeout=sent))
+def test_invalid_timeout_parameters_are_refused(busy, sent, size) -> None:
+    answer = infer(busy.client, NAME, request(timeout=sent) | {"id": "x" * size})
     assert answer.status_code == httpx.codes.BAD_REQUEST
     assert sentence_of(answer) == (
         "parameters.timeout: expected microseconds, a whole number; 0 is the service's own limit"

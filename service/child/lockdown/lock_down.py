@@ -6,6 +6,7 @@ Open files stay usable: the socket to the parent, and the pipe for printed text.
 import os
 import sys
 import sysconfig
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import howsure
@@ -124,13 +125,22 @@ def lock_down_drawing() -> None:
     """
     if not is_linux():
         return
-    lacking = missing()
+    _drop_rights(missing(), libraries(), allowed=("socketpair",))
+
+
+def _drop_rights(
+    lacking: Collection[str],
+    readable: Iterable[Path],
+    devices: Iterable[Path] = (),
+    *,
+    allowed: Collection[str] = (),
+) -> None:
     gain_no_privileges()
     drop_capabilities()
     if LANDLOCK not in lacking:
-        restrict_files(libraries())
+        restrict_files(readable, devices)
     if SECCOMP not in lacking:
-        filter_system_calls(allowed=("socketpair",))
+        filter_system_calls(allowed)
 
 
 def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool) -> None:
@@ -143,9 +153,4 @@ def _lock_down(rules: SandboxRules, lacking: tuple[str, ...], *, uses_cuda: bool
     limit_resources(
         memory_bytes=rules.memory_bytes, file_bytes=rules.file_bytes, uses_cuda=uses_cuda
     )
-    gain_no_privileges()
-    drop_capabilities()
-    if LANDLOCK not in lacking:
-        restrict_files(readable(uses_cuda=uses_cuda), devices(uses_cuda=uses_cuda))
-    if SECCOMP not in lacking:
-        filter_system_calls()
+    _drop_rights(lacking, readable(uses_cuda=uses_cuda), devices(uses_cuda=uses_cuda))

@@ -247,6 +247,7 @@ def read_infer(
         request = raw_request(inputs(), len(raw))
     else:
         request = parse_infer_request(text)
+        _ = request.timeout_ns  # refused if it is none; the parent only looks for it
     arrays = read_tensors(request.inputs, raw, max_rows=limits.max_rows)
     supplied = {name for name in arrays if name.startswith(SUPPLIED_PREFIX)}
     asked = PredictRequest(
