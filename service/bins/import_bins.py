@@ -16,7 +16,6 @@ from howsure.statistics.bins.intervals import IntervalOptions
 from howsure.statistics.bins.prior import BetaPrior
 from howsure.statistics.bins.table import BinTable
 from howsure.statistics.measures import column, supplied_names
-from service.access.rate_limits import NO_LIMITS
 from service.bins.compatible_model import find_compatible_model
 from service.bins.rules import read_bins_document
 from service.bins.schemas import SCHEMA, BinsDocument, Selective, Table, bin_columns
@@ -31,10 +30,12 @@ from service.storage.fit_results import bin_table_row
 def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
     """Make the next version of a name from a document; return the new calibration's id.
 
-    Quotas do not apply: it shares the stored model's files and queues no job.
+    It shares the stored model's files and queues no job; its bins count as stored bytes.
 
     Raises
     ------
+    StorageLimitReached
+        If the tenant has stored too much.
     MalformedRequest, InvalidInput
         If the document breaks a rule, or the model stored here would answer otherwise.
     NotFound
@@ -56,8 +57,8 @@ def import_bins(ctx: CallContext, body: bytes, name: str | None) -> uuid.UUID:
     tables = [
         _table_row(document, table, ctx.tenant_id, calibration_id) for table in document.tables
     ]
-    unlimited = replace(ctx, limits=NO_LIMITS)
-    with accepted(unlimited, calibration_id, invalidates_cache=True) as session:
+    without_jobs = replace(ctx, limits=replace(ctx.limits, jobs=0))
+    with accepted(without_jobs, calibration_id, invalidates_cache=True) as session:
         source = find_compatible_model(session, ctx.tenant_id, document)
         add_imported(session, ctx.tenant_id, row, source=source, tables=tables)
     return calibration_id

@@ -95,7 +95,7 @@ def _model_failures_as_invalid() -> Iterator[None]:
         raise InvalidOnnxModel.because(
             ModelRule.TOO_SLOW,
             "it did not load and answer the first rows in the time it has; send a faster one, or "
-            "have HOWSURE_LOAD_TIMEOUT_SECONDS raised",
+            "have HOWSURE_TRIAL_TIMEOUT_SECONDS and HOWSURE_LOAD_TIMEOUT_SECONDS raised",
         ) from error
     except OnnxModelCrashed as error:
         if error.is_from_outside:

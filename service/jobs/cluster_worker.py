@@ -39,6 +39,7 @@ def open_recording_context(
         threads=settings.threads or None,
         max_processes=settings.max_processes,
         load_timeout_s=settings.load_timeout_seconds,
+        trial_timeout_s=settings.trial_timeout_seconds,
         run_timeout_s=settings.run_timeout_seconds,
         read_timeout_s=settings.read_timeout_seconds,
         max_classes=settings.max_classes,

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from howsure.statistics.arrays import Labels
@@ -38,6 +39,9 @@ from service.runner.model_output import OutputMatrix, OutputSpec
 from service.runner.process import RunnerProcess
 
 T = TypeVar("T")
+
+# A slow disk, and the time ONNX Runtime needs to optimise what it has read.
+LOADED_BYTES_PER_SECOND = 16 * 1024**2
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +126,7 @@ class ChildRequests:
     run_timeout: float
     max_classes: int
     threads: int
+    trial_timeout: float = 20.0
     max_nodes: int = 50_000
     sandbox: SandboxRules = DEFAULT_RULES
 
@@ -141,7 +146,10 @@ class ChildRequests:
     def try_out(
         self, message: LoadRequest, trial: Mapping[str, Array]
     ) -> ChildRequest[LoadedOnnxModel]:
-        """Load a model, and choose its output on the trial rows."""
+        """Load a model, and choose its output on the trial rows.
+
+        A small model that does not answer is given up early, because its upload waits.
+        """
 
         def read(answer: Frame) -> LoadedOnnxModel:
             loaded = read_loaded(answer)
@@ -153,7 +161,16 @@ class ChildRequests:
             )
             return loaded
 
-        return replace(self._loading(message), read=read, tensors=trial, location=message.location)
+        paths = [*message.paths, *message.companions.values()]
+        seconds = sum(Path(path).stat().st_size for path in paths) / LOADED_BYTES_PER_SECOND
+        each = min(self.trial_timeout + seconds, self.load_timeout)
+        return replace(
+            self._loading(message),
+            read=read,
+            timeout=each * len(message.paths),
+            tensors=trial,
+            location=message.location,
+        )
 
     def load(
         self, files: OnnxModelFiles, resolved: Mapping[str, Any], *, device: str

@@ -49,6 +49,8 @@ class RunnerPool:
         Threads of one run of a model; 0 or None: all processors that this process may use.
     load_timeout_s
         Time to load a model and run its trial rows.
+    trial_timeout_s
+        The same for a small uploaded model; each 16 MiB add a second, up to ``load_timeout_s``.
     run_timeout_s
         Time for each batch of rows (256, or the model's fixed batch).
     queue_timeout_s
@@ -74,6 +76,7 @@ class RunnerPool:
         *,
         max_processes: int = 4,
         load_timeout_s: float = 120.0,
+        trial_timeout_s: float = 20.0,
         run_timeout_s: float = 30.0,
         queue_timeout_s: float = 60.0,
         read_timeout_s: float = 300.0,
@@ -85,6 +88,7 @@ class RunnerPool:
     ) -> None:
         self._requests = ChildRequests(
             load_timeout=load_timeout_s,
+            trial_timeout=trial_timeout_s,
             run_timeout=run_timeout_s,
             max_classes=max_classes,
             max_nodes=max_nodes,

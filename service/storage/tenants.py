@@ -12,6 +12,7 @@ from models import (
     DEFAULT_TENANT,
     UNFINISHED,
     Artifact,
+    BinTable,
     Calibration,
     Evaluation,
     Tenant,
@@ -100,11 +101,17 @@ def lock_usage(session: Session, tenant_id: UUID) -> None:
     ).one()
 
 
+# A row of a bin with its index, in PostgreSQL.
+BIN_BYTES = 128
+
+
 def stored_bytes(session: Session, tenant_id: UUID) -> int:
-    """Return the bytes of all files of a tenant; shared files count once."""
+    """Return the bytes of all files and bins of a tenant; shared files count once."""
     files = select(Artifact.key, Artifact.size).where(Artifact.tenant_id == tenant_id).distinct()
-    total = session.scalar(select(func.sum(files.subquery().c.size)))
-    return int(total or 0)
+    stored = session.scalar(select(func.sum(files.subquery().c.size))) or 0
+    of_tenant = BinTable.tenant_id == tenant_id
+    bins = session.scalar(select(func.sum(BinTable.quantile_bins)).where(of_tenant)) or 0
+    return int(stored) + int(bins) * BIN_BYTES
 
 
 def unfinished_jobs(session: Session, tenant_id: UUID) -> int:

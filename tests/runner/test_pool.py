@@ -213,6 +213,12 @@ class TestPlaces:
             pass
 
 
+@pytest.mark.parametrize("own_pool", [{"trial_timeout_s": 2}], indirect=True)
+def test_a_small_model_has_less_time_than_a_large_one(own_pool, tmp_path) -> None:
+    with pytest.raises(DeadlineExceeded, match="2 s"):
+        load(own_pool, save(tmp_path, endless_above(-100.0)))
+
+
 @pytest.mark.parametrize("own_pool", [{"load_timeout_s": 2, "run_timeout_s": 1}], indirect=True)
 class TestDeadlines:
     @pytest.mark.parametrize("model", [endless_above(-100.0), slow_to_load()])

@@ -1,0 +1,125 @@
+"""Measure how long one tenant's predictions wait while another tenant sends costly requests.
+
+    python benchmarks/worst_delay.py
+
+A neighbour asks /predict for one row every ten milliseconds. Meanwhile another tenant sends a
+hundred requests that cost a server much, one after another. Prints the worst delays.
+"""
+
+import argparse
+import json
+import os
+import re
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import httpx
+from serve.costly_requests import costly_requests
+from serve.networks import network
+from serve.server_process import end_in_order_when_told, service
+from serve.tables import markdown
+from serve.worst_delay import Delays, delays
+
+NAME = "digits"
+SAMPLES = 20_000
+BINS = 1000
+PATIENCE_SECONDS = 300
+# Beyond the neighbour's own share.
+CLAIMED_SECONDS = 0.05
+SHOWN = 15
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", default="", help="only requests with this in their name")
+    given = parser.parse_args()
+    end_in_order_when_told()
+    with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as folder:
+        found = measured(Path(folder), given.only)
+    print(f"Claim: no answer waits {CLAIMED_SECONDS * 1e3:.0f} ms longer than without them.\n")
+    rows = [
+        (
+            delay.name,
+            str(delay.status),
+            f"{delay.sent / 2**20:.1f}",
+            f"{delay.seconds:.2f}",
+            f"{delay.worst * 1e3:.0f}",
+        )
+        for delay in found.found[:SHOWN]
+    ]
+    print(markdown(["request", "status", "MiB", "seconds", "worst delay, ms"], rows))
+    median, worst = found.idle
+    beyond = [delay for delay in found.found if delay.worst - worst > CLAIMED_SECONDS]
+    print(f"\n{len(found.found)} requests. Without them: median {median * 1e3:.1f} ms,", end=" ")
+    print(f"worst {worst * 1e3:.1f} ms. Wrong answers to the neighbour: {found.wrong}.")
+    print(f"{len(beyond)} requests delay by more than the claim.")
+    print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}.")
+    raise SystemExit(bool(beyond or found.wrong))
+
+
+def measured(folder: Path, only: str = "") -> Delays:
+    """Start a service with two tenants, calibrate for both, and measure."""
+    keys = [new_key(folder / "data", tenant) for tenant in ("costly", "neighbour")]
+    made = network("mlp")
+    with service(data_dir=str(folder / "data"), threads="1") as server:
+        clients = [
+            httpx.Client(
+                base_url=f"http://{server.address}",
+                headers={"Authorization": f"Bearer {key}"},
+                timeout=PATIENCE_SECONDS,
+            )
+            for key in keys
+        ]
+        for client, bins in zip(clients, (BINS, 15), strict=True):
+            answer = client.post(
+                "/calibrate",
+                files={
+                    "model": made.onnx_model,
+                    "calibration": made.labelled_set(SAMPLES, seed=3),
+                    "config": (None, json.dumps({"name": NAME, "bins": bins})),
+                },
+                headers={"Prefer": f"wait={PATIENCE_SECONDS}"},
+            )
+            if answer.json().get("status") != "succeeded":
+                raise SystemExit(f"the calibration did not succeed: {answer.text}")
+        document = clients[0].get(f"/calibrations/{NAME}/bins", params={"format": "json"}).json()
+        row = made.rows(1, seed=1)
+        asked = costly_requests(NAME, document, features=row.size)
+        return delays(
+            server.address,
+            [one for one in asked if only in one.name],
+            key=keys[0],
+            neighbour=keys[1],
+            name=NAME,
+            row=row,
+        )
+
+
+def new_key(data: Path, tenant: str) -> str:
+    """Make a key of a tenant with all scopes."""
+    scopes = [
+        part for scope in ("predict", "read", "write", "admin") for part in ("--scope", scope)
+    ]
+    printed = command(data, "keys", "create", tenant, "--tenant", tenant, *scopes)
+    found = re.search(r"cal_\S+", printed)
+    if found is None:
+        raise SystemExit(f"no key was made: {printed}")
+    return found[0]
+
+
+def command(data: Path, *arguments: str) -> str:
+    return subprocess.run(  # noqa: S603 - our own interpreter and module
+        [sys.executable, "-m", "service", *arguments],
+        env={**os.environ, "HOWSURE_DATA_DIR": str(data)},
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+
+
+if __name__ == "__main__":
+    main()
