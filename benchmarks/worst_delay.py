@@ -36,10 +36,11 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--only", default="", help="only requests with this in their name")
+    parser.add_argument("--times", type=int, default=1, help="how often each is sent")
     given = parser.parse_args()
     end_in_order_when_told()
     with tempfile.TemporaryDirectory(prefix="howsure-benchmark-") as folder:
-        found = measured(Path(folder), given.only)
+        found = measured(Path(folder), given.only, given.times)
     print(f"Claim: no answer waits {CLAIMED_SECONDS * 1e3:.0f} ms longer than without them.\n")
     rows = [
         (
@@ -61,7 +62,7 @@ def main() -> None:
     raise SystemExit(bool(beyond or found.wrong))
 
 
-def measured(folder: Path, only: str = "") -> Delays:
+def measured(folder: Path, only: str = "", times: int = 1) -> Delays:
     """Start a service with two tenants, calibrate for both, and measure."""
     keys = [new_key(folder / "data", tenant) for tenant in ("costly", "neighbour")]
     made = network("mlp")
@@ -91,7 +92,7 @@ def measured(folder: Path, only: str = "") -> Delays:
         asked = costly_requests(NAME, document, features=row.size)
         return delays(
             server.address,
-            [one for one in asked if only in one.name],
+            [one for one in asked if only in one.name] * times,
             key=keys[0],
             neighbour=keys[1],
             name=NAME,

@@ -111,6 +111,7 @@ def create_app(
         version=version("howsure"),
         description=DESCRIPTION,
         lifespan=lifespan,
+        openapi_url=None,  # ours is made in a thread
         docs_url=None,  # ours needs no network, FastAPI's two do
         redoc_url=None,
     )

@@ -113,8 +113,8 @@ class Settings(BaseSettings):
     trial_timeout_seconds: float = Field(
         20.0,
         gt=0,
-        description="The same for a small uploaded model; each 16 MiB of a larger one add a second, "
-        "up to `HOWSURE_LOAD_TIMEOUT_SECONDS`.",
+        description="The same for a small uploaded model; each 16 MiB of a larger one add a "
+        "second, up to `HOWSURE_LOAD_TIMEOUT_SECONDS`.",
     )
     run_timeout_seconds: float = Field(
         60.0, gt=0, description="Maximum time for an ONNX model to run one batch."

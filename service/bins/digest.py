@@ -1,18 +1,15 @@
 """Digest of a bins document's content, independent of how its JSON is written."""
 
 import hashlib
-import json
 import struct
 from typing import Any
 
 from service.bins.schemas import BinsDocument
+from service.json_pieces import json_pieces
 
 # Names and values that follow from others are not part of the content.
-_NO_CONTENT: dict[str, Any] = {
-    "content_sha256": True,
-    "calibration": True,
-    "tables": {"__all__": {"bins": {"__all__": {"weight", "odds_ratio"}}}},
-}
+_NO_CONTENT = {"content_sha256", "calibration", "tables"}
+_NO_CONTENT_OF_A_TABLE = {"bins": {"__all__": {"weight", "odds_ratio"}}}
 
 
 def content_sha256(document: BinsDocument) -> str:
@@ -21,9 +18,14 @@ def content_sha256(document: BinsDocument) -> str:
     Programs write real numbers differently, such as ``1``, ``1.0`` and ``1e0``. Each is replaced
     by the 16 hexadecimal digits of its big-endian binary64.
     """
-    content = document.model_dump(mode="python", by_alias=True, exclude=_NO_CONTENT)
-    text = json.dumps(_bits(content), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    content = document.model_dump(by_alias=True, exclude=_NO_CONTENT)
+    tables = [
+        table.model_dump(by_alias=True, exclude=_NO_CONTENT_OF_A_TABLE) for table in document.tables
+    ]
+    digest = hashlib.sha256()
+    for piece in json_pieces(_bits(content | {"tables": tables}), sort_keys=True):
+        digest.update(piece.encode())
+    return digest.hexdigest()
 
 
 def _bits(value: Any) -> Any:  # noqa: ANN401 - whatever JSON holds

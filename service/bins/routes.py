@@ -5,7 +5,6 @@ from http import HTTPStatus
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Query, Request, Response
-from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 
 from service.bins.export import NEEDS, bins_csv, bins_parquet, export_bins, writes_parquet
@@ -23,6 +22,7 @@ from service.http.idempotency import IDEMPOTENCY_KEY_HEADER, digest_of
 from service.http.job_events import PREFER_HEADER
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
+from service.json_pieces import LargeJSONResponse
 
 MEDIA_TYPES = {
     "json": "application/json",
@@ -78,7 +78,7 @@ def get_bins(
     if chosen == "parquet":
         content = bins_parquet(document)
         return Response(content, media_type=MEDIA_TYPES["parquet"], headers=headers)
-    return JSONResponse(document.plain(), headers=headers)
+    return LargeJSONResponse(document.plain(), headers=headers)
 
 
 def _is_known(request: Request, digest: str) -> bool:

@@ -1,18 +1,19 @@
 """Rules of a bins document, beyond the types of its parts."""
 
 from collections import Counter
-from collections.abc import Iterator
-from typing import TypeAlias
+from collections.abc import Iterator, Mapping
+from typing import TypeAlias, TypeVar
 
 import msgspec
 import numpy as np
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from howsure.statistics.bins.document import broken_rule, is_float32
 from howsure.statistics.measures import check_measures, parse_measure
 from service.bins.digest import content_sha256
-from service.bins.schemas import SCHEMA, BinsDocument, Table, bin_columns
+from service.bins.schemas import MAX_TABLES, SCHEMA, BinsDocument, DocumentHead, Table, bin_columns
 from service.calibrations.config_errors import violations_of
+from service.calibrations.fit_config import MAX_BINS
 from service.errors import InvalidInput, MalformedRequest, shown
 
 PLACE = "document"
@@ -20,10 +21,19 @@ MAX_VIOLATIONS = 10
 
 # A location within the document, and a message.
 Broken: TypeAlias = tuple[str, str]
+Bytes: TypeAlias = bytes | msgspec.Raw
+T = TypeVar("T")
+_EMPTY = msgspec.Raw(b"[]")
 
 
-class _Versioned(msgspec.Struct):
-    schema: object = None
+# No part of a real document comes close to these. They bound the time that one call of the parser
+# takes, since no other thread runs meanwhile.
+MAX_HEAD_BYTES = 256 * 1024
+MAX_TABLE_BYTES = 16 * 1024
+MAX_BIN_BYTES = 2 * 1024
+MAX_CLASSES_BYTES = 4 * 1024**2
+
+Read = TypeVar("Read", bound=BaseModel)
 
 
 def read_bins_document(body: bytes) -> BinsDocument:
@@ -36,28 +46,72 @@ def read_bins_document(body: bytes) -> BinsDocument:
     InvalidInput
         If it breaks a rule; the violations say where.
     """
-    _check_schema(body)
-    try:
-        document = BinsDocument.model_validate_json(body)
-    except ValidationError as error:
-        violations = violations_of(error, BinsDocument, place=PLACE)[:MAX_VIOLATIONS]
-        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
-        raise InvalidInput(summary, violations) from error
+    parts = _object(body, PLACE)
+    _check_schema(parts)
+    classes = parts.get("classes", _EMPTY)
+    _check_bytes(classes, MAX_CLASSES_BYTES, f"{PLACE}.classes")
+    raw_tables = _list(parts.pop("tables", _EMPTY), f"{PLACE}.tables", most=MAX_TABLES)
+    text = msgspec.json.encode(parts)
+    _check_bytes(text, MAX_HEAD_BYTES + len(bytes(classes)), PLACE)
+    head = _validated(DocumentHead, text, PLACE)
+    tables = [_table(raw, f"{PLACE}.tables[{i}]") for i, raw in enumerate(raw_tables)]
+    document = BinsDocument.model_construct(**dict(head), tables=tables)
     for location, message in _broken_rules(document):
         raise InvalidInput.at(f"{PLACE}.{location}", message)
     return document
 
 
-def _check_schema(body: bytes) -> None:
-    """Refuse another schema before the rules of this one are applied."""
+def _table(raw: Bytes, place: str) -> Table:
+    parts = _object(raw, place)
+    found = parts.pop("bins", _EMPTY)
+    for i, part in enumerate(_list(found, f"{place}.bins", most=MAX_BINS)):
+        _check_bytes(part, MAX_BIN_BYTES, f"{place}.bins[{i}]")
+    _check_bytes(msgspec.json.encode(parts), MAX_TABLE_BYTES, place)
+    return _validated(Table, bytes(raw), place)
+
+
+def _validated(kind: type[Read], text: bytes, place: str) -> Read:
     try:
-        found = msgspec.json.decode(body, type=_Versioned).schema
+        return kind.model_validate_json(text)
+    except ValidationError as error:
+        violations = violations_of(error, kind, place=place)[:MAX_VIOLATIONS]
+        summary = "; ".join(f"{v.location}: {v.message}" for v in violations[:3])
+        raise InvalidInput(summary, violations) from error
+
+
+def _object(text: Bytes, place: str) -> dict[str, msgspec.Raw]:
+    """Return the members of an object, each as its text."""
+    return _parsed(text, dict[str, msgspec.Raw], place, "an object")
+
+
+def _list(text: Bytes, place: str, *, most: int) -> list[msgspec.Raw]:
+    """Return the items of a list, each as its text."""
+    found = _parsed(text, list[msgspec.Raw], place, "a list")
+    if not 1 <= len(found) <= most:
+        raise InvalidInput.at(place, f"expected a list of 1 to {most} items, got {len(found)}")
+    return found
+
+
+def _parsed(text: Bytes, kind: type[T], place: str, wanted: str) -> T:
+    try:
+        return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
-        raise InvalidInput.at(PLACE, "expected an object") from error
+        raise InvalidInput.at(place, f"expected {wanted}") from error
     except RecursionError as error:
         raise MalformedRequest.at(PLACE, "the lists are nested too deeply") from error
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise MalformedRequest.at(PLACE, f"this is no valid JSON: {error}") from error
+
+
+def _check_bytes(text: Bytes, most: int, place: str) -> None:
+    length = len(bytes(text))
+    if length > most:
+        raise InvalidInput.at(place, f"expected at most {most} bytes, got {length}")
+
+
+def _check_schema(parts: Mapping[str, msgspec.Raw]) -> None:
+    """Refuse another schema before the rules of this one are applied."""
+    found = msgspec.json.decode(parts["schema"]) if "schema" in parts else None
     if found != SCHEMA:
         got = "none" if found is None else shown(str(found))
         raise InvalidInput.at(

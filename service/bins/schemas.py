@@ -11,6 +11,7 @@ import numpy as np
 from pydantic import (
     AfterValidator,
     ConfigDict,
+    FailFast,
     Field,
     SerializerFunctionWrapHandler,
     model_serializer,
@@ -184,13 +185,13 @@ class Table(Part):
     )
     interval: IntervalConfig = Field(description="Options of the intervals.")
     prior: Prior = Field(description="Prior of its probabilities.")
-    bins: list[Bin] = Field(
+    bins: Annotated[list[Bin], FailFast()] = Field(
         min_length=1, max_length=MAX_BINS, description="From the most certain to the least."
     )
 
 
-class BinsDocument(Part):
-    """All bin tables of a calibration and everything else that its answers depend on."""
+class DocumentHead(Part):
+    """Everything in a bins document but its tables."""
 
     schema_: Literal["howsure.bins/1"] = Field(
         alias="schema", description="Schema of this document and its version."
@@ -205,8 +206,8 @@ class BinsDocument(Part):
     model: ModelRun | None = Field(description="Options of running the model; null without one.")
     data_sha256: Digest = Field(description="SHA-256 of the calibration set.")
     data: Data = Field(description="The calibration set.")
-    classes: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
-        min_length=2, description="Names of the classes, by index."
+    classes: Annotated[list[Annotated[str, Field(min_length=1, max_length=200)]], FailFast()] = (
+        Field(min_length=2, description="Names of the classes, by index.")
     )
     top_k: list[Annotated[int, Field(ge=1)]] = Field(
         min_length=1, max_length=20, description="The events, by ascending k."
@@ -214,13 +215,21 @@ class BinsDocument(Part):
     serve: dict[str, MeasureName] = Field(description="The served measure, by event.")
     out_of_distribution: OutOfDistribution = Field(description="Out-of-distribution flag.")
     selective: list[Selective] = Field(max_length=20, description="Risk targets of `abstain`.")
-    tables: list[Table] = Field(
+
+
+class BinsDocument(DocumentHead):
+    """All bin tables of a calibration and everything else that its answers depend on."""
+
+    tables: Annotated[list[Table], FailFast()] = Field(
         min_length=1, max_length=MAX_TABLES, description="One for each event and measure."
     )
 
     def plain(self) -> dict[str, Any]:
         """Return it as plain data, ready for JSON."""
-        return self.model_dump(mode="json", by_alias=True)
+        found = self.model_dump(mode="json", by_alias=True, exclude={"tables"})
+        # One by one, so that other threads can run meanwhile.
+        tables = [table.model_dump(mode="json", by_alias=True) for table in self.tables]
+        return found | {"tables": tables}
 
 
 def bin_columns(bins: Sequence[Bin]) -> BinColumns:

@@ -14,6 +14,7 @@ from service.access.route_table import OPEN, ROUTES
 from service.http.problems import MEDIA_TYPE, PREFIX
 from service.http.response_head import CACHE, CONTENT_SECURITY
 from service.http.services import Services
+from service.json_pieces import LargeJSONResponse
 
 FOLDER = Path(__file__).parent / "examples"
 JSON = "application/json"
@@ -84,6 +85,10 @@ class _Assets(StaticFiles):
 def add_documentation_page(app: FastAPI) -> None:
     """Serve Swagger UI from this process, because isolated networks cannot reach a CDN."""
     app.mount("/static", _Assets(directory=STATIC), name="static")
+
+    @app.api_route("/openapi.json", methods=["GET", "HEAD"], include_in_schema=False)
+    def get_document() -> Response:
+        return LargeJSONResponse(app.openapi())
 
     @app.get("/docs", include_in_schema=False)
     async def get_docs() -> HTMLResponse:

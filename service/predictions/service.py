@@ -248,10 +248,10 @@ def _apply_timeout_parameter(request: PredictionRequest) -> None:
         if not (length.isdecimal() and length.isascii() and len(length) <= MOST_DIGITS):
             divide(body, length)  # raises
         end = int(length)
-    if body.find(TIMEOUT, 0, end) < 0 and body.find(ESCAPE, 0, end) < 0:
-        return
     if end > MOST_PARSED_BYTES:
         timeout = _found_timeout(body, end)
+    elif body.find(TIMEOUT, 0, end) < 0 and body.find(ESCAPE, 0, end) < 0:
+        return
     else:
         text, _ = divide(body, length)
         timeout = parse_infer_request(text).timeout_ns / NANOSECONDS
@@ -260,9 +260,11 @@ def _apply_timeout_parameter(request: PredictionRequest) -> None:
 
 
 def _found_timeout(body: bytes, end: int) -> float:
-    """Return the seconds of the first number called `timeout` in a large body; 0 without one.
+    """Return the seconds of a number called `timeout` in a large body; 0 without one.
 
-    The model's process reads the whole body later, and refuses a timeout of another type.
+    Only its beginning and its end are searched, where the parameters are. The model's process reads
+    the whole body later, and refuses a timeout of another type.
     """
-    found = _TIMEOUT_NUMBER.search(body, body.find(TIMEOUT, 0, end), end)
+    first = _TIMEOUT_NUMBER.search(body, 0, min(end, MOST_PARSED_BYTES))
+    found = first or _TIMEOUT_NUMBER.search(body, max(end - MOST_PARSED_BYTES, 0), end)
     return int(found[1]) / MICROSECONDS if found else 0.0

@@ -1,11 +1,12 @@
 """``GET /report``: the scores of a calibration."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
+from uuid import UUID
 
 from fastapi import APIRouter, Query, Request, Response
 from fastapi.concurrency import run_in_threadpool
-from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
 from service.calibrations.schemas import Finding
@@ -14,11 +15,13 @@ from service.exports.parity import Parity
 from service.http.dependencies import ServicesDep, TenantDep, WorkspaceDep
 from service.http.negotiation import chosen_format
 from service.http.problems import problems
+from service.json_pieces import LargeJSONResponse
 from service.reports.comparison import compare_calibrations
 from service.reports.csv_table import report_csv
 from service.reports.markdown import model_card, report_markdown
 from service.reports.report import collect_report
 from service.reports.schemas import ComparedMeasure, Difference
+from service.workspace import Workspace
 
 MEDIA_TYPES = {"json": "application/json", "csv": "text/csv", "markdown": "text/markdown"}
 
@@ -231,12 +234,15 @@ async def get_report(
     if len(calibration) > 1:
         if chosen != "json":
             raise InvalidInput.at("format", "several calibrations can only be compared as JSON")
-        compared = await run_in_threadpool(compare_calibrations, workspace, tenant_id, calibration)
-        return JSONResponse(compared)
+        return await run_in_threadpool(_compared, workspace, tenant_id, calibration)
     report = await run_in_threadpool(collect_report, workspace, tenant_id, calibration[0])
     if chosen == "html":
         return await services.saved_report(report)
     return await run_in_threadpool(_formatted, report, chosen)
+
+
+def _compared(workspace: Workspace, tenant_id: UUID, references: Sequence[str]) -> Response:
+    return LargeJSONResponse(compare_calibrations(workspace, tenant_id, references))
 
 
 def _formatted(report: dict[str, Any], chosen: str) -> Response:
@@ -246,4 +252,4 @@ def _formatted(report: dict[str, Any], chosen: str) -> Response:
         return Response(report_markdown(report), media_type=MEDIA_TYPES["markdown"])
     if chosen == "model-card":
         return Response(model_card(report), media_type=MEDIA_TYPES["markdown"])
-    return JSONResponse(report)
+    return LargeJSONResponse(report)

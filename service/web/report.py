@@ -91,11 +91,8 @@ SHEETS = ("pages.css", "charts.css")
 
 async def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
     """Return the page of a report as one file that loads nothing."""
-    content = report_content(report, await charts.in_thread(render_figures, charts, report))
     about = report["calibration"]
-    text = TEMPLATES.get_template("saved_report.html").render(
-        content | {"about": about, "style": style(), "security": policy()}
-    )
+    text = await charts.in_thread(_saved_text, charts, report)
     return HTMLResponse(
         text,
         headers={
@@ -104,6 +101,12 @@ async def saved_report(charts: Renderer, report: Mapping[str, Any]) -> Response:
             "Content-Disposition": f'inline; filename="{about["name"]}-{about["version"]}.html"',
         },
     )
+
+
+def _saved_text(charts: Renderer, report: Mapping[str, Any]) -> str:
+    content = report_content(report, render_figures(charts, report))
+    own = {"about": report["calibration"], "style": style(), "security": policy()}
+    return TEMPLATES.get_template("saved_report.html").render(content | own)
 
 
 @cache

@@ -1,0 +1,57 @@
+"""JSON text of large documents, written so that other threads can run meanwhile."""
+
+import json
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+from starlette.responses import Response
+
+_dumps = partial(json.dumps, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+# Deep enough for the single bins of several reports.
+DEPTH = 8
+
+
+def json_pieces(
+    value: Any,  # noqa: ANN401 - whatever JSON holds
+    *,
+    depth: int = DEPTH,
+    sort_keys: bool = False,
+) -> Iterator[str]:
+    """Yield the text without spaces in pieces.
+
+    Encoding in one call would stop all other threads until its end. Values below ``depth`` are
+    pieces.
+
+    Raises
+    ------
+    ValueError
+        If a number is not finite.
+    """
+    inside = partial(json_pieces, depth=depth - 1, sort_keys=sort_keys)
+    if depth and isinstance(value, dict):
+        separator = "{"
+        for key in sorted(value) if sort_keys else value:
+            yield f"{separator}{_dumps(str(key))}:"
+            yield from inside(value[key])
+            separator = ","
+        yield "}" if value else "{}"
+    elif depth and isinstance(value, list | tuple):
+        separator = "["
+        for part in value:
+            yield separator
+            yield from inside(part)
+            separator = ","
+        yield "]" if value else "[]"
+    else:
+        yield _dumps(value, sort_keys=sort_keys)
+
+
+class LargeJSONResponse(Response):
+    """A JSON response of any size; make it in a thread."""
+
+    media_type = "application/json"
+
+    def render(self, content: Any) -> bytes:  # noqa: ANN401 - whatever JSON holds
+        """Return the text."""
+        return "".join(json_pieces(content)).encode()
