@@ -17,7 +17,7 @@ from pathlib import Path
 
 import httpx
 from serve.costly_requests import costly_requests
-from serve.networks import network
+from serve.networks import Network, network
 from serve.server_process import end_in_order_when_told, service
 from serve.tables import markdown
 from serve.worst_delay import Delays, delays
@@ -62,34 +62,16 @@ def main() -> None:
     raise SystemExit(bool(beyond or found.wrong))
 
 
-def measured(folder: Path, only: str = "", times: int = 1) -> Delays:
+def measured(folder: Path, only: str = "", times: int = 1, *, idle_seconds: float = 10.0) -> Delays:
     """Start a service with two tenants, calibrate for both, and measure."""
     keys = [new_key(folder / "data", tenant) for tenant in ("costly", "neighbour")]
     made = network("mlp")
     with service(data_dir=str(folder / "data"), threads="1") as server:
-        clients = [
-            httpx.Client(
-                base_url=f"http://{server.address}",
-                headers={"Authorization": f"Bearer {key}"},
-                timeout=PATIENCE_SECONDS,
-            )
-            for key in keys
+        documents = [
+            calibrated(server.address, *one, made) for one in zip(keys, (BINS, 15), strict=True)
         ]
-        for client, bins in zip(clients, (BINS, 15), strict=True):
-            answer = client.post(
-                "/calibrate",
-                files={
-                    "model": made.onnx_model,
-                    "calibration": made.labelled_set(SAMPLES, seed=3),
-                    "config": (None, json.dumps({"name": NAME, "bins": bins})),
-                },
-                headers={"Prefer": f"wait={PATIENCE_SECONDS}"},
-            )
-            if answer.json().get("status") != "succeeded":
-                raise SystemExit(f"the calibration did not succeed: {answer.text}")
-        document = clients[0].get(f"/calibrations/{NAME}/bins", params={"format": "json"}).json()
         row = made.rows(1, seed=1)
-        asked = costly_requests(NAME, document, features=row.size)
+        asked = costly_requests(NAME, documents[0], features=row.size)
         return delays(
             server.address,
             [one for one in asked if only in one.name] * times,
@@ -97,7 +79,30 @@ def measured(folder: Path, only: str = "", times: int = 1) -> Delays:
             neighbour=keys[1],
             name=NAME,
             row=row,
+            idle_seconds=idle_seconds,
         )
+
+
+def calibrated(address: str, key: str, bins: int, made: Network) -> dict[str, object]:
+    """Calibrate for the tenant of a key; return the bins document."""
+    with httpx.Client(
+        base_url=f"http://{address}",
+        headers={"Authorization": f"Bearer {key}"},
+        timeout=PATIENCE_SECONDS,
+    ) as client:
+        answer = client.post(
+            "/calibrate",
+            files={
+                "model": made.onnx_model,
+                "calibration": made.labelled_set(SAMPLES, seed=3),
+                "config": (None, json.dumps({"name": NAME, "bins": bins})),
+            },
+            headers={"Prefer": f"wait={PATIENCE_SECONDS}"},
+        )
+        if answer.json().get("status") != "succeeded":
+            raise SystemExit(f"the calibration did not succeed: {answer.text}")
+        found: dict[str, object] = client.get(f"/calibrations/{NAME}/bins?format=json").json()
+    return found
 
 
 def new_key(data: Path, tenant: str) -> str:

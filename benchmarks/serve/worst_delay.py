@@ -11,7 +11,6 @@ import numpy as np
 from serve.costly_requests import Costly
 
 EVERY_SECONDS = 0.01
-IDLE_SECONDS = 10.0
 PAUSE_SECONDS = 0.1
 OK = httpx.codes.OK
 # A costly request may take its time; the neighbour may not.
@@ -47,9 +46,19 @@ class Delays:
 
 
 def delays(
-    address: str, costly: list[Costly], *, key: str, neighbour: str, row: np.ndarray, name: str
+    address: str,
+    costly: list[Costly],
+    *,
+    key: str,
+    neighbour: str,
+    row: np.ndarray,
+    name: str,
+    idle_seconds: float,
 ) -> Delays:
-    """Send each costly request once; meanwhile the neighbour asks every ten milliseconds."""
+    """Send each costly request once; meanwhile the neighbour asks every ten milliseconds.
+
+    Before them it asks alone for ``idle_seconds``.
+    """
     ours, theirs = multiprocessing.Pipe()
     body = {"calibration": name, "inputs": row.tolist()}
     watcher = multiprocessing.get_context("spawn").Process(
@@ -58,7 +67,7 @@ def delays(
     watcher.start()
     ours.recv()
     start = time.monotonic()
-    time.sleep(IDLE_SECONDS)
+    time.sleep(idle_seconds)
     idle = (start, time.monotonic())
     spans = [_send(address, key, one) for one in costly]
     ours.send(None)

@@ -1,5 +1,6 @@
 """Rules of a bins document, beyond the types of its parts."""
 
+import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias, TypeVar
@@ -24,6 +25,7 @@ Broken: TypeAlias = tuple[str, str]
 Bytes: TypeAlias = bytes | msgspec.Raw
 T = TypeVar("T")
 _EMPTY = msgspec.Raw(b"[]")
+_ABSENT = msgspec.Raw()
 
 
 # No part of a real document comes close to these. They bound the time that one call of the parser
@@ -36,6 +38,17 @@ MAX_CLASSES_BYTES = 4 * 1024**2
 Read = TypeVar("Read", bound=BaseModel)
 
 
+def _struct(model: type[BaseModel], *further: str) -> type[msgspec.Struct]:
+    """Return the fields of a model without their types; the first unknown field is an error."""
+    names = [field.alias or name for name, field in model.model_fields.items()]
+    fields = [(f"m{i}", msgspec.Raw, _ABSENT) for i, _ in enumerate([*names, *further])]
+    rename = {f"m{i}": name for i, name in enumerate([*names, *further])}
+    return msgspec.defstruct(model.__name__, fields, rename=rename, forbid_unknown_fields=True)
+
+
+_HEAD, _TABLE = _struct(DocumentHead, "tables"), _struct(Table)
+
+
 def read_bins_document(body: bytes) -> BinsDocument:
     """Read a document and check every rule of it.
 
@@ -46,7 +59,7 @@ def read_bins_document(body: bytes) -> BinsDocument:
     InvalidInput
         If it breaks a rule; the violations say where.
     """
-    parts = _object(body, PLACE)
+    parts = _members(_HEAD, body, PLACE)
     _check_schema(parts)
     classes = parts.get("classes", _EMPTY)
     _check_bytes(classes, MAX_CLASSES_BYTES, f"{PLACE}.classes")
@@ -62,7 +75,7 @@ def read_bins_document(body: bytes) -> BinsDocument:
 
 
 def _table(raw: Bytes, place: str) -> Table:
-    parts = _object(raw, place)
+    parts = _members(_TABLE, raw, place)
     found = parts.pop("bins", _EMPTY)
     for i, part in enumerate(_list(found, f"{place}.bins", most=MAX_BINS)):
         _check_bytes(part, MAX_BIN_BYTES, f"{place}.bins[{i}]")
@@ -79,9 +92,11 @@ def _validated(kind: type[Read], text: bytes, place: str) -> Read:
         raise InvalidInput(summary, violations) from error
 
 
-def _object(text: Bytes, place: str) -> dict[str, msgspec.Raw]:
+def _members(kind: type[msgspec.Struct], text: Bytes, place: str) -> dict[str, msgspec.Raw]:
     """Return the members of an object, each as its text."""
-    return _parsed(text, dict[str, msgspec.Raw], place, "an object")
+    found = _parsed(text, kind, place, "an object")
+    members = zip(kind.__struct_encode_fields__, msgspec.structs.astuple(found), strict=True)
+    return {name: value for name, value in members if value is not _ABSENT}
 
 
 def _list(text: Bytes, place: str, *, most: int) -> list[msgspec.Raw]:
@@ -96,6 +111,10 @@ def _parsed(text: Bytes, kind: type[T], place: str, wanted: str) -> T:
     try:
         return msgspec.json.decode(text, type=kind)
     except msgspec.ValidationError as error:
+        unknown = re.search("unknown field `(.*)`", str(error), re.DOTALL)
+        if unknown:
+            where = f"{place}.{shown(unknown[1])[1:-1]}"
+            raise InvalidInput.at(where, "there is no such key") from error
         raise InvalidInput.at(place, f"expected {wanted}") from error
     except RecursionError as error:
         raise MalformedRequest.at(PLACE, "the lists are nested too deeply") from error

@@ -1,6 +1,6 @@
 """Reading of requests; httptools decides where each one begins and ends."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import httptools
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
 # Longer values of the headers that are not compared with the last head are checked again.
 SHORT_BYTES = 128
+LARGE_BODY_BYTES = 1024**2
 
 
 class Prediction(ReceivedRequest, eq=False):
@@ -155,7 +156,10 @@ class RequestReader:
         self.n_received = self.n_body = self.seen_body = 0
         if self.head is not None:
             head, self.head = self.head, None
-            body, self.body = bytes(self.body), b""
+            # A large body stays as it is: the copy would stop the event loop for long.
+            is_large = len(self.body) > LARGE_BODY_BYTES
+            body = cast("bytes", self.body) if is_large else bytes(self.body)
+            self.body = b""
             if self.meter is not None:
                 self.release_budget()
             self.connection.queue.append(

@@ -1,0 +1,18 @@
+"""Costly requests of one tenant do not stop the answers to another."""
+
+import httpx
+import pytest
+from worst_delay import measured
+
+pytestmark = pytest.mark.slow
+
+# Far more than a busy machine adds; a parser that stops the event loop took seconds.
+WATCHDOG_SECONDS = 1.0
+
+
+def test_costly_documents(tmp_path) -> None:
+    found = measured(tmp_path, only="import", idle_seconds=2.0)
+    assert found.wrong == 0
+    assert {delay.status for delay in found.found} == {httpx.codes.CREATED, 422}
+    late = {d.name: d.worst for d in found.found if d.worst > WATCHDOG_SECONDS}
+    assert not late
