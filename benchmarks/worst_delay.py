@@ -62,13 +62,21 @@ def main() -> None:
     raise SystemExit(bool(beyond or found.wrong))
 
 
-def measured(folder: Path, only: str = "", times: int = 1, *, idle_seconds: float = 10.0) -> Delays:
+def measured(
+    folder: Path,
+    only: str = "",
+    times: int = 1,
+    *,
+    samples: int = SAMPLES,
+    idle_seconds: float = 10.0,
+) -> Delays:
     """Start a service with two tenants, calibrate for both, and measure."""
     keys = [new_key(folder / "data", tenant) for tenant in ("costly", "neighbour")]
     made = network("mlp")
     with service(data_dir=str(folder / "data"), threads="1") as server:
         documents = [
-            calibrated(server.address, *one, made) for one in zip(keys, (BINS, 15), strict=True)
+            calibrated(server.address, *one, made, samples)
+            for one in zip(keys, (BINS, 15), strict=True)
         ]
         row = made.rows(1, seed=1)
         asked = costly_requests(NAME, documents[0], features=row.size)
@@ -83,7 +91,7 @@ def measured(folder: Path, only: str = "", times: int = 1, *, idle_seconds: floa
         )
 
 
-def calibrated(address: str, key: str, bins: int, made: Network) -> dict[str, object]:
+def calibrated(address: str, key: str, bins: int, made: Network, samples: int) -> dict[str, object]:
     """Calibrate for the tenant of a key; return the bins document."""
     with httpx.Client(
         base_url=f"http://{address}",
@@ -94,7 +102,7 @@ def calibrated(address: str, key: str, bins: int, made: Network) -> dict[str, ob
             "/calibrate",
             files={
                 "model": made.onnx_model,
-                "calibration": made.labelled_set(SAMPLES, seed=3),
+                "calibration": made.labelled_set(samples, seed=3),
                 "config": (None, json.dumps({"name": NAME, "bins": bins})),
             },
             headers={"Prefer": f"wait={PATIENCE_SECONDS}"},

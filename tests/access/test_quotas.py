@@ -162,4 +162,27 @@ def test_further_sets_and_exports_count_as_well(tmp_path) -> None:
             assert answer.headers["retry-after"] == "30"
         refit = limited.client.post("/calibrations/digits/refit", json={"bins": 5}, headers=wait)
         assert refit.json()["status"] == "succeeded", refit.text
-        assert limited.usage("stored_bytes") <= used + 3000
+
+
+def test_imported_bins_count(tmp_path) -> None:
+    url = f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
+    with limited_service(tmp_path, url, workers=1, max_tenant_stored_bytes=0) as limited:
+        parts = {
+            "model": ("m.onnx", digits("model.onnx")),
+            "calibration": ("c.npz", digits("calibration.npz")),
+            "config": (None, '{"name": "digits"}'),
+        }
+        made = limited.client.post("/calibrate", files=parts, headers={"Prefer": "wait=60"})
+        assert made.json()["status"] == "succeeded", made.text
+        before = limited.usage("stored_bytes")
+        document = limited.client.get("/calibrations/digits/bins").json()
+        assert limited.client.post("/calibrations/import", json=document).status_code == CREATED
+        added = limited.usage("stored_bytes") - before
+        assert added == 128 * sum(table["quantile_bins"] for table in document["tables"])
+
+        with limited.service.database() as database:
+            limit_tenant(database, "lab", {"stored_bytes": before + 2 * added - 1})
+        assert wait_until(lambda: limited.client.get("/usage").json()["stored_bytes"]["limit"])
+        refused = limited.client.post("/calibrations/import", json=document)
+        assert refused.status_code == NO_ROOM
+        assert limited.usage("stored_bytes") == before + added
