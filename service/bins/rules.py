@@ -2,7 +2,7 @@
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TypeAlias, TypeVar
 
 import msgspec
@@ -59,8 +59,8 @@ def read_bins_document(body: bytes) -> BinsDocument:
     InvalidInput
         If it breaks a rule; the violations say where.
     """
+    _check_schema(body)
     parts = _members(_HEAD, body, PLACE)
-    _check_schema(parts)
     classes = parts.get("classes", _EMPTY)
     _check_bytes(classes, MAX_CLASSES_BYTES, f"{PLACE}.classes")
     raw_tables = _list(parts.pop("tables", _EMPTY), f"{PLACE}.tables", most=MAX_TABLES)
@@ -128,9 +128,13 @@ def _check_bytes(text: Bytes, most: int, place: str) -> None:
         raise InvalidInput.at(place, f"expected at most {most} bytes, got {length}")
 
 
-def _check_schema(parts: Mapping[str, msgspec.Raw]) -> None:
+class _Versioned(msgspec.Struct):
+    schema: object = None
+
+
+def _check_schema(body: bytes) -> None:
     """Refuse another schema before the rules of this one are applied."""
-    found = msgspec.json.decode(parts["schema"]) if "schema" in parts else None
+    found = _parsed(body, _Versioned, PLACE, "an object").schema
     if found != SCHEMA:
         got = "none" if found is None else shown(str(found))
         raise InvalidInput.at(

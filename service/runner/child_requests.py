@@ -161,8 +161,10 @@ class ChildRequests:
             )
             return loaded
 
-        paths = [*message.paths, *message.companions.values()]
-        seconds = sum(Path(path).stat().st_size for path in paths) / LOADED_BYTES_PER_SECOND
+        paths = map(Path, (*message.paths, *message.companions.values()))
+        # The child reports those that are missing.
+        n_bytes = sum(path.stat().st_size for path in paths if path.exists())
+        seconds = n_bytes / LOADED_BYTES_PER_SECOND
         each = min(self.trial_timeout + seconds, self.load_timeout)
         return replace(
             self._loading(message),
