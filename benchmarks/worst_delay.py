@@ -35,7 +35,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--only", default="", help="only requests with this in their name")
+    parser.add_argument(
+        "--only", default="", help="a regular expression: only requests with such a name"
+    )
     parser.add_argument("--times", type=int, default=1, help="how often each is sent")
     given = parser.parse_args()
     end_in_order_when_told()
@@ -82,7 +84,7 @@ def measured(
         asked = costly_requests(NAME, documents[0], features=row.size)
         return delays(
             server.address,
-            [one for one in asked if only in one.name] * times,
+            [one for one in asked if re.search(only, one.name)] * times,
             key=keys[0],
             neighbour=keys[1],
             name=NAME,

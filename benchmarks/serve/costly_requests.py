@@ -12,7 +12,7 @@ import numpy as np
 
 MEBIBYTE = 1024**2
 JSON = "application/json"
-# Slightly less than the service takes in one header, in all headers, in a body of each kind.
+# Slightly less than the service takes: of headers, of a prediction, of a configuration.
 HEADER_BYTES = 60_000
 BODY_BYTES = 30 * MEBIBYTE
 CONFIG_BYTES = 2 * MEBIBYTE - 1000
@@ -32,15 +32,14 @@ class Costly:
 
 def costly_requests(name: str, document: Mapping[str, object], *, features: int) -> list[Costly]:
     """Return the requests; ``document`` holds the large bin tables of the calibration ``name``."""
-    makers = (
+    return [
         *_heads(name),
         *_predictions(name, features),
         *_open_inference(name),
         *_uploads(),
         *_documents(name, document),
         *_answers(name),
-    )
-    return list(makers)
+    ]
 
 
 def _heads(name: str) -> Iterator[Costly]:
@@ -139,10 +138,11 @@ def _open_inference(name: str) -> Iterator[Costly]:
 
 
 def _uploads() -> Iterator[Costly]:
-    def sent(what: str, *parts: tuple[str, str, bytes], dry: bool = True) -> Costly:
-        path = "/calibrate?dry_run=true" if dry else "/calibrate"
+    def sent(what: str, *parts: tuple[str, str, bytes]) -> Costly:
         kind = {"Content-Type": f"multipart/form-data; boundary={BOUNDARY}"}
-        return Costly(f"upload: {what}", path, content=_form(parts), headers=kind)
+        return Costly(
+            f"upload: {what}", "/calibrate?dry_run=true", content=_form(parts), headers=kind
+        )
 
     def config(what: str, text: str) -> Costly:
         return sent(f"config, {what}", ("config", "", text.encode()), table)
@@ -159,7 +159,7 @@ def _uploads() -> Iterator[Costly]:
     yield config("numbers", json.dumps({"top_k": list(range(CONFIG_BYTES // 8))}))
     yield config("large number", '{"bins":' + "9" * (CONFIG_BYTES - 10) + "}")
     wide = ",".join(f"logit_{i}" for i in range(50_000)) + ",label\n" + "0.1," * 50_000 + "1\n"
-    yield sent("wide table", ("calibration", "c.csv", wide.encode() * 1))
+    yield sent("wide table", ("calibration", "c.csv", wide.encode()))
     yield sent("long table", ("calibration", "c.csv", table[2] * 20_000))
     yield sent("quotes", ("calibration", "c.csv", b'"' * BODY_BYTES))
     yield sent("zip of members", ("calibration", "c.zip", _zip(50_000)))

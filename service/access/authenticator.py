@@ -100,7 +100,7 @@ class ActiveKeys:
         return self._callers.get(key_id, (_UNKNOWN, None))[1]
 
     def session_secret(self, key_id: str) -> bytes | None:
-        """Return the secret that signs the page sessions of a key; None if the key is not valid.
+        """Return the secret that signs a key's page sessions; None if the key is invalid.
 
         It depends on the pepper and on the digest of the key, so nobody can sign in who knows only
         one of the two.

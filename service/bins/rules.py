@@ -41,9 +41,8 @@ Read = TypeVar("Read", bound=BaseModel)
 def _struct(model: type[BaseModel], *further: str) -> type[msgspec.Struct]:
     """Return the fields of a model without their types; the first unknown field is an error."""
     names = [field.alias or name for name, field in model.model_fields.items()]
-    fields = [(f"m{i}", msgspec.Raw, _ABSENT) for i, _ in enumerate([*names, *further])]
-    rename = {f"m{i}": name for i, name in enumerate([*names, *further])}
-    return msgspec.defstruct(model.__name__, fields, rename=rename, forbid_unknown_fields=True)
+    fields = [(name, msgspec.Raw, _ABSENT) for name in (*names, *further)]
+    return msgspec.defstruct(model.__name__, fields, forbid_unknown_fields=True)
 
 
 _HEAD, _TABLE = _struct(DocumentHead, "tables"), _struct(Table)

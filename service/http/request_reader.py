@@ -156,7 +156,8 @@ class RequestReader:
         self.n_received = self.n_body = self.seen_body = 0
         if self.head is not None:
             head, self.head = self.head, None
-            # A large body stays as it is: the copy would stop the event loop for long.
+            # A large body stays a bytearray, which readers of bodies take as well: a copy would
+            # stop the event loop for long.
             is_large = len(self.body) > LARGE_BODY_BYTES
             body = cast("bytes", self.body) if is_large else bytes(self.body)
             self.body = b""

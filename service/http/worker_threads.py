@@ -68,7 +68,7 @@ class Lane:
         self._what = what
         self._limiter = CapacityLimiter(threads)
         self._places = TenantPlaces(threads + queue)
-        # Of the tenants with calls.
+        # One for each tenant that has calls.
         self._limiters: WeakValueDictionary[UUID, CapacityLimiter] = WeakValueDictionary()
         self._threads_of_one = max(threads - 1, 1)
 

@@ -13,7 +13,7 @@ import httpx
 from hot_fronts import answer_to
 from keyed_service import KeyedService, keyed_service, logits_of
 from runner_children import wait_until
-from running_service import digits, kept_files
+from running_service import calibrated, digits, kept_files
 
 from service.access.api_keys import limit_tenant
 
@@ -167,13 +167,12 @@ def test_further_sets_and_exports_count_as_well(tmp_path) -> None:
 def test_imported_bins_count(tmp_path) -> None:
     url = f"sqlite:///{tmp_path / 'howsure.sqlite3'}"
     with limited_service(tmp_path, url, workers=1, max_tenant_stored_bytes=0) as limited:
-        parts = {
-            "model": ("m.onnx", digits("model.onnx")),
-            "calibration": ("c.npz", digits("calibration.npz")),
-            "config": (None, '{"name": "digits"}'),
-        }
-        made = limited.client.post("/calibrate", files=parts, headers={"Prefer": "wait=60"})
-        assert made.json()["status"] == "succeeded", made.text
+        calibrated(
+            limited.client,
+            {"name": "digits"},
+            model=digits("model.onnx"),
+            calibration=digits("calibration.npz"),
+        )
         before = limited.usage("stored_bytes")
         document = limited.client.get("/calibrations/digits/bins").json()
         assert limited.client.post("/calibrations/import", json=document).status_code == CREATED

@@ -105,6 +105,10 @@ BIN, NEXT_LOWER = "tables.0.bins.1", "tables.0.bins.2.lower"
         (put("model.passes", [{"measure": "dropout_variance"}]), "model.passes", "plan"),
         (put("classes", [*"abcdefghijk"]), "classes", "expected 10"),
         (put("tables", []), "tables", "a list of 1 to"),
+        (put("tables.0.extra", 1), "tables[0].extra", "there is no such key"),
+        (put(f"{BIN}.interval", ["x" * 3000]), "tables[0].bins[1]", "at most 2048 bytes"),
+        (put("tables.0.prior", "x" * 20_000), "tables[0]", "at most 16384 bytes"),
+        (put("classes", ["x" * 5_000_000]), "classes", "at most 4194304 bytes"),
         # What the stored model does not give, or was not prepared for.
         (serve("1", "dropout_variance"), "serve.1", "dropout_variance"),
         (serve("5", "output:other"), "serve.5", "output:other"),
@@ -116,6 +120,19 @@ def test_one_rule_is_broken(client, document, change, location: str, says: str) 
 
     place = location.replace("tables.0.bins.1", "tables[0].bins[1]")
     assert found["location"] == f"document.{place}"
+    assert says in found["message"]
+
+
+@pytest.mark.parametrize(
+    ("change", "location", "says"),
+    [
+        (put("serve", {str(k): "entropy" for k in range(30_000)}), "document", "expected at most"),
+        (put("tables", [{}] * 5001), "document.tables", "a list of 1 to 5000 items, got 5001"),
+    ],
+)
+def test_sizes_are_bounded(client, document, change, location: str, says: str) -> None:
+    found = refused(client, changed(document, change, sign=False))
+    assert found["location"] == location
     assert says in found["message"]
 
 

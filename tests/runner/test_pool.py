@@ -22,6 +22,7 @@ from runner_models import (
 )
 
 from service.errors import DeadlineExceeded, InvalidDataset, InvalidInput, Overloaded
+from service.runner.child_requests import ChildRequests
 from service.runner.loaded_models import Deadline, LoadedModels
 from service.runner.messages.onnx_models import OnnxModelFiles
 from service.runner.messages.passes import PassPlan
@@ -214,9 +215,21 @@ class TestPlaces:
 
 
 @pytest.mark.parametrize("own_pool", [{"trial_timeout_s": 2}], indirect=True)
-def test_a_small_model_has_less_time_than_a_large_one(own_pool, tmp_path) -> None:
+def test_a_small_model_that_hangs_is_given_up_early(own_pool, tmp_path) -> None:
     with pytest.raises(DeadlineExceeded, match="2 s"):
         load(own_pool, save(tmp_path, endless_above(-100.0)))
+
+
+@pytest.mark.parametrize(("n_bytes", "seconds"), [(0, 2), (64 * 1024**2, 6), (2**40, 60)])
+def test_a_large_model_has_more_time_for_its_trial(tmp_path, n_bytes: int, seconds: float) -> None:
+    requests = ChildRequests(
+        load_timeout=60.0, trial_timeout=2.0, run_timeout=1.0, max_classes=10, threads=1
+    )
+    path = tmp_path / "m.onnx"
+    with path.open("wb") as file:
+        file.truncate(n_bytes)  # a sparse file
+    message = requests.message(OnnxModelFiles(path), "cpu")
+    assert requests.try_out(message, {}).timeout == pytest.approx(seconds, abs=1e-3)
 
 
 @pytest.mark.parametrize("own_pool", [{"load_timeout_s": 2, "run_timeout_s": 1}], indirect=True)
